@@ -1,0 +1,197 @@
+//! Ticks that two processes of one host can compare.
+//!
+//! Where the processor has an invariant time-stamp counter that the kernel trusts, a tick is a
+//! step of that counter (about 16 ns to read on virtual machines); elsewhere it is a nanosecond
+//! of `CLOCK_MONOTONIC` (60 ns and more there). Both count from the host's start, so a stamp
+//! written by one process means the same in another.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Where ticks come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The processor's time-stamp counter.
+    Tsc,
+    /// The kernel's `CLOCK_MONOTONIC`.
+    Monotonic,
+}
+
+/// A tick counter and its rate.
+///
+/// ```
+/// let clock = lanecast_base::clock::Clock::host();
+/// let start = clock.ticks();
+/// assert!(clock.ns(clock.ticks_ordered().wrapping_sub(start)) < 1_000_000_000);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    source: Source,
+    /// Nanoseconds per tick, times 2^32.
+    scale: u64,
+}
+
+impl Clock {
+    /// The host's clock: chosen and calibrated once per process (about 20 ms at first use).
+    pub fn host() -> Self {
+        static HOST: OnceLock<Clock> = OnceLock::new();
+        *HOST.get_or_init(|| {
+            if tsc_is_trusted() {
+                Self { source: Source::Tsc, scale: calibrate() }
+            } else {
+                Self { source: Source::Monotonic, scale: 1 << 32 }
+            }
+        })
+    }
+
+    /// Where the ticks come from.
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The name to print beside a figure.
+    pub const fn name(&self) -> &'static str {
+        match self.source {
+            Source::Tsc => "tsc",
+            Source::Monotonic => "monotonic",
+        }
+    }
+
+    /// Now. May be read a few instructions early or late by the processor.
+    #[inline(always)]
+    pub fn ticks(&self) -> u64 {
+        match self.source {
+            Source::Tsc => counter(),
+            Source::Monotonic => monotonic_ns(),
+        }
+    }
+
+    /// Now, not before every earlier load has its value: the stamp to take on receipt.
+    #[inline(always)]
+    pub fn ticks_ordered(&self) -> u64 {
+        match self.source {
+            Source::Tsc => counter_ordered(),
+            Source::Monotonic => monotonic_ns(),
+        }
+    }
+
+    /// `ticks` as nanoseconds.
+    #[inline(always)]
+    pub const fn ns(&self, ticks: u64) -> u64 {
+        ((ticks as u128 * self.scale as u128) >> 32) as u64
+    }
+
+    /// `ns` nanoseconds as ticks.
+    pub const fn from_ns(&self, ns: u64) -> u64 {
+        (((ns as u128) << 32) / self.scale as u128) as u64
+    }
+
+    /// What one reading costs, in nanoseconds: the median of many.
+    pub fn cost_ns(&self) -> f64 {
+        const READS: u64 = 1000;
+        let mut rounds: Vec<u64> = (0..31)
+            .map(|_| {
+                let start = self.ticks_ordered();
+                for _ in 0..READS {
+                    std::hint::black_box(self.ticks());
+                }
+                self.ticks_ordered().wrapping_sub(start)
+            })
+            .collect();
+        rounds.sort_unstable();
+        let median = rounds[rounds.len() / 2];
+        (median as f64 * self.scale as f64) / (READS as f64 * (1u64 << 32) as f64)
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    // `Instant` is CLOCK_MONOTONIC on Linux, but hides its origin; the difference from the
+    // first reading would differ between processes, so the system call is asked itself.
+    let mut now = Timespec { seconds: 0, nanoseconds: 0 };
+    // SAFETY: `now` is a valid, writable timespec for the call's duration.
+    unsafe { clock_gettime(CLOCK_MONOTONIC, &mut now) };
+    now.seconds as u64 * 1_000_000_000 + now.nanoseconds as u64
+}
+
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+const CLOCK_MONOTONIC: i32 = 1;
+
+// SAFETY: the prototype of clock_gettime(2) on 64-bit Linux.
+unsafe extern "C" {
+    fn clock_gettime(clock: i32, now: *mut Timespec) -> i32;
+}
+
+/// The kernel lists `tsc` as a clock source only if it found it steady and alike on all CPUs.
+fn tsc_is_trusted() -> bool {
+    const LIST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    counter_is_invariant()
+        && std::fs::read_to_string(LIST)
+            .is_ok_and(|list| list.split_whitespace().any(|name| name == "tsc"))
+}
+
+fn calibrate() -> u64 {
+    let (ticks_start, start) = (counter_ordered(), Instant::now());
+    while start.elapsed() < Duration::from_millis(20) {
+        core::hint::spin_loop();
+    }
+    let (ticks_end, elapsed) = (counter_ordered(), start.elapsed());
+    let ticks = u128::from(ticks_end.wrapping_sub(ticks_start)).max(1);
+    ((elapsed.as_nanos() << 32) / ticks).max(1) as u64
+}
+
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    use core::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+
+    #[inline(always)]
+    pub(super) fn counter() -> u64 {
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { _rdtsc() }
+    }
+
+    #[inline(always)]
+    pub(super) fn counter_ordered() -> u64 {
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { _mm_lfence() };
+        counter()
+    }
+
+    /// CPUID leaf 0x8000_0007, EDX bit 8: the counter's rate never changes.
+    #[allow(unused_unsafe, reason = "safe from Rust 1.94 on, unsafe before")]
+    pub(super) fn counter_is_invariant() -> bool {
+        // SAFETY: every x86-64 processor has CPUID.
+        let highest = unsafe { __cpuid(0x8000_0000) }.eax;
+        // SAFETY: as above.
+        highest >= 0x8000_0007 && unsafe { __cpuid(0x8000_0007) }.edx & (1 << 8) != 0
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    #[inline(always)]
+    pub(super) fn counter() -> u64 {
+        let ticks: u64;
+        // SAFETY: reading the virtual counter is allowed to every Linux process.
+        unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+
+    #[inline(always)]
+    pub(super) fn counter_ordered() -> u64 {
+        // SAFETY: a barrier without operands.
+        unsafe { core::arch::asm!("isb", options(nomem, nostack)) };
+        counter()
+    }
+
+    /// The architecture's generic timer runs at one rate on all cores.
+    pub(super) fn counter_is_invariant() -> bool {
+        false // Its clock source is called arch_sys_counter; CLOCK_MONOTONIC is as cheap there.
+    }
+}
+
+use arch::{counter, counter_is_invariant, counter_ordered};

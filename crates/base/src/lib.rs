@@ -1,0 +1,23 @@
+//! Floor of the house: what every other crate stands on and nothing above a topic may enter.
+//!
+//! - [`sync`]: the one façade over atomics, which the model checker replaces;
+//! - [`Position`]: a place in a stream of bytes, safe across wrap-around;
+//! - [`Pad`]: a value on cache lines of its own;
+//! - [`clock`]: ticks that two processes of a host can compare;
+//! - [`WaitStrategy`], [`Waiter`]: what to do when there is nothing to do;
+//! - [`Agent`], [`Runner`]: a duty cycle, and the thread that turns it;
+//! - [`Size`], [`parse_duration`]: numbers with units.
+
+mod agent;
+pub mod clock;
+mod pad;
+mod position;
+pub mod sync;
+mod units;
+mod wait;
+
+pub use agent::{Agent, Runner};
+pub use pad::Pad;
+pub use position::Position;
+pub use units::{Size, UnitError, format_duration, parse_duration};
+pub use wait::{ParseWaitError, Step, WaitStrategy, Waiter, spin};

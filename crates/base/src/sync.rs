@@ -1,0 +1,92 @@
+//! The one façade over atomics: `core` in products, loom in the model checker.
+//!
+//! Two threads that each write one word and then read the other's (a sleeper and its waker)
+//! need a store-load fence on both sides. [`light_fence`] and [`heavy_fence`] are such a pair
+//! with unequal halves: the half on the path of a message costs nothing where the kernel offers
+//! `membarrier`, because the rare half makes every CPU pass a barrier on its behalf.
+//! Source: membarrier(2), `MEMBARRIER_CMD_GLOBAL_EXPEDITED`.
+
+#![allow(clippy::disallowed_types, reason = "this is the façade")]
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+#[cfg(not(loom))]
+mod asymmetric {
+    use core::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+    /// Whether this process is registered with the kernel, so that others' heavy fences reach it.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+    /// Says that the kernel now runs barriers in this process on behalf of heavy fences.
+    ///
+    /// Called once, by the crate that makes the system call. From then on [`light_fence`] only
+    /// holds the compiler back.
+    pub fn enable_light_fences() {
+        REGISTERED.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`light_fence`] is free here and so relies on others' heavy fences.
+    pub fn light_fences_enabled() -> bool {
+        REGISTERED.load(Ordering::Relaxed)
+    }
+
+    /// Orders earlier stores before later loads, together with a [`heavy_fence`] elsewhere.
+    #[inline(always)]
+    pub fn light_fence() {
+        if REGISTERED.load(Ordering::Relaxed) {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            // PAIRS(asymmetric): a full fence on both sides where the kernel cannot help.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The expensive half: `barrier_everywhere` must make every registered process pass a
+    /// barrier (a system call, given by the caller so that this crate makes none).
+    #[inline]
+    pub fn heavy_fence(barrier_everywhere: impl FnOnce()) {
+        // PAIRS(asymmetric): with `light_fence` of the other side.
+        fence(Ordering::SeqCst);
+        barrier_everywhere();
+    }
+}
+
+#[cfg(loom)]
+mod asymmetric {
+    //! loom knows no membarrier: both halves are full fences, which is what it guarantees.
+    use super::{Ordering, fence};
+
+    /// Does nothing: loom has no kernel.
+    pub fn enable_light_fences() {}
+
+    /// Always false under loom.
+    pub fn light_fences_enabled() -> bool {
+        false
+    }
+
+    /// A full fence.
+    pub fn light_fence() {
+        // PAIRS(asymmetric): with `heavy_fence`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// A full fence.
+    pub fn heavy_fence(_barrier_everywhere: impl FnOnce()) {
+        // PAIRS(asymmetric): with `light_fence`.
+        fence(Ordering::SeqCst);
+    }
+}
+
+pub use asymmetric::{enable_light_fences, heavy_fence, light_fence, light_fences_enabled};
+
+/// Tells the CPU that this is a spin loop; lets other threads run under the model checker.
+#[inline(always)]
+pub fn spin_hint() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}

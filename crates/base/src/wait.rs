@@ -1,0 +1,185 @@
+//! What to do when there is nothing to do.
+
+use crate::sync::spin_hint;
+use core::fmt;
+use core::str::FromStr;
+use std::time::Duration;
+
+/// How a publisher without room, or a subscriber without messages, spends its time.
+///
+/// | strategy | fastest answer | burns a CPU | when |
+/// |---|---|---|---|
+/// | `BusySpin` | one cache-line transfer | always | a core of one's own |
+/// | `SpinYield` | the same, if the core is free | always | few others on the core |
+/// | `SpinPark` | the same while busy; a kernel wake-up after a pause | only while busy | the default |
+/// | `Park` | a kernel wake-up each time | never | many readers, rare messages |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitStrategy {
+    /// Look again at once, with a few pauses so that the other side can finish its cache line.
+    BusySpin,
+    /// Spin a little, then give the core to whoever is runnable.
+    SpinYield,
+    /// Spin about as long as a wake-up costs, yield once, then sleep until woken.
+    #[default]
+    SpinPark,
+    /// Sleep until woken.
+    Park,
+}
+
+impl WaitStrategy {
+    /// Every strategy, in the order of their names on the command line.
+    pub const ALL: [Self; 4] = [Self::BusySpin, Self::SpinYield, Self::SpinPark, Self::Park];
+
+    /// The name that configuration files and command lines use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BusySpin => "spin",
+            Self::SpinYield => "yield",
+            Self::SpinPark => "spin-park",
+            Self::Park => "park",
+        }
+    }
+
+    /// The code under which it is shown to other processes.
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::BusySpin => 1,
+            Self::SpinYield => 2,
+            Self::SpinPark => 3,
+            Self::Park => 4,
+        }
+    }
+
+    /// The strategy with this [`code`](Self::code).
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.code() == code)
+    }
+}
+
+impl fmt::Display for WaitStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A word that names no [`WaitStrategy`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseWaitError(String);
+
+impl fmt::Display for ParseWaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no waiting strategy: write spin, yield, spin-park or park", self.0)
+    }
+}
+
+impl std::error::Error for ParseWaitError {}
+
+impl FromStr for WaitStrategy {
+    type Err = ParseWaitError;
+    fn from_str(text: &str) -> Result<Self, ParseWaitError> {
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == text)
+            .ok_or_else(|| ParseWaitError(text.to_owned()))
+    }
+}
+
+/// The next thing to do while waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Pause so many times, then look again.
+    Spin(u32),
+    /// Give the core away once, then look again.
+    Yield,
+    /// Sleep until woken or until a bounded time has passed.
+    Park,
+}
+
+/// Pauses after an empty look. The writer needs its cache line undisturbed to fill it; polling
+/// in the tightest loop takes the line away in the middle of the work.
+const CAUGHT_UP_PAUSES: u32 = 4;
+/// Empty looks before anything dearer than pausing: about 20 µs, the price of a wake-up, so
+/// that waiting is never more than twice as dear as the best choice made in hindsight.
+const SPINS_BEFORE_PARK: u32 = 400;
+/// Empty looks before yielding: yielding is cheap, and whoever else is runnable may be the one
+/// that is waited for.
+const SPINS_BEFORE_YIELD: u32 = 32;
+/// The longest sleep of a waiter that nobody can wake.
+const LONGEST_NAP: Duration = Duration::from_millis(1);
+
+/// One side's waiting: counts empty looks and says what to do next.
+///
+/// ```
+/// use lanecast_base::{Step, WaitStrategy, Waiter};
+/// let mut waiter = Waiter::new(WaitStrategy::Park);
+/// assert_eq!(waiter.next_step(), Step::Park);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    strategy: WaitStrategy,
+    looks: u32,
+}
+
+impl Waiter {
+    /// A waiter that has just seen work.
+    pub const fn new(strategy: WaitStrategy) -> Self {
+        Self { strategy, looks: 0 }
+    }
+
+    /// The strategy it follows.
+    pub const fn strategy(&self) -> WaitStrategy {
+        self.strategy
+    }
+
+    /// There was work: the next wait starts anew.
+    #[inline(always)]
+    pub fn reset(&mut self) {
+        self.looks = 0;
+    }
+
+    /// There was none: what to do before the next look.
+    #[inline]
+    pub fn next_step(&mut self) -> Step {
+        self.looks = self.looks.saturating_add(1);
+        match self.strategy {
+            WaitStrategy::BusySpin => Step::Spin(CAUGHT_UP_PAUSES),
+            WaitStrategy::SpinYield if self.looks <= SPINS_BEFORE_YIELD => {
+                Step::Spin(CAUGHT_UP_PAUSES)
+            }
+            WaitStrategy::SpinYield => Step::Yield,
+            WaitStrategy::SpinPark if self.looks <= SPINS_BEFORE_PARK => {
+                Step::Spin(CAUGHT_UP_PAUSES)
+            }
+            WaitStrategy::SpinPark if self.looks == SPINS_BEFORE_PARK + 1 => Step::Yield,
+            WaitStrategy::SpinPark | WaitStrategy::Park => Step::Park,
+        }
+    }
+
+    /// Waits once, for loops over several subscribers: `work` is what the last round did.
+    ///
+    /// Nobody can wake this waiter, so [`Step::Park`] sleeps for 50 µs, then longer, up to 1 ms.
+    /// A loop over one subscriber waits on the subscriber itself, which is woken.
+    pub fn wait(&mut self, work: usize) {
+        if work > 0 {
+            self.reset();
+            return;
+        }
+        match self.next_step() {
+            Step::Spin(pauses) => spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            Step::Park => {
+                let naps = self.looks.saturating_sub(SPINS_BEFORE_PARK).min(20);
+                std::thread::sleep((Duration::from_micros(50) * naps).min(LONGEST_NAP));
+            }
+        }
+    }
+}
+
+/// Pauses `pauses` times.
+#[inline(always)]
+pub fn spin(pauses: u32) {
+    for _ in 0..pauses {
+        spin_hint();
+    }
+}

@@ -1,0 +1,159 @@
+//! What a subscriber is told.
+
+use crate::stream::Stream;
+use core::fmt;
+use lanecast_base::sync::{AtomicU64, Ordering};
+
+/// One thing that happened on a subscription.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A publisher of a wanted topic is there: once per stream, before all else from it.
+    Joined(&'a Stream),
+    /// A message, read in place.
+    Message(Message<'a>),
+    /// Messages that will not come: told before any later message of the stream.
+    Lost(Gap<'a>),
+    /// The stream is over: once per stream, after all else from it.
+    Left(&'a Stream, Why),
+}
+
+/// A message, read where the carrier holds it: valid inside the handler's call.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    bytes: &'a [u8],
+    stream: &'a Stream,
+    tenure: Tenure<'a>,
+}
+
+/// The right to read in place: it lasts until the publisher takes the reader's place away.
+#[derive(Clone, Copy, Debug)]
+pub struct Tenure<'a> {
+    revoked: Option<&'a AtomicU64>,
+    mine: u64,
+}
+
+impl<'a> Tenure<'a> {
+    /// A right that nobody can take away.
+    pub const FOR_GOOD: Tenure<'static> = Tenure { revoked: None, mine: 0 };
+
+    /// A right that ends when `revoked` holds `mine`.
+    #[inline(always)]
+    pub const fn until(revoked: &'a AtomicU64, mine: u64) -> Self {
+        Self { revoked: Some(revoked), mine }
+    }
+
+    /// Whether the right still holds.
+    #[inline(always)]
+    pub fn holds(&self) -> bool {
+        // PAIRS(eviction): acquire here (with the fence before it), release where it is revoked.
+        self.revoked.is_none_or(|word| word.load(Ordering::Acquire) != self.mine)
+    }
+}
+
+impl<'a> Message<'a> {
+    /// A message of `stream`; made by carriers.
+    #[inline(always)]
+    pub const fn new(bytes: &'a [u8], stream: &'a Stream, tenure: Tenure<'a>) -> Self {
+        Self { bytes, stream, tenure }
+    }
+
+    /// The payload, as the publisher wrote it.
+    #[inline(always)]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Which publisher and topic it is from.
+    #[inline(always)]
+    pub const fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
+    /// Whether the bytes read so far are still those that were published.
+    ///
+    /// Always true unless the publisher evicts stalled subscribers and has just evicted this
+    /// one, in the middle of its handler. Ask after copying what must not be wrong; the next
+    /// event of an evicted subscriber is [`Event::Lost`].
+    #[inline]
+    pub fn is_intact(&self) -> bool {
+        // PAIRS(eviction): keeps the reads of the body before the look at the tenure.
+        lanecast_base::sync::fence(Ordering::Acquire);
+        self.tenure.holds()
+    }
+}
+
+impl fmt::Debug for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("stream", &self.stream)
+            .field("length", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Messages that are lost to this subscriber.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap<'a> {
+    /// The stream they belong to.
+    pub stream: &'a Stream,
+    /// The first lost one, counted from 0 at this subscriber's first message of the stream's
+    /// session.
+    pub first: u64,
+    /// How many, where the carrier can know.
+    pub count: Option<u64>,
+    /// Why.
+    pub why: LossReason,
+}
+
+/// Why messages are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The publisher took this subscriber's place away, because it had stalled.
+    Evicted,
+    /// What the publisher left behind makes no sense.
+    Damaged,
+}
+
+impl LossReason {
+    /// The reason in words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Evicted => "this subscriber stalled and was evicted",
+            Self::Damaged => "the stream's memory is damaged",
+        }
+    }
+}
+
+/// Why a stream is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// The publisher closed it.
+    Closed,
+    /// The publisher's process ended without closing it.
+    Died,
+    /// The publisher took this subscriber's place away, because it had stalled.
+    Evicted,
+    /// What the publisher left behind makes no sense.
+    Damaged,
+}
+
+impl Why {
+    /// The reason in words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Died => "died",
+            Self::Evicted => "evicted",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.describe())
+    }
+}

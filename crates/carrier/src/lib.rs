@@ -1,0 +1,27 @@
+//! The contract of every carrier: thread, shared memory, multicast, unicast, TCP.
+//!
+//! A carrier implements [`Carrier`], [`Publish`] and [`Subscribe`]; applications, measuring
+//! tools and the conformance suite are written against these and run on any of them.
+//!
+//! What every carrier keeps:
+//!
+//! 1. **Order.** One publisher's messages arrive in order, each at most once; what is missing
+//!    is told by [`Event::Lost`] before any later message. Nothing is lost in silence.
+//! 2. **Life cycle.** Exactly one [`Event::Joined`] and one [`Event::Left`] per stream and
+//!    subscriber; pending messages and losses come before `Left`.
+//! 3. **Back-pressure** is a value, [`ClaimError::BackPressured`]; blocking is the caller's choice.
+#![forbid(unsafe_code)]
+
+mod claim;
+mod event;
+mod publish;
+mod shared;
+mod stream;
+mod subscribe;
+
+pub use claim::{Batch, Claim, ClaimError, Pressure};
+pub use event::{Event, Gap, LossReason, Message, Tenure, Why};
+pub use publish::Publish;
+pub use shared::Shared;
+pub use stream::{SessionId, Stream, TopicId};
+pub use subscribe::{Carrier, Subscribe};

@@ -1,0 +1,126 @@
+//! The writing side.
+
+use crate::claim::{Batch, Claim, ClaimError};
+use crate::stream::{SessionId, TopicId};
+use std::time::Duration;
+
+/// A publisher: one session, one or several topics, messages in one order.
+///
+/// Claims borrow the publisher, so that it writes one message at a time; to publish from
+/// several threads, wrap it in [`Shared`](crate::Shared).
+pub trait Publish: Send + 'static {
+    /// Room for one message.
+    type Claim<'a>: Claim
+    where
+        Self: 'a;
+    /// Several messages that become visible together.
+    type Batch<'a>: Batch
+    where
+        Self: 'a;
+    /// Why a topic cannot be added.
+    type TopicError: std::error::Error + Send + Sync + 'static;
+
+    /// Adds a topic to this session; adding one twice gives the same number.
+    ///
+    /// # Errors
+    /// If the name is empty or too long, or the session has no room for another topic.
+    fn add_topic(&mut self, name: &str) -> Result<TopicId, Self::TopicError>;
+
+    /// Room for a message of `len` bytes on `topic`, or the reason why there is none now.
+    ///
+    /// Never blocks and makes no system call, except now and then while back-pressured, to see
+    /// whether a subscriber that holds the stream up has died.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<Self::Claim<'_>, ClaimError>;
+
+    /// As [`try_claim_on`](Self::try_claim_on), on the topic that the publisher was made with.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    fn try_claim(&mut self, len: usize) -> Result<Self::Claim<'_>, ClaimError> {
+        self.try_claim_on(TopicId::FIRST, len)
+    }
+
+    /// Room for a message, waiting by the publisher's strategy while there is none.
+    ///
+    /// # Errors
+    /// See [`ClaimError`]; never `BackPressured`.
+    fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<Self::Claim<'_>, ClaimError>;
+
+    /// As [`claim_on`](Self::claim_on), on the topic that the publisher was made with.
+    ///
+    /// # Errors
+    /// See [`ClaimError`]; never `BackPressured`.
+    fn claim(&mut self, len: usize) -> Result<Self::Claim<'_>, ClaimError> {
+        self.claim_on(TopicId::FIRST, len)
+    }
+
+    /// Starts a batch: several messages, published together.
+    fn batch(&mut self) -> Self::Batch<'_>;
+
+    /// Copies `bytes` into a message and publishes it, if there is room now.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    fn offer_on(&mut self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
+        let mut claim = self.try_claim_on(topic, bytes.len())?;
+        claim.copy_from_slice(bytes);
+        claim.commit();
+        Ok(())
+    }
+
+    /// As [`offer_on`](Self::offer_on), on the topic that the publisher was made with.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    fn offer(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.offer_on(TopicId::FIRST, bytes)
+    }
+
+    /// Copies `bytes` into a message and publishes it, waiting for room.
+    ///
+    /// # Errors
+    /// See [`ClaimError`]; never `BackPressured`.
+    fn send_on(&mut self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
+        let mut claim = self.claim_on(topic, bytes.len())?;
+        claim.copy_from_slice(bytes);
+        claim.commit();
+        Ok(())
+    }
+
+    /// As [`send_on`](Self::send_on), on the topic that the publisher was made with.
+    ///
+    /// # Errors
+    /// See [`ClaimError`]; never `BackPressured`.
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.send_on(TopicId::FIRST, bytes)
+    }
+
+    /// The publisher's run.
+    fn session(&self) -> SessionId;
+
+    /// Where the bytes go, for people.
+    fn source(&self) -> &str;
+
+    /// The longest message, in bytes.
+    fn longest_message(&self) -> usize;
+
+    /// How many subscribers are joined now.
+    fn subscribers(&self) -> usize;
+
+    /// Waits until at least `count` subscribers are joined; false if `timeout` passed first.
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool;
+
+    /// Waits until every living subscriber has read everything; false if `timeout` passed first.
+    fn drain(&mut self, timeout: Duration) -> bool;
+
+    /// Ends the session: lingers at most `linger` until all have read everything, then tells
+    /// subscribers that it is over. Returns whether all had read everything.
+    ///
+    /// Dropping a publisher closes it without lingering.
+    fn close(self, linger: Duration) -> bool
+    where
+        Self: Sized;
+}

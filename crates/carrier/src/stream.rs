@@ -1,0 +1,49 @@
+//! Who speaks: one publisher on one topic.
+
+use core::fmt;
+
+/// One run of one publisher: random, never used again. A restarted publisher is another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub u64);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionId({self})")
+    }
+}
+
+/// A topic's number within its session, given by the publisher in the order of adding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TopicId(pub u32);
+
+impl TopicId {
+    /// The topic that the publisher was made with.
+    pub const FIRST: Self = Self(0);
+}
+
+/// One publisher on one topic, as a subscriber sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// The publisher's run.
+    pub session: SessionId,
+    /// The topic's name.
+    pub topic: String,
+    /// The topic's number within the session.
+    pub topic_id: TopicId,
+    /// The publisher's process, as it sees its own number.
+    pub pid: u32,
+    /// Where the bytes come through, for people: `shm:0f3a…`.
+    pub source: String,
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.topic, self.source)
+    }
+}
