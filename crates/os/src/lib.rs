@@ -1,1 +1,35 @@
-//! Empty.
+//! Every system call the other crates need, behind safe names.
+//!
+//! Linux only. Nothing here knows a topic or a protocol.
+
+pub mod affinity;
+pub mod barrier;
+mod directory;
+mod file;
+pub mod futex;
+mod lock;
+mod mapping;
+pub mod process;
+mod ring;
+mod watch;
+
+pub use directory::{Access, DirectoryError, private_directory};
+pub use file::{FileError, NewFile, open};
+pub use lock::{LockByte, is_locked};
+pub use mapping::{MapMode, Mapping};
+pub use ring::RingMapping;
+pub use watch::{Bell, DirectoryWatch};
+
+use std::io;
+
+/// The last system call's error, if `result` says that it failed.
+fn checked(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The size of a page, in bytes.
+pub fn page_size() -> usize {
+    // SAFETY: sysconf only reads a constant of the system.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}

@@ -1,0 +1,89 @@
+//! Which CPU a thread runs on.
+
+use crate::checked;
+use std::io;
+
+/// Keeps the calling thread on `cpu`.
+///
+/// # Errors
+/// If there is no such CPU, or this process may not use it; the error says which it may use.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    let allowed = allowed()?;
+    if !allowed.contains(&cpu) {
+        let message = format!("CPU {cpu} is not there for this process: choose of {allowed:?}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    // SAFETY: all bits zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: `cpu` is one that sched_getaffinity reported, so it lies within the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: `set` is a valid set of the size given; thread 0 is the caller.
+    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
+    Ok(())
+}
+
+/// The CPUs that the calling thread may run on, ascending.
+///
+/// # Errors
+/// If the system does not tell.
+pub fn allowed() -> io::Result<Vec<usize>> {
+    // SAFETY: all bits zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: `set` is writable and of the size given; thread 0 is the caller.
+    checked(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) })?;
+    let bits = size_of::<libc::cpu_set_t>() * 8;
+    // SAFETY: every `cpu` asked for lies within the set.
+    Ok((0..bits).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+/// The CPUs that are switched on, ascending; empty if the system does not tell.
+pub fn online() -> Vec<usize> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    parse_list(&list)
+}
+
+/// The CPU that the calling thread is on at this moment.
+pub fn current_cpu() -> usize {
+    // SAFETY: sched_getcpu has no preconditions.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// The NUMA node that `cpu` belongs to, where the system tells.
+pub fn node_of(cpu: usize) -> Option<usize> {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).ok()?;
+    entries
+        .filter_map(Result::ok)
+        .find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
+}
+
+fn parse_list(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
+    };
+    list.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_ranges_and_single_numbers() {
+        assert_eq!(parse_list("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(parse_list(""), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn pinning_moves_the_thread_and_a_missing_cpu_is_named() {
+        std::thread::spawn(|| {
+            let cpu = *allowed().unwrap().last().unwrap();
+            pin(cpu).unwrap();
+            assert_eq!(current_cpu(), cpu);
+            let error = pin(99_999).unwrap_err().to_string();
+            assert!(error.contains("99999") && error.contains("choose of"), "{error}");
+        })
+        .join()
+        .unwrap();
+    }
+}

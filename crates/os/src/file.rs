@@ -1,0 +1,146 @@
+//! Files of shared memory that appear complete or not at all.
+
+use crate::{LockByte, checked};
+use std::ffi::CString;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a file of shared memory cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file system is full.
+    #[error(
+        "{directory} has no room for {bytes} bytes: free some (`lanecast clean`), make it \
+         larger (`mount -o remount,size=... {directory}`), or configure a smaller window"
+    )]
+    Full {
+        /// Where there is no room.
+        directory: PathBuf,
+        /// How much was asked for.
+        bytes: u64,
+    },
+    /// The file system cannot make files without a name.
+    #[error("{0} is on a file system without unnamed files: use a directory on tmpfs")]
+    NoUnnamedFiles(PathBuf),
+    /// Anything else.
+    #[error("cannot {act} in {directory}: {source}")]
+    Io {
+        /// What was tried.
+        act: &'static str,
+        /// Where.
+        directory: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+/// A file that nobody else sees yet: it has its memory, its owner's lock and no name.
+///
+/// If its maker dies, it is gone; there is nothing to clean up.
+#[derive(Debug)]
+pub struct NewFile {
+    lock: LockByte,
+    directory: PathBuf,
+}
+
+impl NewFile {
+    /// Makes a file of `bytes` zero bytes in `directory`, all of them reserved, so that writing
+    /// to the memory never runs out of room; takes the lock on its byte 0.
+    ///
+    /// # Errors
+    /// See [`FileError`].
+    pub fn create(directory: &Path, bytes: u64, mode: u32) -> Result<Self, FileError> {
+        let fail =
+            |act| move |source| FileError::Io { act, directory: directory.to_owned(), source };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .mode(mode)
+            .custom_flags(libc::O_TMPFILE)
+            .open(directory)
+            .map_err(|error| match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP | libc::EISDIR) => {
+                    FileError::NoUnnamedFiles(directory.to_owned())
+                }
+                _ => fail("make a file")(error),
+            })?;
+        reserve(&file, bytes).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => {
+                FileError::Full { directory: directory.to_owned(), bytes }
+            }
+            _ => fail("reserve memory")(error),
+        })?;
+        // The mode given at opening is cut by the umask; group access must not depend on it.
+        file.set_permissions(Permissions::from_mode(mode)).map_err(fail("set permissions"))?;
+        let lock = LockByte::try_take(file, 0)
+            .map_err(fail("lock a file"))?
+            .map_err(|_| fail("lock a new file")(io::ErrorKind::WouldBlock.into()))?;
+        Ok(Self { lock, directory: directory.to_owned() })
+    }
+
+    /// The file, to map and fill it.
+    pub fn file(&self) -> &File {
+        self.lock.file()
+    }
+
+    /// Gives the file its name: from now on others find it. The lock stays with the caller.
+    ///
+    /// # Errors
+    /// If the name is taken, or the system refuses.
+    pub fn publish(self, name: &str) -> Result<LockByte, FileError> {
+        let link = || -> io::Result<()> {
+            let own = CString::new(format!("/proc/self/fd/{}", self.file().as_raw_fd()))?;
+            let target = CString::new(self.directory.join(name).as_os_str().as_bytes())?;
+            // SAFETY: both paths are live, terminated strings.
+            checked(unsafe {
+                libc::linkat(
+                    libc::AT_FDCWD,
+                    own.as_ptr(),
+                    libc::AT_FDCWD,
+                    target.as_ptr(),
+                    libc::AT_SYMLINK_FOLLOW,
+                )
+            })?;
+            Ok(())
+        };
+        link().map_err(|source| FileError::Io {
+            act: "name a file",
+            directory: self.directory.clone(),
+            source,
+        })?;
+        Ok(self.lock)
+    }
+}
+
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let bytes = i64::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    loop {
+        // SAFETY: the descriptor is open.
+        match checked(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// Opens a file of shared memory; never follows a symbolic link, never blocks on a pipe.
+///
+/// # Errors
+/// If the system refuses, or the file is not a regular one.
+pub fn open(path: &Path, writable: bool) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(writable)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"))
+    }
+}

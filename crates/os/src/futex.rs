@@ -1,0 +1,136 @@
+//! Sleeping on a word of shared memory: futex(2), and futex_waitv(2) for several words.
+
+use lanecast_base::sync::AtomicU32;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The most words that one sleep can watch.
+pub const WORDS_MAX: usize = 128;
+
+/// Sleeps while `word` holds `expected`, at most `limit`. Wakes early now and then.
+pub fn wait(word: &AtomicU32, expected: u32, limit: Duration) {
+    let limit = timespec(limit);
+    // SAFETY: `word` is a live, aligned word and `limit` a live timespec for the whole call;
+    // the remaining arguments are ignored by FUTEX_WAIT.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, expected, &limit, 0, 0) };
+}
+
+/// Wakes at most `count` sleepers on `word`; returns how many it woke.
+pub fn wake(word: &AtomicU32, count: u32) -> usize {
+    // SAFETY: `word` is a live, aligned word; the remaining arguments are ignored.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, count, 0, 0, 0) };
+    usize::try_from(woken).unwrap_or(0)
+}
+
+#[repr(C)]
+struct Waiter {
+    expected: u64,
+    word: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+const FUTEX2_SIZE_U32: u32 = 2;
+
+/// Sleeps while every word holds its expected value, at most `limit`.
+///
+/// Where the kernel (before 5.16) cannot watch several words, or there are more than
+/// [`WORDS_MAX`], it watches the first for at most a millisecond.
+pub fn wait_any(words: &[(&AtomicU32, u32)], limit: Duration) {
+    let Some(&(first, expected)) = words.first() else {
+        std::thread::sleep(limit);
+        return;
+    };
+    if words.len() == 1 {
+        return wait(first, expected, limit);
+    }
+    if words.len() > WORDS_MAX || !waitv_works() {
+        return wait(first, expected, limit.min(Duration::from_millis(1)));
+    }
+    let waiters: Vec<Waiter> = words
+        .iter()
+        .map(|&(word, expected)| Waiter {
+            expected: u64::from(expected),
+            word: core::ptr::from_ref(word).addr() as u64,
+            flags: FUTEX2_SIZE_U32,
+            reserved: 0,
+        })
+        .collect();
+    waitv(&waiters, limit);
+}
+
+fn waitv(waiters: &[Waiter], limit: Duration) -> i64 {
+    let mut now = timespec(Duration::ZERO);
+    // SAFETY: `now` is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32);
+    let until = timespec(now.saturating_add(limit));
+    // SAFETY: `waiters` and `until` live through the call; each waiter's word is borrowed by
+    // the caller for as long.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            waiters.as_ptr(),
+            waiters.len(),
+            0,
+            &until,
+            libc::CLOCK_MONOTONIC,
+        )
+    }
+}
+
+fn waitv_works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| {
+        let word = AtomicU32::new(1);
+        let waiter = Waiter {
+            expected: 0, // Not what the word holds: the call returns at once.
+            word: core::ptr::from_ref(&word).addr() as u64,
+            flags: FUTEX2_SIZE_U32,
+            reserved: 0,
+        };
+        waitv(&[waiter], Duration::ZERO);
+        std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
+    })
+}
+
+fn timespec(duration: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_base::sync::Ordering;
+    use std::time::Instant;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_changed_word_is_not_slept_on() {
+        let words = [AtomicU32::new(1), AtomicU32::new(2)];
+        let start = Instant::now();
+        wait(&words[0], 0, LONG);
+        wait_any(&[(&words[0], 1), (&words[1], 1)], LONG);
+        assert!(start.elapsed() < LONG / 2);
+    }
+
+    #[test]
+    fn waking_any_of_the_words_ends_the_sleep() {
+        let words = [AtomicU32::new(0), AtomicU32::new(0)];
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                while words[1].load(Ordering::Relaxed) == 0 {
+                    wait_any(&[(&words[0], 0), (&words[1], 0)], LONG);
+                }
+            });
+            words[1].store(1, Ordering::Relaxed);
+            while !sleeper.is_finished() {
+                wake(&words[1], 1);
+            }
+        });
+    }
+}
