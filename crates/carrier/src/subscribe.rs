@@ -6,7 +6,8 @@ use std::time::Duration;
 
 /// A subscriber: one reader of every publisher of its topics, now and later.
 pub trait Subscribe: Send + 'static {
-    /// Hands at most `limit` events to `handler`; returns how many. Never blocks.
+    /// Hands what has come to `handler`, at most `limit` messages; returns how many events it
+    /// handed over. Never blocks.
     ///
     /// Messages are read in place and are done with when the handler returns. A handler that
     /// panics has consumed its message.

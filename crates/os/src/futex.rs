@@ -22,12 +22,24 @@ pub fn wake(word: &AtomicU32, count: u32) -> usize {
     usize::try_from(woken).unwrap_or(0)
 }
 
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Waiter {
     expected: u64,
     word: u64,
     flags: u32,
     reserved: u32,
+}
+
+impl Waiter {
+    fn new(word: &AtomicU32, expected: u32) -> Self {
+        Self {
+            expected: u64::from(expected),
+            word: core::ptr::from_ref(word).addr() as u64,
+            flags: FUTEX2_SIZE_U32,
+            reserved: 0,
+        }
+    }
 }
 
 const FUTEX2_SIZE_U32: u32 = 2;
@@ -47,16 +59,11 @@ pub fn wait_any(words: &[(&AtomicU32, u32)], limit: Duration) {
     if words.len() > WORDS_MAX || !waitv_works() {
         return wait(first, expected, limit.min(Duration::from_millis(1)));
     }
-    let waiters: Vec<Waiter> = words
-        .iter()
-        .map(|&(word, expected)| Waiter {
-            expected: u64::from(expected),
-            word: core::ptr::from_ref(word).addr() as u64,
-            flags: FUTEX2_SIZE_U32,
-            reserved: 0,
-        })
-        .collect();
-    waitv(&waiters, limit);
+    let mut waiters = [Waiter::new(first, expected); WORDS_MAX];
+    for (waiter, &(word, expected)) in waiters.iter_mut().zip(words) {
+        *waiter = Waiter::new(word, expected);
+    }
+    waitv(&waiters[..words.len()], limit);
 }
 
 fn waitv(waiters: &[Waiter], limit: Duration) -> i64 {
@@ -83,12 +90,8 @@ fn waitv_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
         let word = AtomicU32::new(1);
-        let waiter = Waiter {
-            expected: 0, // Not what the word holds: the call returns at once.
-            word: core::ptr::from_ref(&word).addr() as u64,
-            flags: FUTEX2_SIZE_U32,
-            reserved: 0,
-        };
+        // Not what the word holds: the call returns at once.
+        let waiter = Waiter::new(&word, 0);
         waitv(&[waiter], Duration::ZERO);
         std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
     })

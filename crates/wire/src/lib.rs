@@ -1,1 +1,7 @@
-//! Empty.
+//! Every header that leaves a process or outlives it, as bytes. No I/O.
+//!
+//! Little-endian, explicit offsets, a version in each file. The twin of `docs/protocol/`, which
+//! is normative; a test compares the two.
+
+pub mod shm;
+pub mod stats;

@@ -1,0 +1,106 @@
+//! Where the conductor leaves what it has found for one subscriber.
+
+use crate::attachment::Attachment;
+use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering};
+use lanecast_os::futex;
+use lanecast_os::process::Identity;
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+/// One subscriber's wishes, and the sessions that the conductor has joined for it.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    pub(crate) topics: Vec<String>,
+    /// Counts deliveries and other news; the subscriber sleeps on it.
+    news: AtomicU32,
+    fresh: Mutex<Vec<Attachment>>,
+    /// Sessions that need no second look.
+    known: Mutex<HashSet<u64>>,
+}
+
+impl Mailbox {
+    pub(crate) fn new(topics: Vec<String>) -> Self {
+        Self {
+            topics,
+            news: AtomicU32::new(0),
+            fresh: Mutex::new(Vec::new()),
+            known: Mutex::new(HashSet::new()),
+        }
+    }
+
+    /// The word that changes with every delivery.
+    pub(crate) const fn news(&self) -> &AtomicU32 {
+        &self.news
+    }
+
+    /// Leaves a joined session and wakes the subscriber.
+    pub(crate) fn deliver(&self, attachment: Attachment) {
+        lock(&self.fresh).push(attachment);
+        self.ring();
+    }
+
+    /// Wakes the subscriber.
+    pub(crate) fn ring(&self) {
+        // PAIRS(news): release here, acquire in `Subscriber::poll`.
+        self.news.fetch_add(1, Ordering::Release);
+        futex::wake(&self.news, 1);
+    }
+
+    /// The sessions left since the last call.
+    pub(crate) fn take(&self) -> Vec<Attachment> {
+        core::mem::take(&mut *lock(&self.fresh))
+    }
+
+    /// The sessions that need no second look.
+    pub(crate) fn known(&self) -> MutexGuard<'_, HashSet<u64>> {
+        lock(&self.known)
+    }
+}
+
+/// The publisher of a joined session, watched by the conductor.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) ring: File,
+    pub(crate) identity: Identity,
+    pub(crate) subscriber: Weak<Mailbox>,
+    is_gone: AtomicBool,
+}
+
+impl Peer {
+    pub(crate) const fn new(ring: File, identity: Identity, subscriber: Weak<Mailbox>) -> Self {
+        Self { ring, identity, subscriber, is_gone: AtomicBool::new(false) }
+    }
+
+    /// Asks the kernel; if the publisher has ended, tells the subscriber. Says whether it has.
+    pub(crate) fn look(&self) -> bool {
+        if is_owned(&self.ring, self.identity) {
+            return false;
+        }
+        // PAIRS(gone): release here, acquire in `is_gone`. What the publisher committed is
+        // visible to whoever sees the kernel's answer.
+        self.is_gone.store(true, Ordering::Release);
+        if let Some(subscriber) = self.subscriber.upgrade() {
+            subscriber.ring();
+        }
+        true
+    }
+
+    /// Whether the publisher's process has ended.
+    #[inline]
+    pub(crate) fn is_gone(&self) -> bool {
+        // PAIRS(gone): acquire here, release in `look`.
+        self.is_gone.load(Ordering::Acquire)
+    }
+}
+
+/// Whether a session's file still has its owner: the lock is held, by a process not known to
+/// be gone. If the system does not tell, the owner gets the benefit of the doubt.
+pub(crate) fn is_owned(file: &File, owner: Identity) -> bool {
+    lanecast_os::is_locked(file, 0).unwrap_or(true) && !owner.is_surely_gone()
+}
+
+/// A panic elsewhere cannot leave these collections half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,296 @@
+//! The writing end between processes.
+
+use crate::claim::{ShmBatch, ShmClaim};
+use crate::error::{OpenError, TopicError};
+use crate::memory::Memory;
+use crate::segment::{Segment, SessionFiles};
+use crate::session;
+use crate::settings::Settings;
+use crate::vigil::{Blocker, Vigil, is_alive};
+use crate::write_edge::WriteEdge;
+use lanecast_base::sync::Ordering;
+use lanecast_base::{Position, Step, Waiter, spin};
+use lanecast_carrier::{ClaimError, Pressure, Publish, SessionId, TopicId};
+use lanecast_os::LockByte;
+use lanecast_wire::shm::{TopicEntry, frame_bytes};
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime};
+
+/// A publisher over shared memory: one session, one ring, one or several topics.
+///
+/// Made by [`Domain::publisher`](crate::Domain::publisher). Dropping it closes the session.
+pub struct Publisher {
+    edge: WriteEdge<Segment>,
+    longest: u32,
+    topics: Vec<String>,
+    waiter: Waiter,
+    vigil: Vigil,
+    files: SessionFiles,
+    ring_lock: LockByte,
+    gate_lock: LockByte,
+    source: String,
+    is_closed: bool,
+}
+
+impl Publisher {
+    pub(crate) fn open(settings: &Settings, topic: &str) -> Result<Self, OpenError> {
+        let session::Session { segment, files, ring_lock, gate_lock } = session::create(settings)?;
+        let source = format!("shm:{:016x}", files.session);
+        let mut publisher = Self {
+            longest: segment.limits().longest_message,
+            edge: WriteEdge::new(segment, settings.first_position()),
+            topics: Vec::new(),
+            waiter: Waiter::new(settings.publisher_wait),
+            vigil: Vigil::new(settings.liveness, settings.stalled),
+            files,
+            ring_lock,
+            gate_lock,
+            source,
+            is_closed: false,
+        };
+        let live = publisher.edge.memory().ring();
+        live.wait.store(settings.publisher_wait.code(), Ordering::Relaxed);
+        // The topic wakes those who watch the directory: by now the session is complete.
+        publisher.add_topic(topic)?;
+        Ok(publisher)
+    }
+
+    /// The ring's length in bytes.
+    pub fn window_bytes(&self) -> u64 {
+        self.edge.memory().window()
+    }
+
+    /// How often a claim has found no room.
+    pub fn back_pressured(&self) -> u64 {
+        self.edge.memory().ring().back_pressured.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn edge(&mut self) -> &mut WriteEdge<Segment> {
+        &mut self.edge
+    }
+
+    #[inline(always)]
+    pub(crate) fn segment(&self) -> &Segment {
+        self.edge.memory()
+    }
+
+    /// Whether `len` bytes on `topic` can ever be sent.
+    #[inline(always)]
+    pub(crate) fn check(&self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        if len > self.longest as usize {
+            return Err(ClaimError::TooLong { longest: self.longest as usize });
+        }
+        if topic.0 as usize >= self.topics.len() {
+            return Err(ClaimError::NoSuchTopic);
+        }
+        Ok(())
+    }
+
+    /// Whether the bytes up to `end` may be written; evicts the dead if they are in the way.
+    #[inline(always)]
+    pub(crate) fn has_room(&mut self, end: Position) -> Result<(), ClaimError> {
+        if self.edge.has_room(end) || self.make_room(end) {
+            Ok(())
+        } else {
+            Err(ClaimError::BackPressured(Pressure::WindowFull))
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, end: Position) -> bool {
+        self.count_back_pressure();
+        self.evict_if_due(end)
+    }
+
+    fn count_back_pressure(&self) {
+        let count = &self.edge.memory().ring().back_pressured;
+        count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// If it is time to look: evicts who should not be in the way of `end`; says whether there
+    /// is room now.
+    fn evict_if_due(&mut self, end: Position) -> bool {
+        let now = Instant::now();
+        self.vigil.is_due(now) && self.evict_from(end, now) && self.edge.has_room(end)
+    }
+
+    /// Evicts whoever keeps the bytes before `end` from being written and should not; says
+    /// whether it evicted anybody.
+    fn evict_from(&mut self, end: Position, now: Instant) -> bool {
+        let window = self.edge.memory().window();
+        let at = self.edge.at();
+        let blockers: Vec<Blocker> = self
+            .edge
+            .readers()
+            .map(|(index, tenure, cursor)| {
+                let plausible = at.since(cursor) <= window;
+                Blocker { index, tenure, cursor, plausible }
+            })
+            .filter(|blocker| !blocker.plausible || end.since(blocker.cursor) + 16 > window)
+            .collect();
+        let mut evicted = false;
+        for blocker in blockers {
+            let slot = self.edge.memory().slot(blocker.index);
+            let alive = || is_alive(self.gate_lock.file(), blocker.index, slot);
+            if let Some(why) = self.vigil.judge(blocker, alive, now) {
+                self.edge.evict(blocker.index, blocker.tenure, why);
+                evicted = true;
+            }
+        }
+        evicted
+    }
+
+    /// Waits by the publisher's strategy until the bytes up to `end` may be written.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_room(&mut self, end: Position) {
+        self.count_back_pressure();
+        self.waiter.reset();
+        let nap = self.vigil.interval();
+        while !self.edge.has_room(end) && !self.evict_if_due(end) {
+            match self.waiter.next_step() {
+                Step::Spin(pauses) => spin(pauses),
+                Step::Yield => std::thread::yield_now(),
+                Step::Park => self.edge.sleep(nap, |edge| edge.has_room(end)),
+            }
+        }
+    }
+
+    /// Sleeps, woken by subscribers' moves, until `done` or `timeout`; says whether `done`.
+    fn wait_until(&mut self, timeout: Duration, done: impl Fn(&mut Self) -> bool) -> bool {
+        let start = Instant::now();
+        loop {
+            if done(self) {
+                return true;
+            }
+            let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
+            // A death is no move: it is looked for at intervals, or found by the next wake.
+            let nap = left.min(self.vigil.interval()).min(Duration::from_millis(10));
+            self.edge.sleep(nap, |_| false);
+        }
+    }
+
+    /// How many living subscribers have yet to read something; evicts the dead ones.
+    fn behind(&mut self) -> usize {
+        let at = self.edge.at();
+        let behind: Vec<_> = self.edge.readers().filter(|&(_, _, cursor)| cursor != at).collect();
+        behind.into_iter().filter(|&(index, tenure, _)| self.is_joined(index, tenure)).count()
+    }
+
+    /// Whether the owner of slot `index` lives; if not, its place is taken away.
+    fn is_joined(&mut self, index: usize, tenure: u64) -> bool {
+        let slot = self.edge.memory().slot(index);
+        let alive = is_alive(self.gate_lock.file(), index, slot);
+        if !alive {
+            self.edge.evict(index, tenure, crate::write_edge::Eviction::Dead);
+        }
+        alive
+    }
+
+    fn finish(&mut self, linger: Duration) -> bool {
+        if self.is_closed {
+            return true;
+        }
+        self.is_closed = true;
+        let drained = self.wait_until(linger, |publisher| publisher.behind() == 0);
+        self.edge.close();
+        // If the names cannot be removed, the next one to open the domain tries again.
+        let _ = self.files.remove();
+        drained
+    }
+}
+
+impl Publish for Publisher {
+    type Claim<'a> = ShmClaim<'a>;
+    type Batch<'a> = ShmBatch<'a>;
+    type TopicError = TopicError;
+
+    fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
+        if let Some(known) = self.topics.iter().position(|topic| topic == name) {
+            return Ok(TopicId(known as u32));
+        }
+        let entry = TopicEntry::new(name).ok_or(TopicError::Name(name.len()))?;
+        let index = self.topics.len() as u32;
+        let room = self.segment().limits().topics_max;
+        if index >= room {
+            return Err(TopicError::Full(room));
+        }
+        self.edge.memory_mut().write_topic(index, &entry);
+        // PAIRS(topics): release here, acquire in `Attachment::refresh`: the entry is there
+        // before it is counted.
+        self.segment().ring().topics.store(index + 1, Ordering::Release);
+        self.topics.push(name.to_owned());
+        // Touching the file wakes those who watch the directory. If it fails, they find the
+        // topic at their next look.
+        let _ = self.ring_lock.file().set_modified(SystemTime::now());
+        Ok(TopicId(index))
+    }
+
+    #[inline(always)]
+    fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<ShmClaim<'_>, ClaimError> {
+        self.check(topic, len)?;
+        let end = self.edge.at().plus(frame_bytes(len as u64));
+        self.has_room(end)?;
+        Ok(ShmClaim::new(self, topic, len as u32))
+    }
+
+    #[inline(always)]
+    fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<ShmClaim<'_>, ClaimError> {
+        self.check(topic, len)?;
+        let end = self.edge.at().plus(frame_bytes(len as u64));
+        if !self.edge.has_room(end) {
+            self.wait_for_room(end);
+        }
+        Ok(ShmClaim::new(self, topic, len as u32))
+    }
+
+    fn batch(&mut self) -> ShmBatch<'_> {
+        ShmBatch::new(self)
+    }
+
+    fn session(&self) -> SessionId {
+        SessionId(self.files.session)
+    }
+
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn longest_message(&self) -> usize {
+        self.longest as usize
+    }
+
+    fn subscribers(&self) -> usize {
+        let gate = self.gate_lock.file();
+        self.edge.readers().filter(|&(i, _, _)| is_alive(gate, i, self.segment().slot(i))).count()
+    }
+
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
+        self.wait_until(timeout, |publisher| publisher.subscribers() >= count)
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        self.wait_until(timeout, |publisher| publisher.behind() == 0)
+    }
+
+    fn close(mut self, linger: Duration) -> bool {
+        self.finish(linger)
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.finish(Duration::ZERO);
+    }
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("source", &self.source)
+            .field("topics", &self.topics)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,199 @@
+//! A subscriber's side of the ring: what comes next, and how far it has read.
+
+use crate::memory::Memory;
+use lanecast_base::Position;
+use lanecast_base::sync::{Ordering, fence, light_fence};
+use lanecast_wire::shm::{FRAME_HEADER, STATE_CLOSED, Word, frame_bytes};
+
+/// One reader's state; everything in it is private to the reader.
+#[derive(Debug)]
+pub(crate) struct ReadEdge<M> {
+    memory: M,
+    index: usize,
+    tenure: u64,
+    /// The next frame.
+    at: Position,
+    /// The cursor that the writer sees.
+    released: Position,
+    messages: u64,
+    longest: u32,
+}
+
+/// A message in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Where its first byte is.
+    pub(crate) body: Position,
+    pub(crate) length: u32,
+    pub(crate) topic: u32,
+}
+
+/// What the reader finds next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A message.
+    Frame(Frame),
+    /// Nothing yet.
+    Empty,
+    /// Bytes that no writer writes, or the reader's place is gone.
+    Broken,
+}
+
+impl<M: Memory> ReadEdge<M> {
+    /// Takes its place in slot `index`, whose lock the caller holds, at the live edge.
+    pub(crate) fn join(memory: M, index: usize, longest: u32) -> Self {
+        let slot = memory.slot(index);
+        let ring = memory.ring();
+        // The last owner may have died joined (odd) or have left (even): the next odd number.
+        let tenure = slot.tenure.load(Ordering::Relaxed).wrapping_add(1) | 1;
+        memory.gate().used.fetch_or(1 << index, Ordering::Relaxed);
+        // PAIRS(head): acquire here, release in `WriteEdge::publish`. A first cursor, surely not
+        // past the place where reading will start.
+        slot.cursor.store(ring.head.load(Ordering::Acquire), Ordering::Relaxed);
+        // PAIRS(tenure): release here, acquire in `WriteEdge::reader`: the cursor is there
+        // before the tenure.
+        slot.tenure.store(tenure, Ordering::Release);
+        // PAIRS(join): tenure, fence, head here; head, fence, tenures in the writer.
+        fence(Ordering::SeqCst);
+        // PAIRS(head): acquire here, release in `WriteEdge::publish`.
+        let at = Position::new(ring.head.load(Ordering::Acquire));
+        let edge = Self { memory, index, tenure, at, released: at, messages: 0, longest };
+        edge.show_cursor();
+        edge
+    }
+
+    pub(crate) const fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    pub(crate) const fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) const fn tenure(&self) -> u64 {
+        self.tenure
+    }
+
+    /// How many messages it has passed.
+    #[inline(always)]
+    pub(crate) const fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// What comes next; does not pass it.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> Next {
+        let frame = self.memory.frame(self.at);
+        // PAIRS(commit): acquire here, release in `WriteEdge::commit`.
+        let word = Word(frame.commit.load(Ordering::Acquire));
+        if word == Word::EMPTY {
+            return Next::Empty;
+        }
+        let Some(length) = word.checked_length(self.longest) else { return Next::Broken };
+        // Relaxed: an eviction in the middle of a message is found by asking after the reads.
+        let evicted = self.memory.ring().evicted[self.index].load(Ordering::Relaxed);
+        if evicted == self.tenure {
+            return Next::Broken;
+        }
+        let topic = frame.topic.load(Ordering::Relaxed);
+        Next::Frame(Frame { body: self.at.plus(FRAME_HEADER), length, topic })
+    }
+
+    /// Passes a message of `length` bytes.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, length: u32) {
+        self.at = self.at.plus(frame_bytes(u64::from(length)));
+        self.messages = self.messages.wrapping_add(1);
+    }
+
+    /// Takes the last pass, of a message of `length` bytes, back.
+    pub(crate) fn unpass(&mut self, length: u32) {
+        self.at = self.at.minus(frame_bytes(u64::from(length)));
+        self.messages = self.messages.wrapping_sub(1);
+    }
+
+    /// How many bytes it has passed without showing it to the writer.
+    #[inline(always)]
+    pub(crate) const fn unreleased(&self) -> u64 {
+        self.at.since(self.released)
+    }
+
+    /// Shows the writer how far it has read: the bytes before may be overwritten.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.released = self.at;
+        self.show_cursor();
+    }
+
+    #[inline]
+    fn show_cursor(&self) {
+        let slot = self.memory.slot(self.index);
+        slot.messages.store(self.messages, Ordering::Relaxed);
+        // PAIRS(cursor): release here, acquire in `WriteEdge::reader`.
+        slot.cursor.store(self.at.get(), Ordering::Release);
+        self.notify_writer();
+    }
+
+    /// Wakes the writer if it sleeps or is about to.
+    #[inline]
+    fn notify_writer(&self) {
+        // PAIRS(asymmetric): cursor, fence, flag here; flag, fence, cursors in the writer.
+        light_fence();
+        let gate = self.memory.gate();
+        if gate.publisher_waits.load(Ordering::Relaxed) != 0 {
+            // PAIRS(wake): release here, acquire by the sleeping writer's kernel call.
+            gate.publisher_wake.fetch_add(1, Ordering::Release);
+            self.memory.wake(&gate.publisher_wake);
+        }
+    }
+
+    /// Whether the writer has taken this place away; all reads before the question count.
+    #[inline]
+    pub(crate) fn is_evicted(&self) -> bool {
+        // PAIRS(eviction): acquire fence here, release fence in `WriteEdge::evict`.
+        fence(Ordering::Acquire);
+        self.memory.ring().evicted[self.index].load(Ordering::Relaxed) == self.tenure
+    }
+
+    /// Whether the writer has said goodbye. Everything committed is visible afterwards, so an
+    /// empty [`peek`](Self::peek) after a `true` is final.
+    pub(crate) fn is_closed(&self) -> bool {
+        // PAIRS(state): acquire here, release in `WriteEdge::close`.
+        self.memory.ring().state.load(Ordering::Acquire) == STATE_CLOSED
+    }
+
+    /// Announces sleep; the word to sleep on and its value, unless there is news.
+    ///
+    /// Whoever gets `Some` sleeps on the word and then calls [`awake`](Self::awake). The flag
+    /// says whether the writer is sure to see the announcement: if not, sleep briefly.
+    pub(crate) fn prepare_sleep(&self) -> Option<(u32, bool)> {
+        let bit = 1u64 << self.index;
+        let slot = self.memory.slot(self.index);
+        // PAIRS(wake): acquire here, release in `WriteEdge::wake_sleepers`.
+        let expected = slot.wake.load(Ordering::Acquire);
+        self.memory.gate().sleepers.fetch_or(bit, Ordering::Relaxed);
+        // PAIRS(asymmetric): sleepers, fence, commit here; commit, fence, sleepers in the writer.
+        let covered = self.memory.heavy_fence();
+        if self.peek() != Next::Empty || self.is_closed() || self.is_evicted() {
+            self.awake();
+            return None;
+        }
+        let sleeps = &slot.sleeps;
+        sleeps.store(sleeps.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        Some((expected, covered))
+    }
+
+    /// Takes the announcement of sleep back.
+    pub(crate) fn awake(&self) {
+        let bit = 1u64 << self.index;
+        self.memory.gate().sleepers.fetch_and(!bit, Ordering::Relaxed);
+    }
+
+    /// Leaves: the slot is free for the next owner of its lock.
+    pub(crate) fn leave(&mut self) {
+        let slot = self.memory.slot(self.index);
+        // PAIRS(tenure): release here, acquire in `WriteEdge::reader`: all reads are finished.
+        slot.tenure.store(self.tenure.wrapping_add(1), Ordering::Release);
+        self.notify_writer();
+    }
+}

@@ -1,0 +1,273 @@
+//! A session's two files in memory.
+
+use crate::error::AttachError;
+use crate::memory::Memory;
+use lanecast_base::Position;
+use lanecast_base::sync::AtomicU32;
+use lanecast_os::{MapMode, Mapping, RingMapping, barrier, futex};
+use lanecast_wire::shm::{
+    FrameHeader, GATE_LIVE_OFFSET, GateHeader, GateLive, Limits, RING_LIVE_OFFSET, RingHeader,
+    RingLive, SLOT_BYTES, SLOTS_OFFSET, Slot, TOPICS_OFFSET, TopicEntry, gate_bytes,
+};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::time::Duration;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The memory of one session, mapped for its publisher or for one of its subscribers.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    data: NonNull<u8>,
+    mask: u64,
+    live: NonNull<RingLive>,
+    gate_live: NonNull<GateLive>,
+    slots: NonNull<Slot>,
+    limits: Limits,
+    head: Mapping,
+    // Held for the pointers above.
+    _ring: RingMapping,
+    _gate: Mapping,
+}
+
+// SAFETY: the pointers go into mappings that the value owns; what they point at is atomics, and
+// message bytes that the protocol hands from one side to the other.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Maps both files; `mode` is for the ring file, the gate is writable.
+    pub(crate) fn map(ring: &File, gate: &File, limits: Limits, mode: MapMode) -> io::Result<Self> {
+        Self::map_as(ring, gate, limits, mode, MapMode::ReadWrite)
+    }
+
+    /// Maps both files to look at them: whoever does so calls nothing that writes.
+    pub(crate) fn map_read_only(ring: &File, gate: &File, limits: Limits) -> io::Result<Self> {
+        Self::map_as(ring, gate, limits, MapMode::Read, MapMode::Read)
+    }
+
+    fn map_as(
+        ring: &File,
+        gate: &File,
+        limits: Limits,
+        mode: MapMode,
+        gate_mode: MapMode,
+    ) -> io::Result<Self> {
+        let too_large = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+        let window = usize::try_from(limits.window_bytes).map_err(too_large)?;
+        let head_bytes = usize::try_from(limits.data_offset).map_err(too_large)?;
+        let gate_len = usize::try_from(gate_bytes(limits.subscribers_max)).map_err(too_large)?;
+        let head = Mapping::new(ring, head_bytes, mode)?;
+        let data = RingMapping::new(ring, limits.data_offset, window, mode)?;
+        let gate = Mapping::new(gate, gate_len, gate_mode)?;
+        // SAFETY: the head is at least TOPICS_OFFSET long, and RingLive ends before that.
+        let live = unsafe { head.start().add(RING_LIVE_OFFSET) }.cast();
+        // SAFETY: the gate is at least SLOTS_OFFSET long, and GateLive ends before that.
+        let gate_live = unsafe { gate.start().add(GATE_LIVE_OFFSET) }.cast();
+        // SAFETY: as above.
+        let slots = unsafe { gate.start().add(SLOTS_OFFSET) }.cast();
+        Ok(Self {
+            data: data.start(),
+            mask: limits.window_bytes - 1,
+            live,
+            gate_live,
+            slots,
+            limits,
+            head,
+            _ring: data,
+            _gate: gate,
+        })
+    }
+
+    pub(crate) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Where the byte at `at` is. The bytes behind it, up to a window, follow without a break.
+    #[inline(always)]
+    pub(crate) fn byte(&self, at: Position) -> NonNull<u8> {
+        // SAFETY: the offset is below the window, and the ring is mapped twice.
+        unsafe { self.data.add(at.offset(self.mask)) }
+    }
+
+    /// Writes the ring's header; only its publisher, before anybody else sees it.
+    pub(crate) fn write_header(&mut self, header: &RingHeader) {
+        let bytes = header.as_bytes();
+        // SAFETY: the head is longer than a header, mapped for writing by its publisher, and
+        // nobody else has found the file yet.
+        unsafe {
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.start().as_ptr(), bytes.len());
+        }
+    }
+
+    /// Writes entry `index` of the topic table; only the publisher, before counting it.
+    pub(crate) fn write_topic(&mut self, index: u32, entry: &TopicEntry) {
+        assert!(index < self.limits.topics_max, "the topic table has room");
+        let bytes = entry.as_bytes();
+        // SAFETY: the entry lies within the table, which lies within the head, and no reader
+        // looks at it before it is counted.
+        unsafe {
+            let target = self.head.start().as_ptr().add(topic_offset(index));
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+        }
+    }
+
+    /// Reads entry `index` of the topic table, if there is one and it makes sense.
+    pub(crate) fn read_topic(&self, index: u32) -> Option<String> {
+        if index >= self.limits.topics_max {
+            return None;
+        }
+        let mut bytes = [0u8; size_of::<TopicEntry>()];
+        // SAFETY: the entry lies within the table; the copy is checked, not the shared bytes.
+        unsafe {
+            let source = self.head.start().as_ptr().add(topic_offset(index));
+            core::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len());
+        }
+        TopicEntry::read_from_bytes(&bytes).ok()?.name().map(str::to_owned)
+    }
+}
+
+fn topic_offset(index: u32) -> usize {
+    TOPICS_OFFSET + index as usize * size_of::<TopicEntry>()
+}
+
+impl Memory for Segment {
+    #[inline(always)]
+    fn window(&self) -> u64 {
+        self.mask + 1
+    }
+
+    #[inline(always)]
+    fn slots(&self) -> usize {
+        self.limits.subscribers_max as usize
+    }
+
+    #[inline(always)]
+    fn ring(&self) -> &RingLive {
+        // SAFETY: points into the head mapping, which lives as long as this; all fields that
+        // others may change are atomics.
+        unsafe { self.live.as_ref() }
+    }
+
+    #[inline(always)]
+    fn gate(&self) -> &GateLive {
+        // SAFETY: points into the gate mapping, which lives as long as this; all atomics.
+        unsafe { self.gate_live.as_ref() }
+    }
+
+    #[inline(always)]
+    fn slot(&self, index: usize) -> &Slot {
+        debug_assert!(index < self.slots());
+        // SAFETY: the index is below the number of slots, which the gate mapping covers.
+        let slot = unsafe { self.slots.add(index) };
+        // SAFETY: lives as long as this; all atomics.
+        unsafe { slot.as_ref() }
+    }
+
+    #[inline(always)]
+    fn frame(&self, at: Position) -> &FrameHeader {
+        // SAFETY: a frame header behind any byte of the ring lies within the second copy;
+        // positions are multiples of the frame alignment. All atomics.
+        unsafe { self.byte(at).cast().as_ref() }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, at: Position) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint may point anywhere.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.byte(at).as_ptr().cast_const().cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
+    fn heavy_fence(&self) -> bool {
+        barrier::heavy_fence()
+    }
+
+    fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        futex::wait(word, expected, limit);
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        futex::wake(word, 1);
+    }
+}
+
+/// The files of one session, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionFiles {
+    pub(crate) session: u64,
+    pub(crate) ring: PathBuf,
+    pub(crate) gate: PathBuf,
+}
+
+impl SessionFiles {
+    pub(crate) fn new(directory: &Path, session: u64) -> Self {
+        let path = |kind: &str| directory.join(format!("{session:016x}.{kind}"));
+        Self { session, ring: path("ring"), gate: path("gate") }
+    }
+
+    /// Opens the ring file for reading and checks its header.
+    pub(crate) fn open_ring(&self) -> Result<(File, RingHeader, Limits), AttachError> {
+        let io = |source| AttachError::Io { path: self.ring.clone(), source };
+        let file = lanecast_os::open(&self.ring, false).map_err(io)?;
+        let header_error = |source| AttachError::Header { path: self.ring.clone(), source };
+        let (header, limits) =
+            RingHeader::read(&read_start(&file).map_err(io)?).map_err(header_error)?;
+        let length = file.metadata().map_err(io)?.len();
+        if length != limits.file_bytes() || header.session.get() != self.session {
+            let what = "the file's name or length is not that of its header";
+            return Err(header_error(lanecast_wire::shm::HeaderError::Damaged(what)));
+        }
+        Ok((file, header, limits))
+    }
+
+    /// Opens the gate file and checks that it belongs to the ring.
+    pub(crate) fn open_gate(&self, limits: &Limits, writable: bool) -> Result<File, AttachError> {
+        let io = |source| AttachError::Io { path: self.gate.clone(), source };
+        let file = lanecast_os::open(&self.gate, writable).map_err(io)?;
+        let places = limits.subscribers_max;
+        GateHeader::read(&read_start(&file).map_err(io)?, self.session, places)
+            .map_err(|source| AttachError::Header { path: self.gate.clone(), source })?;
+        Ok(file)
+    }
+
+    /// Removes both names; memory lives on where it is mapped.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        // The gate last: a gate without a ring is cleaned up as well, a ring alone is refused.
+        let removed = std::fs::remove_file(&self.ring);
+        std::fs::remove_file(&self.gate).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+        removed.or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
+    }
+}
+
+/// The first bytes of a file, fewer if it is shorter.
+fn read_start(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; size_of::<RingHeader>()];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);

@@ -1,0 +1,147 @@
+//! The reading end between processes.
+
+use crate::attachment::Attachment;
+use crate::domain::Shared;
+use crate::mailbox::Mailbox;
+use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_base::{Step, Waiter, spin};
+use lanecast_carrier::{Event, Subscribe};
+use lanecast_os::futex;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest sleep: loops that also look at other things come by ten times a second.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// A subscriber over shared memory: reads all publishers of its topics in place.
+///
+/// Made by [`Domain::subscriber`](crate::Domain::subscriber). From the moment it has joined a
+/// session it holds the publisher to its pace: poll it, or drop it.
+pub struct Subscriber {
+    attachments: Vec<Attachment>,
+    /// Whose turn it is to be polled first.
+    turn: usize,
+    mailbox: Arc<Mailbox>,
+    news_seen: u32,
+    waiter: Waiter,
+    domain: Arc<Shared>,
+}
+
+impl Subscriber {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, domain: Arc<Shared>) -> Self {
+        let waiter = Waiter::new(domain.settings().subscriber_wait);
+        Self { attachments: Vec::new(), turn: 0, mailbox, news_seen: 0, waiter, domain }
+    }
+
+    /// Joins again the sessions that evicted this subscriber, at their live edge.
+    ///
+    /// Their streams are told as joined anew.
+    pub fn rejoin(&mut self) {
+        let joined: Vec<u64> = self.attachments.iter().map(Attachment::session).collect();
+        self.mailbox.known().retain(|session| joined.contains(session));
+        self.domain.look_again();
+    }
+
+    /// Takes over what the conductor has joined since the last call.
+    #[cold]
+    #[inline(never)]
+    fn collect(&mut self, news: u32) {
+        self.news_seen = news;
+        self.attachments.append(&mut self.mailbox.take());
+    }
+
+    #[inline(always)]
+    fn poll_from(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
+        let count = self.attachments.len();
+        self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
+        let (mut work, mut over) = (0, false);
+        for step in 0..count {
+            let index = self.turn + step;
+            let index = if index < count { index } else { index - count };
+            let attachment = &mut self.attachments[index];
+            work += attachment.poll(limit.saturating_sub(work), handler);
+            over |= attachment.is_over();
+            if work >= limit {
+                break;
+            }
+        }
+        if over {
+            self.attachments.retain(|attachment| !attachment.is_over());
+        }
+        work
+    }
+
+    /// Sleeps until any session or the conductor has news.
+    fn park(&self) {
+        // PAIRS(news): acquire here, release in `Mailbox::ring`.
+        if self.mailbox.news().load(Ordering::Acquire) != self.news_seen {
+            return;
+        }
+        let mut words: [(&AtomicU32, u32); futex::WORDS_MAX] =
+            [(self.mailbox.news(), self.news_seen); futex::WORDS_MAX];
+        let mut limit = LONGEST_WAIT;
+        let mut prepared = 0;
+        for attachment in &self.attachments {
+            let Some((word, expected, covered)) = attachment.prepare_sleep() else { break };
+            prepared += 1;
+            if !covered {
+                limit = Duration::from_millis(1);
+            }
+            if let Some(entry) = words.get_mut(prepared) {
+                *entry = (word, expected);
+            } else {
+                // More sessions than one sleep can watch: look at the rest now and then.
+                limit = Duration::from_millis(1);
+            }
+        }
+        if prepared == self.attachments.len() {
+            futex::wait_any(&words[..(prepared + 1).min(futex::WORDS_MAX)], limit);
+        }
+        for attachment in &self.attachments[..prepared] {
+            attachment.awake();
+        }
+    }
+}
+
+impl Subscribe for Subscriber {
+    #[inline]
+    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
+        // PAIRS(news): acquire here, release in `Mailbox::ring`.
+        let news = self.mailbox.news().load(Ordering::Acquire);
+        if news != self.news_seen {
+            self.collect(news);
+        }
+        self.poll_from(limit, &mut handler)
+    }
+
+    #[inline]
+    fn wait(&mut self, work: usize) {
+        if work > 0 {
+            self.waiter.reset();
+            return;
+        }
+        match self.waiter.next_step() {
+            Step::Spin(pauses) => spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            Step::Park => self.park(),
+        }
+    }
+
+    fn longest_wait(&self) -> Duration {
+        LONGEST_WAIT
+    }
+
+    fn streams(&self) -> usize {
+        self.attachments.iter().map(Attachment::streams).sum()
+    }
+}
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscriber")
+            .field("topics", &self.mailbox.topics)
+            .field("sessions", &self.attachments.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! What a domain counts about itself, readable from outside.
+
+use crate::settings::Settings;
+use lanecast_stats::Counters;
+
+const LABELS: [&str; 3] = ["sessions joined", "stale sessions removed", "errors"];
+const JOINED: usize = 0;
+const RECLAIMED: usize = 1;
+const ERRORS: usize = 2;
+
+/// A domain's counters; without a file (the disk is full, say) nothing is counted, and the
+/// carrier works all the same.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    counters: Option<Counters>,
+}
+
+impl Telemetry {
+    pub(crate) fn open(settings: &Settings) -> Self {
+        let mode = settings.access.read_mode();
+        Self { counters: Counters::create(&settings.directory, mode, &LABELS).ok() }
+    }
+
+    pub(crate) fn joined(&self) {
+        self.add(JOINED, 1);
+    }
+
+    pub(crate) fn reclaimed(&self, sessions: usize) {
+        self.add(RECLAIMED, sessions as u64);
+    }
+
+    pub(crate) fn error(&self, text: &str) {
+        self.add(ERRORS, 1);
+        if let Some(counters) = &self.counters {
+            counters.error(text);
+        }
+    }
+
+    fn add(&self, index: usize, count: u64) {
+        if let Some(counters) = &self.counters {
+            counters.add(index, count);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! One message in the ring.
+
+use lanecast_base::sync::AtomicU32;
+
+/// The bytes before a message's first: commit word and topic number.
+pub const FRAME_HEADER: u64 = 8;
+/// Frames start at multiples of this, so that the header and the first eight bytes of a message
+/// always share a cache line.
+pub const FRAME_ALIGN: u64 = 16;
+/// The kind of a commit word that stands before a message.
+pub const COMMITTED: u32 = 1;
+
+const LENGTH_BITS: u32 = 28;
+const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
+
+/// What stands before each message, shared with readers.
+#[derive(Debug)]
+#[repr(C)]
+pub struct FrameHeader {
+    /// The commit word, see [`Word`]: written last. Zero: nothing here yet.
+    pub commit: AtomicU32,
+    /// The topic's number.
+    pub topic: AtomicU32,
+}
+
+/// A commit word: the kind in the top four bits, the message's length below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(pub u32);
+
+impl Word {
+    /// Nothing here yet.
+    pub const EMPTY: Self = Self(0);
+
+    /// The word before a message of `length` bytes (less than 2^28).
+    #[inline(always)]
+    pub const fn message(length: u32) -> Self {
+        debug_assert!(length <= LENGTH_MASK);
+        Self((COMMITTED << LENGTH_BITS) | length)
+    }
+
+    /// The kind: 0 empty, 1 a message, others damaged.
+    #[inline(always)]
+    pub const fn kind(self) -> u32 {
+        self.0 >> LENGTH_BITS
+    }
+
+    /// The message's length in bytes.
+    #[inline(always)]
+    pub const fn length(self) -> u32 {
+        self.0 & LENGTH_MASK
+    }
+
+    /// The message's length, if this is the word of a message of at most `longest` bytes.
+    #[inline(always)]
+    pub const fn checked_length(self, longest: u32) -> Option<u32> {
+        // One comparison for both: another kind makes the difference huge.
+        let length = self.0.wrapping_sub(COMMITTED << LENGTH_BITS);
+        if length <= longest { Some(length) } else { None }
+    }
+}
+
+/// The bytes that a message of `length` bytes takes in the ring.
+#[inline(always)]
+pub const fn frame_bytes(length: u64) -> u64 {
+    (length + FRAME_HEADER + FRAME_ALIGN - 1) & !(FRAME_ALIGN - 1)
+}

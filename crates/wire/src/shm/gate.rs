@@ -1,0 +1,143 @@
+//! The gate file: where subscribers stand, and who sleeps.
+
+use super::{GATE_MAGIC, HeaderError, VERSION};
+use lanecast_base::sync::{AtomicU32, AtomicU64};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Where [`GateLive`] starts.
+pub const GATE_LIVE_OFFSET: usize = 256;
+/// Where the slots start.
+pub const SLOTS_OFFSET: usize = 1024;
+/// The length of a slot.
+pub const SLOT_BYTES: usize = 256;
+
+/// The gate file's length for so many subscribers.
+pub const fn gate_bytes(subscribers_max: u32) -> u64 {
+    SLOTS_OFFSET as u64 + subscribers_max as u64 * SLOT_BYTES as u64
+}
+
+/// The gate file's first bytes; they never change.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct GateHeader {
+    /// [`GATE_MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: U32,
+    /// How many slots follow.
+    pub subscribers_max: U32,
+    /// The session's number, also the file's name.
+    pub session: U64,
+}
+
+impl GateHeader {
+    /// Reads and checks a header against the ring file's session and number of slots.
+    ///
+    /// # Errors
+    /// If it is not ours, not this version's, or does not belong to that ring.
+    pub fn read(bytes: &[u8], session: u64, subscribers_max: u32) -> Result<Self, HeaderError> {
+        let (header, _) = Self::read_from_prefix(bytes).map_err(|_| HeaderError::Short)?;
+        if header.magic != GATE_MAGIC {
+            return Err(HeaderError::Foreign);
+        }
+        if header.version.get() != VERSION {
+            return Err(HeaderError::Version { found: header.version.get() });
+        }
+        if header.session.get() != session || header.subscribers_max.get() != subscribers_max {
+            return Err(HeaderError::Damaged("the gate belongs to another ring"));
+        }
+        Ok(header)
+    }
+}
+
+/// Who waits for whom.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct GateLive {
+    /// A bit per slot whose subscriber sleeps or is about to.
+    pub sleepers: AtomicU64,
+    /// A bit per slot that was ever taken: the others need no look.
+    pub used: AtomicU64,
+    _line: [u64; 14],
+    /// 1 while the publisher sleeps or is about to.
+    pub publisher_waits: AtomicU32,
+    /// The word that the publisher sleeps on.
+    pub publisher_wake: AtomicU32,
+    _line2: [u64; 15],
+}
+
+impl GateLive {
+    /// Nobody waits.
+    #[allow(clippy::new_without_default, reason = "made once, by the publisher")]
+    pub fn new() -> Self {
+        Self {
+            sleepers: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+            _line: [0; 14],
+            publisher_waits: AtomicU32::new(0),
+            publisher_wake: AtomicU32::new(0),
+            _line2: [0; 15],
+        }
+    }
+}
+
+/// One subscriber's place. Written by whoever holds the lock on byte `1 + index` of the file;
+/// only the wake word is also changed by the publisher.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Slot {
+    /// All before this position has been read.
+    pub cursor: AtomicU64,
+    /// How many messages have been read, of wanted topics and others.
+    pub messages: AtomicU64,
+    _line: [u64; 14],
+    /// Counts owners: odd while one is joined, even while nobody is.
+    pub tenure: AtomicU64,
+    /// The word that the subscriber sleeps on.
+    pub wake: AtomicU32,
+    /// Its waiting strategy.
+    pub wait: AtomicU32,
+    /// Its process number.
+    pub pid: AtomicU32,
+    _reserved: u32,
+    /// The namespace that the process number belongs to.
+    pub namespace: AtomicU64,
+    /// When the process started, in clock ticks since boot.
+    pub start_time: AtomicU64,
+    /// The process's name, little-endian, padded with zeros.
+    pub name: [AtomicU64; 2],
+    /// How often the subscriber slept.
+    pub sleeps: AtomicU64,
+    _line2: [u64; 7],
+}
+
+impl Slot {
+    /// Nobody's place.
+    #[allow(clippy::new_without_default, reason = "made once, by the publisher")]
+    pub fn new() -> Self {
+        Self {
+            cursor: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            _line: [0; 14],
+            tenure: AtomicU64::new(0),
+            wake: AtomicU32::new(0),
+            wait: AtomicU32::new(0),
+            pid: AtomicU32::new(0),
+            _reserved: 0,
+            namespace: AtomicU64::new(0),
+            start_time: AtomicU64::new(0),
+            name: [AtomicU64::new(0), AtomicU64::new(0)],
+            sleeps: AtomicU64::new(0),
+            _line2: [0; 7],
+        }
+    }
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<GateHeader>() == 24);
+    assert!(size_of::<GateLive>() == 256);
+    assert!(size_of::<Slot>() == SLOT_BYTES);
+    assert!(GATE_LIVE_OFFSET + size_of::<GateLive>() <= SLOTS_OFFSET);
+};
