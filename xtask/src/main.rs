@@ -1,2 +1,61 @@
-//! Checks.
-fn main() {}
+//! The house's own checks: `cargo xtask tidy`, `cargo xtask mutate-orderings`.
+#![forbid(unsafe_code)]
+
+mod finding;
+mod floors;
+mod lengths;
+mod licences;
+mod metadata;
+mod mutate;
+mod pairs;
+mod rooms;
+mod roots;
+mod safety;
+mod source;
+mod spdx;
+mod tidy;
+mod tree;
+mod words;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask tidy
+    Checks what no compiler checks: the direction of dependencies, licences, lengths, unsafe
+    code, memory orderings and their pairs, words. Exit code 1 if it finds something.
+
+cargo xtask mutate-orderings [--list] [--pair NAME] [--check COMMAND] [--timeout-s SECONDS]
+    Weakens the memory orderings of one PAIRS comment at a time to Relaxed, in a copy of the
+    tree, and runs the check, which must fail each time. Exit code 1 if it passes once.
+    --list       show what would be weakened, and run nothing
+    --pair       only the pair of this name
+    --check      the command that must fail (bash, in the copy's root)
+    --timeout-s  a check that takes longer has noticed something too [default: 600]
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<bool> {
+    match arguments.split_first() {
+        Some((verb, [])) if verb == "tidy" => tidy::run(),
+        Some((verb, options)) if verb == "mutate-orderings" => {
+            mutate::run(&mutate::Options::parse(options)?)
+        }
+        Some((verb, [])) if matches!(verb.as_str(), "help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        _ => bail!("'{}' is not understood\n\n{HELP}", arguments.join(" ")),
+    }
+}

@@ -1,0 +1,81 @@
+//! Every unsafe block says why it is sound.
+
+use crate::finding::Finding;
+use crate::source::Source;
+
+/// What such a comment begins with.
+const MARK: &str = "SAFETY:";
+
+/// Checks `source`, a file of a crate.
+pub(crate) fn check(source: &Source, findings: &mut Vec<Finding>) {
+    for at in source.words("unsafe") {
+        let rest = source.code[at + "unsafe".len()..].trim_start();
+        let what = if rest.starts_with('{') {
+            "unsafe block"
+        } else if rest.starts_with("impl") {
+            "unsafe impl"
+        } else if opens_foreign_block(rest) {
+            "unsafe extern block"
+        } else {
+            continue; // A declaration: its callers answer, and clippy asks for `# Safety`.
+        };
+        if !is_explained(source, at) {
+            let message = format!("{what} without a comment `{MARK} ...` above: say why it holds");
+            findings.push(Finding::new(&source.path, source.line_of(at), message));
+        }
+    }
+}
+
+/// Whether `rest` goes on as `extern "C" {` does (its string is blank here).
+fn opens_foreign_block(rest: &str) -> bool {
+    rest.strip_prefix("extern").is_some_and(|rest| rest.trim_start().starts_with('{'))
+}
+
+/// Whether a comment in the statement, or right above it, speaks of safety.
+fn is_explained(source: &Source, at: usize) -> bool {
+    let speaks = |line: usize| source.comment_line(line).contains(MARK);
+    let first = source.statement_line(at);
+    let above = (1..first).rev().take_while(|line| {
+        source.is_comment_only(*line) || source.code_line(*line).trim_start().starts_with("#[")
+    });
+    (first..=source.line_of(at)).chain(above).any(speaks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> usize {
+        let mut findings = Vec::new();
+        check(&Source::new("a.rs", text.into()), &mut findings);
+        findings.len()
+    }
+
+    #[test]
+    fn a_block_needs_a_reason() {
+        assert_eq!(found("fn f() {\n    unsafe { g() };\n}"), 1);
+        assert_eq!(found("fn f() {\n    // SAFETY: g asks nothing.\n    unsafe { g() };\n}"), 0);
+        assert_eq!(found("// SAFETY: far away.\n\nfn f() {\n    unsafe { g() };\n}"), 1);
+    }
+
+    #[test]
+    fn the_reason_may_stand_above_the_statement() {
+        assert_eq!(found("// SAFETY: so.\n#[allow(x)]\nlet a = b\n    .max(unsafe { g() });"), 0);
+        assert_eq!(found("f(\n    // SAFETY: so.\n    unsafe { g() },\n);"), 0);
+    }
+
+    #[test]
+    fn each_block_needs_its_own() {
+        assert_eq!(found("// SAFETY: so.\nlet a = unsafe { g() };\nlet b = unsafe { g() };"), 1);
+    }
+
+    #[test]
+    fn impls_are_asked_and_declarations_are_not() {
+        assert_eq!(found("unsafe impl Send for X {}"), 1);
+        assert_eq!(found("// SAFETY: so.\nunsafe impl Send for X {}"), 0);
+        assert_eq!(found("unsafe fn f() {}\nunsafe trait T {}\ntype F = unsafe extern fn();"), 0);
+        assert_eq!(found("unsafe extern \"C\" {\n    fn f();\n}"), 1);
+        assert_eq!(found("// SAFETY: so.\nunsafe extern \"C\" {\n    fn f();\n}"), 0);
+        assert_eq!(found("// unsafe { }\nlet a = \"unsafe { }\";"), 0);
+    }
+}
