@@ -1,1 +1,42 @@
-//! Empty.
+//! The measuring house: load shapes, recording, and the experiments of the source documents,
+//! over any carrier.
+//!
+//! - [`publisher`], [`subscriber`], [`jitter`]: the experiments, each run in the calling thread;
+//! - [`record`]: what a measuring message carries;
+//! - [`pacing`]: even schedules that catch up, and runs without one;
+//! - [`Recorder`], [`Distribution`], [`Latency`]: times and their percentiles;
+//! - [`Interference`], [`Raise`], [`Place`]: what a figure is worth on a shared machine;
+//! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves.
+//!
+//! A figure that these experiments give carries what it needs to be believed: the clock and its
+//! cost, the CPUs, how each side waited, how much of a message was touched, what was lost, and
+//! what disturbed the thread.
+#![forbid(unsafe_code)]
+
+mod conditions;
+mod flags;
+mod interference;
+pub mod jitter;
+mod latency;
+mod number;
+mod outcome;
+pub mod pacing;
+mod place;
+pub mod publisher;
+mod raise;
+pub mod record;
+pub mod report;
+mod sender;
+pub mod subscriber;
+mod tally;
+mod touch;
+
+pub use conditions::{Conditions, Setup};
+pub use flags::{Flags, UnknownFlags};
+pub use interference::{Baseline, Interference};
+pub use latency::{Distribution, Latency, LatencyRecorder, Recorder};
+pub use number::{NumberError, parse_number};
+pub use outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
+pub use place::{Choice, Cpus, Place, PlaceError};
+pub use raise::Raise;
+pub use touch::Touch;

@@ -1,0 +1,78 @@
+//! Under which conditions a figure was found.
+
+use crate::interference::{Baseline, Interference};
+use crate::place::{Cpus, Place};
+use crate::raise::Raise;
+use crate::touch::Touch;
+use lanecast_base::clock::Clock;
+use lanecast_base::{Size, WaitStrategy};
+use serde::{Serialize, Serializer};
+
+/// What is known of a run before it starts, other than its own settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// How this side waits.
+    pub wait: WaitStrategy,
+    /// The size of the publisher's window, as configured on this side.
+    pub window: Size,
+    /// What was done to the process's priority.
+    pub raise: Raise,
+}
+
+/// What a figure is worth nothing without.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conditions {
+    /// The carrier's name.
+    pub carrier: &'static str,
+    /// How this side waits.
+    #[serde(serialize_with = "as_text")]
+    pub wait: WaitStrategy,
+    /// The size of the publisher's window, as configured on this side.
+    #[serde(serialize_with = "as_text")]
+    pub window: Size,
+    /// How much of each message was written or read.
+    pub touch: Touch,
+    /// Where the times come from.
+    pub clock: &'static str,
+    /// What one reading of that clock costs.
+    pub clock_cost_ns: f64,
+    /// Where the measured thread ran.
+    pub cpus: Cpus,
+    /// What was done to the process's priority.
+    pub raise: Raise,
+    /// What disturbed the measured thread.
+    pub interference: Interference,
+}
+
+fn as_text<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&value.to_string())
+}
+
+/// A run being watched: made in the measured thread, when it is in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    pub(crate) carrier: &'static str,
+    pub(crate) setup: Setup,
+    pub(crate) touch: Touch,
+    pub(crate) place: Place,
+    pub(crate) clock: Clock,
+    pub(crate) clock_cost_ns: f64,
+    pub(crate) baseline: Baseline,
+}
+
+impl Watch {
+    /// The conditions from the baseline until now.
+    pub(crate) fn conditions(&self) -> Conditions {
+        Conditions {
+            carrier: self.carrier,
+            wait: self.setup.wait,
+            window: self.setup.window,
+            touch: self.touch,
+            clock: self.clock.name(),
+            clock_cost_ns: self.clock_cost_ns,
+            cpus: Cpus::now(self.place),
+            raise: self.setup.raise,
+            interference: self.baseline.since(),
+        }
+    }
+}

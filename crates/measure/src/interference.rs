@@ -1,0 +1,194 @@
+//! What disturbed a run: how long the measured thread was kept from its CPU, and by whom.
+
+use serde::Serialize;
+use std::fs;
+use std::time::Instant;
+
+/// Nanoseconds in a tick of `/proc/stat`: USER_HZ is 100 on every Linux that lanecast runs on.
+const STAT_TICK_NS: u64 = 10_000_000;
+/// From this share of lost time on, a run's averages and high percentiles are the machine's.
+const DOUBTFUL_PERCENT: f64 = 1.0;
+/// From so many forced switches a second on, tails are doubtful even if little time is lost.
+const DOUBTFUL_SWITCHES_PER_SECOND: f64 = 20.0;
+
+/// The counters of the calling thread and its host at one moment.
+#[derive(Clone, Debug)]
+pub struct Baseline {
+    taken: Instant,
+    cpu: Option<usize>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    involuntary_switches: Option<u64>,
+    voluntary_switches: Option<u64>,
+    waited_ns: Option<u64>,
+    stolen_ns: Option<u64>,
+}
+
+impl Baseline {
+    /// Reads the counters; steal is that of `cpu`, or of the whole host.
+    pub fn take(cpu: Option<usize>) -> Self {
+        Self { taken: Instant::now(), cpu, counters: Counters::read(cpu) }
+    }
+
+    /// What has happened to the calling thread since.
+    pub fn since(&self) -> Interference {
+        let elapsed_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = Counters::read(self.cpu);
+        let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        let then = &self.counters;
+        Interference::new(
+            elapsed_ns,
+            Counters {
+                involuntary_switches: grown(now.involuntary_switches, then.involuntary_switches),
+                voluntary_switches: grown(now.voluntary_switches, then.voluntary_switches),
+                waited_ns: grown(now.waited_ns, then.waited_ns),
+                stolen_ns: grown(now.stolen_ns, then.stolen_ns),
+            },
+        )
+    }
+}
+
+impl Counters {
+    fn read(cpu: Option<usize>) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let status = read("/proc/thread-self/status");
+        Self {
+            involuntary_switches: labelled(&status, "nonvoluntary_ctxt_switches:"),
+            voluntary_switches: labelled(&status, "voluntary_ctxt_switches:"),
+            waited_ns: waited(&read("/proc/thread-self/schedstat")),
+            stolen_ns: stolen(&read("/proc/stat"), cpu),
+        }
+    }
+}
+
+fn labelled(status: &str, label: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix(label))?.trim().parse().ok()
+}
+
+/// The second number: nanoseconds in which the thread could have run, but another one did.
+fn waited(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The eighth number of the CPU's line: time in which the host ran other machines.
+fn stolen(stat: &str, cpu: Option<usize>) -> Option<u64> {
+    let label = cpu.map_or_else(|| "cpu".to_owned(), |cpu| format!("cpu{cpu}"));
+    let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&label))?;
+    line.split_whitespace().nth(8)?.parse::<u64>().ok()?.checked_mul(STAT_TICK_NS)
+}
+
+/// What happened to a measured thread while it ran. A figure that the system does not tell is
+/// absent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interference {
+    /// How long the counters were watched.
+    pub elapsed_ns: u64,
+    /// How often the thread was taken off its CPU against its will.
+    pub involuntary_switches: Option<u64>,
+    /// How often it gave its CPU away.
+    pub voluntary_switches: Option<u64>,
+    /// How long it could have run, but another thread had the CPU.
+    pub waited_ns: Option<u64>,
+    /// How long the CPU (or, for a thread without one, all of them together) was given to other
+    /// virtual machines, in steps of 10 ms.
+    pub stolen_ns: Option<u64>,
+    /// Why the figures should be taken with care; empty for a quiet run.
+    pub doubts: Vec<String>,
+}
+
+impl Interference {
+    fn new(elapsed_ns: u64, counters: Counters) -> Self {
+        let mut doubts = Vec::new();
+        let percent = |ns: u64| 100.0 * ns as f64 / elapsed_ns.max(1) as f64;
+        if let Some(share) = counters.waited_ns.map(percent).filter(|p| *p >= DOUBTFUL_PERCENT) {
+            doubts.push(format!("{share:.1} % of the time went to other threads on the CPU"));
+        }
+        if let Some(share) = counters.stolen_ns.map(percent).filter(|p| *p >= DOUBTFUL_PERCENT) {
+            doubts.push(format!("{share:.1} % of the time went to other virtual machines"));
+        }
+        let per_second = |count: u64| count as f64 * 1e9 / elapsed_ns.max(1) as f64;
+        if let Some(rate) = counters
+            .involuntary_switches
+            .filter(|count| *count > 2)
+            .map(per_second)
+            .filter(|rate| *rate >= DOUBTFUL_SWITCHES_PER_SECOND)
+        {
+            doubts.push(format!("the thread was interrupted {rate:.0} times a second"));
+        }
+        Self {
+            elapsed_ns,
+            involuntary_switches: counters.involuntary_switches,
+            voluntary_switches: counters.voluntary_switches,
+            waited_ns: counters.waited_ns,
+            stolen_ns: counters.stolen_ns,
+            doubts,
+        }
+    }
+
+    /// In words, what the figures are worth.
+    pub fn verdict(&self) -> String {
+        if self.doubts.is_empty() {
+            return "quiet".to_owned();
+        }
+        format!("doubtful: {}; judge by min, p50 and p90", self.doubts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  11 2 3 4 5 6 7 8 9 0\ncpu0 1 1 1 1 1 1 1 3 0 0\n\
+                        cpu1 1 1 1 1 1 1 1 5 0 0\ncpu10 1 1 1 1 1 1 1 9 0 0\nintr 1\n";
+
+    #[test]
+    fn counters_are_found_in_the_system_s_files() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(labelled(status, "voluntary_ctxt_switches:"), Some(12));
+        assert_eq!(labelled(status, "nonvoluntary_ctxt_switches:"), Some(7));
+        assert_eq!(waited("542459 1234 1\n"), Some(1234));
+        assert_eq!(stolen(STAT, None), Some(8 * STAT_TICK_NS));
+        assert_eq!(stolen(STAT, Some(1)), Some(5 * STAT_TICK_NS));
+        assert_eq!(stolen(STAT, Some(2)), None);
+        assert_eq!((labelled("", "x"), waited(""), stolen("", None)), (None, None, None));
+    }
+
+    #[test]
+    fn a_quiet_run_is_called_quiet() {
+        let quiet = Counters {
+            involuntary_switches: Some(2),
+            voluntary_switches: Some(1000),
+            waited_ns: Some(9_000_000),
+            stolen_ns: Some(0),
+        };
+        assert_eq!(Interference::new(1_000_000_000, quiet).verdict(), "quiet");
+        assert_eq!(Interference::new(1_000_000_000, Counters::default()).verdict(), "quiet");
+    }
+
+    #[test]
+    fn each_disturbance_is_named() {
+        let busy = Counters {
+            involuntary_switches: Some(250),
+            voluntary_switches: Some(0),
+            waited_ns: Some(455_000_000),
+            stolen_ns: Some(30_000_000),
+        };
+        let found = Interference::new(1_000_000_000, busy);
+        assert_eq!(found.doubts.len(), 3);
+        let verdict = found.verdict();
+        for part in ["doubtful", "45.5 %", "other threads", "3.0 %", "virtual", "250 times"] {
+            assert!(verdict.contains(part), "{part}: {verdict}");
+        }
+    }
+
+    #[test]
+    fn this_thread_s_counters_grow() {
+        let baseline = Baseline::take(None);
+        std::thread::yield_now();
+        let found = baseline.since();
+        assert!(found.elapsed_ns > 0 && found.involuntary_switches.is_some());
+    }
+}

@@ -1,0 +1,245 @@
+//! When messages are sent: on an even schedule, or as fast as they go.
+//!
+//! The even schedule catches up: it sends every message that is due, one after the other, reads
+//! the clock again, and so on. On time, messages are evenly spaced; after an interruption, those
+//! that were held up go in one tight burst, and the size of the largest burst is told. It never
+//! sleeps.
+//!
+//! The clock is an argument, so that the schedule can be tried without waiting.
+
+/// One message's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Which message, counted from 0.
+    pub index: u64,
+    /// When the schedule wants it sent, in ticks; none if there is no schedule.
+    pub due: Option<u64>,
+}
+
+/// Messages that are sent one after the other, without a look at the clock.
+pub trait Burst: Iterator<Item = Slot> {
+    /// How many messages of the whole run have been handed out.
+    fn sent(&self) -> u64;
+
+    /// Whether these are all.
+    fn run_is_over(&self) -> bool;
+}
+
+/// A sequence of bursts.
+pub trait Pace {
+    /// Messages to be sent now.
+    type Burst<'a>: Burst
+    where
+        Self: 'a;
+
+    /// Waits until a message is due, reading `now` (ticks); none after the last message, or as
+    /// soon as `stop` is true.
+    fn next_burst(
+        &mut self,
+        now: impl Fn() -> u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Self::Burst<'_>>;
+
+    /// How many messages were handed out.
+    fn sent(&self) -> u64;
+
+    /// The most messages that were handed out between two looks at the clock.
+    fn largest_burst(&self) -> u64;
+}
+
+/// An even schedule: message `i` is due at `start + i × ticks_per_second / rate`.
+///
+/// The times are exact however long the run: the rounding error of one message is carried over
+/// to the next, so there is no product that could outgrow its type.
+#[derive(Clone, Debug)]
+pub struct Even {
+    index: u64,
+    count: u64,
+    burst_start: u64,
+    largest_burst: u64,
+    due: u64,
+    /// Ticks between messages: `whole + part / rate`.
+    whole: u64,
+    part: u64,
+    rate: u64,
+    /// What of a tick is still owed, times `rate`; less than `rate`.
+    owed: u64,
+}
+
+impl Even {
+    /// A schedule of `count` messages at `rate` (1 or more) a second, the first due at `start`.
+    ///
+    /// # Panics
+    /// If `rate` is 0: that is no schedule.
+    pub fn new(rate: u64, count: u64, start: u64, ticks_per_second: u64) -> Self {
+        assert!(rate > 0, "an even schedule needs a rate");
+        Self {
+            index: 0,
+            count,
+            burst_start: 0,
+            largest_burst: 0,
+            due: start,
+            whole: ticks_per_second / rate,
+            part: ticks_per_second % rate,
+            rate,
+            owed: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.index += 1;
+        self.due = self.due.wrapping_add(self.whole);
+        // `owed + part >= rate`, written so that it cannot overflow.
+        if self.owed >= self.rate - self.part {
+            self.owed -= self.rate - self.part;
+            self.due = self.due.wrapping_add(1);
+        } else {
+            self.owed += self.part;
+        }
+    }
+
+    #[inline(always)]
+    fn is_due(&self, now: u64) -> bool {
+        now.wrapping_sub(self.due).cast_signed() >= 0
+    }
+}
+
+impl Pace for Even {
+    type Burst<'a> = EvenBurst<'a>;
+
+    #[inline]
+    fn next_burst(
+        &mut self,
+        now: impl Fn() -> u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<EvenBurst<'_>> {
+        self.largest_burst = self.largest_burst();
+        self.burst_start = self.index;
+        if self.index == self.count {
+            return None;
+        }
+        while !stop() {
+            let now = now();
+            if self.is_due(now) {
+                return Some(EvenBurst { pace: self, now });
+            }
+        }
+        None
+    }
+
+    fn sent(&self) -> u64 {
+        self.index
+    }
+
+    fn largest_burst(&self) -> u64 {
+        self.largest_burst.max(self.index - self.burst_start)
+    }
+}
+
+/// The messages of an [`Even`] schedule that are due at one moment.
+#[derive(Debug)]
+pub struct EvenBurst<'a> {
+    pace: &'a mut Even,
+    now: u64,
+}
+
+impl Iterator for EvenBurst<'_> {
+    type Item = Slot;
+    #[inline(always)]
+    fn next(&mut self) -> Option<Slot> {
+        let pace = &mut *self.pace;
+        if pace.index == pace.count || !pace.is_due(self.now) {
+            return None;
+        }
+        let slot = Slot { index: pace.index, due: Some(pace.due) };
+        pace.advance();
+        Some(slot)
+    }
+}
+
+impl Burst for EvenBurst<'_> {
+    fn sent(&self) -> u64 {
+        self.pace.index
+    }
+
+    fn run_is_over(&self) -> bool {
+        self.pace.index == self.pace.count
+    }
+}
+
+/// No schedule: every message is due. The clock is not read.
+#[derive(Clone, Debug)]
+pub struct FlatOut {
+    index: u64,
+    count: u64,
+}
+
+/// Messages between two looks at the stop flag.
+const STRETCH: u64 = 1 << 16;
+
+impl FlatOut {
+    /// `count` messages, as fast as they go.
+    pub const fn new(count: u64) -> Self {
+        Self { index: 0, count }
+    }
+}
+
+impl Pace for FlatOut {
+    type Burst<'a> = FlatOutBurst<'a>;
+
+    #[inline]
+    fn next_burst(
+        &mut self,
+        _now: impl Fn() -> u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<FlatOutBurst<'_>> {
+        if self.index == self.count || stop() {
+            return None;
+        }
+        let end = self.count.min(self.index.saturating_add(STRETCH));
+        Some(FlatOutBurst { index: &mut self.index, end, count: self.count })
+    }
+
+    fn sent(&self) -> u64 {
+        self.index
+    }
+
+    /// All of them: there is no look at the clock in between.
+    fn largest_burst(&self) -> u64 {
+        self.index
+    }
+}
+
+/// A stretch of a [`FlatOut`] run.
+#[derive(Debug)]
+pub struct FlatOutBurst<'a> {
+    index: &'a mut u64,
+    end: u64,
+    count: u64,
+}
+
+impl Iterator for FlatOutBurst<'_> {
+    type Item = Slot;
+    #[inline(always)]
+    fn next(&mut self) -> Option<Slot> {
+        let index = *self.index;
+        (index < self.end).then(|| {
+            *self.index = index + 1;
+            Slot { index, due: None }
+        })
+    }
+}
+
+impl Burst for FlatOutBurst<'_> {
+    fn sent(&self) -> u64 {
+        *self.index
+    }
+
+    fn run_is_over(&self) -> bool {
+        *self.index == self.count
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Which CPU the measured thread is kept on.
+
+use lanecast_os::affinity;
+use serde::Serialize;
+use std::fmt;
+use std::io;
+
+/// How the CPU was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// Asked for.
+    Given,
+    /// The tool's default.
+    Default,
+    /// None: the thread runs where the system puts it.
+    None,
+}
+
+/// The CPU for a measured thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number, or none to leave the thread to the system.
+    pub cpu: Option<usize>,
+    /// How it was chosen.
+    pub choice: Choice,
+}
+
+impl Place {
+    /// The CPU to use: the one `asked` for; none for −1; if nothing was asked for, `default`,
+    /// if it is there. `online` lists those that are.
+    ///
+    /// # Errors
+    /// If the CPU asked for is not there.
+    pub fn choose(
+        asked: Option<i64>,
+        default: usize,
+        online: &[usize],
+    ) -> Result<Self, PlaceError> {
+        match asked {
+            Some(-1) => Ok(Self { cpu: None, choice: Choice::None }),
+            Some(number) => usize::try_from(number)
+                .ok()
+                .filter(|cpu| online.contains(cpu))
+                .map(|cpu| Self { cpu: Some(cpu), choice: Choice::Given })
+                .ok_or_else(|| PlaceError::NotOnline { asked: number, online: online.to_vec() }),
+            None if online.contains(&default) => {
+                Ok(Self { cpu: Some(default), choice: Choice::Default })
+            }
+            None => Ok(Self { cpu: None, choice: Choice::None }),
+        }
+    }
+
+    /// As [`choose`](Self::choose), among the CPUs of this host.
+    ///
+    /// # Errors
+    /// If the CPU asked for is not there.
+    pub fn on_this_host(asked: Option<i64>, default: usize) -> Result<Self, PlaceError> {
+        Self::choose(asked, default, &affinity::online())
+    }
+
+    /// The number as the documents' tools print it: −1 for none.
+    pub fn printed(&self) -> i64 {
+        self.cpu.and_then(|cpu| i64::try_from(cpu).ok()).unwrap_or(-1)
+    }
+
+    /// Keeps the calling thread on the CPU. A default that the system refuses is given up.
+    ///
+    /// # Errors
+    /// If the system refuses a CPU that was asked for.
+    pub fn take(&mut self) -> Result<(), PlaceError> {
+        let Some(cpu) = self.cpu else { return Ok(()) };
+        match (affinity::pin(cpu), self.choice) {
+            (Ok(()), _) => Ok(()),
+            (Err(error), Choice::Given) => Err(PlaceError::Refused { cpu, error }),
+            (Err(_), _) => {
+                *self = Self { cpu: None, choice: Choice::None };
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where a measured thread ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cpus {
+    /// The CPU that the thread was kept on, if any.
+    pub pinned: Option<usize>,
+    /// How that CPU was chosen.
+    pub choice: Choice,
+    /// The CPU that it ran on at the end.
+    pub ran_on: usize,
+    /// How many CPUs are switched on.
+    pub online: usize,
+}
+
+impl Cpus {
+    /// Where the calling thread is now, having been put at `place`.
+    pub fn now(place: Place) -> Self {
+        Self {
+            pinned: place.cpu,
+            choice: place.choice,
+            ran_on: affinity::current_cpu(),
+            online: affinity::online().len(),
+        }
+    }
+}
+
+/// Why a thread cannot be kept on a CPU.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// There is no such CPU, or it is switched off.
+    NotOnline {
+        /// The number asked for.
+        asked: i64,
+        /// The numbers there are.
+        online: Vec<usize>,
+    },
+    /// The system does not let this process use it.
+    Refused {
+        /// The CPU asked for.
+        cpu: usize,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOnline { asked, online } => write!(
+                f,
+                "there is no CPU {asked} here: choose one of {online:?} with -a, or -1 for none"
+            ),
+            Self::Refused { cpu, error } => {
+                write!(f, "cannot stay on CPU {cpu}: {error}; choose another with -a, or -1")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlaceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotOnline { .. } => None,
+            Self::Refused { error, .. } => Some(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_must_be_there() {
+        let choose = |asked| Place::choose(asked, 1, &[0, 1, 4]);
+        let given = Place { cpu: Some(4), choice: Choice::Given };
+        assert_eq!(choose(Some(4)).unwrap(), given);
+        let error = choose(Some(7)).unwrap_err().to_string();
+        assert!(error.contains("CPU 7") && error.contains("[0, 1, 4]"), "{error}");
+        assert!(choose(Some(-2)).is_err());
+    }
+
+    #[test]
+    fn the_default_is_used_only_if_it_is_there() {
+        let default = Place { cpu: Some(1), choice: Choice::Default };
+        let none = Place { cpu: None, choice: Choice::None };
+        assert_eq!(Place::choose(None, 1, &[0, 1]).unwrap(), default);
+        assert_eq!(Place::choose(None, 1, &[0]).unwrap(), none);
+        assert_eq!(Place::choose(Some(-1), 1, &[0, 1]).unwrap(), none);
+        assert_eq!((default.printed(), none.printed()), (1, -1));
+    }
+
+    #[test]
+    fn a_default_that_is_refused_is_given_up() {
+        let mut place = Place { cpu: Some(99_999), choice: Choice::Default };
+        place.take().unwrap();
+        assert_eq!(place, Place { cpu: None, choice: Choice::None });
+        let mut place = Place { cpu: Some(99_999), choice: Choice::Given };
+        assert!(place.take().unwrap_err().to_string().contains("99999"));
+    }
+}

@@ -1,0 +1,290 @@
+//! The publisher's experiment: how fast one publisher sends, or a schedule to measure latency by.
+//!
+//! In order: open, wait for subscribers, take the CPU, warm up, send the measured part, tell
+//! the result, linger, close. All of it in the calling thread.
+
+use crate::conditions::{Setup, Watch};
+use crate::flags::Flags;
+use crate::interference::Baseline;
+use crate::outcome::{PublisherResult, rate};
+use crate::pacing::{Even, FlatOut};
+use crate::place::{Place, PlaceError};
+use crate::record::{self, FILLED, HIGHEST_NUMBER, STAMPED, TIMESTAMPED, WARM_UP};
+use crate::sender::{Copying, Form, InPlace, Line, Run, SendError};
+use crate::touch::Touch;
+use lanecast_base::clock::Clock;
+use lanecast_carrier::{Carrier, ClaimError, Publish, Shared};
+use std::error::Error;
+use std::fmt;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// From this rate on (messages a second), a publisher sends as fast as it can.
+pub const FLAT_OUT_RATE: u64 = 999_999_999;
+
+/// The longest time between two looks at the stop flag while waiting for subscribers.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a publisher is to do.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The topic.
+    pub topic: String,
+    /// The length of each message, in bytes.
+    pub size: usize,
+    /// How many messages are measured.
+    pub messages: u64,
+    /// Messages a second; 0, or [`FLAT_OUT_RATE`] and more, for as many as possible.
+    pub rate: u64,
+    /// How many messages are sent before, to warm up.
+    pub warmup: u64,
+    /// Messages a second of the warm-up; 0 as for `rate`.
+    pub warmup_rate: u64,
+    /// How messages are sent.
+    pub flags: Flags,
+    /// How much of each message is written.
+    pub touch: Touch,
+    /// Where the thread runs.
+    pub place: Place,
+    /// What to wait for before the first message.
+    pub arrival: Arrival,
+    /// How long to wait, after the last message, until all have read everything.
+    pub linger: Duration,
+    /// What is known of the run already.
+    pub setup: Setup,
+}
+
+/// What a publisher waits for before its first message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A fixed time, in which subscribers find it.
+    Pause(Duration),
+    /// So many subscribers, however long they take.
+    Subscribers(usize),
+}
+
+/// Why a publisher's run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PublisherError {
+    /// The messages are too small for what they are to carry.
+    #[error("-m {size} has no room for timestamps: take -m {STAMPED} or more, or leave out flag 1")]
+    TooSmallForTimestamps {
+        /// The length asked for.
+        size: usize,
+    },
+    /// The messages are longer than the carrier's longest.
+    #[error("-m {size} is too long: at most {longest} bytes with this window (see --window)")]
+    TooLong {
+        /// The length asked for.
+        size: usize,
+        /// The carrier's longest.
+        longest: usize,
+    },
+    /// More messages than a message's number can count.
+    #[error("-n and -w together are more than {HIGHEST_NUMBER} messages")]
+    TooMany,
+    /// The carrier made no publisher.
+    #[error("cannot publish: {0}")]
+    Open(#[source] Box<dyn Error + Send + Sync>),
+    /// The thread's CPU.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A message was refused.
+    #[error("sent {sent} of {of} messages, then: {error}")]
+    Refused {
+        /// How many were sent, of this part (the warm-up or the measured part).
+        sent: u64,
+        /// How many that part has.
+        of: u64,
+        /// Why the next one was refused.
+        error: ClaimError,
+    },
+    /// The stop flag was raised before there were as many subscribers as asked for.
+    #[error("stopped while waiting for subscribers: {joined} of {wanted} were there")]
+    NobodyCame {
+        /// How many there were.
+        joined: usize,
+        /// How many were asked for.
+        wanted: usize,
+    },
+}
+
+/// What the experiment asks, and tells, while it runs.
+pub struct Hooks<'a, P> {
+    /// Ends the run early as soon as it is true.
+    pub stop: &'a dyn Fn() -> bool,
+    /// How often the publisher has found no room so far, if its carrier counts that.
+    pub back_pressured: &'a dyn Fn(&P) -> Option<u64>,
+    /// Given the result before the publisher lingers and closes.
+    pub announce: &'a mut dyn FnMut(&PublisherResult),
+}
+
+impl<P> fmt::Debug for Hooks<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks").finish_non_exhaustive()
+    }
+}
+
+/// Runs the experiment over `carrier`.
+///
+/// # Errors
+/// If the settings do not fit together, the carrier refuses, or a message is refused.
+pub fn run<C: Carrier>(
+    carrier: &C,
+    settings: &Settings,
+    hooks: Hooks<'_, C::Publisher>,
+) -> Result<PublisherResult, PublisherError> {
+    settings.check()?;
+    let clock = Clock::host();
+    let clock_cost_ns = clock.cost_ns();
+    let mut publisher = carrier
+        .publisher(&settings.topic)
+        .map_err(|error| PublisherError::Open(Box::new(error)))?;
+    let longest = publisher.longest_message();
+    if settings.size > longest {
+        return Err(PublisherError::TooLong { size: settings.size, longest });
+    }
+    await_subscribers(&mut publisher, settings.arrival, hooks.stop)?;
+    let mut place = settings.place;
+    place.take()?;
+    let watch = Watch {
+        carrier: carrier.name(),
+        setup: settings.setup,
+        touch: settings.touch,
+        place,
+        clock,
+        clock_cost_ns,
+        baseline: Baseline::take(place.cpu),
+    };
+    let identity = Identity {
+        session: publisher.session().to_string(),
+        source: publisher.source().to_owned(),
+    };
+    if settings.flags.generic {
+        experiment(Copying(Shared::new(publisher)), settings, watch, identity, hooks)
+    } else {
+        experiment(InPlace(publisher), settings, watch, identity, hooks)
+    }
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), PublisherError> {
+        if self.flags.timestamp && self.size < STAMPED {
+            return Err(PublisherError::TooSmallForTimestamps { size: self.size });
+        }
+        match self.messages.checked_add(self.warmup) {
+            Some(total) if total <= HIGHEST_NUMBER => Ok(()),
+            _ => Err(PublisherError::TooMany),
+        }
+    }
+
+    fn filled(&self) -> u64 {
+        match self.touch {
+            Touch::Whole => FILLED,
+            Touch::Header => 0,
+        }
+    }
+}
+
+/// Who published, for the result.
+struct Identity {
+    session: String,
+    source: String,
+}
+
+fn await_subscribers<P: Publish>(
+    publisher: &mut P,
+    arrival: Arrival,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), PublisherError> {
+    match arrival {
+        Arrival::Pause(pause) => {
+            let start = Instant::now();
+            while !stop() && start.elapsed() < pause {
+                std::thread::sleep(LOOK_EVERY.min(pause.saturating_sub(start.elapsed())));
+            }
+        }
+        Arrival::Subscribers(wanted) => {
+            while !publisher.wait_for_subscribers(wanted, LOOK_EVERY) {
+                if stop() {
+                    let joined = publisher.subscribers();
+                    return Err(PublisherError::NobodyCame { joined, wanted });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Warm-up, measured part, result, end.
+fn experiment<L: Line>(
+    mut line: L,
+    settings: &Settings,
+    mut watch: Watch,
+    identity: Identity,
+    hooks: Hooks<'_, L::Publisher>,
+) -> Result<PublisherResult, PublisherError> {
+    let filled = settings.filled();
+    let warm_up = Form {
+        size: settings.size,
+        first: 0,
+        kind: WARM_UP | filled,
+        non_blocking: false,
+        clock: watch.clock,
+    };
+    let warmed = send(&mut line, &warm_up, settings.warmup_rate, settings.warmup, hooks.stop)?;
+
+    let stamped = if settings.flags.timestamp { TIMESTAMPED } else { 0 };
+    let measured = Form {
+        first: record::number(warmed.sent),
+        kind: stamped | filled,
+        non_blocking: settings.flags.non_blocking,
+        ..warm_up
+    };
+    let subscribers_at_start = line.ask(Publish::subscribers);
+    let pressed_before = line.ask(hooks.back_pressured);
+    watch.baseline = Baseline::take(watch.place.cpu);
+    let run = send(&mut line, &measured, settings.rate, settings.messages, hooks.stop)?;
+    let pressed_after = line.ask(hooks.back_pressured);
+
+    let mut result = PublisherResult {
+        topic: settings.topic.clone(),
+        session: identity.session,
+        source: identity.source,
+        size: settings.size,
+        sent: run.sent,
+        warmup: warmed.sent,
+        interrupted: run.sent < settings.messages,
+        duration_ns: run.duration_ns,
+        rate: rate(run.sent, run.duration_ns),
+        rate_asked: settings.rate,
+        largest_burst: run.largest_burst,
+        back_pressured: pressed_after
+            .zip(pressed_before)
+            .map(|(after, before)| after.saturating_sub(before)),
+        subscribers_at_start,
+        subscribers_at_end: line.ask(Publish::subscribers),
+        drained: None,
+        conditions: watch.conditions(),
+    };
+    (hooks.announce)(&result);
+    result.drained = Some(line.close(settings.linger));
+    Ok(result)
+}
+
+fn send<L: Line>(
+    line: &mut L,
+    form: &Form,
+    rate: u64,
+    messages: u64,
+    stop: &dyn Fn() -> bool,
+) -> Result<Run, PublisherError> {
+    let sent = if rate == 0 || rate >= FLAT_OUT_RATE {
+        line.send_all(form, |_| FlatOut::new(messages), stop)
+    } else {
+        let second = form.clock.from_ns(1_000_000_000);
+        line.send_all(form, |start| Even::new(rate, messages, start, second), stop)
+    };
+    sent.map_err(|SendError { sent, error }| PublisherError::Refused { sent, of: messages, error })
+}

@@ -1,0 +1,232 @@
+//! Results as lines of `key=value, `: first those of the source documents, then our own.
+//!
+//! Each value ends with a comma and a space, the last one too, so that a script can split a line
+//! at `, ` and a pair at `=`.
+
+use crate::conditions::Conditions;
+use crate::interference::Interference;
+use crate::latency::Distribution;
+use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult};
+use crate::place::Cpus;
+use crate::{jitter, publisher, subscriber};
+use lanecast_carrier::{Gap, Stream};
+use std::fmt::Write;
+
+/// The publisher's options, as it starts.
+pub fn publisher_options(
+    settings: &publisher::Settings,
+    config: &str,
+    jitter_loops: u64,
+) -> String {
+    format!(
+        "o_affinity_cpu={}, o_config={config}, o_flags=0x{:02x}, o_jitter_loops={jitter_loops}, \
+         o_linger_ms={}, o_msg_len={}, o_num_msgs={}, o_rate={}, o_topic='{}', \
+         o_warmup_loops={}, ",
+        settings.place.printed(),
+        settings.flags.bits(),
+        settings.linger.as_millis(),
+        settings.size,
+        settings.messages,
+        settings.rate,
+        settings.topic,
+        settings.warmup,
+    )
+}
+
+/// The subscriber's options, as it starts.
+pub fn subscriber_options(settings: &subscriber::Settings, config: &str) -> String {
+    format!(
+        "o_affinity_cpu={}, o_config={config}, o_fast={}, o_spin_cnt={}, o_topic='{}', ",
+        settings.place.printed(),
+        u8::from(settings.fast),
+        settings.spin,
+        settings.topic,
+    )
+}
+
+/// The jitter test's options, as it starts.
+pub fn jitter_options(settings: &jitter::Settings) -> String {
+    format!("o_affinity_cpu={}, o_jitter_loops={}, ", settings.place.printed(), settings.loops)
+}
+
+/// The publisher's result: the documents' two lines, then our own.
+pub fn publisher_result(result: &PublisherResult) -> String {
+    let mut text = format!(
+        "actual_sends={}, duration_ns={}, result_rate={:.6}, \n{},{},{:.6}\n",
+        result.sent,
+        result.duration_ns,
+        result.rate,
+        result.size,
+        result.sent + result.warmup,
+        result.rate,
+    );
+    line(
+        &mut text,
+        format_args!(
+            "largest_burst={}, back_pressured={}, subscribers_at_start={}, \
+             subscribers_at_end={}, source={}, ",
+            result.largest_burst,
+            known(result.back_pressured),
+            result.subscribers_at_start,
+            result.subscribers_at_end,
+            result.source,
+        ),
+    );
+    text + &conditions(&result.conditions)
+}
+
+/// That a publisher is there.
+pub fn joined(stream: &Stream) -> String {
+    format!("rcv event BOS, topic_name='{}', source={}, \n", stream.topic, stream.source)
+}
+
+/// That the carrier lost messages.
+pub fn lost(gap: &Gap<'_>) -> String {
+    format!(
+        "rcv event LOST, topic_name='{}', source={}, first={}, count={}, why='{}', \n",
+        gap.stream.topic,
+        gap.stream.source,
+        gap.first,
+        known(gap.count),
+        gap.why.describe(),
+    )
+}
+
+/// That a stream ended (`EOS`), or that this side ended before it did (`stopped`), and what
+/// came of it.
+pub fn stream_result(result: &StreamResult) -> String {
+    let event = if result.ended.is_some() { "rcv event EOS" } else { "rcv stopped" };
+    let figures = &result.figures;
+    let mut text = format!(
+        "{event}, '{}', {}, num_rcv_msgs={}, ",
+        result.topic, result.source, figures.received
+    );
+    if let Some(latency) = &figures.latency {
+        let actual = &latency.actual;
+        let _ = write!(
+            text,
+            "min_latency={}, max_latency={}, average latency={:.0}, ",
+            actual.min_ns, actual.max_ns, actual.mean_ns
+        );
+    }
+    text.push('\n');
+    let ended = result.ended.unwrap_or("still there");
+    line(&mut text, format_args!("{}ended='{ended}', ", counts(figures)));
+    if let Some(latency) = &figures.latency {
+        text.push_str(&distribution("actual", &latency.actual));
+        text.push_str(&distribution("intended", &latency.intended));
+    }
+    text
+}
+
+fn counts(figures: &Figures) -> String {
+    let first = figures.first_number.map_or_else(|| "none".to_owned(), |number| number.to_string());
+    format!(
+        "lost={}, told_lost={}, duplicated={}, damaged={}, unchecked={}, warmup={}, \
+         first_number={first}, duration_ns={}, result_rate={:.6}, ",
+        figures.lost,
+        figures.told_lost,
+        figures.duplicated,
+        figures.damaged,
+        figures.unchecked,
+        figures.warmup,
+        figures.duration_ns,
+        figures.rate,
+    )
+}
+
+/// The jitter test's result: the documents' line, then our own.
+pub fn jitter_result(result: &JitterResult) -> String {
+    let mut text = format!("ts_min_ns={}, ts_max_ns={}, \n", result.ts_min_ns, result.ts_max_ns);
+    text.push_str(&distribution("gap", &result.gaps));
+    line(
+        &mut text,
+        format_args!(
+            "long_gaps={}, lost_share={:.6}, duration_ns={}, clock={}, clock_cost_ns={:.1}, \
+             monotonic_cost_ns={:.1}, {}raise={}, ",
+            result.long_gaps,
+            result.lost_share,
+            result.duration_ns,
+            result.clock,
+            result.clock_cost_ns,
+            result.monotonic_cost_ns,
+            cpus(&result.cpus),
+            result.raise,
+        ),
+    );
+    text + &interference(&result.interference)
+}
+
+/// The conditions of a run, and what disturbed it.
+pub fn conditions(conditions: &Conditions) -> String {
+    let mut text = String::new();
+    line(
+        &mut text,
+        format_args!(
+            "carrier={}, wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, {}raise={}, ",
+            conditions.carrier,
+            conditions.wait,
+            conditions.window,
+            conditions.touch,
+            conditions.clock,
+            conditions.clock_cost_ns,
+            cpus(&conditions.cpus),
+            conditions.raise,
+        ),
+    );
+    text + &interference(&conditions.interference)
+}
+
+fn cpus(cpus: &Cpus) -> String {
+    let pinned = cpus.pinned.map_or_else(|| "none".to_owned(), |cpu| cpu.to_string());
+    let choice = match cpus.choice {
+        crate::place::Choice::Given => "given",
+        crate::place::Choice::Default => "default",
+        crate::place::Choice::None => "none",
+    };
+    format!(
+        "pinned_cpu={pinned}, cpu_choice={choice}, ran_on_cpu={}, online_cpus={}, ",
+        cpus.ran_on, cpus.online
+    )
+}
+
+fn known(value: Option<u64>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
+}
+
+fn interference(found: &Interference) -> String {
+    format!(
+        "involuntary_switches={}, voluntary_switches={}, waited_ns={}, stolen_ns={}, \
+         watched_ns={}, verdict='{}', \n",
+        known(found.involuntary_switches),
+        known(found.voluntary_switches),
+        known(found.waited_ns),
+        known(found.stolen_ns),
+        found.elapsed_ns,
+        found.verdict(),
+    )
+}
+
+fn distribution(of: &str, found: &Distribution) -> String {
+    format!(
+        "{of}_min_ns={}, {of}_p50_ns={}, {of}_p90_ns={}, {of}_p99_ns={}, {of}_p99_9_ns={}, \
+         {of}_p99_99_ns={}, {of}_max_ns={}, {of}_mean_ns={:.1}, {of}_samples={}, \n",
+        found.min_ns,
+        found.p50_ns,
+        found.p90_ns,
+        found.p99_ns,
+        found.p99_9_ns,
+        found.p99_99_ns,
+        found.max_ns,
+        found.mean_ns,
+        found.samples,
+    )
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! The subscriber's experiment: counts what arrives, checks its order, measures its latency.
+//!
+//! All of it in the calling thread, which takes its CPU when the first stream begins. The clock
+//! is read once per stamped message, and otherwise only when there is nothing to read.
+
+use crate::conditions::{Setup, Watch};
+use crate::interference::Baseline;
+use crate::outcome::{Figures, StreamResult, SubscriberResult, rate};
+use crate::place::{Place, PlaceError};
+use crate::tally::Tally;
+use crate::touch::Touch;
+use lanecast_base::clock::Clock;
+use lanecast_carrier::{Carrier, Event, Gap, Message, SessionId, Stream, Subscribe, Why};
+use std::error::Error;
+use std::hint::black_box;
+use thiserror::Error;
+
+/// Messages between two looks at the stop flag.
+const BATCH: usize = 256;
+
+/// What a subscriber is to do.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The topic.
+    pub topic: String,
+    /// Where the thread runs from the first stream's beginning on.
+    pub place: Place,
+    /// Look at counts and order only: no latencies, no spinning.
+    pub fast: bool,
+    /// Empty iterations per message, as work that the reader has to do.
+    pub spin: u64,
+    /// How much of each message is read.
+    pub touch: Touch,
+    /// End with the first stream that ends.
+    pub once: bool,
+    /// What is known of the run already.
+    pub setup: Setup,
+}
+
+/// What happened, told as it happens.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Notice<'a> {
+    /// A publisher is there.
+    Joined(&'a Stream),
+    /// Messages are lost.
+    Lost(&'a Gap<'a>),
+    /// A stream ended: what came of it.
+    Left(&'a StreamResult),
+    /// The run ends while the stream goes on: what came of it so far.
+    Stopped(&'a StreamResult),
+}
+
+/// Why a subscriber's run failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SubscriberError {
+    /// The carrier made no subscriber.
+    #[error("cannot subscribe: {0}")]
+    Open(#[source] Box<dyn Error + Send + Sync>),
+    /// The thread's CPU.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+}
+
+/// Runs the experiment over `carrier` until `stop` is true, or a stream ends if that was asked
+/// for. `notify` is called in between, by the measured thread.
+///
+/// # Errors
+/// If the carrier refuses, or the CPU asked for cannot be taken.
+pub fn run<C: Carrier>(
+    carrier: &C,
+    settings: &Settings,
+    stop: &dyn Fn() -> bool,
+    notify: &mut dyn FnMut(Notice<'_>),
+) -> Result<SubscriberResult, SubscriberError> {
+    let clock = Clock::host();
+    let watch = Watch {
+        carrier: carrier.name(),
+        setup: settings.setup,
+        touch: settings.touch,
+        place: settings.place,
+        clock,
+        clock_cost_ns: clock.cost_ns(),
+        baseline: Baseline::take(None),
+    };
+    let subscriber = carrier
+        .subscriber(&[&settings.topic])
+        .map_err(|error| SubscriberError::Open(Box::new(error)))?;
+    let reader = Reader {
+        spin: settings.spin,
+        current: 0,
+        session: SessionId(0),
+        tallies: Vec::new(),
+        ended: Vec::new(),
+        watch,
+        failed: None,
+        notify,
+    };
+    match (settings.fast, settings.touch) {
+        (true, Touch::Header) => reader.read_all::<true, false, _>(subscriber, settings, stop),
+        (true, Touch::Whole) => reader.read_all::<true, true, _>(subscriber, settings, stop),
+        (false, Touch::Header) => reader.read_all::<false, false, _>(subscriber, settings, stop),
+        (false, Touch::Whole) => reader.read_all::<false, true, _>(subscriber, settings, stop),
+    }
+}
+
+struct Reader<'a> {
+    spin: u64,
+    /// The stream of the latest message, as an index; `session` is its publisher's run. One
+    /// topic is subscribed to, so a session is one stream.
+    current: usize,
+    session: SessionId,
+    tallies: Vec<Tally>,
+    /// Why each stream ended, by the same index.
+    ended: Vec<Option<Why>>,
+    watch: Watch,
+    failed: Option<PlaceError>,
+    notify: &'a mut dyn FnMut(Notice<'_>),
+}
+
+impl Reader<'_> {
+    fn read_all<const FAST: bool, const WHOLE: bool, S: Subscribe>(
+        mut self,
+        mut subscriber: S,
+        settings: &Settings,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<SubscriberResult, SubscriberError> {
+        while !stop() && self.failed.is_none() {
+            let work = subscriber.poll(BATCH, |event| match event {
+                Event::Message(message) => self.read::<FAST, WHOLE>(&message),
+                other => self.turn(&other),
+            });
+            if work == 0 {
+                self.tallies.iter_mut().for_each(Tally::note_time);
+            }
+            if settings.once && self.ended.iter().any(Option::is_some) {
+                break;
+            }
+            subscriber.wait(work);
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
+        Ok(self.finish(settings))
+    }
+
+    #[inline(always)]
+    fn read<const FAST: bool, const WHOLE: bool>(&mut self, message: &Message<'_>) {
+        let stream = message.stream();
+        if stream.session != self.session || self.tallies.is_empty() {
+            self.switch_to(stream);
+        }
+        let bytes = message.bytes();
+        let tally = &mut self.tallies[self.current];
+        let word = tally.count(bytes);
+        if !FAST {
+            if let Some(word) = word {
+                tally.time(bytes, word);
+            }
+            for iteration in 0..self.spin {
+                black_box(iteration);
+            }
+        }
+        if WHOLE {
+            tally.read_whole(bytes, word);
+        }
+    }
+
+    /// Everything that is no message.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Joined(stream) => {
+                if self.tallies.is_empty() {
+                    self.begin();
+                }
+                self.switch_to(stream);
+                (self.notify)(Notice::Joined(stream));
+            }
+            Event::Lost(gap) => {
+                self.switch_to(gap.stream);
+                let tally = &mut self.tallies[self.current];
+                tally.told_lost = tally.told_lost.saturating_add(gap.count.unwrap_or(1));
+                (self.notify)(Notice::Lost(gap));
+            }
+            Event::Left(stream, why) => {
+                self.switch_to(stream);
+                self.tallies[self.current].note_time();
+                self.ended[self.current] = Some(*why);
+                let result = stream_result(&self.tallies[self.current], Some(*why));
+                (self.notify)(Notice::Left(&result));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the CPU, as soon as there is something to measure.
+    fn begin(&mut self) {
+        if let Err(error) = self.watch.place.take() {
+            self.failed = Some(error);
+        }
+        self.watch.baseline = Baseline::take(self.watch.place.cpu);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn switch_to(&mut self, stream: &Stream) {
+        self.session = stream.session;
+        let known = self.tallies.iter().position(|tally| tally.stream.session == stream.session);
+        self.current = known.unwrap_or_else(|| {
+            self.tallies.push(Tally::new(stream.clone(), self.watch.clock));
+            self.ended.push(None);
+            self.tallies.len() - 1
+        });
+    }
+
+    fn finish(mut self, settings: &Settings) -> SubscriberResult {
+        self.tallies.iter_mut().for_each(Tally::note_time);
+        let mut streams = Vec::with_capacity(self.tallies.len());
+        for (tally, why) in self.tallies.iter().zip(&self.ended) {
+            let result = stream_result(tally, *why);
+            if why.is_none() {
+                (self.notify)(Notice::Stopped(&result));
+            }
+            streams.push(result);
+        }
+        SubscriberResult {
+            figures: sum(&self.tallies),
+            fast: settings.fast,
+            spin: settings.spin,
+            streams,
+            conditions: self.watch.conditions(),
+        }
+    }
+}
+
+fn stream_result(tally: &Tally, why: Option<Why>) -> StreamResult {
+    StreamResult {
+        topic: tally.stream.topic.clone(),
+        session: tally.stream.session.to_string(),
+        source: tally.stream.source.clone(),
+        ended: why.map(Why::describe),
+        figures: sum(std::slice::from_ref(tally)),
+    }
+}
+
+/// The figures of streams together. The time is from the first measured message of any of them
+/// to the last of any.
+fn sum(tallies: &[Tally]) -> Figures {
+    let total = |count: fn(&Tally) -> u64| tallies.iter().map(count).fold(0, u64::saturating_add);
+    let measured = total(|tally| tally.received - tally.warm_up());
+    let spans = || tallies.iter().filter_map(Tally::span);
+    let first = spans().map(|(first, _)| first).min();
+    let last = spans().map(|(_, last)| last).max();
+    let duration_ns =
+        first.zip(last).map_or(0, |(first, last)| tallies[0].clock.ns(last.saturating_sub(first)));
+    let mut latency = crate::latency::LatencyRecorder::default();
+    tallies.iter().for_each(|tally| latency.merge(&tally.latency));
+    Figures {
+        received: total(|tally| tally.received),
+        warmup: total(Tally::warm_up),
+        lost: total(|tally| tally.lost),
+        told_lost: total(|tally| tally.told_lost),
+        duplicated: total(|tally| tally.duplicated),
+        damaged: total(|tally| tally.damaged),
+        unchecked: total(|tally| tally.unchecked),
+        first_number: tallies.iter().filter_map(|tally| tally.first_number).min(),
+        duration_ns,
+        // The first message starts the time, so it is not one that was carried in it.
+        rate: rate(measured.saturating_sub(1), duration_ns),
+        latency: latency.latency(),
+    }
+}

@@ -1,0 +1,246 @@
+//! What a subscriber has seen of one publisher: counts, order, times.
+//!
+//! The path of a message is a load, a compare and two additions. Whatever is out of turn (the
+//! first message, the end of the warm-up, a gap) takes another, slow path.
+
+use crate::latency::LatencyRecorder;
+use crate::record::{self, FILLED, TIMESTAMPED, WARM_UP};
+use lanecast_base::clock::Clock;
+use lanecast_carrier::Stream;
+
+/// Counts of one stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    pub(crate) stream: Stream,
+    /// The word that comes next, if nothing is lost and its kind does not change.
+    expected: u64,
+    pub(crate) received: u64,
+    pub(crate) lost: u64,
+    pub(crate) told_lost: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) damaged: u64,
+    /// Messages without a number, or with one that no measuring publisher writes.
+    pub(crate) unchecked: u64,
+    pub(crate) first_number: Option<u64>,
+    /// How many had been received before the first measured one, and when that one came.
+    measured_from: Option<(u64, u64)>,
+    /// When the last message was known to have come, and how many there were then.
+    last: Option<(u64, u64)>,
+    pub(crate) latency: LatencyRecorder,
+    pub(crate) clock: Clock,
+}
+
+/// No publisher writes it: unknown flags are set.
+const NOTHING_YET: u64 = u64::MAX;
+
+impl Tally {
+    pub(crate) fn new(stream: Stream, clock: Clock) -> Self {
+        Self {
+            stream,
+            expected: NOTHING_YET,
+            received: 0,
+            lost: 0,
+            told_lost: 0,
+            duplicated: 0,
+            damaged: 0,
+            unchecked: 0,
+            first_number: None,
+            measured_from: None,
+            last: None,
+            latency: LatencyRecorder::default(),
+            clock,
+        }
+    }
+
+    /// Counts a message and checks that it is the next one; returns its word, if it has one.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, bytes: &[u8]) -> Option<u64> {
+        self.received += 1;
+        let Some(word) = record::word(bytes) else {
+            self.count_unchecked();
+            return None;
+        };
+        if word == self.expected {
+            self.expected = word.wrapping_add(1);
+        } else {
+            self.count_out_of_turn(word);
+        }
+        Some(word)
+    }
+
+    /// Records the latency of a stamped message; the clock is read after the message's word.
+    #[inline(always)]
+    pub(crate) fn time(&mut self, bytes: &[u8], word: u64) {
+        if word & TIMESTAMPED == 0 {
+            return;
+        }
+        let now = self.clock.ticks_ordered();
+        let Some(stamps) = record::stamps(bytes) else {
+            self.damaged += 1;
+            return;
+        };
+        let ns = |sent| self.clock.ns(now.saturating_sub(sent));
+        self.latency.record(ns(stamps.actual), ns(stamps.intended));
+    }
+
+    /// Reads the whole body; what was filled must be as it was written.
+    #[inline(always)]
+    pub(crate) fn read_whole(&mut self, bytes: &[u8], word: Option<u64>) {
+        let word = word.unwrap_or(0);
+        let intact = std::hint::black_box(record::body_is_intact(bytes, word));
+        if word & FILLED != 0 && !intact {
+            self.damaged += 1;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_unchecked(&mut self) {
+        self.unchecked += 1;
+        if self.measured_from.is_none() {
+            self.measured_from = Some((self.received - 1, self.clock.ticks()));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_out_of_turn(&mut self, word: u64) {
+        if !record::is_known(word) {
+            self.count_unchecked();
+            return;
+        }
+        let number = record::number(word);
+        if self.expected == NOTHING_YET {
+            self.first_number = Some(number);
+        } else {
+            let expected = record::number(self.expected);
+            if number < expected {
+                self.duplicated += 1;
+                return;
+            }
+            self.lost = self.lost.saturating_add(number - expected);
+        }
+        self.expected = word.wrapping_add(1);
+        if word & WARM_UP == 0 && self.measured_from.is_none() {
+            self.measured_from = Some((self.received - 1, self.clock.ticks()));
+        }
+    }
+
+    /// Notes the time if messages have come since the last note: to be called when there was
+    /// nothing to read, so that no message need be timed by itself.
+    #[inline]
+    pub(crate) fn note_time(&mut self) {
+        if self.last.is_none_or(|(received, _)| received != self.received) && self.received > 0 {
+            self.last = Some((self.received, self.clock.ticks()));
+        }
+    }
+
+    /// How many of the messages belong to the warm-up.
+    pub(crate) fn warm_up(&self) -> u64 {
+        self.measured_from.map_or(self.received, |(before, _)| before)
+    }
+
+    /// The first and the last measured message's time, in ticks.
+    pub(crate) fn span(&self) -> Option<(u64, u64)> {
+        Some((self.measured_from?.1, self.last?.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_carrier::{SessionId, TopicId};
+
+    fn tally() -> Tally {
+        let stream = Stream {
+            session: SessionId(1),
+            topic: "t".into(),
+            topic_id: TopicId::FIRST,
+            pid: 1,
+            source: "test".into(),
+        };
+        Tally::new(stream, Clock::host())
+    }
+
+    fn counted(words: &[u64]) -> Tally {
+        let mut tally = tally();
+        for word in words {
+            tally.count(&word.to_le_bytes());
+        }
+        tally.note_time();
+        tally
+    }
+
+    #[test]
+    fn a_stream_in_order_has_nothing_lost() {
+        let words: Vec<u64> = (0..3).map(|n| n | WARM_UP).chain(3..10).collect();
+        let tally = counted(&words);
+        assert_eq!((tally.received, tally.warm_up(), tally.first_number), (10, 3, Some(0)));
+        assert_eq!((tally.lost, tally.duplicated, tally.unchecked), (0, 0, 0));
+        let (first, last) = tally.span().unwrap();
+        assert!(first <= last);
+    }
+
+    #[test]
+    fn gaps_and_repetitions_are_counted_and_counting_goes_on() {
+        let tally = counted(&[0, 1, 5, 6, 6, 5, 7, 9]);
+        assert_eq!((tally.received, tally.lost, tally.duplicated), (8, 3 + 1, 2));
+    }
+
+    #[test]
+    fn a_gap_across_the_end_of_the_warm_up_is_counted() {
+        let tally = counted(&[WARM_UP, 1 | WARM_UP, 4, 5]);
+        assert_eq!((tally.lost, tally.warm_up()), (2, 2));
+    }
+
+    #[test]
+    fn what_came_before_the_first_message_is_not_lost() {
+        let tally = counted(&[500, 501]);
+        assert_eq!((tally.lost, tally.first_number, tally.warm_up()), (0, Some(500), 0));
+    }
+
+    #[test]
+    fn the_warm_up_alone_is_not_measured() {
+        let tally = counted(&[WARM_UP, 1 | WARM_UP]);
+        assert_eq!((tally.warm_up(), tally.span()), (2, None));
+    }
+
+    #[test]
+    fn messages_of_others_do_not_spoil_the_order() {
+        let mut tally = counted(&[0, 1]);
+        tally.count(b"not ours, at all");
+        tally.count(b"short");
+        tally.count(&2u64.to_le_bytes());
+        assert_eq!((tally.received, tally.unchecked, tally.lost), (5, 2, 0));
+    }
+
+    #[test]
+    fn stamps_are_recorded_and_missing_ones_noticed() {
+        let mut tally = tally();
+        let mut bytes = [0; record::STAMPED];
+        let now = Clock::host().ticks();
+        record::put_word(&mut bytes, TIMESTAMPED);
+        record::put_stamps(&mut bytes, record::Stamps { intended: now - 1000, actual: now });
+        tally.time(&bytes, TIMESTAMPED);
+        tally.time(&bytes[..8], TIMESTAMPED);
+        tally.time(&bytes, 0);
+        let latency = tally.latency.latency().unwrap();
+        assert_eq!((latency.actual.samples, tally.damaged), (1, 1));
+        assert!(latency.intended.min_ns >= latency.actual.min_ns);
+    }
+
+    #[test]
+    fn a_changed_body_is_damage_only_where_it_was_filled() {
+        let mut tally = tally();
+        let mut bytes = [0; 30];
+        record::fill_body(&mut bytes, 7 | FILLED);
+        tally.read_whole(&bytes, Some(7 | FILLED));
+        assert_eq!(tally.damaged, 0);
+        bytes[29] ^= 1;
+        tally.read_whole(&bytes, Some(7));
+        tally.read_whole(&bytes, None);
+        assert_eq!(tally.damaged, 0);
+        tally.read_whole(&bytes, Some(7 | FILLED));
+        assert_eq!(tally.damaged, 1);
+    }
+}

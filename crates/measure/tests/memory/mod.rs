@@ -1,0 +1,388 @@
+//! A carrier inside one process, for trying the experiments: queues under a lock, with faults on
+//! demand.
+
+use lanecast_carrier::{
+    Batch, Carrier, Claim, ClaimError, Event, Gap, LossReason, Message, Pressure, Publish,
+    SessionId, Stream, Subscribe, Tenure, TopicId, Why,
+};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What becomes of the message with a number of its publisher.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate {
+    Arrives,
+    /// Never arrives, and nobody is told.
+    Vanishes,
+    /// Never arrives; the subscriber is told.
+    IsLost,
+    ArrivesTwice,
+    /// Its last byte is changed on the way.
+    IsDamaged,
+}
+
+/// The carrier.
+#[derive(Clone)]
+pub(crate) struct Memory {
+    hub: Arc<Hub>,
+    capacity: usize,
+    fate: fn(u64) -> Fate,
+}
+
+struct Hub {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: u64,
+    streams: Vec<Stream>,
+    queues: Vec<Queue>,
+}
+
+struct Queue {
+    topics: Vec<String>,
+    items: VecDeque<Item>,
+    open: bool,
+}
+
+enum Item {
+    Joined(Stream),
+    Message(Stream, Vec<u8>),
+    Lost(Stream, u64),
+    Left(Stream, Why),
+}
+
+impl Memory {
+    /// Room for `capacity` messages per subscriber; `fate` decides what becomes of each.
+    pub(crate) fn new(capacity: usize, fate: fn(u64) -> Fate) -> Self {
+        let hub = Hub { state: Mutex::new(State::default()), changed: Condvar::new() };
+        Self { hub: Arc::new(hub), capacity, fate }
+    }
+}
+
+impl Hub {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `ready`, at most until `deadline`; whether it is.
+    fn wait_until(&self, deadline: Instant, ready: impl Fn(&State) -> bool) -> bool {
+        let mut state = self.lock();
+        while !ready(&state) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap().0;
+        }
+        true
+    }
+}
+
+impl State {
+    fn readers(&self, topic: &str) -> impl Iterator<Item = &Queue> {
+        self.queues.iter().filter(move |queue| queue.wants(topic))
+    }
+
+    fn tell(&mut self, topic: &str, mut item: impl FnMut() -> Item) {
+        for queue in self.queues.iter_mut().filter(|queue| queue.wants(topic)) {
+            queue.items.push_back(item());
+        }
+    }
+
+    fn has_room(&self, topic: &str, capacity: usize) -> bool {
+        self.readers(topic).all(|queue| queue.items.len() < capacity)
+    }
+}
+
+impl Queue {
+    fn wants(&self, topic: &str) -> bool {
+        self.open && self.topics.iter().any(|wanted| wanted == topic)
+    }
+}
+
+impl Carrier for Memory {
+    type Publisher = MemoryPublisher;
+    type Subscriber = MemorySubscriber;
+    type Error = Infallible;
+
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn publisher(&self, topic: &str) -> Result<MemoryPublisher, Infallible> {
+        let mut state = self.hub.lock();
+        state.sessions += 1;
+        let stream = Stream {
+            session: SessionId(state.sessions),
+            topic: topic.to_owned(),
+            topic_id: TopicId::FIRST,
+            pid: std::process::id(),
+            source: format!("memory:{}", state.sessions),
+        };
+        state.streams.push(stream.clone());
+        state.tell(topic, || Item::Joined(stream.clone()));
+        self.hub.changed.notify_all();
+        Ok(MemoryPublisher { carrier: self.clone(), stream, published: 0, back_pressured: 0 })
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<MemorySubscriber, Infallible> {
+        let mut state = self.hub.lock();
+        let topics: Vec<String> = topics.iter().map(|&topic| topic.to_owned()).collect();
+        let there = state.streams.iter().filter(|stream| topics.contains(&stream.topic));
+        let items = there.cloned().map(Item::Joined).collect();
+        state.queues.push(Queue { topics, items, open: true });
+        self.hub.changed.notify_all();
+        let index = state.queues.len() - 1;
+        Ok(MemorySubscriber { hub: Arc::clone(&self.hub), index, streams: 0 })
+    }
+}
+
+pub(crate) struct MemoryPublisher {
+    carrier: Memory,
+    stream: Stream,
+    published: u64,
+    back_pressured: u64,
+}
+
+impl MemoryPublisher {
+    /// How often a claim found no room.
+    pub(crate) fn back_pressured(&self) -> u64 {
+        self.back_pressured
+    }
+
+    fn has_room(&mut self) -> bool {
+        let has_room = self.carrier.hub.lock().has_room(&self.stream.topic, self.carrier.capacity);
+        self.back_pressured += u64::from(!has_room);
+        has_room
+    }
+
+    fn commit(&mut self, mut bytes: Vec<u8>) {
+        let number = self.published;
+        self.published += 1;
+        let stream = &self.stream;
+        let mut state = self.carrier.hub.lock();
+        let message = |bytes: &[u8]| Item::Message(stream.clone(), bytes.to_vec());
+        match (self.carrier.fate)(number) {
+            Fate::Vanishes => {}
+            Fate::IsLost => state.tell(&stream.topic, || Item::Lost(stream.clone(), number)),
+            fate => {
+                if let (Fate::IsDamaged, Some(last)) = (fate, bytes.last_mut()) {
+                    *last ^= 1;
+                }
+                state.tell(&stream.topic, || message(&bytes));
+                if matches!(fate, Fate::ArrivesTwice) {
+                    state.tell(&stream.topic, || message(&bytes));
+                }
+            }
+        }
+        self.carrier.hub.changed.notify_all();
+    }
+
+    fn end(&mut self) {
+        let mut state = self.carrier.hub.lock();
+        let stream = &self.stream;
+        if let Some(at) = state.streams.iter().position(|other| other.session == stream.session) {
+            state.streams.remove(at);
+            state.tell(&stream.topic, || Item::Left(stream.clone(), Why::Closed));
+            self.carrier.hub.changed.notify_all();
+        }
+    }
+
+    fn claimed(&mut self, len: usize) -> Result<MemoryClaim<'_>, ClaimError> {
+        if len > self.longest_message() {
+            return Err(ClaimError::TooLong { longest: self.longest_message() });
+        }
+        Ok(MemoryClaim { bytes: vec![0xee; len], publisher: self })
+    }
+}
+
+const A_LONG_TIME: Duration = Duration::from_secs(3600);
+
+impl Publish for MemoryPublisher {
+    type Claim<'a> = MemoryClaim<'a>;
+    type Batch<'a> = MemoryBatch<'a>;
+    type TopicError = Infallible;
+
+    fn add_topic(&mut self, _name: &str) -> Result<TopicId, Infallible> {
+        Ok(TopicId::FIRST)
+    }
+
+    fn try_claim_on(&mut self, _: TopicId, len: usize) -> Result<MemoryClaim<'_>, ClaimError> {
+        if !self.has_room() {
+            return Err(ClaimError::BackPressured(Pressure::WindowFull));
+        }
+        self.claimed(len)
+    }
+
+    fn claim_on(&mut self, _: TopicId, len: usize) -> Result<MemoryClaim<'_>, ClaimError> {
+        if !self.has_room() {
+            let (topic, capacity) = (&self.stream.topic, self.carrier.capacity);
+            let forever = Instant::now() + A_LONG_TIME;
+            self.carrier.hub.wait_until(forever, |state| state.has_room(topic, capacity));
+        }
+        self.claimed(len)
+    }
+
+    fn batch(&mut self) -> MemoryBatch<'_> {
+        MemoryBatch { publisher: self, messages: Vec::new() }
+    }
+
+    fn session(&self) -> SessionId {
+        self.stream.session
+    }
+
+    fn source(&self) -> &str {
+        &self.stream.source
+    }
+
+    fn longest_message(&self) -> usize {
+        4096
+    }
+
+    fn subscribers(&self) -> usize {
+        self.carrier.hub.lock().readers(&self.stream.topic).count()
+    }
+
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
+        let topic = &self.stream.topic;
+        let deadline = Instant::now() + timeout;
+        self.carrier.hub.wait_until(deadline, |state| state.readers(topic).count() >= count)
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        let topic = &self.stream.topic;
+        let deadline = Instant::now() + timeout;
+        let empty = |state: &State| state.readers(topic).all(|queue| queue.items.is_empty());
+        self.carrier.hub.wait_until(deadline, empty)
+    }
+
+    fn close(mut self, linger: Duration) -> bool {
+        let drained = self.drain(linger);
+        self.end();
+        drained
+    }
+}
+
+impl Drop for MemoryPublisher {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub(crate) struct MemoryClaim<'a> {
+    publisher: &'a mut MemoryPublisher,
+    bytes: Vec<u8>,
+}
+
+impl Deref for MemoryClaim<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for MemoryClaim<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Claim for MemoryClaim<'_> {
+    fn commit(self) {
+        self.publisher.commit(self.bytes);
+    }
+
+    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+        self.publisher.commit(self.bytes);
+        self.publisher.try_claim(len)
+    }
+}
+
+pub(crate) struct MemoryBatch<'a> {
+    publisher: &'a mut MemoryPublisher,
+    messages: Vec<Vec<u8>>,
+}
+
+impl Batch for MemoryBatch<'_> {
+    fn try_add(&mut self, _: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
+        self.messages.push(vec![0xee; len]);
+        Ok(self.messages.last_mut().expect("one was just added"))
+    }
+
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn publish(self) -> usize {
+        let count = self.messages.len();
+        self.messages.into_iter().for_each(|bytes| self.publisher.commit(bytes));
+        count
+    }
+}
+
+pub(crate) struct MemorySubscriber {
+    hub: Arc<Hub>,
+    index: usize,
+    streams: usize,
+}
+
+impl Subscribe for MemorySubscriber {
+    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
+        let items: Vec<Item> = {
+            let items = &mut self.hub.lock().queues[self.index].items;
+            let count = limit.min(items.len());
+            items.drain(..count).collect()
+        };
+        self.hub.changed.notify_all();
+        for item in &items {
+            match item {
+                Item::Joined(stream) => {
+                    self.streams += 1;
+                    handler(Event::Joined(stream));
+                }
+                Item::Message(stream, bytes) => {
+                    handler(Event::Message(Message::new(bytes, stream, Tenure::FOR_GOOD)));
+                }
+                Item::Lost(stream, first) => {
+                    let why = LossReason::Evicted;
+                    handler(Event::Lost(Gap { stream, first: *first, count: Some(1), why }));
+                }
+                Item::Left(stream, why) => {
+                    self.streams -= 1;
+                    handler(Event::Left(stream, *why));
+                }
+            }
+        }
+        items.len()
+    }
+
+    fn wait(&mut self, work: usize) {
+        if work == 0 {
+            let (deadline, index) = (Instant::now() + self.longest_wait(), self.index);
+            self.hub.wait_until(deadline, |state| !state.queues[index].items.is_empty());
+        }
+    }
+
+    fn longest_wait(&self) -> Duration {
+        Duration::from_millis(10)
+    }
+
+    fn streams(&self) -> usize {
+        self.streams
+    }
+}
+
+impl Drop for MemorySubscriber {
+    fn drop(&mut self) {
+        let queue = &mut self.hub.lock().queues[self.index];
+        queue.open = false;
+        queue.items.clear();
+        self.hub.changed.notify_all();
+    }
+}
