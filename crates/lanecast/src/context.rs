@@ -1,0 +1,161 @@
+//! Where an application starts.
+
+use crate::config::{Config, ConfigError, FILE_VARIABLE};
+use crate::{Publisher, Subscriber};
+use lanecast_base::{WaitStrategy, Waiter};
+use lanecast_carrier::Carrier;
+use lanecast_shm::{Domain, OpenError};
+use std::path::{Path, PathBuf};
+
+/// Why a context, publisher or subscriber cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The shared-memory carrier cannot be set up.
+    #[error(transparent)]
+    Shm(#[from] OpenError),
+}
+
+/// A program's handle on lanecast: makes publishers and subscribers.
+///
+/// Cheap to clone; its background thread starts with the first subscriber and ends with the
+/// last handle.
+#[derive(Clone, Debug)]
+pub struct Context {
+    domain: Domain,
+    config: Config,
+}
+
+impl Context {
+    /// A context with defaults, changed by `lanecast.toml` in the current directory (or the
+    /// file that `LANECAST_CONFIG` names), then by variables such as `LANECAST_SHM__WINDOW`.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn new() -> Result<Self, Error> {
+        Self::builder().build()
+    }
+
+    /// A context whose settings the program adds to.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The settings in force.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A publisher of `topic`, in a session of its own; more topics can be
+    /// [added](lanecast_carrier::Publish::add_topic).
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
+        Ok(self.domain.publisher(topic)?)
+    }
+
+    /// A subscriber to `topic`: to all its publishers, now and later.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn subscriber(&self, topic: &str) -> Result<Subscriber, Error> {
+        self.subscriber_to(&[topic])
+    }
+
+    /// A subscriber to several topics. Of one publisher it gets them in one order.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn subscriber_to(&self, topics: &[&str]) -> Result<Subscriber, Error> {
+        Ok(self.domain.subscriber(topics)?)
+    }
+
+    /// For loops over several subscribers: waits by the configured strategy, but cannot be
+    /// woken. A loop over one subscriber calls its `wait` instead.
+    pub const fn waiter(&self) -> Waiter {
+        Waiter::new(self.config.shm.subscriber_wait)
+    }
+
+    /// The shared-memory carrier, for tools that are written against any carrier.
+    pub const fn shm(&self) -> &Domain {
+        &self.domain
+    }
+}
+
+/// Settings that a program adds to those of files and the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    files: Vec<PathBuf>,
+    values: Vec<(String, String)>,
+}
+
+impl Builder {
+    /// Applies `path` instead of `lanecast.toml`; may be called again, later files win.
+    #[must_use]
+    pub fn file(mut self, path: impl AsRef<Path>) -> Self {
+        self.files.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Sets one of [`SETTINGS`](crate::SETTINGS), over files and the environment.
+    ///
+    /// # Errors
+    /// If there is no such setting, or it cannot have this value.
+    pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Result<Self, ConfigError> {
+        let value = value.to_string();
+        Config::default().set(key, &value, "the program")?;
+        self.values.push((key.to_owned(), value));
+        Ok(self)
+    }
+
+    /// Makes both sides wait by `strategy`.
+    #[must_use]
+    pub fn wait(mut self, strategy: WaitStrategy) -> Self {
+        for key in ["shm.publisher_wait", "shm.subscriber_wait"] {
+            self.values.push((key.to_owned(), strategy.to_string()));
+        }
+        self
+    }
+
+    /// All layers together, without opening anything.
+    ///
+    /// # Errors
+    /// If a file or variable is wrong.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        if self.files.is_empty() {
+            match std::env::var_os(FILE_VARIABLE) {
+                Some(path) => config.apply_file(Path::new(&path))?,
+                None if Path::new("lanecast.toml").exists() => {
+                    config.apply_file(Path::new("lanecast.toml"))?;
+                }
+                None => {}
+            }
+        }
+        for path in &self.files {
+            config.apply_file(path)?;
+        }
+        let variables = std::env::vars_os();
+        config.apply_variables(
+            variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+        )?;
+        for (key, value) in &self.values {
+            config.set(key, value, "the program")?;
+        }
+        Ok(config)
+    }
+
+    /// Opens the context.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn build(self) -> Result<Context, Error> {
+        let config = self.config()?;
+        let domain = Domain::open(config.shm.clone())?;
+        Ok(Context { domain, config })
+    }
+}

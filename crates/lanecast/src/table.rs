@@ -1,0 +1,163 @@
+//! The one table of settings: the source of defaults, help and the reference page.
+
+use crate::config::Config;
+use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
+use lanecast_os::Access;
+use lanecast_shm::Stalled;
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name: `section.key` in a file, `LANECAST_SECTION__KEY` in the environment.
+    pub key: &'static str,
+    /// What may be written.
+    pub values: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
+    pub(crate) get: fn(&Config) -> String,
+}
+
+impl Setting {
+    /// The setting called `key`.
+    pub fn find(key: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.key == key)
+    }
+
+    /// Its value in `config`, written as a file would.
+    pub fn value(&self, config: &Config) -> String {
+        (self.get)(config)
+    }
+
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("LANECAST_{}", self.key.to_uppercase().replace('.', "__"))
+    }
+}
+
+fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Every setting there is.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "shm.directory",
+        values: "a path",
+        about: "The domain: publishers and subscribers with the same directory find each other. \
+                Put it on tmpfs.",
+        set: |config, text| {
+            if text.is_empty() {
+                return Err("the path is empty".into());
+            }
+            config.shm.directory = text.into();
+            Ok(())
+        },
+        get: |config| config.shm.directory.display().to_string(),
+    },
+    Setting {
+        key: "shm.access",
+        values: "owner or group",
+        about: "Who may use the domain: its user alone, or also the directory's group. Group \
+                members can read messages, but only publishers can write them.",
+        set: |config, text| {
+            config.shm.access = match text {
+                "owner" => Access::Owner,
+                "group" => Access::Group,
+                _ => return Err(format!("'{text}' is neither owner nor group")),
+            };
+            Ok(())
+        },
+        get: |config| match config.shm.access {
+            Access::Owner => "owner".into(),
+            Access::Group => "group".into(),
+        },
+    },
+    Setting {
+        key: "shm.window",
+        values: "64KiB to 2GiB",
+        about: "The ring of a session, rounded up to a power of two. Half of a core's second \
+                cache is fastest; a larger one rides out longer pauses. A message may take an \
+                eighth of it.",
+        set: |config, text| {
+            config.shm.window_bytes = parse::<Size>(text)?.0;
+            Ok(())
+        },
+        get: |config| Size(config.shm.window_bytes).to_string(),
+    },
+    Setting {
+        key: "shm.subscribers_max",
+        values: "1 to 64",
+        about: "The most subscribers of one session.",
+        set: |config, text| {
+            config.shm.subscribers_max = parse(text)?;
+            Ok(())
+        },
+        get: |config| config.shm.subscribers_max.to_string(),
+    },
+    Setting {
+        key: "shm.topics_max",
+        values: "1 to 65536",
+        about: "The most topics of one session; each takes 256 bytes.",
+        set: |config, text| {
+            config.shm.topics_max = parse(text)?;
+            Ok(())
+        },
+        get: |config| config.shm.topics_max.to_string(),
+    },
+    Setting {
+        key: "shm.publisher_wait",
+        values: "spin, yield, spin-park or park",
+        about: "How a publisher waits for room.",
+        set: |config, text| {
+            config.shm.publisher_wait = parse::<WaitStrategy>(text)?;
+            Ok(())
+        },
+        get: |config| config.shm.publisher_wait.to_string(),
+    },
+    Setting {
+        key: "shm.subscriber_wait",
+        values: "spin, yield, spin-park or park",
+        about: "How a subscriber waits for messages.",
+        set: |config, text| {
+            config.shm.subscriber_wait = parse::<WaitStrategy>(text)?;
+            Ok(())
+        },
+        get: |config| config.shm.subscriber_wait.to_string(),
+    },
+    Setting {
+        key: "shm.liveness",
+        values: "10ms to 1h",
+        about: "How soon the death of a process is noticed, at the latest.",
+        set: |config, text| {
+            let liveness = parse_duration(text).map_err(|error| error.to_string())?;
+            if !(10..=3_600_000).contains(&liveness.as_millis()) {
+                return Err("it must lie between 10ms and 1h".into());
+            }
+            config.shm.liveness = liveness;
+            Ok(())
+        },
+        get: |config| format_duration(config.shm.liveness),
+    },
+    Setting {
+        key: "shm.stalled",
+        values: "wait, or a duration",
+        about: "What becomes of a subscriber that lives but does not read: the publisher waits \
+                for it, or evicts it once it has been held up by it for so long.",
+        set: |config, text| {
+            config.shm.stalled = if text == "wait" {
+                Stalled::Wait
+            } else {
+                Stalled::EvictAfter(parse_duration(text).map_err(|error| error.to_string())?)
+            };
+            Ok(())
+        },
+        get: |config| match config.shm.stalled {
+            Stalled::Wait => "wait".into(),
+            Stalled::EvictAfter(limit) => format_duration(limit),
+        },
+    },
+];
