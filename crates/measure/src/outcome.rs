@@ -82,7 +82,7 @@ pub struct Figures {
     pub first_number: Option<u64>,
     /// From the first measured message to the last.
     pub duration_ns: u64,
-    /// Measured messages a second.
+    /// Measured messages a second; all messages, where the warm-up cannot be told apart.
     pub rate: f64,
     /// Latency, if messages were stamped and this side read the stamps.
     pub latency: Option<Latency>,

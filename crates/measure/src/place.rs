@@ -133,8 +133,8 @@ impl fmt::Display for PlaceError {
                 f,
                 "there is no CPU {asked} here: choose one of {online:?} with -a, or -1 for none"
             ),
-            Self::Refused { cpu, error } => {
-                write!(f, "cannot stay on CPU {cpu}: {error}; choose another with -a, or -1")
+            Self::Refused { cpu, .. } => {
+                write!(f, "cannot stay on CPU {cpu}: choose another with -a, or -1 for none")
             }
         }
     }

@@ -85,7 +85,7 @@ pub enum PublisherError {
     #[error("-n and -w together are more than {HIGHEST_NUMBER} messages")]
     TooMany,
     /// The carrier made no publisher.
-    #[error("cannot publish: {0}")]
+    #[error("cannot publish")]
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// The thread's CPU.
     #[error(transparent)]

@@ -75,6 +75,12 @@ pub fn publisher_result(result: &PublisherResult) -> String {
     text + &conditions(&result.conditions)
 }
 
+/// How the publisher ended, once it has lingered.
+pub fn publisher_end(result: &PublisherResult) -> String {
+    let drained = result.drained.map_or_else(|| "unknown".to_owned(), |all| all.to_string());
+    format!("drained={drained}, \n")
+}
+
 /// That a publisher is there.
 pub fn joined(stream: &Stream) -> String {
     format!("rcv event BOS, topic_name='{}', source={}, \n", stream.topic, stream.source)

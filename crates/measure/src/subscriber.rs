@@ -56,7 +56,7 @@ pub enum Notice<'a> {
 #[non_exhaustive]
 pub enum SubscriberError {
     /// The carrier made no subscriber.
-    #[error("cannot subscribe: {0}")]
+    #[error("cannot subscribe")]
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// The thread's CPU.
     #[error(transparent)]

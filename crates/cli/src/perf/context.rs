@@ -1,0 +1,73 @@
+//! Arguments about the context: what carries the messages, and how.
+
+use anyhow::bail;
+use lanecast_base::{Size, WaitStrategy};
+use std::path::PathBuf;
+
+/// Settings of the context, for whoever makes it. What is not given comes from the configuration
+/// files, the environment, or the defaults.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ContextArgs {
+    /// Configuration file; can be repeated, a later one goes before an earlier one
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// Size of the publisher's window, such as 1MiB; a message may take an eighth of it
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) window: Option<Size>,
+
+    /// How to wait: spin, yield, spin-park or park
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) wait: Option<WaitStrategy>,
+
+    /// The domain's directory: those with the same one find each other
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// What carries the messages
+    #[arg(long, value_enum, default_value = "shm")]
+    pub(crate) carrier: CarrierName,
+}
+
+impl ContextArgs {
+    /// The configuration files, as the option lines name them.
+    pub(super) fn config_names(&self) -> String {
+        let names: Vec<_> = self.config.iter().map(|file| file.display().to_string()).collect();
+        names.join(";")
+    }
+
+    /// Refuses a carrier that is planned, but not there.
+    pub(super) fn check_carrier(&self) -> anyhow::Result<()> {
+        if self.carrier != CarrierName::Shm {
+            bail!("carrier '{}' is not in this version: use --carrier shm", self.carrier.name());
+        }
+        Ok(())
+    }
+}
+
+/// The carriers' names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CarrierName {
+    /// Between threads of a process
+    Thread,
+    /// Between processes of a host, through shared memory
+    Shm,
+    /// Between hosts, by reliable multicast
+    Rm,
+    /// Between hosts, by reliable unicast
+    Ru,
+    /// Between hosts, by TCP
+    Tcp,
+}
+
+impl CarrierName {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Shm => "shm",
+            Self::Rm => "rm",
+            Self::Ru => "ru",
+            Self::Tcp => "tcp",
+        }
+    }
+}

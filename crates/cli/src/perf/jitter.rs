@@ -1,0 +1,71 @@
+//! `lanecast perf jitter`.
+
+use super::{parse_cpu, print, print_json, print_line};
+use lanecast_measure::jitter::{self, Read, Settings};
+use lanecast_measure::{Place, Raise, parse_number, report};
+use std::process::ExitCode;
+
+/// The CPU of the thread, unless another is asked for: the publisher's.
+const DEFAULT_CPU: usize = 1;
+
+/// Arguments of `perf jitter`. Numbers are decimal, or hexadecimal after 0x.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JitterArgs {
+    /// CPU of the thread; -1 for any [default: 1, if there is one]
+    #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
+    #[arg(allow_negative_numbers = true)]
+    cpu: Option<i64>,
+
+    /// How many readings of the clock, back to back
+    #[arg(short = 'j', long, value_name = "LOOPS", default_value = "10000000")]
+    #[arg(value_parser = parse_number::<u64>)]
+    jitter_loops: u64,
+
+    /// Which clock to read
+    #[arg(long, value_enum, default_value = "host")]
+    clock: ClockName,
+
+    /// Print the result as one JSON object, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ClockName {
+    /// The one that latencies are measured with: the processor's counter where it can be trusted
+    Host,
+    /// CLOCK_MONOTONIC
+    Monotonic,
+}
+
+pub(super) fn run(arguments: &JitterArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let read = match arguments.clock {
+        ClockName::Host => Read::Host,
+        ClockName::Monotonic => Read::Monotonic,
+    };
+    let settings = Settings { read, ..settings(arguments.jitter_loops, place, Raise::try_now()) };
+    if !arguments.json {
+        print_line(&report::jitter_options(&settings))?;
+    }
+    measure(settings, arguments.json, stop)
+}
+
+pub(super) const fn settings(loops: u64, place: Place, raise: Raise) -> Settings {
+    Settings { loops, place, read: Read::Host, raise }
+}
+
+/// Runs the test and prints its result.
+pub(super) fn measure(
+    settings: Settings,
+    json: bool,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<ExitCode> {
+    let result = jitter::run(&settings, stop)?;
+    if json {
+        print_json(&result)?;
+    } else {
+        print(&report::jitter_result(&result))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,174 @@
+//! `lanecast perf pub`.
+
+use super::{ContextArgs, Opened, jitter, parse_cpu, print, print_json, print_line};
+use lanecast_carrier::Carrier;
+use lanecast_measure::publisher::{self, Arrival, Hooks, Settings};
+use lanecast_measure::{Flags, Place, PublisherResult, Raise, Setup, Touch, parse_number, report};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The CPU of the sending thread, unless another is asked for.
+const DEFAULT_CPU: usize = 1;
+
+/// Arguments of `perf pub`. Numbers are decimal, or hexadecimal after 0x.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 all was sent, 1 error or interrupted, 2 wrong arguments.")]
+pub(crate) struct PubArgs {
+    /// CPU of the sending thread; -1 for any [default: 1, if there is one]
+    #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
+    #[arg(allow_negative_numbers = true)]
+    cpu: Option<i64>,
+
+    /// Sum of 1: a timestamp in each message, 2: non-blocking, 4: the generic (copying) call
+    #[arg(short = 'f', long, value_name = "BITS", default_value = "0x00", value_parser = flags)]
+    flags: Flags,
+
+    /// If not 0, only run the jitter test, over so many readings of the clock
+    #[arg(short = 'j', long, value_name = "LOOPS", default_value = "0")]
+    #[arg(value_parser = parse_number::<u64>)]
+    jitter_loops: u64,
+
+    /// Longest time to wait, at the end, until all have read everything
+    #[arg(short = 'l', long, value_name = "MS", default_value = "1000")]
+    #[arg(value_parser = parse_number::<u64>)]
+    linger_ms: u64,
+
+    /// Length of each message in bytes; 24 or more for timestamps, 8 or more to check the order
+    #[arg(short = 'm', long = "size", value_name = "BYTES", default_value = "25")]
+    #[arg(value_parser = parse_number::<usize>)]
+    size: usize,
+
+    /// How many messages to measure
+    #[arg(short = 'n', long = "messages", value_name = "COUNT", default_value = "10000000")]
+    #[arg(value_parser = parse_number::<u64>)]
+    messages: u64,
+
+    /// Messages a second; 0 or 999999999 for as many as possible
+    #[arg(short = 'r', long, value_name = "RATE", default_value = "1000000")]
+    #[arg(value_parser = parse_number::<u64>)]
+    rate: u64,
+
+    /// The topic
+    #[arg(short = 't', long, default_value = "smx_perf")]
+    topic: String,
+
+    /// How many messages to send before, to warm up
+    #[arg(short = 'w', long, value_name = "COUNT", default_value = "10000")]
+    #[arg(value_parser = parse_number::<u64>)]
+    warmup: u64,
+
+    /// Messages a second of the warm-up; 0 for as many as possible
+    #[arg(long, value_name = "RATE", default_value = "10000", value_parser = parse_number::<u64>)]
+    warmup_rate: u64,
+
+    /// How much of each message to write: header or whole
+    #[arg(long, value_name = "PART", default_value = "header")]
+    touch: Touch,
+
+    /// Wait for so many subscribers before the first message
+    #[arg(long, value_name = "COUNT", value_parser = parse_number::<usize>)]
+    wait_subscribers: Option<usize>,
+
+    /// Otherwise: how long subscribers are given to find this publisher
+    #[arg(long, value_name = "MS", default_value = "500", value_parser = parse_number::<u64>)]
+    resolution_ms: u64,
+
+    /// Print the result as one JSON object, and nothing else
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    pub(crate) context: ContextArgs,
+}
+
+fn flags(text: &str) -> Result<Flags, String> {
+    let bits = parse_number::<u8>(text).map_err(|error| error.to_string())?;
+    Flags::from_bits(bits).map_err(|error| error.to_string())
+}
+
+impl PubArgs {
+    fn settings(&self, place: Place, setup: Setup) -> Settings {
+        let pause = Arrival::Pause(Duration::from_millis(self.resolution_ms));
+        Settings {
+            topic: self.topic.clone(),
+            size: self.size,
+            messages: self.messages,
+            rate: self.rate,
+            warmup: self.warmup,
+            warmup_rate: self.warmup_rate,
+            flags: self.flags,
+            touch: self.touch,
+            place,
+            arrival: self.wait_subscribers.map_or(pause, Arrival::Subscribers),
+            linger: Duration::from_millis(self.linger_ms),
+            setup,
+        }
+    }
+
+    fn options(&self, settings: &Settings) -> String {
+        report::publisher_options(settings, &self.context.config_names(), self.jitter_loops)
+    }
+}
+
+pub(super) fn run<C: Carrier>(
+    arguments: &PubArgs,
+    open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<ExitCode> {
+    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let raise = Raise::try_now();
+    if arguments.jitter_loops > 0 {
+        return only_jitter(arguments, place, raise, stop);
+    }
+    let opened = open(&arguments.context)?;
+    let settings = arguments.settings(place, opened.setup(opened.publisher_wait, raise));
+    if !arguments.json {
+        print_line(&arguments.options(&settings))?;
+    }
+    let mut printed = Ok(());
+    let mut announce = |result: &PublisherResult| {
+        if !arguments.json {
+            printed = print(&report::publisher_result(result));
+        }
+    };
+    let back_pressured = |publisher: &C::Publisher| (opened.back_pressured)(publisher);
+    let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
+    let result = publisher::run(&opened.carrier, &settings, hooks)?;
+    printed?;
+    if arguments.json {
+        print_json(&result)?;
+    } else {
+        print(&report::publisher_end(&result))?;
+    }
+    Ok(verdict(&result, &settings))
+}
+
+/// The jitter test instead, with the publisher's option line before it.
+fn only_jitter(
+    arguments: &PubArgs,
+    place: Place,
+    raise: Raise,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<ExitCode> {
+    if !arguments.json {
+        // Neither window nor waiting is in the line, so none need be found out.
+        let setup = Setup { wait: Default::default(), window: Default::default(), raise };
+        print_line(&arguments.options(&arguments.settings(place, setup)))?;
+    }
+    jitter::measure(jitter::settings(arguments.jitter_loops, place, raise), arguments.json, stop)
+}
+
+/// Says on standard error what makes the figures worth less than they look.
+fn verdict(result: &PublisherResult, settings: &Settings) -> ExitCode {
+    if result.interrupted {
+        eprintln!("interrupted after {} of {} messages", result.sent, settings.messages);
+        return ExitCode::FAILURE;
+    }
+    if result.subscribers_at_start == 0 {
+        eprintln!("nobody subscribed to '{}': nothing held this publisher back", result.topic);
+    }
+    if result.drained == Some(false) {
+        eprintln!("a subscriber had not read everything when this publisher closed (see -l)");
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,108 @@
+//! `lanecast perf sub`.
+
+use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu, print, print_json, print_line};
+use lanecast_carrier::Carrier;
+use lanecast_measure::subscriber::{self, Notice, Settings};
+use lanecast_measure::{Place, Raise, Setup, Touch, parse_number, report};
+use std::cell::RefCell;
+use std::process::ExitCode;
+
+/// The CPU of the receiving thread, unless another is asked for.
+const DEFAULT_CPU: usize = 0;
+
+/// Arguments of `perf sub`. Numbers are decimal, or hexadecimal after 0x.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Runs until interrupted (Ctrl-C), and then prints its result.\n\
+    Exit status: 0 every message arrived once, 1 error, 2 wrong arguments, \
+    3 messages were lost, repeated or damaged.")]
+pub(crate) struct SubArgs {
+    /// CPU of the receiving thread, from the first stream on; -1 for any [default: 0]
+    #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
+    #[arg(allow_negative_numbers = true)]
+    cpu: Option<i64>,
+
+    /// Only count and check the order: no latencies
+    #[arg(short = 'f', long)]
+    fast: bool,
+
+    /// Empty iterations per message, as work
+    #[arg(short = 's', long, value_name = "COUNT", default_value = "0")]
+    #[arg(value_parser = parse_number::<u64>)]
+    spin: u64,
+
+    /// The topic
+    #[arg(short = 't', long, default_value = "smx_perf")]
+    topic: String,
+
+    /// How much of each message to read: header or whole
+    #[arg(long, value_name = "PART", default_value = "header")]
+    touch: Touch,
+
+    /// End with the first stream that ends
+    #[arg(long)]
+    once: bool,
+
+    /// Print the result as one JSON object, and nothing else
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    pub(crate) context: ContextArgs,
+}
+
+impl SubArgs {
+    fn settings(&self, place: Place, setup: Setup) -> Settings {
+        Settings {
+            topic: self.topic.clone(),
+            place,
+            fast: self.fast,
+            spin: self.spin,
+            touch: self.touch,
+            once: self.once,
+            setup,
+        }
+    }
+}
+
+pub(super) fn run<C: Carrier>(
+    arguments: &SubArgs,
+    open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<ExitCode> {
+    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let raise = Raise::try_now();
+    let opened = open(&arguments.context)?;
+    let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
+    if !arguments.json {
+        print_line(&report::subscriber_options(&settings, &arguments.context.config_names()))?;
+    }
+    // A reader of the lines that has gone away ends the run.
+    let failed = RefCell::new(None);
+    let stop = || stop() || failed.borrow().is_some();
+    let mut notify = |notice: Notice<'_>| {
+        if !arguments.json
+            && let Err(error) = print(&lines(notice))
+        {
+            failed.borrow_mut().get_or_insert(error);
+        }
+    };
+    let result = subscriber::run(&opened.carrier, &settings, &stop, &mut notify)?;
+    if let Some(error) = failed.take() {
+        return Err(error);
+    }
+    if arguments.json {
+        print_json(&result)?;
+    } else {
+        print(&report::conditions(&result.conditions))?;
+    }
+    Ok(ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE }))
+}
+
+fn lines(notice: Notice<'_>) -> String {
+    match notice {
+        Notice::Joined(stream) => report::joined(stream),
+        Notice::Lost(gap) => report::lost(gap),
+        Notice::Left(result) | Notice::Stopped(result) => report::stream_result(result),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Command lines as the source documents write them.
+
+use super::*;
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+#[command(name = "perf")]
+struct Perf {
+    #[command(subcommand)]
+    command: PerfCommand,
+}
+
+fn parse(line: &str) -> Result<PerfCommand, String> {
+    Perf::try_parse_from(["perf"].into_iter().chain(line.split_whitespace()))
+        .map(|perf| perf.command)
+        .map_err(|error| error.to_string())
+}
+
+fn shown(line: &str) -> String {
+    format!("{:?}", parse(line).unwrap())
+}
+
+#[test]
+fn the_documented_command_lines_are_understood() {
+    for line in [
+        "pub -a 7 -c smx.cfg -f 0x0 -r 100000 -n 1000000 -l 2000 -j 1000000000",
+        "sub -c smx.cfg -a 5 -f",
+        "pub -a 7 -c smx.cfg -l 2000 -f 0x0 -m 25 -r 999999999 -n 100000000",
+        "sub -c smx.cfg -a 5 -s 10000",
+        "pub -a 7 -c smx.cfg -l 2000 -f 0x3 -m 100 -r 250000 -n 2500000",
+        "sub -c smx.cfg -a 5",
+    ] {
+        parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+}
+
+#[test]
+fn letters_and_names_are_the_same() {
+    assert_eq!(
+        shown("pub -a 0x1 -c a -c b -f 3 -j 4 -l 5 -m 64 -n 7 -r 8 -t x -w 9"),
+        shown(
+            "pub --cpu 1 --config a --config b --flags 0x03 --jitter-loops 4 --linger-ms 5 \
+             --size 0x40 --messages 7 --rate 8 --topic x --warmup 9"
+        )
+    );
+    assert_eq!(
+        shown("sub -a -1 -c a -f -s 0xa -t x"),
+        shown("sub --cpu -1 --config a --fast --spin 10 --topic x")
+    );
+    assert_eq!(shown("jitter -a 1 -j 5"), shown("jitter --cpu 1 --jitter-loops 5"));
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    assert_eq!(
+        shown("pub"),
+        shown(
+            "pub -f 0 -j 0 -l 1000 -m 25 -n 10000000 -r 1000000 -t smx_perf -w 10000 \
+             --warmup-rate 10000 --resolution-ms 500 --touch header --carrier shm"
+        )
+    );
+    assert_eq!(shown("sub"), shown("sub -s 0 -t smx_perf --touch header"));
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (line, part) in [
+        ("pub -m 12x", "'12x' is no number"),
+        ("pub -n 99999999999999999999", "too large"),
+        ("pub -f 8", "flags 0x08"),
+        ("pub -f 256", "too large"),
+        ("pub -a -2", "no number"),
+        ("pub --wait sometimes", "'sometimes' is no waiting strategy"),
+        ("pub --window 3KB", "'3KB' is no size"),
+        ("sub --touch feet", "write header or whole"),
+        ("pub --carrier pigeon", "pigeon"),
+    ] {
+        let error = parse(line).unwrap_err();
+        assert!(error.contains(part), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_carrier_of_a_later_version_is_refused_in_words() {
+    for name in ["thread", "rm", "ru", "tcp"] {
+        let PerfCommand::Sub(arguments) = parse(&format!("sub --carrier {name}")).unwrap() else {
+            panic!("sub is sub");
+        };
+        let error = arguments.context.check_carrier().unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("not in this version"), "{error}");
+    }
+}
