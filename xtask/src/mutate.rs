@@ -108,11 +108,12 @@ fn plan(tree: &Tree, options: &Options) -> Vec<Planned> {
         .filter(is_subject)
         .filter_map(|path| Some(Source::new(path, tree.text(path)?)))
         .collect();
-    let tests = regions::test_files(&sources);
     let under_loom = options.check.contains("--cfg loom");
+    let unseen = regions::unseen_files(&sources, under_loom);
     let mut planned = Vec::new();
     for source in sources {
-        let excluded = regions::Excluded::of(&source, under_loom, tests.contains(&source.path));
+        let excluded =
+            regions::Excluded::of(&source, under_loom, unseen.get(&source.path).copied());
         for mutation in surgery::mutations(&source) {
             if options.pair.as_ref().is_some_and(|pair| !mutation.names.contains(pair)) {
                 continue;

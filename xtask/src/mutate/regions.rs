@@ -1,8 +1,8 @@
 //! Parts of a file that the check does not see: test code, and the other side of `cfg(loom)`.
 
 use super::surgery::Mutation;
-use crate::source::{Source, closing, is_word};
-use std::collections::BTreeSet;
+use crate::source::{Source, closing};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The regions of one file whose orderings are left alone.
@@ -16,24 +16,14 @@ const NOT_IN_MODEL: &str = "not compiled in the model checker";
 const IN_MODEL: &str = "compiled in the model checker only";
 
 impl Excluded {
-    /// Of `source`, for a check that runs under loom or not.
-    pub(crate) fn of(source: &Source, under_loom: bool, is_test_file: bool) -> Self {
-        let mut regions: Vec<(Range<usize>, &'static str)> = conditions(source)
+    /// Of `source`, for a check that runs under loom or not; `whole` says why the file as a
+    /// whole is left alone, if it is.
+    pub(crate) fn of(source: &Source, under_loom: bool, whole: Option<&'static str>) -> Self {
+        let whole = whole.map(|reason| (0..source.text.len(), reason));
+        let parts = conditions(source)
             .into_iter()
-            .filter_map(|(condition, region)| {
-                let reason = match condition.as_str() {
-                    _ if asks_for(&condition, "test") => OF_TESTS,
-                    "not(loom)" if under_loom => NOT_IN_MODEL,
-                    "loom" if !under_loom => IN_MODEL,
-                    _ => return None,
-                };
-                Some((region, reason))
-            })
-            .collect();
-        if is_test_file {
-            regions.push((0..source.text.len(), OF_TESTS));
-        }
-        Self { regions }
+            .filter_map(|(condition, region)| Some((region, why_unseen(&condition, under_loom)?)));
+        Self { regions: whole.into_iter().chain(parts).collect() }
     }
 
     /// Why `mutation` is not tried, if so.
@@ -43,29 +33,43 @@ impl Excluded {
     }
 }
 
-/// The files of modules that are declared for tests only: `#[cfg(test)] mod model;`.
-pub(crate) fn test_files(sources: &[Source]) -> BTreeSet<String> {
-    let mut files = BTreeSet::new();
+/// Why a check does not see what is compiled under `condition`, if so.
+fn why_unseen(condition: &str, under_loom: bool) -> Option<&'static str> {
+    if asks_for(condition, "test") {
+        Some(OF_TESTS)
+    } else if under_loom && asks_for(condition, "not(loom)") {
+        Some(NOT_IN_MODEL)
+    } else if !under_loom && asks_for(condition, "loom") {
+        Some(IN_MODEL)
+    } else {
+        None
+    }
+}
+
+/// The files of modules that the check does not see, and why: `#[cfg(test)] mod model;`.
+pub(crate) fn unseen_files(sources: &[Source], under_loom: bool) -> BTreeMap<String, &'static str> {
+    let mut files = BTreeMap::new();
     for source in sources {
         for (condition, region) in conditions(source) {
-            if !asks_for(&condition, "test") {
-                continue;
-            }
-            let item = &source.code[region];
-            let Some(name) = item.trim_end().strip_suffix(';').and_then(|item| {
-                let (_, name) = item.rsplit_once("mod ")?;
-                Some(name.trim())
-            }) else {
+            let name = declared_module(&source.code[region]);
+            let (Some(name), Some(reason)) = (name, why_unseen(&condition, under_loom)) else {
                 continue;
             };
             let directory = module_directory(&source.path);
             let file = format!("{directory}/{name}.rs");
             let folder = format!("{directory}/{name}/");
             let below = sources.iter().map(|source| &source.path);
-            files.extend(below.filter(|path| **path == file || path.starts_with(&folder)).cloned());
+            let below = below.filter(|path| **path == file || path.starts_with(&folder));
+            files.extend(below.map(|path| (path.clone(), reason)));
         }
     }
     files
+}
+
+/// The name of the module with a file of its own that `item` declares, if it does.
+fn declared_module(item: &str) -> Option<&str> {
+    let (_, name) = item.trim_end().strip_suffix(';')?.rsplit_once("mod ")?;
+    Some(name.trim())
 }
 
 /// Where the modules that `path` declares have their files.
@@ -97,12 +101,11 @@ fn condition(text: &str) -> String {
     text.strip_suffix(")]").unwrap_or(&text).to_owned()
 }
 
-/// Whether `condition` holds only if `name` does: `name`, or `all(..., name, ...)`.
-fn asks_for(condition: &str, name: &str) -> bool {
+/// Whether `condition` holds only if `part` does: `part`, or `all(..., part, ...)`.
+fn asks_for(condition: &str, part: &str) -> bool {
     match condition.strip_prefix("all(").and_then(|rest| rest.strip_suffix(')')) {
-        Some(parts) if !parts.contains('(') => parts.split(',').any(|part| part == name),
-        Some(parts) => parts.split(|c| !is_word(c)).any(|part| part == name),
-        None => condition == name,
+        Some(parts) => parts.split(',').any(|one| one == part),
+        None => condition == part,
     }
 }
 
@@ -128,7 +131,7 @@ mod tests {
 
     fn reasons(text: &str, under_loom: bool) -> Vec<Option<&'static str>> {
         let source = Source::new("crates/a/src/a.rs", text.to_owned());
-        let excluded = Excluded::of(&source, under_loom, false);
+        let excluded = Excluded::of(&source, under_loom, None);
         mutations(&source).iter().map(|mutation| excluded.reason(mutation)).collect()
     }
 
@@ -170,17 +173,30 @@ mod tests {
     }
 
     #[test]
-    fn test_modules_have_files() {
+    fn modules_have_files() {
         let source = |path: &str, text: &str| Source::new(path, text.to_owned());
         let sources = [
-            source("c/src/lib.rs", "#[cfg(test)]\nmod model;\nmod ring;\n"),
+            source(
+                "c/src/lib.rs",
+                "#[cfg(test)]\nmod model;\nmod ring;\n#[cfg(not(loom))]\nmod os;",
+            ),
             source("c/src/model.rs", ""),
+            source("c/src/os.rs", ""),
+            source("c/src/os/file.rs", ""),
             source("c/src/ring.rs", "#[cfg(all(loom, test))]\nmod proof;\n"),
             source("c/src/ring/proof.rs", ""),
             source("c/src/proof.rs", ""),
         ];
-        let files: Vec<String> = test_files(&sources).into_iter().collect();
-        assert_eq!(files, ["c/src/model.rs", "c/src/ring/proof.rs"]);
+        let tests = [("c/src/model.rs", OF_TESTS), ("c/src/ring/proof.rs", OF_TESTS)];
+        let files = |under_loom| -> Vec<(String, &str)> {
+            unseen_files(&sources, under_loom).into_iter().collect()
+        };
+        assert_eq!(files(false), tests.map(|(file, reason)| (file.to_owned(), reason)));
+        let os = ["c/src/os.rs", "c/src/os/file.rs"].map(|file| (file, NOT_IN_MODEL));
+        let both = [tests[0], os[0], os[1], tests[1]];
+        assert_eq!(files(true), both.map(|(file, reason)| (file.to_owned(), reason)));
+        let excluded = Excluded::of(&sources[2], true, Some(NOT_IN_MODEL));
+        assert_eq!(excluded.regions, [(0..0, NOT_IN_MODEL)]);
     }
 
     #[test]
