@@ -1,0 +1,72 @@
+# Thin: each target calls cargo or a script. `make help` lists them.
+
+# rustup puts cargo here; a shell opened before rustup ran does not know it yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test test-long check bench rivals docs fuzz tsan mutants clean cargo linters
+
+# The crates whose orderings the model checker explores: optimised, because it runs millions of
+# schedules, but not across crates, and in a directory of its own, so that neither it nor the
+# other builds start anew because of the other's flags.
+LOOM := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-base -p lanecast-shm --lib \
+	--target-dir target/loom
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | \
+	while IFS='|' read -r name what; do printf '%-16s %s\n' "$$name" "$$what"; done
+
+run: cargo ## Build lanecast and show what it does, with real processes
+	cargo run --release -p lanecast-cli -- demo
+
+test: cargo ## All tests: unit, property, documentation, conformance, killer; then loom
+	cargo test --workspace
+	$(LOOM)
+
+test-long: cargo ## The same, optimised, with more cases, more rounds and more interleavings
+	LONG_TESTS=1 PROPTEST_CASES=20000 cargo test --release --workspace -- --include-ignored
+	LOOM_MAX_PREEMPTIONS=3 $(LOOM)
+
+check: cargo linters ## Formatting, lints, documentation and the house's own checks
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	cargo xtask tidy
+
+bench: cargo ## Micro-benchmarks
+	cargo bench --workspace
+
+rivals: cargo ## Figures side by side with other messaging libraries
+	bash bench/rivals/run.sh
+
+docs: cargo ## The reference documentation, in target/doc
+	cargo doc --workspace --no-deps
+	@echo "open target/doc/lanecast/index.html"
+
+fuzz: cargo ## Every fuzz target for a minute (SECONDS_EACH=... for longer)
+	bash tests/fuzz.sh
+
+tsan: cargo ## The programs crates/*/examples/tsan_*.rs under ThreadSanitizer
+	bash tests/tsan.sh
+
+mutants: cargo ## Does loom notice every weakened memory ordering?
+	cargo xtask mutate-orderings
+
+clean: cargo ## Remove everything that was built
+	cargo clean
+	rm -rf bench/rivals/target fuzz/target
+
+cargo:
+	@command -v cargo >/dev/null || { \
+	echo "cargo is missing. Install Rust 1.90 or newer, the stable toolchain is enough:"; \
+	echo "  see https://rustup.rs (its one-line installer needs curl: apt-get install curl)"; \
+	echo "then run make again."; exit 1; }
+
+# rustup's minimal profile comes without them.
+linters: cargo
+	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || \
+	rustup component add rustfmt clippy || { \
+	echo "cargo fmt or cargo clippy is missing: install your distribution's rustfmt and clippy"; \
+	exit 1; }
