@@ -11,13 +11,13 @@ pub trait Claim: DerefMut<Target = [u8]> + Sized {
     /// Publishes the message: from now on subscribers see it.
     fn commit(self);
 
-    /// Publishes the message, then claims room for the next one on the same topic.
+    /// Publishes the message, then claims room for the next one on the same topic, waiting for
+    /// it as [`Publish::claim`](crate::Publish::claim) does.
     ///
     /// The price of waiting for room thus falls after publication, not before it.
     ///
     /// # Errors
-    /// As for [`Publish::try_claim`](crate::Publish::try_claim); this message is published even
-    /// so.
+    /// As for [`Publish::claim`](crate::Publish::claim); this message is published even so.
     fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError>;
 
     /// Gives the room back; the same as dropping the claim.

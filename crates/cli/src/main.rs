@@ -1,2 +1,104 @@
-//! CLI.
-fn main() {}
+//! `lanecast`: publish, subscribe, look, measure.
+#![forbid(unsafe_code)]
+
+mod cat;
+mod clean;
+mod config;
+mod context;
+mod demo;
+mod ls;
+mod perf;
+mod stat;
+mod stop;
+mod table;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Low-latency messaging: one topic, any distance.
+#[derive(Debug, Parser)]
+#[command(version, about = "Low-latency messaging: one topic, any distance")]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "Start with: lanecast demo")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Publish lines, or length-prefixed messages, from standard input or a file
+    Pub(cat::PubArgs),
+    /// Write the messages of topics to standard output
+    Sub(cat::SubArgs),
+    /// Show real processes at work: rates, latencies, and what becomes of a killed one
+    Demo(demo::DemoArgs),
+    /// List sessions, topics and subscribers, with rates and lags
+    Ls(ls::LsArgs),
+    /// Show, and remove, what dead processes left behind
+    Clean(clean::CleanArgs),
+    /// Show processes' counters and distinct errors
+    Stat(stat::StatArgs),
+    /// Measure rate, latency and interruptions
+    #[command(subcommand)]
+    Perf(perf::PerfCommand),
+    /// Print the settings in force as a commented file
+    Config(config::ConfigArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    run(&arguments.command).unwrap_or_else(|error| {
+        if is_broken_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("lanecast: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Pub(arguments) => cat::publish(arguments),
+        Command::Sub(arguments) => cat::subscribe(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Ls(arguments) => ls::run(arguments),
+        Command::Clean(arguments) => clean::run(arguments),
+        Command::Stat(arguments) => stat::run(arguments),
+        Command::Perf(command) => perf::run(command, context::open_for_perf, &stop::flag()?),
+        Command::Config(arguments) => config::run(arguments),
+        Command::Completions { shell } => {
+            let name = env!("CARGO_BIN_NAME");
+            clap_complete::generate(
+                *shell,
+                &mut Arguments::command(),
+                name,
+                &mut std::io::stdout(),
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Whoever reads our output has seen enough (`lanecast sub x | head`): no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -6,20 +6,28 @@ use std::io;
 /// Keeps the calling thread on `cpu`.
 ///
 /// # Errors
-/// If there is no such CPU, or this process may not use it; the error says which it may use.
+/// If there is no such CPU, or this process may not use it. A mask that `taskset` set is no
+/// obstacle: the thread leaves it.
 pub fn pin(cpu: usize) -> io::Result<()> {
-    let allowed = allowed()?;
-    if !allowed.contains(&cpu) {
-        let message = format!("CPU {cpu} is not there for this process: choose of {allowed:?}");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    let online = online();
+    let refuse = |why: &str| {
+        let message = format!("CPU {cpu} {why}: choose of {online:?}");
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    };
+    if cpu >= libc::CPU_SETSIZE as usize || (!online.is_empty() && !online.contains(&cpu)) {
+        return Err(refuse("is not there"));
     }
     // SAFETY: all bits zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    // SAFETY: `cpu` is one that sched_getaffinity reported, so it lies within the set.
+    // SAFETY: `cpu` lies within the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: `set` is a valid set of the size given; thread 0 is the caller.
-    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
-    Ok(())
+    checked(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })
+        .map(drop)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => refuse("is not given to this process's control group"),
+            _ => error,
+        })
 }
 
 /// The CPUs that the calling thread may run on, ascending.

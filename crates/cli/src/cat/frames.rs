@@ -1,0 +1,114 @@
+//! How messages stand in a stream of bytes: one a line, or after their length.
+
+use std::io::{self, BufRead, Read, Write};
+
+/// One message a line, or each after its length (four bytes, little-endian).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frames {
+    Lines,
+    Lengths,
+}
+
+impl Frames {
+    pub(crate) const fn new(binary: bool) -> Self {
+        if binary { Self::Lengths } else { Self::Lines }
+    }
+
+    /// Reads the next message into `message`; false at the end of the input.
+    pub(crate) fn read(
+        self,
+        input: &mut impl BufRead,
+        longest: usize,
+        message: &mut Vec<u8>,
+    ) -> io::Result<bool> {
+        message.clear();
+        match self {
+            Self::Lines => read_line(input, longest, message),
+            Self::Lengths => read_length_prefixed(input, longest, message),
+        }
+    }
+
+    /// Writes a message.
+    pub(crate) fn write(self, output: &mut impl Write, message: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Lines => {
+                output.write_all(message)?;
+                output.write_all(b"\n")
+            }
+            Self::Lengths => {
+                output.write_all(&(message.len() as u32).to_le_bytes())?;
+                output.write_all(message)
+            }
+        }
+    }
+}
+
+fn too_long(longest: usize) -> io::Error {
+    let text = format!("a message is longer than {longest} bytes: configure a larger shm.window");
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// A line without its end; the last may lack one. Reads no more of an endless line than fits.
+fn read_line(input: &mut impl BufRead, longest: usize, message: &mut Vec<u8>) -> io::Result<bool> {
+    let limit = longest as u64 + 1;
+    if input.take(limit).read_until(b'\n', message)? == 0 {
+        return Ok(false);
+    }
+    if message.last() == Some(&b'\n') {
+        message.pop();
+    }
+    if message.len() > longest { Err(too_long(longest)) } else { Ok(true) }
+}
+
+fn read_length_prefixed(
+    input: &mut impl BufRead,
+    longest: usize,
+    message: &mut Vec<u8>,
+) -> io::Result<bool> {
+    if input.fill_buf()?.is_empty() {
+        return Ok(false);
+    }
+    let mut length = [0; 4];
+    input.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > longest {
+        return Err(too_long(longest));
+    }
+    message.resize(length, 0);
+    input.read_exact(message)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(frames: Frames, mut input: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        let (mut messages, mut message) = (Vec::new(), Vec::new());
+        while frames.read(&mut input, 8, &mut message)? {
+            messages.push(message.clone());
+        }
+        Ok(messages)
+    }
+
+    #[test]
+    fn both_forms_read_back_what_was_written() {
+        for frames in [Frames::Lines, Frames::Lengths] {
+            let mut bytes = Vec::new();
+            for message in [&b"a"[..], b"", b"12345678"] {
+                frames.write(&mut bytes, message).unwrap();
+            }
+            let read = all(frames, &bytes).unwrap();
+            assert_eq!(read, [b"a".to_vec(), vec![], b"12345678".to_vec()]);
+        }
+    }
+
+    #[test]
+    fn a_last_line_may_lack_its_end_and_nothing_may_be_too_long() {
+        assert_eq!(all(Frames::Lines, b"a\nb").unwrap().len(), 2);
+        assert!(all(Frames::Lines, b"123456789\n").is_err());
+        assert!(all(Frames::Lengths, &[9, 0, 0, 0, 1]).is_err());
+        assert!(all(Frames::Lengths, &[2, 0, 0, 0, 1]).is_err(), "cut short");
+        assert!(all(Frames::Lengths, &[0xff; 4]).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! What the demonstration showed.
+
+use super::actors::{PublisherFigures, SubscriberFigures};
+use crate::table::grouped;
+use serde::Serialize;
+
+/// The figures of all processes.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) steady: PublisherFigures,
+    pub(super) flat_out: PublisherFigures,
+    pub(super) survivors: Vec<SubscriberFigures>,
+    pub(super) victim_pid: u32,
+}
+
+impl Outcome {
+    /// How many messages a survivor did not get.
+    pub(super) fn lost(&self, survivor: &SubscriberFigures) -> u64 {
+        self.flat_out.total.saturating_sub(survivor.received) + survivor.out_of_order
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.survivors.iter().all(|survivor| {
+            self.lost(survivor) == 0
+                && survivor.received == self.flat_out.total
+                && survivor.checksum == self.flat_out.checksum
+                && survivor.fate == "closed"
+        })
+    }
+
+    /// The verdict in words.
+    pub(super) fn words(&self) -> String {
+        if self.is_complete() {
+            format!(
+                "Every survivor read all {} messages in order, byte for byte; none was lost.",
+                grouped(self.flat_out.total)
+            )
+        } else {
+            "Not every survivor read every message: this should not happen, please report it."
+                .into()
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Aligned tables for people.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A table without frames; columns named with a leading `>` are aligned to the right.
+pub(crate) fn table(columns: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(columns.iter().map(|name| name.trim_start_matches('>')));
+    for (column, name) in table.column_iter_mut().zip(columns) {
+        column.set_padding((0, 2));
+        if name.starts_with('>') {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// The table as text, without trailing blanks.
+pub(crate) fn render(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// A number in thousands, such as `12 345`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate in messages per second, such as `1.25 M/s`.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r >= 1e6 => format!("{:.2} M/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.1} k/s", r / 1e3),
+        r => format!("{r:.1} /s"),
+    }
+}
+
+/// A time, such as `12.3 us`.
+pub(crate) fn time(ns: u64) -> String {
+    match ns {
+        0..=9_999 => format!("{ns} ns"),
+        10_000..=9_999_999 => format!("{:.1} us", ns as f64 / 1e3),
+        10_000_000..=9_999_999_999 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_grouped() {
+        assert_eq!(["0", "999", "1 000", "1 234 567"], [0, 999, 1000, 1_234_567].map(grouped));
+        assert_eq!([rate(12.34), rate(12_340.0)], ["12.3 /s", "12.3 k/s"]);
+        assert_eq!([time(180), time(12_300), time(45_600_000)], ["180 ns", "12.3 us", "45.6 ms"]);
+    }
+
+    #[test]
+    fn columns_align() {
+        let mut table = table(&["topic", ">lag"]);
+        table.add_row(["a", "5"]).add_row(["prices", "1234"]);
+        assert_eq!(render(&table), "topic    lag\na          5\nprices  1234\n");
+    }
+}
