@@ -1,0 +1,27 @@
+//! What every measured Rust program of the side-by-side runs shares.
+//!
+//! A peer supplies two small things, a [`Sender`] and a [`Receiver`]; the load, the clock, the
+//! bytes of a message, the checking of every sequence number and the line that is printed at the
+//! end are the same for all of them, so that a difference between two figures is a difference
+//! between two transports.
+//!
+//! ```text
+//!   Load (command line) -> Pace (when to send) -> Sender ~~ transport ~~ Receiver -> Tally -> Line
+//! ```
+
+pub mod clock;
+pub mod futex;
+pub mod line;
+pub mod load;
+pub mod message;
+pub mod pace;
+pub mod placement;
+pub mod recorder;
+pub mod tally;
+
+pub use clock::Clock;
+pub use line::Line;
+pub use load::{Load, Role, Touch, Wait};
+pub use pace::{Sender, publish};
+pub use recorder::{Recorder, Spread};
+pub use tally::{Receiver, Tally, receive};

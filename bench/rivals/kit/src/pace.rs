@@ -1,0 +1,192 @@
+//! The publisher's side: when each message is due, and the loop that keeps up with it.
+//!
+//! The load has a fixed start and a fixed distance between two messages. A sender that was held
+//! up finds several messages due and sends them without a pause until it has caught up; what was
+//! due when travels in the message.
+
+use anyhow::Result;
+
+use crate::clock::{self, Clock};
+use crate::line::Line;
+use crate::load::{Load, Touch};
+use crate::message::{self, Stamps, WARMUP};
+use crate::placement;
+
+/// Quiet time between warm-up and measured part, in which a subscriber empties the transport.
+const SETTLE_NS: f64 = 30e6;
+/// Flat-out messages between two looks at the clock during the warm-up.
+const WARMUP_CHUNK: u64 = 256;
+
+/// What a transport does for a publisher.
+pub trait Sender {
+    /// Claims or loans room for `size` bytes, lets `fill` write them in place and publishes them;
+    /// waits while the transport is full.
+    ///
+    /// # Errors
+    ///
+    /// When the transport is broken.
+    fn send(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> Result<()>;
+
+    /// Called when everything has been sent: keeps the stream alive until it has been read.
+    ///
+    /// # Errors
+    ///
+    /// When the transport is broken.
+    fn linger(&mut self) -> Result<()>;
+}
+
+/// Pins the thread, warms up, sends the measured load, and tells what was sent.
+///
+/// # Errors
+///
+/// When the CPU cannot be used or the transport is broken.
+pub fn publish<S: Sender>(load: &Load, sender: &mut S) -> Result<Line> {
+    placement::pin(load.cpu)?;
+    let clock = Clock::calibrated();
+    let mut stream = Stream { load, clock: &clock, sender };
+    stream.warm_up()?;
+    settle(&clock);
+    let from = clock::now();
+    stream.send_all(0, load.messages)?;
+    let duration_ns = clock.ns(clock::now().saturating_sub(from));
+    let mut line = Line::default();
+    line.add("sent", load.messages);
+    line.add("duration_ns", format_args!("{duration_ns:.0}"));
+    line.add("rate", format_args!("{:.0}", load.messages as f64 * 1e9 / duration_ns));
+    line.add("clock", Clock::NAME);
+    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    Ok(line)
+}
+
+struct Stream<'a, S> {
+    load: &'a Load,
+    clock: &'a Clock,
+    sender: &'a mut S,
+}
+
+impl<S: Sender> Stream<'_, S> {
+    /// The same loop as the measured one, on the warm-up's own sequence numbers.
+    fn warm_up(&mut self) -> Result<()> {
+        if self.load.rate > 0 {
+            let count = self.load.rate * self.load.warmup_ms / 1000;
+            return self.send_all(WARMUP, count);
+        }
+        let end = clock::now() + self.clock.ticks(self.load.warmup().as_nanos() as f64) as u64;
+        let mut first = WARMUP;
+        while clock::now() < end {
+            self.send_all(first, WARMUP_CHUNK)?;
+            first += WARMUP_CHUNK;
+        }
+        Ok(())
+    }
+
+    /// Sends `count` messages, the first of which has the sequence number `first`.
+    fn send_all(&mut self, first: u64, count: u64) -> Result<()> {
+        if self.load.rate == 0 {
+            for sequence in first..first + count {
+                self.send_one(sequence, None)?;
+            }
+            return Ok(());
+        }
+        let interval = self.clock.ticks(1e9 / self.load.rate as f64);
+        let start = clock::now();
+        for index in 0..count {
+            let due = start + (index as f64 * interval) as u64;
+            while clock::now() < due {}
+            self.send_one(first + index, Some(due))?;
+        }
+        Ok(())
+    }
+
+    /// Sends one message; without a due time it is due when it is sent.
+    #[inline(always)]
+    fn send_one(&mut self, sequence: u64, due: Option<u64>) -> Result<()> {
+        let (stamped, whole) = (self.load.latency, self.load.touch == Touch::Whole);
+        self.sender.send(self.load.size, |bytes| {
+            message::write_sequence(bytes, sequence);
+            if stamped {
+                let sent = clock::now();
+                message::write_stamps(bytes, Stamps { sent, due: due.unwrap_or(sent) });
+            }
+            if whole {
+                message::write_body(bytes, stamped, sequence);
+            }
+        })
+    }
+}
+
+fn settle(clock: &Clock) {
+    let end = clock::now() + clock.ticks(SETTLE_NS) as u64;
+    while clock::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Wait;
+    use std::time::Duration;
+
+    #[derive(Default)]
+    struct Kept(Vec<Vec<u8>>);
+
+    impl Sender for Kept {
+        fn send(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+            let mut bytes = vec![0; size];
+            fill(&mut bytes);
+            self.0.push(bytes);
+            Ok(())
+        }
+
+        fn linger(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn load(rate: u64) -> Load {
+        Load {
+            cpu: 0,
+            size: 40,
+            messages: 100,
+            rate,
+            topic: "t".into(),
+            touch: Touch::Whole,
+            latency: true,
+            wait: Wait::Spin,
+            warmup_ms: 1,
+            subscribers: 1,
+            domain: "d".into(),
+        }
+    }
+
+    #[test]
+    fn measured_messages_follow_the_warm_up_in_order() {
+        for rate in [0, 100_000] {
+            let mut kept = Kept::default();
+            let line = publish(&load(rate), &mut kept).expect("CPU 0 exists");
+            assert_eq!(line.number("sent"), Some(100.0));
+            let (warm, measured) = kept.0.split_at(kept.0.len() - 100);
+            assert!(!warm.is_empty());
+            for (at, bytes) in warm.iter().enumerate() {
+                assert_eq!(message::sequence(bytes), WARMUP + at as u64);
+            }
+            for (at, bytes) in measured.iter().enumerate() {
+                assert_eq!(message::sequence(bytes), at as u64);
+                assert!(message::body_is_whole(bytes, true, at as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_leaves_before_it_is_due() {
+        let mut kept = Kept::default();
+        publish(&load(50_000), &mut kept).expect("CPU 0 exists");
+        let stamps: Vec<_> = kept.0.iter().map(|bytes| message::stamps(bytes)).collect();
+        assert!(stamps.iter().all(|stamps| stamps.sent >= stamps.due));
+        let measured = &stamps[stamps.len() - 100..];
+        let span = Clock::calibrated().ns(measured[99].due - measured[0].due);
+        let wanted = Duration::from_micros(99 * 20).as_nanos() as f64;
+        assert!((span / wanted - 1.0).abs() < 0.05, "{span} against {wanted}");
+    }
+}

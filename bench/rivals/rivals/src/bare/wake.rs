@@ -1,0 +1,87 @@
+//! One CPU woken by another through a bare futex.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+
+use anyhow::{Result, anyhow};
+
+use rivals_kit::{Clock, Line, Recorder, clock, futex, placement};
+
+use super::Hand;
+
+/// Value of the word that tells the sleeper to end.
+const OVER: u32 = u32::MAX;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Bell {
+    /// Counts the wake-ups; the sleeper sleeps on it.
+    word: AtomicU32,
+    /// Time of the last wake-up in ticks, written before the word.
+    stamp: AtomicU64,
+}
+
+/// Measures from just before the wake-up to the first instruction of the woken thread.
+///
+/// # Errors
+///
+/// When a CPU cannot be used.
+pub fn measure(hand: &Hand) -> Result<Line> {
+    let clock = Clock::calibrated();
+    let bell = Bell::default();
+    let (rung, heard) = thread::scope(|scope| {
+        let sleeper = scope.spawn(|| sleep(hand, &bell));
+        let rung = ring(hand, &bell, &clock);
+        // PAIRS(bell): the end is rung like everything else.
+        bell.word.store(OVER, Ordering::Release);
+        futex::wake(&bell.word);
+        (rung, sleeper.join())
+    });
+    rung?;
+    let recorder = heard.map_err(|_| anyhow!("sleeper panicked"))??;
+    let mut line = Line::default();
+    line.add("rate", hand.rate);
+    recorder.describe(&clock, &mut line);
+    line.add("clock", Clock::NAME);
+    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    Ok(line)
+}
+
+fn ring(hand: &Hand, bell: &Bell, clock: &Clock) -> Result<()> {
+    placement::pin(hand.from_cpu)?;
+    let interval = clock.ticks(1e9 / hand.rate as f64);
+    let count = (hand.rate * (hand.warmup_ms + hand.duration_ms) / 1000).min(u64::from(OVER) - 1);
+    let start = clock::now();
+    for index in 1..=count as u32 {
+        let due = start + (f64::from(index) * interval) as u64;
+        while clock::now() < due {
+            std::hint::spin_loop();
+        }
+        bell.stamp.store(clock::now(), Ordering::Relaxed);
+        // PAIRS(bell): the stamp is there before the word says so.
+        bell.word.store(index, Ordering::Release);
+        futex::wake(&bell.word);
+    }
+    Ok(())
+}
+
+fn sleep(hand: &Hand, bell: &Bell) -> Result<Recorder> {
+    placement::pin(hand.to_cpu)?;
+    let (mut recorder, mut seen) = (Recorder::default(), 0);
+    let first_measured = (hand.rate * hand.warmup_ms / 1000) as u32;
+    loop {
+        futex::wait(&bell.word, seen);
+        // PAIRS(bell): after the word the stamp is the one that was rung.
+        let word = bell.word.load(Ordering::Acquire);
+        if word == OVER {
+            return Ok(recorder);
+        }
+        if word != seen {
+            let way = clock::after_load().saturating_sub(bell.stamp.load(Ordering::Relaxed));
+            seen = word;
+            if word > first_measured {
+                recorder.record(way, way);
+            }
+        }
+    }
+}

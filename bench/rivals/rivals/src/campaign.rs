@@ -1,0 +1,212 @@
+//! The run as a whole: every cell, every pair, every side in turn.
+//!
+//! ```text
+//!   cell 1: lanecast aeron iceoryx2 bare | lanecast aeron iceoryx2 bare | ...   (pairs)
+//!   cell 2: ...
+//! ```
+//!
+//! Neighbours in time share the state of the machine; the ratio within a pair means something
+//! where two figures from different minutes would not.
+
+use serde::Serialize;
+
+use crate::cell::{Cell, name_of};
+use crate::disturbance::{Disturbance, Watch};
+use crate::measurement::Measurement;
+use crate::options::{Options, Row};
+use crate::sides::{Cpus, Repetition, Side};
+
+/// A first repetition shorter than this share of the wanted time is repeated.
+const SHORTEST_SHARE: f64 = 0.5;
+const MOST_MESSAGES: f64 = 2e9;
+
+/// What became of one repetition.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Run {
+    /// It gave figures.
+    Done {
+        /// The figures.
+        #[serde(flatten)]
+        measurement: Measurement,
+        /// What else went on.
+        disturbance: Disturbance,
+    },
+    /// It failed, for this reason.
+    Failed(String),
+}
+
+/// All repetitions of one side in one cell, in the order of the pairs.
+#[derive(Clone, Debug, Serialize)]
+pub struct SideRuns {
+    /// The side.
+    pub side: &'static str,
+    /// Its repetitions.
+    pub runs: Vec<Run>,
+}
+
+/// All that was measured in one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The cell.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// The sides that took part, lanecast first.
+    pub sides: Vec<SideRuns>,
+}
+
+impl Run {
+    /// The figures, if there are any.
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match self {
+            Run::Done { measurement, .. } => Some(measurement),
+            Run::Failed(_) => None,
+        }
+    }
+}
+
+/// Measures all cells of one row.
+pub fn run_row(row: Row, sides: &[Box<dyn Side>], options: &Options) -> Vec<Outcome> {
+    let takes_part = |side: &&dyn Side, cell: &Cell| match row {
+        Row::Bare => side.name() == "bare",
+        _ => side.takes(cell),
+    };
+    let measured = Cell::of_row(row, options).into_iter().map(|cell| {
+        let present = sides.iter().map(AsRef::as_ref);
+        let present: Vec<&dyn Side> = present.filter(|side| takes_part(side, &cell)).collect();
+        run_cell(cell, &present, options)
+    });
+    measured.filter(|outcome| !outcome.sides.is_empty()).collect()
+}
+
+fn run_cell(cell: Cell, sides: &[&dyn Side], options: &Options) -> Outcome {
+    let mut all: Vec<SideRuns> =
+        sides.iter().map(|side| SideRuns { side: side.name(), runs: Vec::new() }).collect();
+    for pair in 1..=options.pairs() {
+        for (side, so_far) in sides.iter().zip(&mut all) {
+            let mut run = run_once(cell, *side, &so_far.runs, options);
+            if so_far.runs.is_empty() && was_too_short(&run, &cell, options) {
+                run = run_once(cell, *side, &[run], options);
+            }
+            eprintln!(
+                "{} {pair}/{} {}: {}",
+                title(&cell),
+                options.pairs(),
+                side.name(),
+                brief(&run)
+            );
+            so_far.runs.push(run);
+        }
+    }
+    Outcome { cell, sides: all }
+}
+
+fn run_once(cell: Cell, side: &dyn Side, before: &[Run], options: &Options) -> Run {
+    let last = before.iter().rev().find_map(Run::measurement);
+    let flat_out = last.map_or_else(|| side.likely_rate(&cell), |last| last.rate);
+    let rate = if cell.rate > 0 { cell.rate as f64 } else { flat_out };
+    let repetition = Repetition {
+        cell,
+        messages: (rate * options.seconds()).clamp(1.0, MOST_MESSAGES) as u64,
+        seconds: options.seconds(),
+        cpus: Cpus { publisher: options.publisher_cpu, subscriber: options.subscriber_cpu },
+    };
+    let watch = Watch::start();
+    match side.measure(&repetition) {
+        Ok(measurement) => Run::Done { measurement, disturbance: watch.stop() },
+        Err(error) => Run::Failed(format!("{error:#}")),
+    }
+}
+
+fn was_too_short(run: &Run, cell: &Cell, options: &Options) -> bool {
+    let Some(measurement) = run.measurement() else { return false };
+    let seconds = measurement.received as f64 / measurement.rate;
+    cell.rate == 0 && measurement.received > 0 && seconds < options.seconds() * SHORTEST_SHARE
+}
+
+fn title(cell: &Cell) -> String {
+    let rate = if cell.rate > 0 { format!(" {}/s", cell.rate) } else { String::new() };
+    let many =
+        if cell.subscribers > 1 { format!(" 1:{}", cell.subscribers) } else { String::new() };
+    format!("{} {} B{rate}{many}", name_of(cell.row), cell.size)
+}
+
+fn brief(run: &Run) -> String {
+    match run {
+        Run::Failed(reason) => format!("failed: {reason}"),
+        Run::Done { measurement, .. } => {
+            let p50 = measurement.latency.map(|latency| latency.actual.p50_ns);
+            let p50 = p50.map(|p50| format!(", p50 {p50:.0} ns")).unwrap_or_default();
+            format!("{:.3} M/s{p50}, lost {}", measurement.rate / 1e6, measurement.lost)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Result, bail};
+    use clap::Parser;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// Writes down in which order it was asked.
+    struct Scripted(&'static str, Rc<RefCell<Vec<&'static str>>>, bool);
+
+    impl Side for Scripted {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+
+        fn version(&self) -> String {
+            "1".into()
+        }
+
+        fn takes(&self, _cell: &Cell) -> bool {
+            true
+        }
+
+        fn likely_rate(&self, _cell: &Cell) -> f64 {
+            1000.0
+        }
+
+        fn measure(&self, repetition: &Repetition) -> Result<Measurement> {
+            self.1.borrow_mut().push(self.0);
+            if self.2 {
+                bail!("no room");
+            }
+            Ok(Measurement {
+                rate: 1000.0,
+                received: repetition.messages,
+                lost: 0,
+                damaged: 0,
+                lost_in_warmup: 0,
+                latency: None,
+                clock: String::new(),
+                clock_cost_ns: 0.0,
+            })
+        }
+    }
+
+    #[test]
+    fn sides_take_turns_and_failures_stay_in_their_place() {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let sides: Vec<Box<dyn Side>> = vec![
+            Box::new(Scripted("a", order.clone(), false)),
+            Box::new(Scripted("b", order.clone(), true)),
+        ];
+        let words = ["rivals", "--sizes", "64", "--pairs", "3", "--seconds", "1"];
+        let options = Cli::parse_from(words).options;
+        let outcomes = run_row(Row::Rate, &sides, &options);
+        assert_eq!(*order.borrow(), ["a", "b", "a", "b", "a", "b"]);
+        assert_eq!(outcomes.len(), 1);
+        assert!(outcomes[0].sides[0].runs.iter().all(|run| run.measurement().is_some()));
+        assert!(outcomes[0].sides[1].runs.iter().all(|run| run.measurement().is_none()));
+    }
+}

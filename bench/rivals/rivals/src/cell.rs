@@ -1,0 +1,97 @@
+//! One figure to be measured on every side: a row, a size, a rate, a number of subscribers.
+
+use serde::Serialize;
+
+use rivals_kit::{Touch, Wait};
+
+use crate::options::{Options, Row};
+
+/// Wake-ups per second: rare enough for the sleeper to sleep each time.
+const WAKES_PER_S: u64 = 500;
+/// Sizes below this cannot carry the stamps of the latency row.
+const LEAST_STAMPED: usize = 24;
+
+/// What is measured, the same for each side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The comparison it belongs to.
+    #[serde(serialize_with = "row_name")]
+    pub row: Row,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages per second, 0 = flat out.
+    pub rate: u64,
+    /// Subscribers.
+    pub subscribers: usize,
+}
+
+impl Cell {
+    /// All cells of one row, in the order of the report.
+    pub fn of_row(row: Row, options: &Options) -> Vec<Cell> {
+        let sizes = options.sizes_of(row);
+        let flat_out = |size| Cell { row, size, rate: 0, subscribers: 1 };
+        match row {
+            Row::Bare => {
+                let first = sizes[0];
+                let paced =
+                    options.rates().into_iter().map(|rate| Cell { rate, ..flat_out(first) });
+                let wake = Cell { row: Row::Wake, rate: WAKES_PER_S, ..flat_out(first) };
+                paced.chain([Cell { row: Row::Touch, ..flat_out(first) }, wake]).collect()
+            }
+            Row::Rate | Row::Touch => sizes.into_iter().map(flat_out).collect(),
+            Row::Latency => sizes
+                .into_iter()
+                .filter(|size| *size >= LEAST_STAMPED)
+                .flat_map(|size| {
+                    options.rates().into_iter().map(move |rate| Cell { rate, ..flat_out(size) })
+                })
+                .collect(),
+            Row::Fanout => sizes
+                .into_iter()
+                .flat_map(|size| {
+                    let counts = options.subscribers.iter();
+                    counts.map(move |n| Cell { subscribers: *n, ..flat_out(size) })
+                })
+                .collect(),
+            Row::Wake => {
+                sizes.into_iter().map(|size| Cell { rate: WAKES_PER_S, ..flat_out(size) }).collect()
+            }
+        }
+    }
+
+    /// How much of each message is touched.
+    pub fn touch(&self) -> Touch {
+        if self.row == Row::Touch { Touch::Whole } else { Touch::Header }
+    }
+
+    /// Whether messages are stamped.
+    pub fn stamped(&self) -> bool {
+        matches!(self.row, Row::Latency | Row::Wake)
+    }
+
+    /// What an idle side does; where more programs spin than there are CPUs, they must yield.
+    pub fn wait(&self) -> Wait {
+        if self.row == Row::Fanout { Wait::Yield } else { Wait::Spin }
+    }
+
+    /// Bytes of payload per second at a rate of messages.
+    pub fn bytes_per_s(&self, rate: f64) -> f64 {
+        rate * self.size as f64
+    }
+}
+
+/// Name of a row, as on the command line.
+pub fn name_of(row: Row) -> &'static str {
+    match row {
+        Row::Bare => "bare",
+        Row::Rate => "rate",
+        Row::Touch => "touch",
+        Row::Latency => "latency",
+        Row::Fanout => "fanout",
+        Row::Wake => "wake",
+    }
+}
+
+fn row_name<S: serde::Serializer>(row: &Row, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name_of(*row))
+}

@@ -1,0 +1,266 @@
+//! The report as text: for each row a table, for each cell a line per side.
+
+mod table;
+
+use crate::campaign::{Outcome, Run, SideRuns};
+use crate::measurement::{Measurement, Percentiles};
+use crate::options::{Options, Row};
+use crate::summary::{Summary, figure, p50, rate, ratio};
+use table::Table;
+
+/// The text of one row of the comparison.
+pub fn text(row: Row, outcomes: &[Outcome], options: &Options) -> String {
+    let head = headline(row, options);
+    let body = match row {
+        Row::Bare => bare(outcomes),
+        Row::Rate | Row::Touch => rates(outcomes),
+        Row::Fanout => fanout(outcomes),
+        Row::Latency | Row::Wake => latencies(outcomes),
+    };
+    format!("{head}\n{body}")
+}
+
+/// Every repetition that failed, lost or damaged messages, one line each.
+pub fn troubles(outcomes: &[Outcome]) -> Vec<String> {
+    let mut troubles = Vec::new();
+    for outcome in outcomes {
+        for side in &outcome.sides {
+            for (pair, run) in side.runs.iter().enumerate() {
+                let what = match run {
+                    Run::Failed(reason) => format!("failed: {reason}"),
+                    Run::Done { measurement, .. } if measurement.lost + measurement.damaged > 0 => {
+                        format!("lost {}, damaged {}", measurement.lost, measurement.damaged)
+                    }
+                    Run::Done { .. } => continue,
+                };
+                let cell = &outcome.cell;
+                troubles.push(format!(
+                    "{}, {} B, rate {}, {} subscribers, pair {}: {what}",
+                    side.side,
+                    cell.size,
+                    cell.rate,
+                    cell.subscribers,
+                    pair + 1
+                ));
+            }
+        }
+    }
+    troubles
+}
+
+fn headline(row: Row, options: &Options) -> String {
+    let what = match row {
+        Row::Bare => "bare: the machine's own limits, one way from CPU to CPU",
+        Row::Rate => "rate: 1 publisher, 1 subscriber, flat out, header touched, sequence checked",
+        Row::Touch => {
+            "touch: the same, every byte written and read; bare = copy bandwidth as messages"
+        }
+        Row::Latency => {
+            "latency: one way, from the real send (due = from the intended one); bare = cache line"
+        }
+        Row::Fanout => "fanout: 1 publisher, n subscribers on one CPU, flat out; slowest counts",
+        Row::Wake => "wake: a sleeping subscriber woken by a message; bare = futex",
+    };
+    let better = match row {
+        Row::Latency | Row::Wake => "; ratio lanecast/side of p50, less is better",
+        Row::Bare => "",
+        _ => "; ratio lanecast/side, more is better",
+    };
+    format!(
+        "{what}\n  medians (min..max) of {} pairs of {} s{better}",
+        options.pairs(),
+        options.seconds()
+    )
+}
+
+fn rates(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new(["size", "side", "M msgs/s", "(min..max)", "GB/s", "lost", "ratio"]);
+    for outcome in outcomes {
+        for runs in &outcome.sides {
+            let Some(summary) = figure(runs, rate) else {
+                table.add(failed(outcome, runs, 7));
+                continue;
+            };
+            table.add(vec![
+                outcome.cell.size.to_string(),
+                runs.side.into(),
+                millions(summary.median),
+                range(&summary, millions),
+                format!("{:.2}", outcome.cell.bytes_per_s(summary.median) / 1e9),
+                lost(runs),
+                ratio_text(ratio(outcome, runs.side, rate), runs),
+            ]);
+        }
+    }
+    table.to_string()
+}
+
+fn fanout(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new([
+        "size",
+        "side",
+        "subs",
+        "M msgs/s",
+        "(min..max)",
+        "of 1:1 / n",
+        "lost",
+        "ratio",
+    ]);
+    for outcome in outcomes {
+        for runs in &outcome.sides {
+            let Some(summary) = figure(runs, rate) else {
+                table.add(failed(outcome, runs, 8));
+                continue;
+            };
+            let subscribers = outcome.cell.subscribers;
+            let share = rate_alone(outcomes, outcome, runs.side)
+                .map(|alone| summary.median * subscribers as f64 / alone);
+            table.add(vec![
+                outcome.cell.size.to_string(),
+                runs.side.into(),
+                subscribers.to_string(),
+                millions(summary.median),
+                range(&summary, millions),
+                share.map_or_else(String::new, |share| format!("{:.0} %", share * 100.0)),
+                lost(runs),
+                ratio_text(ratio(outcome, runs.side, rate), runs),
+            ]);
+        }
+    }
+    table.to_string()
+}
+
+/// The rate of the same side and size with one subscriber.
+fn rate_alone(outcomes: &[Outcome], like: &Outcome, side: &str) -> Option<f64> {
+    let alone = outcomes
+        .iter()
+        .find(|other| other.cell.size == like.cell.size && other.cell.subscribers == 1)?;
+    let runs = alone.sides.iter().find(|runs| runs.side == side)?;
+    figure(runs, rate).map(|summary| summary.median)
+}
+
+fn latencies(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new([
+        "size",
+        "side",
+        "asked /s",
+        "reached",
+        "min ns",
+        "p50 ns",
+        "(min..max)",
+        "p90",
+        "p99",
+        "p50 due",
+        "p90 due",
+        "lost",
+        "clock ns",
+        "ratio",
+    ]);
+    for outcome in outcomes {
+        for runs in &outcome.sides {
+            let Some(median) = figure(runs, p50) else {
+                table.add(failed(outcome, runs, 14));
+                continue;
+            };
+            table.add(vec![
+                outcome.cell.size.to_string(),
+                runs.side.into(),
+                outcome.cell.rate.to_string(),
+                figure(runs, rate).map_or_else(String::new, |rate| format!("{:.0}", rate.median)),
+                actual(runs, |latency| latency.min_ns),
+                whole(median.median),
+                range(&median, whole),
+                actual(runs, |latency| latency.p90_ns),
+                actual(runs, |latency| latency.p99_ns),
+                intended(runs, |latency| latency.p50_ns),
+                intended(runs, |latency| latency.p90_ns),
+                lost(runs),
+                clock(runs),
+                ratio_text(ratio(outcome, runs.side, p50), runs),
+            ]);
+        }
+    }
+    table.to_string()
+}
+
+fn bare(outcomes: &[Outcome]) -> String {
+    let mut table =
+        Table::new(["what", "rate /s", "min ns", "p50 ns", "(min..max)", "p90", "p99", "GB/s"]);
+    for outcome in outcomes {
+        for runs in &outcome.sides {
+            let what = match outcome.cell.row {
+                Row::Touch => "copy",
+                Row::Wake => "futex wake",
+                _ => "cache line",
+            };
+            let latency = figure(runs, p50);
+            let Some(summary) = figure(runs, rate) else {
+                table.add(failed(outcome, runs, 8));
+                continue;
+            };
+            let bytes = outcome.cell.bytes_per_s(summary.median) / 1e9;
+            let is_copy = outcome.cell.row == Row::Touch;
+            table.add(vec![
+                what.into(),
+                if is_copy { String::new() } else { outcome.cell.rate.to_string() },
+                actual(runs, |latency| latency.min_ns),
+                latency.map_or_else(String::new, |p50| whole(p50.median)),
+                latency.map_or_else(String::new, |p50| range(&p50, whole)),
+                actual(runs, |latency| latency.p90_ns),
+                actual(runs, |latency| latency.p99_ns),
+                if is_copy { format!("{bytes:.1}") } else { String::new() },
+            ]);
+        }
+    }
+    table.to_string()
+}
+
+/// A line for a side that gave no figure at all; the reasons are listed at the end.
+fn failed(outcome: &Outcome, runs: &SideRuns, columns: usize) -> Vec<String> {
+    let mut row = vec![outcome.cell.size.to_string(), runs.side.into(), "failed".into()];
+    row.resize(columns, String::new());
+    row
+}
+
+fn actual(runs: &SideRuns, pick: impl Fn(&Percentiles) -> f64) -> String {
+    nanoseconds(runs, |measurement| measurement.latency.map(|latency| pick(&latency.actual)))
+}
+
+fn intended(runs: &SideRuns, pick: impl Fn(&Percentiles) -> f64) -> String {
+    nanoseconds(runs, |measurement| measurement.latency.map(|latency| pick(&latency.intended)))
+}
+
+fn nanoseconds(runs: &SideRuns, pick: impl Fn(&Measurement) -> Option<f64>) -> String {
+    figure(runs, pick).map_or_else(String::new, |summary| whole(summary.median))
+}
+
+fn lost(runs: &SideRuns) -> String {
+    let lost: u64 = runs.runs.iter().filter_map(Run::measurement).map(|run| run.lost).sum();
+    lost.to_string()
+}
+
+fn clock(runs: &SideRuns) -> String {
+    let first = runs.runs.iter().find_map(Run::measurement);
+    first.map_or_else(String::new, |run| format!("{} {:.0}", run.clock, run.clock_cost_ns))
+}
+
+fn ratio_text(ratio: Option<Summary>, runs: &SideRuns) -> String {
+    match ratio {
+        Some(ratio) if runs.side != "lanecast" => {
+            format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
+        }
+        _ => String::new(),
+    }
+}
+
+fn range(summary: &Summary, print: impl Fn(f64) -> String) -> String {
+    format!("({}..{})", print(summary.min), print(summary.max))
+}
+
+fn millions(rate: f64) -> String {
+    format!("{:.2}", rate / 1e6)
+}
+
+fn whole(ns: f64) -> String {
+    format!("{ns:.0}")
+}

@@ -1,0 +1,119 @@
+//! The sides of a comparison: lanecast, the peers, and the machine itself.
+
+pub mod aeron;
+pub mod bare;
+pub mod iceoryx2;
+pub mod lanecast;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::cell::Cell;
+use crate::measurement::Measurement;
+use crate::process::{Program, Running};
+use crate::scratch::Domain;
+
+/// How long a program may take until it can be sent to.
+const READY_LIMIT: Duration = Duration::from_secs(20);
+/// Time that a repetition may take beside its warm-up and load: starting, joining, ending.
+const SLACK: Duration = Duration::from_secs(25);
+/// A repetition may be this much slower than expected before it is given up.
+const SLOWNESS: f64 = 10.0;
+
+/// CPUs of the measured threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpus {
+    /// The publisher's.
+    pub publisher: usize,
+    /// Every subscriber's.
+    pub subscriber: usize,
+}
+
+/// One repetition that is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Repetition {
+    /// What is measured.
+    pub cell: Cell,
+    /// Messages of the measured part.
+    pub messages: u64,
+    /// Seconds that they are expected to take.
+    pub seconds: f64,
+    /// CPUs of the measured threads.
+    pub cpus: Cpus,
+}
+
+/// One side of the comparison.
+pub trait Side {
+    /// Its name in the report.
+    fn name(&self) -> &'static str;
+
+    /// Its version in the report.
+    fn version(&self) -> String;
+
+    /// Whether it can do what the cell asks for.
+    fn takes(&self, cell: &Cell) -> bool;
+
+    /// Messages per second to expect flat out. Decides only how many messages the first
+    /// repetition has; later ones go by what was measured.
+    fn likely_rate(&self, cell: &Cell) -> f64;
+
+    /// Runs one repetition in a fresh domain.
+    ///
+    /// # Errors
+    ///
+    /// When a program fails, hangs or reports nothing.
+    fn measure(&self, repetition: &Repetition) -> Result<Measurement>;
+}
+
+impl Repetition {
+    /// The moment after which the programs are killed.
+    pub fn deadline(&self) -> Instant {
+        Instant::now() + SLACK + Duration::from_secs_f64(self.seconds * SLOWNESS)
+    }
+
+    /// The command line that all peers understand.
+    pub fn load_arguments(&self, domain: &Domain, cpu: usize) -> Vec<String> {
+        let cell = &self.cell;
+        let mut arguments = vec![
+            format!("--cpu={cpu}"),
+            format!("--size={}", cell.size),
+            format!("--messages={}", self.messages),
+            format!("--rate={}", cell.rate),
+            format!("--touch={}", cell.touch()),
+            format!("--subscribers={}", cell.subscribers),
+            format!("--domain={}", domain.name()),
+        ];
+        if cell.stamped() {
+            arguments.push("--latency".into());
+        }
+        arguments
+    }
+}
+
+/// Starts the subscribers, then the publisher, and waits for all of them. Returns what each
+/// subscriber printed.
+///
+/// # Errors
+///
+/// When a program fails, or does not end in time.
+fn run_stream(
+    subscriber: &Program,
+    publisher: &Program,
+    repetition: &Repetition,
+    says_ready: bool,
+) -> Result<Vec<String>> {
+    let deadline = repetition.deadline();
+    let mut subscribers = Vec::<Running>::new();
+    for _ in 0..repetition.cell.subscribers {
+        subscribers.push(subscriber.start()?);
+    }
+    if says_ready {
+        subscribers.iter_mut().try_for_each(|running| running.wait_ready(READY_LIMIT))?;
+    }
+    let mut publisher = publisher.start()?;
+    let printed = subscribers.iter_mut().map(|running| running.wait(deadline)).collect();
+    // A publisher that failed is the reason for whatever its subscribers report.
+    publisher.wait(deadline)?;
+    printed
+}
