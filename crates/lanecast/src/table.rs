@@ -78,7 +78,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "shm.window",
-        values: "64KiB to 2GiB",
+        values: "64KiB to 1GiB",
         about: "The ring of a session, rounded up to a power of two. Half of a core's second \
                 cache is fastest; a larger one rides out longer pauses. A message may take an \
                 eighth of it.",

@@ -38,6 +38,10 @@
 //! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![cfg_attr(
+    all(loom, not(test)),
+    allow(dead_code, reason = "the model checker's build has tests only")
+)]
 
 #[cfg(not(loom))]
 mod attachment;
@@ -51,6 +55,8 @@ mod domain;
 mod error;
 #[cfg(not(loom))]
 mod inspect;
+#[cfg(all(test, loom))]
+mod loom;
 #[cfg(not(loom))]
 mod mailbox;
 mod memory;

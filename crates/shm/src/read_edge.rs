@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, fence, light_fence};
-use lanecast_wire::shm::{FRAME_HEADER, STATE_CLOSED, Word, frame_bytes};
+use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, Word, frame_bytes};
 
 /// One reader's state; everything in it is private to the reader.
 #[derive(Debug)]
@@ -56,7 +56,9 @@ impl<M: Memory> ReadEdge<M> {
         // PAIRS(join): tenure, fence, head here; head, fence, tenures in the writer.
         fence(Ordering::SeqCst);
         // PAIRS(head): acquire here, release in `WriteEdge::publish`.
-        let at = Position::new(ring.head.load(Ordering::Acquire));
+        let head = ring.head.load(Ordering::Acquire);
+        // Anybody may have written the head: frames are read at aligned places only.
+        let at = Position::new(head & !(FRAME_ALIGN - 1));
         let edge = Self { memory, index, tenure, at, released: at, messages: 0, longest };
         edge.show_cursor();
         edge

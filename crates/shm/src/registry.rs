@@ -26,7 +26,9 @@ pub(crate) fn sessions(directory: &Path) -> io::Result<BTreeSet<u64>> {
 
 fn session_of(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
-    let ours = number.len() == 16 && (kind == "ring" || kind == "gate");
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_number = number.len() == 16 && number.bytes().all(is_digit);
+    let ours = is_number && (kind == "ring" || kind == "gate");
     ours.then(|| u64::from_str_radix(number, 16).ok()).flatten()
 }
 

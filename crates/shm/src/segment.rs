@@ -174,18 +174,6 @@ impl Memory for Segment {
         unsafe { self.byte(at).cast().as_ref() }
     }
 
-    #[inline(always)]
-    fn prefetch(&self, at: Position) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint may point anywhere.
-        unsafe {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.byte(at).as_ptr().cast_const().cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
-    }
-
     fn heavy_fence(&self) -> bool {
         barrier::heavy_fence()
     }

@@ -50,7 +50,8 @@ impl<M: Memory> WriteEdge<M> {
         // PAIRS(head): release here; nobody can read before the state is open.
         ring.head.store(start.get(), Ordering::Release);
         memory.frame(start).commit.store(Word::EMPTY.0, Ordering::Relaxed);
-        // PAIRS(state): release here, acquire in `ReadEdge::is_closed` and by those who attach.
+        // PAIRS(state): release here, acquire in `ReadEdge::is_closed`. Nobody joins before the
+        // first topic is counted, which comes later.
         ring.state.store(STATE_OPEN, Ordering::Release);
         let limit = start.plus(memory.window() - SLACK);
         Self { memory, at: start, limit, messages: 0, evicted: [0; SUBSCRIBERS_MAX as usize] }

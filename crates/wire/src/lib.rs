@@ -3,5 +3,8 @@
 //! Little-endian, explicit offsets, a version in each file. The twin of `docs/protocol/`, which
 //! is normative; a test compares the two.
 
+#[cfg(target_endian = "big")]
+compile_error!("shared memory is little-endian: this processor would misread it");
+
 pub mod shm;
 pub mod stats;

@@ -31,8 +31,8 @@ pub const GATE_MAGIC: [u8; 8] = *b"LANEGATE";
 pub const SUBSCRIBERS_MAX: u32 = 64;
 /// The smallest window: a page of the largest page size in use.
 pub const WINDOW_MIN: u64 = 64 << 10;
-/// The largest window.
-pub const WINDOW_MAX: u64 = 1 << 31;
+/// The largest window: its longest message fits the commit word's 28 bits.
+pub const WINDOW_MAX: u64 = 1 << 30;
 /// The largest message is this part of the window.
 pub const WINDOW_PARTS: u64 = 8;
 /// The most topics of one session.

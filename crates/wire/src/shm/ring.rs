@@ -154,9 +154,9 @@ pub struct RingLive {
     _reserved: u32,
     /// How often a claim found no room.
     pub back_pressured: AtomicU64,
-    /// How many subscribers were evicted, for having died, stalled or written nonsense.
+    /// How many living subscribers were evicted, for having stalled or written nonsense.
     pub evictions: AtomicU64,
-    /// How often sleeping subscribers were woken.
+    /// How many rounds of waking sleeping subscribers there were.
     pub wakes: AtomicU64,
     _line2: [u64; 11],
     /// For each slot, the tenure that has ended against its owner's will; 0: none.

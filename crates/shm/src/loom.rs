@@ -1,0 +1,279 @@
+//! The protocol's hand-offs, explored by loom: the very code that products run, on memory of
+//! the model checker's own.
+//!
+//! The body of a message is an `UnsafeCell`, so a reader that looks too early, or a writer that
+//! overwrites too early, is found as a data race. Run by `make test`:
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-shm --lib`.
+
+mod memory;
+
+use self::memory::{Bodies, Model};
+use crate::read_edge::{Next, ReadEdge};
+use crate::write_edge::{Eviction, WriteEdge};
+use lanecast_base::Position;
+use lanecast_wire::shm::frame_bytes;
+use loom::sync::Arc;
+use loom::thread;
+
+const TOPIC: u32 = 7;
+const LENGTH: u32 = 8;
+const LONGEST: u32 = 8;
+const LONG: std::time::Duration = std::time::Duration::from_secs(1);
+
+type Writer = WriteEdge<Arc<Model>>;
+type Reader = ReadEdge<Arc<Model>>;
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    if builder.preemption_bound.is_none() {
+        builder.preemption_bound = Some(3);
+    }
+    builder.check(model);
+}
+
+/// Writes and commits a message, if there is room.
+fn publish(writer: &mut Writer, number: u64) -> bool {
+    let at = writer.at();
+    if !writer.has_room(at.plus(frame_bytes(u64::from(LENGTH)))) {
+        return false;
+    }
+    writer.memory().bodies.write(at, number);
+    writer.commit(TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
+    true
+}
+
+/// Reads one message, if there is one.
+fn read(reader: &mut Reader, bodies: &Bodies) -> Option<u64> {
+    match reader.peek() {
+        Next::Frame(frame) => {
+            assert_eq!((frame.topic, frame.length), (TOPIC, LENGTH));
+            reader.pass(frame.length);
+            Some(bodies.read(frame.body))
+        }
+        Next::Empty => None,
+        Next::Broken => panic!("a frame that was never written"),
+    }
+}
+
+/// Reads until `count` messages have come, in order from `first` on.
+fn read_all(reader: &mut Reader, bodies: &Bodies, first: u64, count: u64) {
+    let mut expected = first;
+    while expected < first + count {
+        match read(reader, bodies) {
+            Some(number) => {
+                assert_eq!(number, expected);
+                expected += 1;
+                reader.release();
+            }
+            None => thread::yield_now(),
+        }
+    }
+}
+
+fn start(frames: usize, slots: usize) -> (Arc<Model>, Writer) {
+    let model = Arc::new(Model::new(frames, slots));
+    let writer = WriteEdge::new(Arc::clone(&model), Position::new(0));
+    (model, writer)
+}
+
+#[test]
+fn a_committed_message_is_whole() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            assert!(publish(&mut writer, 1));
+            assert!(publish(&mut writer, 2));
+        });
+        read_all(&mut reader, &model.bodies, 1, 2);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_overwritten_before_it_was_read() {
+    check(|| {
+        // Two frames and the empty word behind them: the third message waits for the first
+        // reading.
+        let (model, mut writer) = start(3, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            for number in 1..=4 {
+                while !publish(&mut writer, number) {
+                    thread::yield_now();
+                }
+            }
+        });
+        read_all(&mut reader, &model.bodies, 1, 4);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_batch_becomes_visible_as_a_whole() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            let bytes = frame_bytes(u64::from(LENGTH));
+            let first = writer.at();
+            assert!(writer.has_room(first.plus(2 * bytes)));
+            for index in 0..2 {
+                let at = first.plus(index * bytes);
+                writer.stage(at, TOPIC, LENGTH);
+                writer.memory().bodies.write(at, index + 1);
+            }
+            writer.commit_batch(LENGTH, first.plus(2 * bytes), 2);
+        });
+        if read(&mut reader, &model.bodies) == Some(1) {
+            assert_eq!(read(&mut reader, &model.bodies), Some(2), "the batch came in parts");
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_joining_reader_is_gated_on_or_starts_later() {
+    check(|| {
+        let (model, mut writer) = start(3, 1);
+        // Up to the limit that was computed before anybody joined.
+        assert!(publish(&mut writer, 1));
+        let sender = thread::spawn(move || {
+            let mut sent = 1;
+            for _ in 0..3 {
+                sent += u64::from(publish(&mut writer, sent + 1));
+            }
+            sent
+        });
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        // Whatever it finds first, from there on nothing is missing or torn.
+        let mut last = None;
+        for _ in 0..2 {
+            if let Some(number) = read(&mut reader, &model.bodies) {
+                assert!(last.is_none_or(|last| number == last + 1));
+                last = Some(number);
+            }
+        }
+        let sent = sender.join().unwrap();
+        while let Some(number) = read(&mut reader, &model.bodies) {
+            assert!(last.is_none_or(|last| number == last + 1));
+            last = Some(number);
+        }
+        assert!(last.is_none_or(|last| last == sent), "the newest message is missing");
+    });
+}
+
+#[test]
+fn a_sleeping_reader_is_woken_by_a_message() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            assert!(publish(&mut writer, 1));
+        });
+        // loom has no time: a sleep that is not ended by a wake ends the model as a deadlock.
+        while read(&mut reader, &model.bodies).is_none() {
+            sleep(&reader);
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sleeping_reader_is_woken_by_the_goodbye() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            assert!(publish(&mut writer, 1));
+            writer.close();
+        });
+        let mut number = None;
+        while !reader.is_closed() {
+            match read(&mut reader, &model.bodies) {
+                Some(read) => number = Some(read),
+                None => sleep(&reader),
+            }
+        }
+        let number = number.or_else(|| read(&mut reader, &model.bodies));
+        assert_eq!(number, Some(1), "the goodbye overtook a message");
+        sender.join().unwrap();
+    });
+}
+
+/// One sleep, as a product's subscriber does it.
+fn sleep(reader: &Reader) {
+    use crate::memory::Memory;
+    if let Some((expected, _)) = reader.prepare_sleep() {
+        let memory = reader.memory();
+        memory.sleep(&memory.slot(reader.index()).wake, expected, LONG);
+        reader.awake();
+    }
+}
+
+#[test]
+fn a_sleeping_writer_is_woken_by_a_reading() {
+    check(|| {
+        let (model, mut writer) = start(3, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        assert!(publish(&mut writer, 1));
+        assert!(publish(&mut writer, 2));
+        let sender = thread::spawn(move || {
+            let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
+            while !writer.has_room(end) {
+                writer.sleep(LONG, |writer| writer.has_room(end));
+            }
+            assert!(publish(&mut writer, 3));
+        });
+        read_all(&mut reader, &model.bodies, 1, 3);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_that_leaves_frees_the_writer() {
+    check(|| {
+        let (model, mut writer) = start(3, 1);
+        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        assert!(publish(&mut writer, 1));
+        assert!(publish(&mut writer, 2));
+        let leaver = Arc::clone(&model);
+        let sender = thread::spawn(move || {
+            let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
+            while !writer.has_room(end) {
+                writer.sleep(LONG, |writer| writer.has_room(end));
+            }
+            assert!(publish(&mut writer, 3));
+        });
+        assert_eq!(read(&mut reader, &leaver.bodies), Some(1));
+        reader.leave();
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn whoever_reads_garbled_bytes_learns_of_the_eviction() {
+    check(|| {
+        let (model, mut writer) = start(3, 1);
+        let reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        assert!(publish(&mut writer, 1));
+        assert!(publish(&mut writer, 2));
+        let sender = thread::spawn(move || {
+            let (index, tenure, _) = writer.readers().next().unwrap();
+            writer.evict(index, tenure, Eviction::Stalled);
+            writer.recompute();
+            // Overwrites the first message, which the reader may be reading.
+            let at = writer.at();
+            assert!(writer.has_room(at.plus(frame_bytes(u64::from(LENGTH)))));
+            writer.memory().bodies.garble(at, 3);
+            writer.commit(TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
+            assert!(writer.has_room(writer.at().plus(frame_bytes(u64::from(LENGTH)))));
+            writer.memory().bodies.garble(writer.at(), 4);
+        });
+        if let Next::Frame(frame) = reader.peek() {
+            let number = model.bodies.glimpse(frame.body);
+            assert!(number == 1 || reader.is_evicted(), "torn, and nobody said so");
+        }
+        sender.join().unwrap();
+    });
+}

@@ -1,0 +1,130 @@
+//! A session's memory inside the model checker.
+
+use crate::memory::Memory;
+use lanecast_base::Position;
+use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
+use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, FrameHeader, GateLive, RingLive, Slot};
+use loom::cell::UnsafeCell;
+use loom::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// Frames of one size, eight bytes of body each: a ring of any number of frames.
+///
+/// The writer needs a free frame's header behind the newest message, so a ring of n frames
+/// holds n - 1 messages.
+pub(super) struct Model {
+    ring: RingLive,
+    gate: GateLive,
+    slots: Vec<Slot>,
+    headers: Vec<FrameHeader>,
+    pub(super) bodies: Bodies,
+    /// Sleeping: any change of any wake word wakes all, who then look at their own.
+    sleeping: Mutex<()>,
+    waking: Condvar,
+}
+
+/// The bodies of the frames.
+#[derive(Clone)]
+pub(super) struct Bodies {
+    plain: Arc<Vec<UnsafeCell<u64>>>,
+    /// For the one test in which bytes are read that may be overwritten.
+    torn: Arc<Vec<AtomicU64>>,
+}
+
+/// A body is 8 bytes behind a header of 8: every message is one frame of 16.
+fn index(at: Position, frames: usize) -> usize {
+    (at.get() / FRAME_ALIGN) as usize % frames
+}
+
+impl Bodies {
+    fn new(frames: usize) -> Self {
+        Self {
+            plain: Arc::new((0..frames).map(|_| UnsafeCell::new(0)).collect()),
+            torn: Arc::new((0..frames).map(|_| AtomicU64::new(0)).collect()),
+        }
+    }
+
+    /// Writes the body of the frame at `at`.
+    pub(super) fn write(&self, at: Position, number: u64) {
+        let index = index(at, self.plain.len());
+        // SAFETY: loom checks that nobody reads or writes it at the same time.
+        self.plain[index].with_mut(|body| unsafe { *body = number });
+        self.torn[index].store(number, Ordering::Relaxed);
+    }
+
+    /// Reads the body that starts at `body`.
+    pub(super) fn read(&self, body: Position) -> u64 {
+        let index = index(body.minus(FRAME_HEADER), self.plain.len());
+        // SAFETY: loom checks that nobody writes it at the same time.
+        self.plain[index].with(|body| unsafe { *body })
+    }
+
+    /// Writes where a reader may be reading.
+    pub(super) fn garble(&self, at: Position, number: u64) {
+        self.torn[index(at, self.torn.len())].store(number, Ordering::Relaxed);
+    }
+
+    /// Reads what may be overwritten at the same time.
+    pub(super) fn glimpse(&self, body: Position) -> u64 {
+        self.torn[index(body.minus(FRAME_HEADER), self.torn.len())].load(Ordering::Relaxed)
+    }
+}
+
+impl Model {
+    pub(super) fn new(frames: usize, slots: usize) -> Self {
+        let header = || FrameHeader { commit: AtomicU32::new(0), topic: AtomicU32::new(0) };
+        Self {
+            ring: RingLive::new(),
+            gate: GateLive::new(),
+            slots: (0..slots).map(|_| Slot::new()).collect(),
+            headers: (0..frames).map(|_| header()).collect(),
+            bodies: Bodies::new(frames),
+            sleeping: Mutex::new(()),
+            waking: Condvar::new(),
+        }
+    }
+}
+
+impl Memory for Arc<Model> {
+    fn window(&self) -> u64 {
+        self.headers.len() as u64 * FRAME_ALIGN
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn ring(&self) -> &RingLive {
+        &self.ring
+    }
+
+    fn gate(&self) -> &GateLive {
+        &self.gate
+    }
+
+    fn slot(&self, index: usize) -> &Slot {
+        &self.slots[index]
+    }
+
+    fn frame(&self, at: Position) -> &FrameHeader {
+        &self.headers[index(at, self.headers.len())]
+    }
+
+    fn heavy_fence(&self) -> bool {
+        lanecast_base::sync::heavy_fence(|| {});
+        true
+    }
+
+    fn sleep(&self, word: &AtomicU32, expected: u32, _limit: Duration) {
+        let mut sleeping = self.sleeping.lock().unwrap();
+        // Relaxed, as the kernel's look at the word is no synchronisation of ours.
+        while word.load(Ordering::Relaxed) == expected {
+            sleeping = self.waking.wait(sleeping).unwrap();
+        }
+    }
+
+    fn wake(&self, _word: &AtomicU32) {
+        let _sleeping = self.sleeping.lock().unwrap();
+        self.waking.notify_all();
+    }
+}
