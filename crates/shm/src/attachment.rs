@@ -27,7 +27,7 @@ pub(crate) struct Attachment {
     release_every: u64,
     session: u64,
     pid: u32,
-    mailbox: Arc<Mailbox>,
+    wanted: Arc<[String]>,
     peer: Arc<Peer>,
     is_over: bool,
     // Proves that this process lives; freed after the slot has been left.
@@ -61,7 +61,7 @@ impl Attachment {
             release_every: limits.window_bytes / 8,
             session: files.session,
             pid: owner.pid,
-            mailbox: Arc::clone(mailbox),
+            wanted: Arc::clone(&mailbox.topics),
             peer: Arc::clone(&peer),
             is_over: false,
             _place: place,
@@ -72,6 +72,10 @@ impl Attachment {
     /// Hands over at most `limit` messages; returns how many events.
     #[inline(always)]
     pub(crate) fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: &mut F) -> usize {
+        if self.is_over {
+            // The handler panicked at the farewell, which is not repeated.
+            return 0;
+        }
         let mut work = 0;
         while work < limit {
             let frame = match self.edge.peek() {
@@ -158,7 +162,7 @@ impl Attachment {
         let count = count.min(segment.limits().topics_max);
         for number in self.streams.len() as u32..count {
             let name = segment.read_topic(number);
-            let wanted = name.filter(|name| self.mailbox.topics.contains(name));
+            let wanted = name.filter(|name| self.wanted.contains(name));
             self.streams.push(wanted.map(|topic| Stream {
                 session: SessionId(self.session),
                 topic,

@@ -6,12 +6,13 @@ use lanecast_os::futex;
 use lanecast_os::process::Identity;
 use std::collections::HashSet;
 use std::fs::File;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// One subscriber's wishes, and the sessions that the conductor has joined for it.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    pub(crate) topics: Vec<String>,
+    /// Shared with the attachments, which must not keep the mailbox itself: it holds them.
+    pub(crate) topics: Arc<[String]>,
     /// Counts deliveries and other news; the subscriber sleeps on it.
     news: AtomicU32,
     fresh: Mutex<Vec<Attachment>>,
@@ -22,7 +23,7 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     pub(crate) fn new(topics: Vec<String>) -> Self {
         Self {
-            topics,
+            topics: topics.into(),
             news: AtomicU32::new(0),
             fresh: Mutex::new(Vec::new()),
             known: Mutex::new(HashSet::new()),
