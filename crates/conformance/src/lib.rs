@@ -1,1 +1,83 @@
-//! Empty.
+//! One suite for the contracts that every carrier keeps.
+//!
+//! Each case is a function over any [`Carrier`](lanecast_carrier::Carrier): it makes its own
+//! publishers and subscribers, on a carrier that nobody else uses, and panics with words if a
+//! contract is broken. [`conformance_tests!`] makes a test of every case:
+//!
+//! ```text
+//! lanecast_conformance::conformance_tests!(Stage::new());   // derefs to a carrier
+//! ```
+//!
+//! Every wait is bounded by [`PATIENCE`]; nothing sleeps to hide a race.
+#![forbid(unsafe_code)]
+
+mod body;
+mod claims;
+mod life;
+mod order;
+mod pressure;
+mod record;
+mod sharing;
+mod topics;
+mod waiting;
+
+pub use body::Body;
+pub use claims::{
+    a_batch_becomes_visible_at_once, a_batch_without_room_keeps_what_it_has,
+    a_commit_claims_the_next, a_dropped_batch_is_never_seen, a_dropped_claim_is_never_seen,
+    a_message_that_cannot_be_is_refused,
+};
+pub use life::{
+    a_dropped_subscriber_holds_nobody_up, a_panic_at_a_farewell_repeats_nothing,
+    a_panicking_handler_has_consumed_its_message, any_order_of_starting_will_do,
+    pending_messages_come_before_left, publishers_come_and_go, streams_join_and_leave_exactly_once,
+    two_publishers_are_two_streams,
+};
+pub use order::{
+    every_subscriber_sees_everything, late_subscribers_start_at_the_live_edge, order_is_kept,
+    order_is_kept_across_topics, the_shortest_and_the_longest_arrive,
+};
+pub use pressure::{
+    a_blocked_publisher_goes_on, a_slow_subscriber_loses_nothing, back_pressure_is_a_value,
+    closing_tells_whether_all_was_read, draining_tells_whether_all_was_read,
+};
+pub use record::{Entry, PATIENCE, Record};
+pub use sharing::{many_threads_share_a_publisher, offers_and_claims_share_one_order};
+pub use topics::{
+    a_topic_added_later_is_joined, strangers_to_a_topic_hold_nobody_up,
+    the_same_topic_is_one_number, unwanted_topics_do_not_arrive,
+};
+pub use waiting::{a_wait_is_bounded, a_waiting_subscriber_sees_the_farewell, ping_and_pong};
+
+/// Makes a test of every case; the argument makes a value that derefs to a carrier nobody uses.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($stage:expr) => {
+        $crate::conformance_tests! { @each $stage =>
+            order_is_kept order_is_kept_across_topics the_shortest_and_the_longest_arrive
+            every_subscriber_sees_everything late_subscribers_start_at_the_live_edge
+            streams_join_and_leave_exactly_once pending_messages_come_before_left
+            any_order_of_starting_will_do publishers_come_and_go two_publishers_are_two_streams
+            a_dropped_subscriber_holds_nobody_up a_panicking_handler_has_consumed_its_message
+            a_panic_at_a_farewell_repeats_nothing
+            a_topic_added_later_is_joined strangers_to_a_topic_hold_nobody_up
+            the_same_topic_is_one_number unwanted_topics_do_not_arrive
+            back_pressure_is_a_value a_blocked_publisher_goes_on a_slow_subscriber_loses_nothing
+            draining_tells_whether_all_was_read closing_tells_whether_all_was_read
+            a_dropped_claim_is_never_seen a_commit_claims_the_next
+            a_batch_becomes_visible_at_once a_dropped_batch_is_never_seen
+            a_batch_without_room_keeps_what_it_has a_message_that_cannot_be_is_refused
+            many_threads_share_a_publisher offers_and_claims_share_one_order
+            a_wait_is_bounded a_waiting_subscriber_sees_the_farewell ping_and_pong
+        }
+    };
+    (@each $stage:expr => $($case:ident)*) => {
+        $(
+            #[test]
+            fn $case() {
+                let stage = $stage;
+                $crate::$case(&*stage);
+            }
+        )*
+    };
+}

@@ -1,0 +1,171 @@
+//! What a subscriber was told, written down.
+
+use lanecast_carrier::{ClaimError, Event, Pressure, Publish, SessionId, Stream, Subscribe, Why};
+use std::time::{Duration, Instant};
+
+/// The longest that any case waits for anything.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One event, kept beyond its handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A stream is there.
+    Joined(Stream),
+    /// A message.
+    Message {
+        /// The publisher's run.
+        session: SessionId,
+        /// The topic's name.
+        topic: String,
+        /// The payload.
+        bytes: Vec<u8>,
+    },
+    /// Something was lost.
+    Lost(Stream),
+    /// A stream is over.
+    Left(Stream, Why),
+}
+
+/// All that a subscriber was told, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    entries: Vec<Entry>,
+}
+
+impl Record {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Writes one event down.
+    pub fn note(&mut self, event: Event<'_>) {
+        self.entries.push(match event {
+            Event::Joined(stream) => Entry::Joined(stream.clone()),
+            Event::Message(message) => Entry::Message {
+                session: message.stream().session,
+                topic: message.stream().topic.clone(),
+                bytes: message.bytes().to_vec(),
+            },
+            Event::Lost(gap) => Entry::Lost(gap.stream.clone()),
+            Event::Left(stream, why) => Entry::Left(stream.clone(), why),
+            other => panic!("an event that the suite does not know: {other:?}"),
+        });
+    }
+
+    /// Polls and waits until `done`.
+    pub fn listen(&mut self, subscriber: &mut impl Subscribe, done: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !done(self) {
+            assert!(start.elapsed() < PATIENCE, "waited in vain; so far {}", self.summary());
+            let work = subscriber.poll(64, |event| self.note(event));
+            subscriber.wait(work);
+        }
+    }
+
+    /// Polls until nothing is left that could be told now.
+    pub fn exhaust(&mut self, subscriber: &mut impl Subscribe) {
+        while subscriber.poll(usize::MAX, |event| self.note(event)) > 0 {}
+    }
+
+    /// The messages' bytes.
+    pub fn messages(&self) -> Vec<&[u8]> {
+        let bytes = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Message { bytes, .. } => Some(bytes.as_slice()),
+            _ => None,
+        });
+        bytes.collect()
+    }
+
+    /// The messages of one session.
+    pub fn of_session(&self, wanted: SessionId) -> Vec<&[u8]> {
+        let bytes = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Message { session, bytes, .. } if *session == wanted => Some(bytes.as_slice()),
+            _ => None,
+        });
+        bytes.collect()
+    }
+
+    /// The streams that joined.
+    pub fn joined(&self) -> Vec<&Stream> {
+        let streams = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Joined(stream) => Some(stream),
+            _ => None,
+        });
+        streams.collect()
+    }
+
+    /// The streams that left, and why.
+    pub fn left(&self) -> Vec<(&Stream, Why)> {
+        let streams = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Left(stream, why) => Some((stream, *why)),
+            _ => None,
+        });
+        streams.collect()
+    }
+
+    /// Panics unless every stream joined before its messages, once, and left after, at most
+    /// once, and nothing was lost.
+    pub fn check_lives(&self) {
+        let mut alive: Vec<(SessionId, &str)> = Vec::new();
+        let mut ever: Vec<(SessionId, &str)> = Vec::new();
+        for entry in &self.entries {
+            match entry {
+                Entry::Joined(stream) => {
+                    let key = (stream.session, stream.topic.as_str());
+                    assert!(!ever.contains(&key), "{stream} joined twice");
+                    ever.push(key);
+                    alive.push(key);
+                }
+                Entry::Message { session, topic, .. } => {
+                    let key = (*session, topic.as_str());
+                    assert!(alive.contains(&key), "a message of {topic} outside its life");
+                }
+                Entry::Lost(stream) => panic!("{stream} lost messages"),
+                Entry::Left(stream, _) => {
+                    let key = (stream.session, stream.topic.as_str());
+                    let place = alive.iter().position(|other| *other == key);
+                    alive.remove(place.unwrap_or_else(|| panic!("{stream} left without joining")));
+                }
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        let (joined, left) = (self.joined().len(), self.left().len());
+        format!("{joined} joined, {} messages, {left} left", self.messages().len())
+    }
+}
+
+/// Waits until `publisher` has `count` subscribers.
+pub(crate) fn gather(publisher: &mut impl Publish, count: usize) {
+    assert!(publisher.wait_for_subscribers(count, PATIENCE), "{count} subscribers never came");
+}
+
+/// Offers messages of `length` bytes, numbered from `first`, until there is no room; returns
+/// how many there was room for.
+pub(crate) fn fill(publisher: &mut impl Publish, first: u64, length: usize) -> u64 {
+    for count in 0.. {
+        let body = crate::Body::of_length(first + count, length).bytes();
+        match publisher.offer(&body) {
+            Ok(()) => {}
+            Err(ClaimError::BackPressured(Pressure::WindowFull)) => return count,
+            Err(other) => panic!("no back-pressure: {other}"),
+        }
+    }
+    unreachable!("a window is bounded")
+}
+
+/// Looks until `done`, giving the core away in between.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,71 @@
+//! The suite over shared memory, both ends in one process.
+
+use lanecast_base::WaitStrategy;
+use lanecast_shm::{Domain, Settings};
+use std::ops::Deref;
+use tempfile::TempDir;
+
+/// The smallest window, so that every case goes around it many times.
+const WINDOW_BYTES: u64 = 64 << 10;
+
+/// A domain of its own.
+struct Stage {
+    domain: Domain,
+    _directory: TempDir,
+}
+
+impl Stage {
+    fn new(wait: WaitStrategy, first_position: u64) -> Self {
+        let directory = TempDir::new_in("/dev/shm").expect("a directory");
+        let domain = Domain::open(Settings {
+            directory: directory.path().join("domain"),
+            window_bytes: WINDOW_BYTES,
+            publisher_wait: wait,
+            subscriber_wait: wait,
+            first_position,
+            ..Settings::default()
+        });
+        Self { domain: domain.expect("a domain"), _directory: directory }
+    }
+}
+
+impl Deref for Stage {
+    type Target = Domain;
+    fn deref(&self) -> &Domain {
+        &self.domain
+    }
+}
+
+mod spin {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::BusySpin, 0));
+}
+
+mod spin_yield {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::SpinYield, 0));
+}
+
+mod spin_park {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::SpinPark, 0));
+}
+
+mod park {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::Park, 0));
+}
+
+/// Positions run through 2^64.
+mod wrap_of_positions {
+    use super::*;
+    const FIRST: u64 = u64::MAX - WINDOW_BYTES / 2;
+    lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::SpinPark, FIRST));
+}
+
+/// Positions run through 2^32: nothing on the way is cut to half its size.
+mod wrap_of_halves {
+    use super::*;
+    const FIRST: u64 = u32::MAX as u64 - WINDOW_BYTES / 2;
+    lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::SpinPark, FIRST));
+}
