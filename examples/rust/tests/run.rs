@@ -1,0 +1,108 @@
+//! Each example, run to its end as its first lines say, in a domain of its own.
+#![forbid(unsafe_code)]
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than any example takes, even on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// A domain's directory, removed with its contents at the end.
+fn domain() -> tempfile::TempDir {
+    let shm = Path::new("/dev/shm");
+    let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("lanecast-examples-").tempdir_in(parent).unwrap()
+}
+
+/// `cargo test` builds examples beside the directory of the tests.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(2).unwrap().join("examples").join(name);
+    assert!(path.exists(), "{name} is not built: run cargo build -p lanecast-examples --examples");
+    path
+}
+
+/// An example at work; ended with the test if it has not ended itself.
+struct Run {
+    name: &'static str,
+    child: Child,
+}
+
+impl Run {
+    fn start(name: &'static str, domain: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program(name));
+        command.args(arguments).current_dir(domain);
+        command.env("LANECAST_SHM__DIRECTORY", domain.join("domain"));
+        command.stdout(Stdio::piped());
+        Self { name, child: command.spawn().unwrap() }
+    }
+
+    /// Waits for a good end; what it printed. An example prints less than a pipe holds.
+    fn finish(mut self) -> String {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < DEADLINE, "{} does not end", self.name);
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let mut text = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(status.success(), "{} ended with {status} after: {text}", self.name);
+        text
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(name: &'static str) -> String {
+    let domain = domain();
+    Run::start(name, domain.path(), &[]).finish()
+}
+
+#[test]
+fn hello_reads_what_it_published() {
+    let text = run("hello");
+    assert!(text.contains("hello, world") && text.contains("and goodbye"), "{text}");
+    assert!(text.contains(": closed"), "{text}");
+}
+
+#[test]
+fn late_start_joins_at_the_live_edge() {
+    let text = run("late_start");
+    assert!(text.contains("late one read  [5, 6, 7, 8, 9]"), "{text}");
+}
+
+#[test]
+fn tape_keeps_order_across_topics() {
+    let text = run("tape");
+    assert!(text.starts_with("a batch of 3 messages"), "{text}");
+    assert_eq!(text.lines().count(), 7, "{text}");
+}
+
+#[test]
+fn ping_meets_pong_in_any_order() {
+    for names in [["ping", "pong"], ["pong", "ping"]] {
+        let domain = domain();
+        let arguments = |name| if name == "ping" { &["500"][..] } else { &[] };
+        let runs = names.map(|name| Run::start(name, domain.path(), arguments(name)));
+        let text = runs.map(Run::finish).concat();
+        assert!(text.contains("500 round trips of 8 bytes: min "), "{text}");
+        assert!(text.contains("sent 550 messages back"), "{text}");
+    }
+}
+
+#[test]
+fn survive_kill_loses_nothing_and_learns_of_the_death() {
+    let text = run("survive_kill");
+    assert!(text.contains("victim:   killed"), "{text}");
+    assert!(text.contains(", 0 out of order; then the publisher died"), "{text}");
+}
