@@ -1,6 +1,7 @@
 //! The house's own checks: `cargo xtask tidy`, `cargo xtask mutate-orderings`.
 #![forbid(unsafe_code)]
 
+mod atomics;
 mod finding;
 mod floors;
 mod lengths;

@@ -73,11 +73,13 @@ pub(crate) fn strong_orderings(source: &Source) -> Vec<Range<usize>> {
     named.filter(|name| STRONG.contains(&&source.code[name.clone()])).collect()
 }
 
-/// Where the code calls a fence: the call with its path and arguments.
+/// Where the code calls a fence: the call with its receiver or path, and its arguments.
 pub(crate) fn fences(source: &Source) -> Vec<Range<usize>> {
     let code = &source.code;
     let calls = code.match_indices("fence(").filter_map(|(at, _)| {
-        let start = code[..at].rfind(|c| !is_word(c) && c != ':').map_or(0, |before| before + 1);
+        let start = code[..at]
+            .rfind(|c| !is_word(c) && c != ':' && c != '.')
+            .map_or(0, |before| before + 1);
         let is_declared = code[..start].trim_end().ends_with("fn");
         (!is_declared).then(|| start..closing(code, at + "fence".len()))
     });

@@ -3,7 +3,7 @@
 use crate::metadata::Metadata;
 use crate::source::Source;
 use crate::tree::Tree;
-use crate::{floors, lengths, licences, pairs, rooms, roots, safety, words};
+use crate::{atomics, floors, lengths, licences, pairs, rooms, roots, safety, words};
 use anyhow::Result;
 
 /// Runs every check and prints what it finds; returns whether all is well.
@@ -22,6 +22,7 @@ pub(crate) fn run() -> Result<bool> {
     lengths::check(&tree, &sources, &mut findings);
     pairs::check(&in_crates, &mut findings);
     for source in &in_crates {
+        atomics::check(source, &mut findings);
         safety::check(source, &mut findings);
         words::check_code(source, &mut findings);
     }

@@ -58,6 +58,20 @@ mod asymmetric {
 mod asymmetric {
     //! loom knows no membarrier: both halves are full fences, which is what it guarantees.
     use super::{Ordering, fence};
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static FENCES: Cell<bool> = const { Cell::new(true) };
+    }
+
+    /// Runs a model in which nobody sleeps with light fences that do nothing, as they do in
+    /// products: full ones would hide orderings that are missing elsewhere.
+    pub fn without_light_fences<T>(model: impl FnOnce() -> T) -> T {
+        FENCES.set(false);
+        let result = model();
+        FENCES.set(true);
+        result
+    }
 
     /// Does nothing: loom has no kernel.
     pub fn enable_light_fences() {}
@@ -67,10 +81,12 @@ mod asymmetric {
         false
     }
 
-    /// A full fence.
+    /// A full fence, unless the model says otherwise.
     pub fn light_fence() {
-        // PAIRS(asymmetric): with `heavy_fence`.
-        fence(Ordering::SeqCst);
+        if FENCES.get() {
+            // PAIRS(asymmetric): with `heavy_fence`.
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// A full fence.
@@ -80,6 +96,8 @@ mod asymmetric {
     }
 }
 
+#[cfg(loom)]
+pub use asymmetric::without_light_fences;
 pub use asymmetric::{enable_light_fences, heavy_fence, light_fence, light_fences_enabled};
 
 /// Tells the CPU that this is a spin loop; lets other threads run under the model checker.

@@ -47,12 +47,12 @@ impl<M: Memory> ReadEdge<M> {
         // The last owner may have died joined (odd) or have left (even): the next odd number.
         let tenure = slot.tenure.load(Ordering::Relaxed).wrapping_add(1) | 1;
         memory.gate().used.fetch_or(1 << index, Ordering::Relaxed);
-        // PAIRS(head): acquire here, release in `WriteEdge::publish`. A first cursor, surely not
-        // past the place where reading will start.
-        slot.cursor.store(ring.head.load(Ordering::Acquire), Ordering::Relaxed);
-        // PAIRS(tenure): release here, acquire in `WriteEdge::reader`: the cursor is there
-        // before the tenure.
-        slot.tenure.store(tenure, Ordering::Release);
+        // A first cursor, surely not past the place where reading will start.
+        // PAIRS(cursor): release here, acquire in `WriteEdge::reader`: whatever the slot's last
+        // owner read is finished.
+        slot.cursor.store(ring.head.load(Ordering::Relaxed), Ordering::Release);
+        // Relaxed: with an older cursor the writer is only held back more than need be.
+        slot.tenure.store(tenure, Ordering::Relaxed);
         // PAIRS(join): tenure, fence, head here; head, fence, tenures in the writer.
         fence(Ordering::SeqCst);
         // PAIRS(head): acquire here, release in `WriteEdge::publish`.
@@ -74,6 +74,11 @@ impl<M: Memory> ReadEdge<M> {
 
     pub(crate) const fn tenure(&self) -> u64 {
         self.tenure
+    }
+
+    #[cfg(loom)]
+    pub(crate) const fn at(&self) -> Position {
+        self.at
     }
 
     /// How many messages it has passed.
@@ -143,8 +148,8 @@ impl<M: Memory> ReadEdge<M> {
         light_fence();
         let gate = self.memory.gate();
         if gate.publisher_waits.load(Ordering::Relaxed) != 0 {
-            // PAIRS(wake): release here, acquire by the sleeping writer's kernel call.
-            gate.publisher_wake.fetch_add(1, Ordering::Release);
+            // Relaxed: a changed word only ends a sleep; what woke the writer it looks for.
+            gate.publisher_wake.fetch_add(1, Ordering::Relaxed);
             self.memory.wake(&gate.publisher_wake);
         }
     }
@@ -152,7 +157,7 @@ impl<M: Memory> ReadEdge<M> {
     /// Whether the writer has taken this place away; all reads before the question count.
     #[inline]
     pub(crate) fn is_evicted(&self) -> bool {
-        // PAIRS(eviction): acquire fence here, release fence in `WriteEdge::evict`.
+        // PAIRS(eviction): acquire fence here, full fence in `WriteEdge::recompute`.
         fence(Ordering::Acquire);
         self.memory.ring().evicted[self.index].load(Ordering::Relaxed) == self.tenure
     }
@@ -171,8 +176,9 @@ impl<M: Memory> ReadEdge<M> {
     pub(crate) fn prepare_sleep(&self) -> Option<(u32, bool)> {
         let bit = 1u64 << self.index;
         let slot = self.memory.slot(self.index);
-        // PAIRS(wake): acquire here, release in `WriteEdge::wake_sleepers`.
-        let expected = slot.wake.load(Ordering::Acquire);
+        // Relaxed: the fence below keeps this load before the look at the ring, and a wake that
+        // comes later changes the word.
+        let expected = slot.wake.load(Ordering::Relaxed);
         self.memory.gate().sleepers.fetch_or(bit, Ordering::Relaxed);
         // PAIRS(asymmetric): sleepers, fence, commit here; commit, fence, sleepers in the writer.
         let covered = self.memory.heavy_fence();

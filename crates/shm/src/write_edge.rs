@@ -47,12 +47,10 @@ impl<M: Memory> WriteEdge<M> {
     /// A writer on fresh memory, starting at `start` (a multiple of the frame alignment).
     pub(crate) fn new(memory: M, start: Position) -> Self {
         let ring = memory.ring();
-        // PAIRS(head): release here; nobody can read before the state is open.
-        ring.head.store(start.get(), Ordering::Release);
+        ring.head.store(start.get(), Ordering::Relaxed);
         memory.frame(start).commit.store(Word::EMPTY.0, Ordering::Relaxed);
-        // PAIRS(state): release here, acquire in `ReadEdge::is_closed`. Nobody joins before the
-        // first topic is counted, which comes later.
-        ring.state.store(STATE_OPEN, Ordering::Release);
+        // Relaxed, both: nobody joins before the first topic is counted, which comes later.
+        ring.state.store(STATE_OPEN, Ordering::Relaxed);
         let limit = start.plus(memory.window() - SLACK);
         Self { memory, at: start, limit, messages: 0, evicted: [0; SUBSCRIBERS_MAX as usize] }
     }
@@ -87,6 +85,8 @@ impl<M: Memory> WriteEdge<M> {
     /// Computes the limit anew from the readers' cursors.
     pub(crate) fn recompute(&mut self) {
         // PAIRS(join): head, fence, tenures here; tenure, fence, head in `ReadEdge::join`.
+        // PAIRS(eviction): and evictions before this fence, overwriting after it; reads, fence,
+        // eviction in `ReadEdge::is_evicted`: who reads garbled bytes sees the eviction.
         fence(Ordering::SeqCst);
         let window = self.memory.window();
         let mut slowest = self.at;
@@ -102,7 +102,7 @@ impl<M: Memory> WriteEdge<M> {
     /// The tenure and cursor of the reader in slot `index`, if one gates the writer.
     fn reader(&self, index: usize) -> Option<(u64, Position)> {
         let slot = self.memory.slot(index);
-        // PAIRS(tenure): acquire here, release in `ReadEdge::join`, which sets the cursor first.
+        // PAIRS(tenure): acquire here, release in `ReadEdge::leave`: all its reads are finished.
         let tenure = slot.tenure.load(Ordering::Acquire);
         if tenure % 2 == 0 || tenure == self.evicted[index] {
             return None;
@@ -165,13 +165,12 @@ impl<M: Memory> WriteEdge<M> {
     #[cold]
     #[inline(never)]
     pub(crate) fn wake_sleepers(&self) {
-        // Relaxed: the wake words carry the order, and a bit set after this swap belongs to a
-        // reader that has yet to look at what was committed.
+        // Relaxed, like the wake words: a bit set after this swap belongs to a reader that has
+        // yet to look at what was committed.
         let sleepers = self.memory.gate().sleepers.swap(0, Ordering::Relaxed);
         for index in bits(sleepers, self.memory.slots()) {
             let word = &self.memory.slot(index).wake;
-            // PAIRS(wake): release here, acquire in `ReadEdge::prepare_sleep`.
-            word.fetch_add(1, Ordering::Release);
+            word.fetch_add(1, Ordering::Relaxed);
             self.memory.wake(word);
         }
         let wakes = &self.memory.ring().wakes;
@@ -184,10 +183,8 @@ impl<M: Memory> WriteEdge<M> {
     pub(crate) fn evict(&mut self, index: usize, tenure: u64, why: Eviction) {
         self.evicted[index] = tenure;
         let ring = self.memory.ring();
+        // Relaxed: nothing is overwritten before the next `recompute`, which has the fence.
         ring.evicted[index].store(tenure, Ordering::Relaxed);
-        // PAIRS(eviction): release fence here before anything is overwritten, acquire fence in
-        // `ReadEdge::is_evicted` after the reads: garbled bytes imply a visible eviction.
-        fence(Ordering::Release);
         if why != Eviction::Dead {
             let evictions = &ring.evictions;
             evictions.store(evictions.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -66,16 +66,23 @@ fn sites(source: &Source) -> Vec<(Range<usize>, &'static str)> {
     let orderings = pairs::strong_orderings(source).into_iter().filter(|o| !in_fence(o));
     let mut sites: Vec<(Range<usize>, &'static str)> =
         orderings.map(|ordering| (ordering, "Relaxed")).collect();
-    sites.extend(fences.iter().map(|fence| (fence.clone(), "()")));
+    sites.extend(fences.iter().map(|fence| (fence.clone(), in_place_of(source, fence))));
     sites.sort_by_key(|(range, _)| range.start);
     sites
+}
+
+/// What stands for a fence that is gone: nothing, or that it took hold if it is asked.
+fn in_place_of(source: &Source, fence: &Range<usize>) -> &'static str {
+    let before = source.code[..fence.start].trim_end();
+    let is_statement = before.is_empty() || before.ends_with([';', '{', '}']);
+    if is_statement && source.code[fence.end..].starts_with(';') { "()" } else { "true" }
 }
 
 fn describe(source: &Source, governed: &[&(Range<usize>, &'static str)]) -> String {
     let names = governed.iter().map(|(range, replacement)| {
         let text = &source.text[range.clone()];
-        if *replacement == "()" {
-            text.split('(').next().and_then(|path| path.rsplit(':').next()).unwrap_or(text)
+        if *replacement != "Relaxed" {
+            text.split('(').next().and_then(|path| path.rsplit([':', '.']).next()).unwrap_or(text)
         } else {
             text
         }
@@ -129,6 +136,10 @@ mod tests {
         let heavy = mutations("// PAIRS(sleep): fence\nheavy_fence(|| os::barrier(1));\n");
         assert!(heavy[0].1.ends_with("\n();\n"));
         assert_eq!(heavy[0].0, "heavy_fence");
+
+        let asked = mutations("// PAIRS(sleep): x\nlet held = self.memory.heavy_fence();\n");
+        assert!(asked[0].1.ends_with("\nlet held = true;\n"));
+        assert_eq!(asked[0].0, "heavy_fence");
     }
 
     #[test]

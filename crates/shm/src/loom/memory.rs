@@ -85,6 +85,13 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The position after the newest message.
+    pub(super) fn head(&self) -> u64 {
+        self.ring.head.load(Ordering::Relaxed)
+    }
+}
+
 impl Memory for Arc<Model> {
     fn window(&self) -> u64 {
         self.headers.len() as u64 * FRAME_ALIGN
