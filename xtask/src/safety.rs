@@ -14,21 +14,14 @@ pub(crate) fn check(source: &Source, findings: &mut Vec<Finding>) {
             "unsafe block"
         } else if rest.starts_with("impl") {
             "unsafe impl"
-        } else if opens_foreign_block(rest) {
-            "unsafe extern block"
         } else {
-            continue; // A declaration: its callers answer, and clippy asks for `# Safety`.
+            continue; // A declaration: its callers answer, and clippy sees to `# Safety`.
         };
         if !is_explained(source, at) {
             let message = format!("{what} without a comment `{MARK} ...` above: say why it holds");
             findings.push(Finding::new(&source.path, source.line_of(at), message));
         }
     }
-}
-
-/// Whether `rest` goes on as `extern "C" {` does (its string is blank here).
-fn opens_foreign_block(rest: &str) -> bool {
-    rest.strip_prefix("extern").is_some_and(|rest| rest.trim_start().starts_with('{'))
 }
 
 /// Whether a comment in the statement, or right above it, speaks of safety.
@@ -74,8 +67,7 @@ mod tests {
         assert_eq!(found("unsafe impl Send for X {}"), 1);
         assert_eq!(found("// SAFETY: so.\nunsafe impl Send for X {}"), 0);
         assert_eq!(found("unsafe fn f() {}\nunsafe trait T {}\ntype F = unsafe extern fn();"), 0);
-        assert_eq!(found("unsafe extern \"C\" {\n    fn f();\n}"), 1);
-        assert_eq!(found("// SAFETY: so.\nunsafe extern \"C\" {\n    fn f();\n}"), 0);
+        assert_eq!(found("unsafe extern \"C\" {\n    fn f();\n}"), 0);
         assert_eq!(found("// unsafe { }\nlet a = \"unsafe { }\";"), 0);
     }
 }
