@@ -81,10 +81,11 @@ impl Aeron {
         cpu: usize,
     ) -> Program {
         let arguments = repetition.load_arguments(domain, cpu);
+        let wait = if class == "Publisher" { Wait::Yield } else { reader_wait(&repetition.cell) };
         let words = arguments.iter().flat_map(|argument| argument.split('='));
         self.program(name, class)
             .args(words)
-            .args(["--wait", &wait(&repetition.cell).to_string()])
+            .args(["--wait", &wait.to_string()])
             .args(["--warmup-ms", &WARMUP.as_millis().to_string()])
     }
 }
@@ -128,9 +129,10 @@ impl Side for Aeron {
     }
 }
 
-/// Flat out, an idle side lets the driver have the CPU: the limit of what may be sent moves only
-/// when the driver runs. At a fixed rate spinning is quicker.
-fn wait(cell: &Cell) -> Wait {
+/// A publisher that may not send, and flat out a subscriber that has nothing to read, let the
+/// driver have the CPU: the limit of what may be sent moves only when the driver runs. At a fixed
+/// rate a spinning subscriber is quicker.
+fn reader_wait(cell: &Cell) -> Wait {
     if cell.rate == 0 { Wait::Yield } else { Wait::Spin }
 }
 
