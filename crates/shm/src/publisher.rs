@@ -14,6 +14,7 @@ use lanecast_carrier::{ClaimError, Pressure, Publish, SessionId, TopicId};
 use lanecast_os::LockByte;
 use lanecast_wire::shm::{TopicEntry, frame_bytes};
 use std::fmt;
+use std::fs::FileTimes;
 use std::time::{Duration, Instant, SystemTime};
 
 /// A publisher over shared memory: one session, one ring, one or several topics.
@@ -223,8 +224,10 @@ impl Publish for Publisher {
         self.segment().ring().topics.store(index + 1, Ordering::Release);
         self.topics.push(name.to_owned());
         // Touching the file wakes those who watch the directory. If it fails, they find the
-        // topic at their next look.
-        let _ = self.ring_lock.file().set_modified(SystemTime::now());
+        // topic at their next look. Both times: one alone is no change of attributes to inotify.
+        let now = SystemTime::now();
+        let both = FileTimes::new().set_accessed(now).set_modified(now);
+        let _ = self.ring_lock.file().set_times(both);
         Ok(TopicId(index))
     }
 
