@@ -45,6 +45,7 @@ pub fn a_blocked_publisher_goes_on<C: Carrier>(carrier: &C) {
             publisher.send(&Body::of_length(sent, 500).bytes()).expect("room in the end");
             sent += 1;
         }
+        drop(tell);
         publisher.close(PATIENCE);
         sent
     });
