@@ -92,7 +92,7 @@ record Load(
   private Load checked() {
     final int least = Message.leastSize(latency);
     if (size < least) {
-      throw new IllegalArgumentException("--size must be at least " + least + " bytes for this load");
+      throw new IllegalArgumentException("--size must be at least " + least + " bytes here");
     }
     if (messages < 1) {
       throw new IllegalArgumentException("--messages must be at least 1");

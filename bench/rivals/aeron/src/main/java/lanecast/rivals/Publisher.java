@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.MutableDirectBuffer;
 
-/** Publishes a load through an exclusive publication, claiming in place, and tells what was sent. */
+/** Publishes a load through an exclusive publication, in place, and tells what was sent. */
 public final class Publisher {
   private static final long PEER_LIMIT_NS = TimeUnit.SECONDS.toNanos(20);
   private static final long SETTLE_NS = TimeUnit.MILLISECONDS.toNanos(30);
