@@ -20,7 +20,8 @@ pub enum WaitStrategy {
     BusySpin,
     /// Spin a little, then give the core to whoever is runnable.
     SpinYield,
-    /// Spin about as long as a wake-up costs, yield once, then sleep until woken.
+    /// Spin at most as long as a wake-up costs, less where spinning has not helped lately, then
+    /// sleep until woken.
     #[default]
     SpinPark,
     /// Sleep until woken.
@@ -99,14 +100,18 @@ pub enum Step {
 /// Pauses after an empty look. The writer needs its cache line undisturbed to fill it; polling
 /// in the tightest loop takes the line away in the middle of the work.
 const CAUGHT_UP_PAUSES: u32 = 4;
-/// Empty looks before anything dearer than pausing: about 20 µs, the price of a wake-up, so
-/// that waiting is never more than twice as dear as the best choice made in hindsight.
-const SPINS_BEFORE_PARK: u32 = 400;
+/// The most empty looks before parking: about 20 µs, the price of a wake-up, so that waiting is
+/// never more than twice as dear as the best choice made in hindsight.
+const SPINS_MAX: u32 = 400;
+/// The fewest: where spinning never helps, because whoever is waited for needs this very core.
+const SPINS_MIN: u32 = 8;
+/// Every so many parks, the most are tried again: times may have changed.
+const PARKS_PER_TRIAL: u32 = 32;
 /// Empty looks before yielding: yielding is cheap, and whoever else is runnable may be the one
 /// that is waited for.
 const SPINS_BEFORE_YIELD: u32 = 32;
 /// The longest sleep of a waiter that nobody can wake.
-const LONGEST_NAP: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_micros(200);
 
 /// One side's waiting: counts empty looks and says what to do next.
 ///
@@ -118,13 +123,17 @@ const LONGEST_NAP: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug)]
 pub struct Waiter {
     strategy: WaitStrategy,
+    /// Empty looks since there was work.
     looks: u32,
+    /// Empty looks before parking: all of them after a success, half as many after a failure.
+    budget: u32,
+    parks: u32,
 }
 
 impl Waiter {
     /// A waiter that has just seen work.
     pub const fn new(strategy: WaitStrategy) -> Self {
-        Self { strategy, looks: 0 }
+        Self { strategy, looks: 0, budget: SPINS_MAX, parks: 0 }
     }
 
     /// The strategy it follows.
@@ -135,7 +144,26 @@ impl Waiter {
     /// There was work: the next wait starts anew.
     #[inline(always)]
     pub fn reset(&mut self) {
+        if self.looks != 0 {
+            self.end_wait();
+        }
+    }
+
+    #[inline]
+    fn end_wait(&mut self) {
+        if self.looks <= self.budget {
+            self.budget = SPINS_MAX; // Spinning was enough.
+        }
         self.looks = 0;
+    }
+
+    /// Spinning was not enough: spin less next time, but not for ever.
+    fn spun_in_vain(&mut self) {
+        self.parks = self.parks.wrapping_add(1);
+        let trial = self.parks.is_multiple_of(PARKS_PER_TRIAL);
+        self.budget = if trial { SPINS_MAX } else { (self.budget / 2).max(SPINS_MIN) };
+        // This wait stays in vain, whatever the next budget is.
+        self.looks = u32::MAX;
     }
 
     /// There was none: what to do before the next look.
@@ -148,17 +176,20 @@ impl Waiter {
                 Step::Spin(CAUGHT_UP_PAUSES)
             }
             WaitStrategy::SpinYield => Step::Yield,
-            WaitStrategy::SpinPark if self.looks <= SPINS_BEFORE_PARK => {
-                Step::Spin(CAUGHT_UP_PAUSES)
+            WaitStrategy::SpinPark if self.looks <= self.budget => Step::Spin(CAUGHT_UP_PAUSES),
+            WaitStrategy::SpinPark => {
+                if self.looks < u32::MAX {
+                    self.spun_in_vain();
+                }
+                Step::Park
             }
-            WaitStrategy::SpinPark if self.looks == SPINS_BEFORE_PARK + 1 => Step::Yield,
-            WaitStrategy::SpinPark | WaitStrategy::Park => Step::Park,
+            WaitStrategy::Park => Step::Park,
         }
     }
 
     /// Waits once, for loops over several subscribers: `work` is what the last round did.
     ///
-    /// Nobody can wake this waiter, so [`Step::Park`] sleeps for 50 µs, then longer, up to 1 ms.
+    /// Nobody can wake this waiter, so [`Step::Park`] sleeps for 200 µs.
     /// A loop over one subscriber waits on the subscriber itself, which is woken.
     pub fn wait(&mut self, work: usize) {
         if work > 0 {
@@ -168,10 +199,7 @@ impl Waiter {
         match self.next_step() {
             Step::Spin(pauses) => spin(pauses),
             Step::Yield => std::thread::yield_now(),
-            Step::Park => {
-                let naps = self.looks.saturating_sub(SPINS_BEFORE_PARK).min(20);
-                std::thread::sleep((Duration::from_micros(50) * naps).min(LONGEST_NAP));
-            }
+            Step::Park => std::thread::sleep(NAP),
         }
     }
 }
@@ -181,5 +209,51 @@ impl Waiter {
 pub fn spin(pauses: u32) {
     for _ in 0..pauses {
         spin_hint();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// How often it spins before it parks.
+    fn spins(waiter: &mut Waiter) -> u32 {
+        (0..).find(|_| waiter.next_step() == Step::Park).unwrap_or_default()
+    }
+
+    #[test]
+    fn spinning_in_vain_is_given_up_and_tried_again() {
+        let mut waiter = Waiter::new(WaitStrategy::SpinPark);
+        assert_eq!(spins(&mut waiter), SPINS_MAX);
+        for expected in [200, 100, 50, 25, 12, 8, 8] {
+            waiter.reset();
+            assert_eq!(spins(&mut waiter), expected);
+        }
+        let longest = (0..PARKS_PER_TRIAL).map(|_| {
+            waiter.reset();
+            spins(&mut waiter)
+        });
+        assert_eq!(longest.max(), Some(SPINS_MAX), "tried again");
+        waiter.reset();
+        assert_eq!(waiter.next_step(), Step::Spin(CAUGHT_UP_PAUSES));
+        waiter.reset();
+        assert_eq!(spins(&mut waiter), SPINS_MAX, "one success brings spinning back");
+    }
+
+    #[test]
+    fn a_wait_that_parks_goes_on_parking() {
+        let mut waiter = Waiter::new(WaitStrategy::SpinPark);
+        spins(&mut waiter);
+        assert!((0..1000).all(|_| waiter.next_step() == Step::Park));
+    }
+
+    #[test]
+    fn each_strategy_keeps_its_name_and_code() {
+        for strategy in WaitStrategy::ALL {
+            assert_eq!(strategy.name().parse(), Ok(strategy));
+            assert_eq!(WaitStrategy::from_code(strategy.code()), Some(strategy));
+        }
+        assert!("sleepy".parse::<WaitStrategy>().unwrap_err().to_string().contains("spin-park"));
+        assert_eq!(WaitStrategy::from_code(0), None);
     }
 }
