@@ -37,6 +37,7 @@ mod asymmetric {
     #[inline(always)]
     pub fn light_fence() {
         if REGISTERED.load(Ordering::Relaxed) {
+            // PAIRS(asymmetric): the heavy fence of the other side acts here as well.
             compiler_fence(Ordering::SeqCst);
         } else {
             // PAIRS(asymmetric): a full fence on both sides where the kernel cannot help.

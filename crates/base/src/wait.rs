@@ -11,7 +11,7 @@ use std::time::Duration;
 /// |---|---|---|---|
 /// | `BusySpin` | one cache-line transfer | always | a core of one's own |
 /// | `SpinYield` | the same, if the core is free | always | few others on the core |
-/// | `SpinPark` | the same while busy; a kernel wake-up after a pause | only while busy | the default |
+/// | `SpinPark` | the same while busy; a wake-up after a pause | only while busy | the default |
 /// | `Park` | a kernel wake-up each time | never | many readers, rare messages |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -30,11 +30,13 @@ pub(crate) struct DemoArgs {
     seconds: u64,
 
     /// Messages per second in the steady part
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rate: u64,
 
     /// Lines in the generated file
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     lines: u64,
 
     /// Print one JSON object

@@ -34,7 +34,8 @@ pub(crate) struct PubArgs {
     binary: bool,
 
     /// At most so many messages per second, evenly spaced
-    #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "PER_SECOND")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     rate: Option<u64>,
 
     /// Wait until so many subscribers are there before the first message
