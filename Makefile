@@ -7,6 +7,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .NOTPARALLEL:
 .PHONY: help run test test-long check bench rivals docs fuzz tsan mutants clean cargo linters
 
+# Not the program's: its pages would take the place of the library's, which has the same name.
+DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
+
 # The crates whose orderings the model checker explores: optimised, because it runs millions of
 # schedules, but not across crates, and in a directory of its own, so that neither it nor the
 # other builds start anew because of the other's flags.
@@ -32,7 +35,7 @@ test-long: cargo ## The same, optimised, with more cases, more rounds and more i
 check: cargo linters ## Formatting, lints, documentation and the house's own checks
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(DOC)
 	cargo xtask tidy
 
 bench: cargo ## Micro-benchmarks
@@ -42,7 +45,7 @@ rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh
 
 docs: cargo ## The reference documentation, in target/doc
-	cargo doc --workspace --no-deps
+	$(DOC)
 	@echo "open target/doc/lanecast/index.html"
 
 fuzz: cargo ## Every fuzz target for a minute (SECONDS_EACH=... for longer)
