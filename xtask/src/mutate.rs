@@ -86,6 +86,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     eprintln!("without any mutation: {}", options.check);
     check.must_pass()?;
     let verdicts = weaken_all(&mutations, &check)?;
+    // Else what failed was not the mutations.
+    check.must_pass().context("with all mutations taken back")?;
     for (line, _) in &verdicts {
         println!("{line}");
     }
