@@ -15,6 +15,10 @@ use lanecast_wire::shm::{Limits, RingHeader, Slot};
 use std::fs::File;
 use std::sync::Arc;
 
+/// The most unwanted messages passed over in one poll: a publisher that is faster, or whose ring
+/// has no end, does not keep the caller.
+const SKIPS_MAX: usize = 4096;
+
 /// A joined session: the reader's edge, and which of its topics are wanted.
 #[derive(Debug)]
 pub(crate) struct Attachment {
@@ -76,7 +80,7 @@ impl Attachment {
             // The handler panicked at the farewell, which is not repeated.
             return 0;
         }
-        let mut work = 0;
+        let (mut work, mut skipped) = (0, 0);
         while work < limit {
             let frame = match self.edge.peek() {
                 Next::Frame(frame) => frame,
@@ -105,6 +109,11 @@ impl Attachment {
                     return work;
                 }
                 continue;
+            } else {
+                skipped += 1;
+                if skipped == SKIPS_MAX {
+                    return work;
+                }
             }
             if self.edge.unreleased() >= self.release_every {
                 self.edge.release();
@@ -185,11 +194,13 @@ impl Attachment {
         } else {
             (LossReason::Damaged, Why::Damaged)
         };
+        // Whoever loses its place before its first poll is told what it had joined.
+        let joined = self.refresh(handler);
         let first = self.edge.messages();
         let gap = |stream| Gap { stream, first, count: None, why: reason };
         let announced = self.streams.iter().flatten();
         let lost = announced.map(|stream| handler(Event::Lost(gap(stream)))).count();
-        lost + self.end(why, handler)
+        joined + lost + self.end(why, handler)
     }
 
     fn end<F: FnMut(Event<'_>)>(&mut self, why: Why, handler: &mut F) -> usize {
