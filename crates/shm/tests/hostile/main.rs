@@ -1,0 +1,75 @@
+//! Bytes from outside are hostile: whatever stands in the files, nobody panics, hangs or
+//! crashes, and errors have names.
+//!
+//! Random cases follow from a seed, printed on failure; `LANECAST_TEST_SEED` sets it.
+
+mod dice;
+mod files;
+mod forgery;
+mod live;
+
+use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
+use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const WINDOW_BYTES: u64 = 64 << 10;
+
+/// A domain with one honest publisher in it, by whom one can tell that life goes on.
+struct Scene {
+    beacon: Publisher,
+    domain: Domain,
+    directory: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = TempDir::new_in("/dev/shm").expect("a directory");
+        let domain = Domain::open(Settings {
+            directory: directory.path().join("domain"),
+            window_bytes: WINDOW_BYTES,
+            topics_max: 8,
+            liveness: Duration::from_millis(20),
+            ..Settings::default()
+        });
+        let domain = domain.expect("a domain");
+        let beacon = domain.publisher("beacon").expect("a publisher");
+        Self { beacon, domain, directory }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("domain")
+    }
+
+    /// A subscriber that has been told of all that was there before it, forged or not; whether
+    /// there was anything but the beacon.
+    fn subscriber(&mut self, topic: &str) -> (Subscriber, bool) {
+        let mut subscriber = self.domain.subscriber(&["beacon", topic]).expect("a subscriber");
+        let beacon = self.beacon.session();
+        // Sessions are looked at in the order of their numbers, and the forged ones' are small.
+        let (mut seen, mut others) = (false, false);
+        until("the beacon", || {
+            subscriber.poll(64, |event| match event {
+                Event::Joined(stream) if stream.session == beacon => seen = true,
+                Event::Message(message) => {
+                    let sum: u64 = message.bytes().iter().copied().map(u64::from).sum();
+                    others |= std::hint::black_box(sum) < u64::MAX;
+                }
+                _ => others = true,
+            });
+            seen
+        });
+        (subscriber, others)
+    }
+}
+
+/// Looks until `done`.
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
