@@ -125,6 +125,7 @@ impl Attachment {
     /// Nothing to read: show the cursor, look whether the session is over or has new topics.
     #[inline]
     fn idle<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+        self.edge.rest();
         if self.edge.unreleased() > 0 {
             self.edge.release();
         }

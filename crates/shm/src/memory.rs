@@ -23,6 +23,10 @@ pub(crate) trait Memory {
     fn slot(&self, index: usize) -> &Slot;
     /// The header of the frame at `at`.
     fn frame(&self, at: Position) -> &FrameHeader;
+    /// Hints that the bytes at `at` will be read soon.
+    fn prefetch(&self, at: Position);
+    /// Hints that the bytes at `at` will be written soon.
+    fn prefetch_for_writing(&self, at: Position);
     /// Makes every processor pass a barrier; says whether the other side's light fences are
     /// covered by that.
     fn heavy_fence(&self) -> bool;

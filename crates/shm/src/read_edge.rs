@@ -5,6 +5,12 @@ use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, fence, light_fence};
 use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, Word, frame_bytes};
 
+/// How far ahead headers are fetched: in frames, and at least in bytes.
+const AHEAD_FRAMES: u64 = 8;
+const AHEAD_BYTES: u64 = 1024;
+/// Looking where the writer is takes its line away for a moment: not too often.
+const LOOK_EVERY_BYTES: u64 = 4096;
+
 /// One reader's state; everything in it is private to the reader.
 #[derive(Debug)]
 pub(crate) struct ReadEdge<M> {
@@ -17,6 +23,10 @@ pub(crate) struct ReadEdge<M> {
     released: Position,
     messages: u64,
     longest: u32,
+    /// Where the writer was when this reader last looked.
+    written: Position,
+    /// The reader does not look there again before this place.
+    next_look: Position,
 }
 
 /// A message in the ring.
@@ -59,7 +69,17 @@ impl<M: Memory> ReadEdge<M> {
         let head = ring.head.load(Ordering::Acquire);
         // Anybody may have written the head: frames are read at aligned places only.
         let at = Position::new(head & !(FRAME_ALIGN - 1));
-        let edge = Self { memory, index, tenure, at, released: at, messages: 0, longest };
+        let edge = Self {
+            memory,
+            index,
+            tenure,
+            at,
+            released: at,
+            messages: 0,
+            longest,
+            written: at,
+            next_look: at.plus(LOOK_EVERY_BYTES),
+        };
         edge.show_cursor();
         edge
     }
@@ -109,8 +129,40 @@ impl<M: Memory> ReadEdge<M> {
     /// Passes a message of `length` bytes.
     #[inline(always)]
     pub(crate) fn pass(&mut self, length: u32) {
-        self.at = self.at.plus(frame_bytes(u64::from(length)));
+        let bytes = frame_bytes(u64::from(length));
+        self.look_ahead(bytes);
+        self.at = self.at.plus(bytes);
         self.messages = self.messages.wrapping_add(1);
+    }
+
+    /// Fetches a later frame's header while this message is handled, supposing that frames are
+    /// alike: several lines are under way at once, instead of one after the other.
+    ///
+    /// Only bytes that are surely written are fetched: taking a line from the writer while it
+    /// works on it costs both more than is won.
+    #[inline(always)]
+    fn look_ahead(&mut self, bytes: u64) {
+        let ahead = self.at.plus((AHEAD_FRAMES * bytes).max(AHEAD_BYTES));
+        if !ahead.is_past(self.written) {
+            self.memory.prefetch(ahead);
+        } else if self.at.is_past(self.next_look) {
+            self.look_at_head();
+        }
+    }
+
+    /// The reader has caught up: it need not look where the writer is before it has again read
+    /// a few kilobytes without a pause.
+    #[inline(always)]
+    pub(crate) fn rest(&mut self) {
+        self.next_look = self.at.plus(LOOK_EVERY_BYTES);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_at_head(&mut self) {
+        // Relaxed: where the writer is, roughly; only a hint depends on it.
+        self.written = Position::new(self.memory.ring().head.load(Ordering::Relaxed));
+        self.next_look = self.at.plus(LOOK_EVERY_BYTES);
     }
 
     /// Takes the last pass, of a message of `length` bytes, back.

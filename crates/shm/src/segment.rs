@@ -174,6 +174,36 @@ impl Memory for Segment {
         unsafe { self.byte(at).cast().as_ref() }
     }
 
+    #[inline(always)]
+    fn prefetch(&self, at: Position) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint may point anywhere.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.byte(at).as_ptr().cast_const().cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
+    #[inline(always)]
+    fn prefetch_for_writing(&self, at: Position) {
+        #[cfg(target_arch = "x86_64")]
+        // The intrinsic with the same hint becomes a fetch for reading, which takes the line
+        // twice, unless the whole program is built for newer processors. Those that do not know
+        // the instruction skip it.
+        // SAFETY: a hint may point anywhere.
+        unsafe {
+            core::arch::asm!(
+                "prefetchw [{line}]",
+                line = in(reg) self.byte(at).as_ptr(),
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
     fn heavy_fence(&self) -> bool {
         barrier::heavy_fence()
     }

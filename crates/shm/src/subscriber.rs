@@ -118,7 +118,7 @@ impl Subscribe for Subscriber {
     #[inline]
     fn wait(&mut self, work: usize) {
         if work > 0 {
-            self.waiter.reset();
+            self.waiter.found(work);
             return;
         }
         match self.waiter.next_step() {

@@ -19,6 +19,10 @@ use std::time::Duration;
 /// Kept free behind the slowest reader: the empty commit word after the newest message.
 const SLACK: u64 = FRAME_ALIGN;
 
+/// How far ahead cache lines are taken back from the readers that read them a window ago, so
+/// that writing does not wait for each.
+const AHEAD_BYTES: u64 = 1024;
+
 /// The one writer's state; everything in it is private to the writer.
 #[derive(Debug)]
 pub(crate) struct WriteEdge<M> {
@@ -117,6 +121,7 @@ impl<M: Memory> WriteEdge<M> {
     pub(crate) fn commit(&mut self, topic: u32, length: u32, bytes: u64) {
         let next = self.at.plus(bytes);
         let memory = &self.memory;
+        memory.prefetch_for_writing(next.plus(AHEAD_BYTES));
         memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
         let frame = memory.frame(self.at);
         frame.topic.store(topic, Ordering::Relaxed);

@@ -117,6 +117,10 @@ impl Memory for Arc<Model> {
         &self.headers[index(at, self.headers.len())]
     }
 
+    fn prefetch(&self, _at: Position) {}
+
+    fn prefetch_for_writing(&self, _at: Position) {}
+
     fn heavy_fence(&self) -> bool {
         lanecast_base::sync::heavy_fence(|| {});
         true
