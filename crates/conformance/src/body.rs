@@ -11,7 +11,7 @@ impl Body {
     /// The `number`th body: mostly short, each fourth of any length up to `longest`.
     pub const fn new(number: u64, longest: usize) -> Self {
         let random = mix(number) as usize;
-        let bound = if number % 4 == 0 || longest < 200 { longest } else { 200 };
+        let bound = if number.is_multiple_of(4) || longest < 200 { longest } else { 200 };
         Self { number, length: random % (bound + 1) }
     }
 

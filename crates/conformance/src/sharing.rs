@@ -23,7 +23,7 @@ pub fn many_threads_share_a_publisher<C: Carrier>(carrier: &C) {
     let mut record = Record::new();
     record.listen(&mut subscriber, |record| record.messages().len() as u64 >= THREADS * EACH);
     writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
-    let publisher = shared.into_inner().ok().expect("the last handle");
+    let publisher = shared.into_inner().expect("the last handle");
     drop(publisher);
     record.listen(&mut subscriber, |record| !record.left().is_empty());
     record.check_lives();
@@ -40,7 +40,7 @@ pub fn many_threads_share_a_publisher<C: Carrier>(carrier: &C) {
 fn write<P: Publish>(shared: &Shared<P>, thread: u64, number: u64) {
     let mut bytes = vec![thread as u8; 3 + (number % 90) as usize];
     (bytes[1], bytes[2]) = (number as u8, (number >> 8) as u8);
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         shared.send(&bytes).expect("room");
         return;
     }

@@ -26,7 +26,7 @@ pub(crate) fn is_flat(text: &str) -> bool {
     lines(text).next().is_some_and(|(_, line)| {
         let mut words = line.split_whitespace();
         words.next().is_some_and(|scope| SCOPES.contains(&scope))
-            && words.next().is_some_and(|option| option.contains('_'))
+            && words.next().is_some_and(|o| o.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
             && words.next().is_some()
     })
 }

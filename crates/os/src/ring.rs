@@ -126,9 +126,13 @@ mod tests {
         file.write_all(&vec![0; window]).unwrap();
         let ring = RingMapping::new(&file, 0, window, MapMode::ReadWrite).unwrap();
         // SAFETY: the byte lies in the second copy.
-        unsafe { ring.start().as_ptr().add(window + 5).write(42) };
+        let second = unsafe { ring.start().add(window + 5) };
+        // SAFETY: mapped for writing, by this test alone.
+        unsafe { second.write(42) };
         // SAFETY: the byte lies in the first copy.
-        assert_eq!(unsafe { ring.start().as_ptr().add(5).read() }, 42);
+        let first = unsafe { ring.start().add(5) };
+        // SAFETY: mapped for reading.
+        assert_eq!(unsafe { first.read() }, 42);
         assert!(RingMapping::new(&file, 0, window * 2, MapMode::Read).is_err(), "too short");
         assert!(RingMapping::new(&file, 0, window - 1, MapMode::Read).is_err(), "not aligned");
     }

@@ -126,7 +126,7 @@ fn subscriber(
 ) -> Option<SubscriberReport> {
     let slot: &Slot = segment.slot(index);
     let tenure = slot.tenure.load(Ordering::Relaxed);
-    if tenure % 2 == 0 {
+    if tenure.is_multiple_of(2) {
         return None;
     }
     let process = identity(slot);

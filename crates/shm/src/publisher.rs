@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// A publisher over shared memory: one session, one ring, one or several topics.
 ///
-/// Made by [`Domain::publisher`](crate::Domain::publisher). Dropping it closes the session.
+/// Made by [`Domain`](crate::Domain)'s `publisher`. Dropping it closes the session.
 pub struct Publisher {
     edge: WriteEdge<Segment>,
     longest: u32,

@@ -109,10 +109,9 @@ impl Segment {
         let bytes = entry.as_bytes();
         // SAFETY: the entry lies within the table, which lies within the head, and no reader
         // looks at it before it is counted.
-        unsafe {
-            let target = self.head.start().as_ptr().add(topic_offset(index));
-            core::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
-        }
+        let target = unsafe { self.head.start().add(topic_offset(index)) };
+        // SAFETY: as above; the head is mapped for writing by its publisher.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), bytes.len()) };
     }
 
     /// Reads entry `index` of the topic table, if there is one and it makes sense.
@@ -122,9 +121,10 @@ impl Segment {
         }
         let mut bytes = [0u8; size_of::<TopicEntry>()];
         // SAFETY: the entry lies within the table; the copy is checked, not the shared bytes.
+        let source = unsafe { self.head.start().add(topic_offset(index)) };
+        // SAFETY: as above.
         unsafe {
-            let source = self.head.start().as_ptr().add(topic_offset(index));
-            core::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len());
+            core::ptr::copy_nonoverlapping(source.as_ptr(), bytes.as_mut_ptr(), bytes.len());
         }
         TopicEntry::read_from_bytes(&bytes).ok()?.name().map(str::to_owned)
     }

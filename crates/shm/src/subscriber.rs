@@ -16,7 +16,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// A subscriber over shared memory: reads all publishers of its topics in place.
 ///
-/// Made by [`Domain::subscriber`](crate::Domain::subscriber). From the moment it has joined a
+/// Made by [`Domain`](crate::Domain)'s `subscriber`. From the moment it has joined a
 /// session it holds the publisher to its pace: poll it, or drop it.
 pub struct Subscriber {
     attachments: Vec<Attachment>,

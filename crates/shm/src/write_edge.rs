@@ -108,7 +108,7 @@ impl<M: Memory> WriteEdge<M> {
         let slot = self.memory.slot(index);
         // PAIRS(tenure): acquire here, release in `ReadEdge::leave`: all its reads are finished.
         let tenure = slot.tenure.load(Ordering::Acquire);
-        if tenure % 2 == 0 || tenure == self.evicted[index] {
+        if tenure.is_multiple_of(2) || tenure == self.evicted[index] {
             return None;
         }
         // PAIRS(cursor): acquire here, release in `ReadEdge::release`: what was read before is

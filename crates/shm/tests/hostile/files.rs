@@ -64,7 +64,7 @@ fn an_unreadable_session_is_named() {
     let mut scene = Scene::new();
     let path = scene.path().join("0000000000000001.ring");
     fs::write(&path, b"secret").expect("a file");
-    fs::set_permissions(&path, Permissions::from_mode(0)).expect("a mode");
+    fs::set_permissions(&path, Permissions::from_mode(0o0)).expect("a mode");
     let reports = inspect(&scene.path()).expect("the directory");
     let errors: Vec<_> = reports.iter().filter_map(|report| report.as_ref().err()).collect();
     assert!(errors.iter().any(|error| error.to_string().contains("denied")), "{errors:?}");

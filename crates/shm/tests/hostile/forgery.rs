@@ -187,7 +187,8 @@ fn a_ring_without_end_does_not_keep_the_reader() {
 fn each_mismatch_has_its_words() {
     let mut scene = Scene::new();
     let genuine = Forgery::of(&mut scene);
-    let cases: [(&str, fn(&mut Forgery)); 6] = [
+    type Change = fn(&mut Forgery);
+    let cases: [(&str, Change); 6] = [
         ("version 9", |forgery| forgery.ring[VERSION_OFFSET] = 9),
         ("version 9", |forgery| forgery.gate[VERSION_OFFSET] = 9),
         ("not lanecast's", |forgery| forgery.ring.fill(b'x')),
