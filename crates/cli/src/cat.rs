@@ -1,6 +1,7 @@
 //! `lanecast pub` and `lanecast sub`: topics as pipes of a shell.
 
 mod frames;
+mod pace;
 mod publish;
 mod subscribe;
 

@@ -1,6 +1,7 @@
 //! `lanecast clean`.
 
 use crate::context::DomainArgs;
+use crate::output::{print, print_json, print_line};
 use crate::table::{render, table};
 use lanecast::Size;
 use serde_json::json;
@@ -36,16 +37,16 @@ pub(crate) fn run(arguments: &CleanArgs) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|f| json!({"path": f.path, "bytes": f.bytes, "verdict": verdict(&f.error)}))
             .collect();
-        println!("{}", serde_json::Value::from(files));
+        print_json(&files)?;
     } else if files.is_empty() {
-        println!("nothing to clean in {}", directory.display());
+        print_line(&format!("nothing to clean in {}", directory.display()))?;
     } else {
         let mut table = table(&["file", ">size", "verdict"]);
         for file in &files {
             let path = file.path.display().to_string();
             table.add_row([path, Size(file.bytes).to_string(), verdict(&file.error)]);
         }
-        print!("{}", render(&table));
+        print(&render(&table))?;
     }
     let failed = files.iter().any(|file| file.error.is_some());
     Ok(ExitCode::from(u8::from(failed)))

@@ -1,6 +1,7 @@
 //! `lanecast config`.
 
 use crate::context::DomainArgs;
+use crate::output::print;
 use lanecast::SETTINGS;
 use std::process::ExitCode;
 
@@ -24,9 +25,9 @@ pub(crate) fn run(arguments: &ConfigArgs) -> anyhow::Result<ExitCode> {
             let (value, variable) = (setting.value(&config), setting.variable());
             table.add_row([setting.key, &variable, &value, setting.values]);
         }
-        print!("{}", crate::table::render(&table));
+        print(&crate::table::render(&table))?;
     } else {
-        print!("{}", config.to_toml());
+        print(&config.to_toml())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,13 +4,14 @@ mod actors;
 mod ticks;
 mod verdict;
 
+use crate::output::print_json;
 use crate::table::{grouped, rate, render, table, time};
 use actors::{PublisherFigures, SubscriberFigures};
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use serde::de::DeserializeOwned;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -163,9 +164,9 @@ fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     watchdog.stop();
     progress.finish_and_clear();
 
-    let outcome = verdict::Outcome { steady, flat_out, survivors, victim_pid };
+    let outcome = verdict::Outcome::new(steady, flat_out, survivors, victim_pid);
     if arguments.json {
-        println!("{}", serde_json::to_string(&outcome)?);
+        print_json(&outcome)?;
     } else {
         print_outcome(&outcome, &file, arguments)?;
     }
@@ -215,12 +216,14 @@ fn print_outcome(
     file: &Path,
     arguments: &DemoArgs,
 ) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
     let lines = grouped(arguments.lines);
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    println!(
+    writeln!(
+        output,
         "One publisher streams {name} ({lines} lines of market data) to {SUBSCRIBERS} others."
-    );
-    println!();
+    )?;
+    writeln!(output)?;
     let columns = ["process", ">pid", ">messages", ">lost", ">steady p50", ">p99", ">p99.9"];
     let mut processes = table(&[&columns[..], &["became of it"][..]].concat());
     let publisher = &outcome.flat_out;
@@ -247,19 +250,25 @@ fn print_outcome(
     let stall = time(publisher.longest_wait_ns);
     let fate = format!("killed (kill -9); the publisher never waited longer than {stall}");
     processes.add_row(row("subscriber", outcome.victim_pid, "?".into(), blanks(), fate));
-    print!("{}", render(&processes));
-    println!();
-    println!("steady    {:>12}   asked for {}", rate(outcome.steady.rate), arguments.rate);
-    println!("flat out  {:>12}   {} B messages", rate(publisher.rate), publisher.mean_bytes);
+    write!(output, "{}", render(&processes))?;
+    writeln!(output)?;
+    writeln!(output, "steady    {:>12}   asked for {}", rate(outcome.steady.rate), arguments.rate)?;
+    writeln!(
+        output,
+        "flat out  {:>12}   {} B messages",
+        rate(publisher.rate),
+        publisher.mean_bytes
+    )?;
     let clock = lanecast_base::clock::Clock::host();
-    println!(
+    writeln!(
+        output,
         "latency   from the intended send time to the end of reading, {} samples each, clock {}, \
          not pinned, {} CPUs, waiting: spin-park",
         grouped(outcome.steady.total),
         clock.name(),
         lanecast_os::affinity::online().len(),
-    );
-    println!();
-    println!("{}", outcome.words());
+    )?;
+    writeln!(output)?;
+    writeln!(output, "{}", outcome.words())?;
     Ok(())
 }

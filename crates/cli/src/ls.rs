@@ -1,6 +1,7 @@
 //! `lanecast ls`: two looks at the sessions' own memory, so that rates can be told.
 
 use crate::context::DomainArgs;
+use crate::output::{print, print_json, print_line};
 use crate::table::{rate, render, table};
 use lanecast::shm::{SessionReport, SubscriberReport, inspect};
 use lanecast::{Size, parse_duration};
@@ -43,11 +44,11 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     let seconds = start.elapsed().as_secs_f64();
     let rows: Vec<Row> = after.into_iter().map(|report| row(report, &before, seconds)).collect();
     if arguments.json {
-        println!("{}", Value::from(rows.iter().map(to_json).collect::<Vec<_>>()));
+        print_json(&rows.iter().map(to_json).collect::<Vec<_>>())?;
     } else if rows.is_empty() {
-        println!("no sessions in {}", directory.display());
+        print_line(&format!("no sessions in {}", directory.display()))?;
     } else {
-        print_text(&rows);
+        print_text(&rows)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,7 +101,7 @@ fn subscriber_state(subscriber: &SubscriberReport) -> &'static str {
     }
 }
 
-fn print_text(rows: &[Row]) {
+fn print_text(rows: &[Row]) -> std::io::Result<()> {
     let columns = ["session", "role", ">pid", "process", "state", "topics", ">messages", ">rate"];
     let mut table = table(&[&columns[..], &[">lag", "wait", "note"][..]].concat());
     for Row { report, rate: publisher_rate, subscriber_rates } in rows {
@@ -136,7 +137,7 @@ fn print_text(rows: &[Row]) {
             ]);
         }
     }
-    print!("{}", render(&table));
+    print(&render(&table))
 }
 
 fn to_json(row: &Row) -> Value {

@@ -7,6 +7,7 @@ mod config;
 mod context;
 mod demo;
 mod ls;
+mod output;
 mod perf;
 mod stat;
 mod stop;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 /// Low-latency messaging: one topic, any distance.
 #[derive(Debug, Parser)]
-#[command(version, about = "Low-latency messaging: one topic, any distance")]
+#[command(name = "lanecast", version, about = "Low-latency messaging: one topic, any distance")]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Start with: lanecast demo")]
 struct Arguments {
@@ -74,12 +75,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Config(arguments) => config::run(arguments),
         Command::Completions { shell } => {
             let name = env!("CARGO_BIN_NAME");
-            clap_complete::generate(
-                *shell,
-                &mut Arguments::command(),
-                name,
-                &mut std::io::stdout(),
-            );
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), name, &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
     }

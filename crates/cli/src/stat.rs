@@ -1,6 +1,7 @@
 //! `lanecast stat`.
 
 use crate::context::DomainArgs;
+use crate::output::{print, print_json, print_line};
 use crate::table::{grouped, render, table};
 use lanecast_stats::{StatsReport, files, read};
 use serde_json::json;
@@ -29,9 +30,9 @@ pub(crate) fn run(arguments: &StatArgs) -> anyhow::Result<ExitCode> {
     }
     reports.sort_by_key(|report| report.process.pid);
     if arguments.json {
-        println!("{}", serde_json::Value::from(reports.iter().map(to_json).collect::<Vec<_>>()));
+        print_json(&reports.iter().map(to_json).collect::<Vec<_>>())?;
     } else {
-        print_text(&reports);
+        print_text(&reports)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -46,7 +47,7 @@ fn to_json(report: &StatsReport) -> serde_json::Value {
            "counters": counters.collect::<Vec<_>>(), "errors": errors.collect::<Vec<_>>()})
 }
 
-fn print_text(reports: &[StatsReport]) {
+fn print_text(reports: &[StatsReport]) -> std::io::Result<()> {
     let mut counters = table(&[">pid", "process", "counter", ">value"]);
     let mut errors = table(&[">pid", "process", ">times", "error"]);
     for report in reports {
@@ -60,11 +61,11 @@ fn print_text(reports: &[StatsReport]) {
         }
     }
     if counters.row_count() == 0 {
-        println!("no process has counters here");
-        return;
+        return print_line("no process has counters here");
     }
-    print!("{}", render(&counters));
+    print(&render(&counters))?;
     if errors.row_count() > 0 {
-        print!("\n{}", render(&errors));
+        print(&format!("\n{}", render(&errors)))?;
     }
+    Ok(())
 }

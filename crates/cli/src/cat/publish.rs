@@ -2,6 +2,7 @@
 
 use super::INCOMPLETE;
 use super::frames::Frames;
+use super::pace::Pace;
 use crate::context::DomainArgs;
 use crate::table::{grouped, rate};
 use anyhow::Context as _;
@@ -72,14 +73,12 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     let input = read_aside(arguments, publisher.longest_message())?;
     let start = Instant::now();
+    let mut pace = arguments.rate.map(|rate| Pace::new(rate, start));
     let mut sent = 0;
     while !stop() && arguments.count.is_none_or(|count| sent < count) {
-        if let Some(rate) = arguments.rate {
-            let due =
-                Duration::from_nanos((u128::from(sent) * 1_000_000_000 / u128::from(rate)) as u64);
-            while start.elapsed() < due && !stop() {
-                std::thread::sleep(due.saturating_sub(start.elapsed()).min(LOOK));
-            }
+        if let Some(wait) = pace.as_ref().and_then(|pace| pace.wait(Instant::now())) {
+            std::thread::sleep(wait.min(LOOK));
+            continue;
         }
         match input.recv_timeout(LOOK) {
             Ok(message) => {
@@ -87,6 +86,9 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
                     break;
                 }
                 sent += 1;
+                if let Some(pace) = &mut pace {
+                    pace.sent(Instant::now());
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

@@ -4,6 +4,7 @@
 //! a line of the file.
 
 use super::ticks::prices;
+use crate::output::print_json;
 use lanecast::prelude::*;
 use lanecast_base::clock::Clock;
 use lanecast_measure::Recorder;
@@ -88,8 +89,7 @@ impl Sender<'_> {
         let figures = &mut self.figures;
         figures.rate = (figures.total - before) as f64 / start.elapsed().as_secs_f64();
         figures.mean_bytes = self.bytes / figures.total.max(1);
-        println!("{}", serde_json::to_string(figures)?);
-        Ok(())
+        Ok(print_json(figures)?)
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn subscribe(directory: &Path) -> anyhow::Result<ExitCode> {
         p99_9_ns,
         fate: fate.unwrap_or_default(),
     };
-    println!("{}", serde_json::to_string(&figures)?);
+    print_json(&figures)?;
     Ok(ExitCode::SUCCESS)
 }
 

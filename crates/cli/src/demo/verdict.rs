@@ -11,9 +11,22 @@ pub(super) struct Outcome {
     pub(super) flat_out: PublisherFigures,
     pub(super) survivors: Vec<SubscriberFigures>,
     pub(super) victim_pid: u32,
+    /// How many messages all survivors together did not get.
+    lost: u64,
 }
 
 impl Outcome {
+    pub(super) fn new(
+        steady: PublisherFigures,
+        flat_out: PublisherFigures,
+        survivors: Vec<SubscriberFigures>,
+        victim_pid: u32,
+    ) -> Self {
+        let mut outcome = Self { steady, flat_out, survivors, victim_pid, lost: 0 };
+        outcome.lost = outcome.survivors.iter().map(|survivor| outcome.lost(survivor)).sum();
+        outcome
+    }
+
     /// How many messages a survivor did not get.
     pub(super) fn lost(&self, survivor: &SubscriberFigures) -> u64 {
         self.flat_out.total.saturating_sub(survivor.received) + survivor.out_of_order

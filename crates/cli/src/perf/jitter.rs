@@ -1,6 +1,7 @@
 //! `lanecast perf jitter`.
 
-use super::{parse_cpu, print, print_json, print_line};
+use super::parse_cpu;
+use crate::output::{print, print_json, print_line};
 use lanecast_measure::jitter::{self, Read, Settings};
 use lanecast_measure::{Place, Raise, parse_number, report};
 use std::process::ExitCode;

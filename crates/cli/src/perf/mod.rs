@@ -13,8 +13,6 @@ pub(crate) use subscribe::SubArgs;
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_carrier::Carrier;
 use lanecast_measure::{Raise, Setup, parse_number};
-use serde::Serialize;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// The exit status of a run that ended well, but in which messages were lost, repeated or
@@ -73,18 +71,6 @@ pub(crate) fn run<C: Carrier>(
 /// A CPU's number, or −1 for none.
 fn parse_cpu(text: &str) -> Result<i64, lanecast_measure::NumberError> {
     if text == "-1" { Ok(-1) } else { parse_number::<u32>(text).map(i64::from) }
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
-}
-
-fn print_line(text: &str) -> anyhow::Result<()> {
-    print(&format!("{text}\n"))
-}
-
-fn print_json(result: &impl Serialize) -> anyhow::Result<()> {
-    print_line(&serde_json::to_string(result)?)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `lanecast perf pub`.
 
-use super::{ContextArgs, Opened, jitter, parse_cpu, print, print_json, print_line};
+use super::{ContextArgs, Opened, jitter, parse_cpu};
+use crate::output::{print, print_json, print_line};
 use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings};
 use lanecast_measure::{Flags, Place, PublisherResult, Raise, Setup, Touch, parse_number, report};

@@ -1,6 +1,7 @@
 //! `lanecast perf sub`.
 
-use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu, print, print_json, print_line};
+use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
+use crate::output::{print, print_json, print_line};
 use lanecast_carrier::Carrier;
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{Place, Raise, Setup, Touch, parse_number, report};
@@ -88,7 +89,7 @@ pub(super) fn run<C: Carrier>(
     };
     let result = subscriber::run(&opened.carrier, &settings, &stop, &mut notify)?;
     if let Some(error) = failed.take() {
-        return Err(error);
+        return Err(error.into());
     }
     if arguments.json {
         print_json(&result)?;

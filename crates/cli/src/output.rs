@@ -1,0 +1,21 @@
+//! Standard output whose reader may have gone away: that is an error here, not a panic.
+
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Prints `text` as it is.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
+/// Prints `text` as a line.
+pub(crate) fn print_line(text: &str) -> io::Result<()> {
+    print(&format!("{text}\n"))
+}
+
+/// Prints `value` as a line of JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
+    print_line(&serde_json::to_string(value)?)
+}

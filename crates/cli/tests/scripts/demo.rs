@@ -1,0 +1,20 @@
+//! `demo`, which is what a newcomer sees first.
+
+use crate::run::Stage;
+
+#[test]
+fn no_survivor_loses_anything() {
+    let stage = Stage::new();
+    let text = stage.run("demo --seconds 1 --rate 20000 --lines 1000 --json").good();
+    let outcome: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(outcome["lost"], 0, "{outcome}");
+    let total = outcome["flat_out"]["total"].as_u64().unwrap();
+    assert!(total > 20_000, "{outcome}");
+    let survivors = outcome["survivors"].as_array().unwrap();
+    assert_eq!(survivors.len(), 2);
+    for survivor in survivors {
+        assert_eq!(survivor["received"], total, "{survivor}");
+        assert_eq!(survivor["out_of_order"], 0, "{survivor}");
+        assert_eq!(survivor["fate"], "closed", "{survivor}");
+    }
+}

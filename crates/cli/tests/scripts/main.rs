@@ -1,0 +1,11 @@
+//! The binary as people and scripts use it: arguments, pipes, signals, exit statuses.
+#![forbid(unsafe_code)]
+
+mod config;
+mod demo;
+mod domain;
+mod perf;
+mod pipes;
+mod run;
+mod signals;
+mod statuses;

@@ -1,0 +1,152 @@
+//! The measuring tools, with the letters and lines of the documents they follow.
+
+use crate::run::{Done, Stage};
+
+/// The value of `key` in lines of `key=value, `.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let pairs = text.lines().flat_map(|line| line.split(", "));
+    pairs.filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == key).map(|(_, v)| v)
+}
+
+fn number(text: &str, key: &str) -> f64 {
+    let value = value(text, key).unwrap_or_else(|| panic!("no {key} in {text}"));
+    value.parse().unwrap_or_else(|_| panic!("{key}={value}"))
+}
+
+/// A publisher with `options`, and a subscriber that is interrupted when the stream is over.
+fn pair(publisher: &str, subscriber: &str) -> (Done, Done) {
+    let stage = Stage::new();
+    let subscriber = stage.start(&format!("perf sub {subscriber}"));
+    let published = stage.run(&format!("perf pub --wait-subscribers 1 {publisher}"));
+    assert_eq!(published.code, Some(0), "{}", published.err);
+    subscriber.until_out("rcv event EOS");
+    subscriber.signal("INT");
+    (published, subscriber.finish())
+}
+
+#[test]
+fn as_many_as_possible_all_arrive() {
+    let (published, received) = pair("-l 2000 -f 0x0 -m 25 -r 999999999 -n 100000 -w 1000", "-s 0");
+    let text = published.good();
+    let lines: Vec<&str> = text.lines().collect();
+    let (cpu, options) = lines[0].split_once(", ").unwrap();
+    assert!(cpu.starts_with("o_affinity_cpu="), "{cpu}");
+    assert_eq!(
+        options,
+        "o_config=, o_flags=0x00, o_jitter_loops=0, o_linger_ms=2000, o_msg_len=25, \
+         o_num_msgs=100000, o_rate=999999999, o_topic='smx_perf', o_warmup_loops=1000, "
+    );
+    assert!(lines[1].starts_with("actual_sends=100000, duration_ns="), "{}", lines[1]);
+    assert!(lines[1].ends_with(", "), "{}", lines[1]);
+    let rate = 1e5 / (number(&text, "duration_ns") / 1e9);
+    assert!((number(lines[1], "result_rate") / rate - 1.0).abs() < 0.01, "{}", lines[1]);
+    assert_eq!(value(&text, "drained"), Some("true"));
+
+    let text = received.good();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("o_affinity_cpu="), "{}", lines[0]);
+    assert!(
+        lines[0].ends_with("o_config=, o_fast=0, o_spin_cnt=0, o_topic='smx_perf', "),
+        "{}",
+        lines[0]
+    );
+    let source = lines[1].strip_prefix("rcv event BOS, topic_name='smx_perf', source=").unwrap();
+    let end = format!("rcv event EOS, 'smx_perf', {source}num_rcv_msgs=101000, ");
+    assert_eq!(lines[2], end, "warm-up counts, and no timestamps, no latencies");
+    assert_eq!(text.matches("EOS").count(), 1);
+    assert_eq!((value(&text, "lost"), value(&text, "duplicated")), (Some("0"), Some("0")));
+}
+
+#[test]
+fn timestamps_give_latencies() {
+    // A window that rides out whatever else the machine does.
+    let (published, received) =
+        pair("-l 2000 -f 0x3 -m 100 -r 20000 -n 20000 -w 1000 --window 32MiB", "");
+    assert_eq!(number(&published.good(), "actual_sends"), 2e4);
+    let text = received.good();
+    assert_eq!(number(&text, "num_rcv_msgs"), 21e3);
+    let [min, mean, max] = ["min_latency", "average latency", "max_latency"].map(|key| {
+        let line = text.lines().find(|line| line.starts_with("rcv event EOS")).unwrap();
+        number(line, key)
+    });
+    assert!(0.0 < min && min <= mean && mean <= max, "{min} {mean} {max}");
+    let [p50, p99, p99_99] =
+        ["p50", "p99", "p99_99"].map(|p| number(&text, &format!("actual_{p}_ns")));
+    assert!(min <= p50 && p50 <= p99 && p99 <= p99_99, "{text}");
+    assert_eq!(number(&text, "actual_samples"), 2e4, "warm-up has no timestamps");
+}
+
+#[test]
+fn fast_and_generic_count_the_same() {
+    let (published, received) = pair("-f 5 -m 64 -r 0 -n 5000 -w 0", "-f");
+    assert_eq!(value(&published.good(), "o_flags"), Some("0x05"));
+    let text = received.good();
+    assert_eq!((value(&text, "o_fast"), value(&text, "num_rcv_msgs")), (Some("1"), Some("5000")));
+    assert!(!text.contains("latency"), "{text}");
+}
+
+#[test]
+fn an_interrupted_subscriber_prints_its_result() {
+    let stage = Stage::new();
+    let subscriber = stage.start("perf sub");
+    let publisher =
+        stage.start("perf pub --wait-subscribers 1 -f 1 -m 32 -r 1000 -n 1000000 -w 10");
+    subscriber.until_out("rcv event BOS");
+    // Messages have arrived once the publisher's count in `ls` has moved.
+    crate::run::wait_for("messages", || {
+        let text = stage.run("ls --json --interval 1ms").good();
+        let sessions: serde_json::Value = serde_json::from_str(&text).unwrap();
+        (sessions[0]["subscribers"][0]["messages"].as_u64()? > 50).then_some(())
+    });
+    subscriber.signal("INT");
+    let text = subscriber.finish().good();
+    let line = text.lines().find(|line| line.starts_with("rcv stopped")).expect("a result");
+    assert!(number(line, "num_rcv_msgs") > 50.0 && number(line, "min_latency") > 0.0, "{line}");
+    assert_eq!(value(&text, "lost"), Some("0"));
+
+    publisher.signal("INT");
+    let stopped = publisher.finish();
+    let words = stopped.refused(1);
+    assert!(words.contains("interrupted after"), "{words}");
+    let sent = number(&String::from_utf8_lossy(&stopped.out), "actual_sends");
+    assert!(sent > 40.0 && sent < 1e6, "{sent}");
+}
+
+#[test]
+fn a_message_without_room_for_its_timestamp_is_refused() {
+    let stage = Stage::new();
+    let done = stage.run("perf pub -f 1 -m 20 -n 10");
+    let words = done.refused(1);
+    assert!(words.contains("24") && words.contains("20"), "{words}");
+}
+
+#[test]
+fn jitter_is_measured_by_either_command() {
+    let stage = Stage::new();
+    for line in ["perf jitter -j 100000", "perf pub -j 100000"] {
+        let text = stage.run(line).good();
+        assert!(text.lines().next().unwrap().contains("o_jitter_loops=100000, "), "{text}");
+        assert!(text.lines().nth(1).unwrap().starts_with("ts_min_ns="), "{text}");
+        assert!(number(&text, "ts_min_ns") <= number(&text, "ts_max_ns"), "{text}");
+        assert_eq!(number(&text, "gap_samples"), 1e5, "{text}");
+    }
+    let text = stage.run("perf jitter -j 1000 --json").good();
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(result["ts_max_ns"].is_u64(), "{text}");
+}
+
+#[test]
+fn results_can_be_json() {
+    let (published, received) = pair_json("-f 1 -m 64 -r 0 -n 1000 -w 0");
+    assert_eq!(published["sent"], 1000, "{published}");
+    assert_eq!(received["received"], 1000, "{received}");
+    assert_eq!(received["lost"], 0, "{received}");
+}
+
+fn pair_json(options: &str) -> (serde_json::Value, serde_json::Value) {
+    let stage = Stage::new();
+    let subscriber = stage.start("perf sub --once --json");
+    let published = stage.run(&format!("perf pub --wait-subscribers 1 --json {options}"));
+    let read = |done: Done| serde_json::from_str(&done.good()).unwrap();
+    (read(published), read(subscriber.finish()))
+}

@@ -1,0 +1,130 @@
+//! `pub` and `sub` as parts of pipelines.
+
+use crate::run::{BINARY, Run, Stage};
+
+#[test]
+fn ten_thousand_lines_keep_their_order_and_number() {
+    let stage = Stage::new();
+    let input: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
+    let subscriber = stage.start("sub lines --once");
+    let mut publisher = stage.start("pub lines --wait-subscribers 1");
+    publisher.feed(&input);
+    let (published, received) = (publisher.finish(), subscriber.finish());
+    assert!(received.good() == input, "what came is not what was sent");
+    assert!(received.err.contains("received 10 000 messages"), "{}", received.err);
+    published.good();
+    assert!(published.err.contains("published 10 000 messages"), "{}", published.err);
+}
+
+#[test]
+fn any_bytes_pass_as_length_prefixed_frames() {
+    let stage = Stage::new();
+    let all: Vec<u8> = (0..=255).collect();
+    let messages = [&b""[..], b"\n", b"\r\n\n", &[0; 3], &all, &[0xff; 5000]];
+    let mut frames = Vec::new();
+    for message in messages {
+        frames.extend_from_slice(&(message.len() as u32).to_le_bytes());
+        frames.extend_from_slice(message);
+    }
+    let subscriber = stage.start("sub frames --binary --once --quiet");
+    let mut publisher = stage.start("pub frames --binary --wait-subscribers 1 --quiet");
+    publisher.feed(&frames);
+    let published = publisher.finish();
+    assert_eq!((published.good().as_str(), published.err.as_str()), ("", ""));
+    let received = subscriber.finish();
+    assert_eq!((received.code, received.err.as_str()), (Some(0), ""));
+    assert_eq!(received.out, frames);
+}
+
+#[test]
+fn counts_end_both_sides() {
+    let stage = Stage::new();
+    stage.write("input", "a\nb\nc\nd\ne\n");
+    let (few, more) = (stage.start("sub topic --count 2"), stage.start("sub topic --once"));
+    stage.run("pub topic --from-file input --wait-subscribers 2 --count 4").good();
+    assert_eq!(few.finish().good(), "a\nb\n");
+    assert_eq!(more.finish().good(), "a\nb\nc\nd\n");
+}
+
+#[test]
+fn a_last_line_needs_no_end_and_an_empty_input_is_none() {
+    let stage = Stage::new();
+    let subscriber = stage.start("sub topic --once");
+    let mut publisher = stage.start("pub topic --wait-subscribers 1");
+    publisher.feed("a\n\nb");
+    publisher.finish().good();
+    assert_eq!(subscriber.finish().good(), "a\n\nb\n");
+
+    let subscriber = stage.start("sub nothing --once");
+    stage.run("pub nothing --wait-subscribers 1").good();
+    assert_eq!(subscriber.finish().good(), "");
+}
+
+#[test]
+fn lines_can_begin_with_time_and_topic() {
+    let stage = Stage::new();
+    let subscriber = stage.start("sub north south --timestamps --topic-names --count 2");
+    let north = stage.start("pub north --wait-subscribers 1");
+    let south = stage.start("pub south --wait-subscribers 1");
+    for (mut publisher, text) in [(north, "cold\n"), (south, "warm\n")] {
+        publisher.feed(text);
+        publisher.finish().good();
+    }
+    let text = subscriber.finish().good();
+    let mut ends = Vec::new();
+    for line in text.lines() {
+        let (time, end) = line.split_once(' ').unwrap();
+        let seconds: f64 = time.parse().unwrap();
+        assert!(seconds > 1.5e9, "{line}");
+        ends.push(end);
+    }
+    ends.sort_unstable();
+    assert_eq!(ends, ["north cold", "south warm"]);
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let stage = Stage::new();
+    stage.write("input", "x\n".repeat(101));
+    let start = std::time::Instant::now();
+    stage.run("pub topic --from-file input --rate 500").good();
+    assert!(start.elapsed().as_millis() >= 190, "101 messages in {:?}", start.elapsed());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let stage = Stage::new();
+    stage.write("input", "some line or other\n".repeat(100_000));
+    let mut pipeline = stage.command("bash");
+    let script = "set -o pipefail; \"$0\" sub topic --quiet | head -n 1";
+    pipeline.args(["-c", script, BINARY]);
+    let pipeline = Run::start(pipeline);
+    stage.run("pub topic --from-file input --wait-subscribers 1").good();
+    let done = pipeline.finish();
+    assert_eq!((done.good().as_str(), done.err.as_str()), ("some line or other\n", ""));
+}
+
+#[test]
+fn nobody_to_print_to_is_no_error_for_any_command() {
+    let stage = Stage::new();
+    for line in [
+        "ls",
+        "ls --json",
+        "clean",
+        "clean --json",
+        "stat",
+        "stat --json",
+        "config",
+        "config --list",
+        "completions bash",
+        "perf jitter -j 1000",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = stage.command(BINARY);
+        command.args(line.split_whitespace()).stdout(writer);
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{line}");
+    }
+}
