@@ -34,7 +34,8 @@ fn act() -> impl Strategy<Value = Act> {
         4 => (length(), any::<bool>()).prop_map(|(length, commits)| Act::Claim(length, commits)),
         2 => length().prop_map(Act::Offer),
         1 => (length(), length()).prop_map(|(first, second)| Act::Pair(first, second)),
-        2 => (vec(length(), 0..6), any::<bool>()).prop_map(|(all, commits)| Act::Batch(all, commits)),
+        2 => (vec(length(), 0..6), any::<bool>())
+            .prop_map(|(all, commits)| Act::Batch(all, commits)),
         3 => (0..40usize).prop_map(Act::Poll),
     ]
 }
@@ -151,7 +152,11 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn a_pair_is_a_queue(
