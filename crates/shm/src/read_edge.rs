@@ -6,7 +6,7 @@ use lanecast_base::sync::{Ordering, fence, light_fence};
 use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, Word, frame_bytes};
 
 /// How far ahead headers are fetched: in frames, and at least in bytes.
-const AHEAD_FRAMES: u64 = 8;
+const AHEAD_FRAMES: u64 = 24;
 const AHEAD_BYTES: u64 = 1024;
 /// Looking where the writer is takes its line away for a moment: not too often.
 const LOOK_EVERY_BYTES: u64 = 4096;
