@@ -147,7 +147,7 @@ impl Side for Lanecast {
 /// Spinning by default; shared CPUs and sleeping subscribers need their own strategy.
 fn wait(cell: &Cell) -> Vec<&'static str> {
     match cell.row {
-        Row::Fanout => vec!["--wait", "yield"],
+        Row::Fanout => vec!["--wait", "spin-park"],
         Row::Wake => vec!["--wait", "park"],
         _ => vec!["--wait", "spin"],
     }

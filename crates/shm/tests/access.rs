@@ -1,0 +1,98 @@
+//! Who may do what with a session's files, and what stays out of the kernel.
+#![cfg(target_os = "linux")]
+
+use lanecast_base::WaitStrategy;
+use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
+use lanecast_os::Access;
+use lanecast_shm::{Domain, Publisher, Settings, inspect};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn domain(parent: &Path, access: Access) -> Domain {
+    let directory = parent.join(format!("{access:?}"));
+    let wait = WaitStrategy::BusySpin;
+    let settings = Settings { directory, access, subscriber_wait: wait, ..Settings::default() };
+    Domain::open(settings).expect("a domain")
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("a file").permissions().mode() & 0o7777
+}
+
+/// The modes of the directory's files whose names end in `kind`.
+fn modes(directory: &Path, kind: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension().is_some_and(|e| e == kind)).map(|p| mode(&p)).collect()
+}
+
+#[test]
+fn by_default_the_owner_alone_has_access() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let domain = domain(parent.path(), Access::Owner);
+    let _publisher = domain.publisher("x").expect("a publisher");
+    let directory = &domain.settings().directory;
+    assert_eq!(mode(directory), 0o700);
+    for kind in ["ring", "gate", "stats"] {
+        assert_eq!(modes(directory, kind), [0o600], "{kind}");
+    }
+}
+
+#[test]
+fn a_group_reads_messages_and_writes_only_the_gate() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let domain = domain(parent.path(), Access::Group);
+    let _publisher = domain.publisher("x").expect("a publisher");
+    let directory = &domain.settings().directory;
+    assert_eq!(mode(directory), 0o3770, "set-group-id and sticky");
+    assert_eq!(modes(directory, "ring"), [0o640]);
+    assert_eq!(modes(directory, "gate"), [0o660]);
+    assert_eq!(modes(directory, "stats"), [0o640]);
+}
+
+/// How often this process maps the publisher's ring file for writing, and for reading only.
+fn mappings(publisher: &Publisher) -> (usize, usize) {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+    let name = format!("{:016x}.ring", publisher.session().0);
+    let count = |rights| {
+        maps.lines().filter(|line| line.ends_with(&name) && line.contains(rights)).count()
+    };
+    (count(" rw-s "), count(" r--s "))
+}
+
+#[test]
+fn subscribers_map_the_messages_for_reading_only() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let domain = domain(parent.path(), Access::Owner);
+    let mut publisher = domain.publisher("x").expect("a publisher");
+    // The head and both copies of the ring; neighbouring copies are never merged into one.
+    assert_eq!(mappings(&publisher), (3, 0));
+    let _feed = domain.subscriber(&["x"]).expect("a subscriber");
+    assert!(publisher.wait_for_subscribers(1, LONG));
+    assert_eq!(mappings(&publisher), (3, 3));
+}
+
+#[test]
+fn nobody_is_woken_while_nobody_sleeps() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let domain = domain(parent.path(), Access::Owner);
+    let mut publisher = domain.publisher("x").expect("a publisher");
+    let mut feed = domain.subscriber(&["x"]).expect("a subscriber");
+    assert!(publisher.wait_for_subscribers(1, LONG));
+    let mut received = 0;
+    for number in 0..10_000u64 {
+        publisher.send(&number.to_le_bytes()).expect("room");
+        let work = feed.poll(16, |event| {
+            received += usize::from(matches!(event, Event::Message(_)));
+        });
+        feed.wait(work);
+    }
+    assert_eq!(received, 10_000);
+    let reports = inspect(&domain.settings().directory).expect("a directory");
+    let report = reports.into_iter().next().expect("a session").expect("readable");
+    assert_eq!((report.messages, report.wakes), (10_000, 0));
+    assert_eq!(report.subscribers[0].sleeps, 0);
+}
