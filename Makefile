@@ -39,7 +39,7 @@ check: cargo linters ## Formatting, lints, documentation and the house's own che
 	cargo xtask tidy
 
 bench: cargo ## Micro-benchmarks
-	cargo bench --workspace
+	cargo bench -p lanecast-shm
 
 rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh

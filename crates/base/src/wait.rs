@@ -20,8 +20,8 @@ pub enum WaitStrategy {
     BusySpin,
     /// Spin a little, then give the core to whoever is runnable.
     SpinYield,
-    /// Spin at most as long as a wake-up costs, less where spinning has not helped lately, then
-    /// sleep until woken.
+    /// Spin at most as long as a wake-up costs, less where spinning has not helped lately, give
+    /// the core away for a moment, then sleep until woken.
     #[default]
     SpinPark,
     /// Sleep until woken.
@@ -110,6 +110,9 @@ const HOLD_OFF_PAUSES_MAX: u32 = 256;
 const SPINS_MAX: u32 = 400;
 /// The fewest: where spinning never helps, because whoever is waited for needs this very core.
 const SPINS_MIN: u32 = 8;
+/// Before parking the core is given away so often: if another reader of the same writer waits for
+/// it, that takes a microsecond where a sleep and a wake-up take many.
+const YIELDS_BEFORE_PARK: u32 = 2;
 /// Every so many parks, the most are tried again: times may have changed.
 const PARKS_PER_TRIAL: u32 = 32;
 /// Empty looks before yielding: yielding is cheap, and whoever else is runnable may be the one
@@ -135,12 +138,21 @@ pub struct Waiter {
     parks: u32,
     /// Pauses after the next first empty look.
     hold_off: u32,
+    /// How often this wait has given the core away.
+    yields: u32,
 }
 
 impl Waiter {
     /// A waiter that has just seen work.
     pub const fn new(strategy: WaitStrategy) -> Self {
-        Self { strategy, looks: 0, budget: SPINS_MAX, parks: 0, hold_off: CAUGHT_UP_PAUSES }
+        Self {
+            strategy,
+            looks: 0,
+            budget: SPINS_MAX,
+            parks: 0,
+            hold_off: CAUGHT_UP_PAUSES,
+            yields: 0,
+        }
     }
 
     /// The strategy it follows.
@@ -179,6 +191,7 @@ impl Waiter {
             self.budget = SPINS_MAX; // Spinning was enough.
         }
         self.looks = 0;
+        self.yields = 0;
     }
 
     /// Spinning was not enough: spin less next time, but not for ever.
@@ -200,6 +213,10 @@ impl Waiter {
             WaitStrategy::SpinYield if self.looks <= SPINS_BEFORE_YIELD => Step::Spin(pauses),
             WaitStrategy::SpinYield => Step::Yield,
             WaitStrategy::SpinPark if self.looks <= self.budget => Step::Spin(pauses),
+            WaitStrategy::SpinPark if self.yields < YIELDS_BEFORE_PARK => {
+                self.yields += 1;
+                Step::Yield
+            }
             WaitStrategy::SpinPark => {
                 if self.looks < u32::MAX {
                     self.spun_in_vain();
@@ -241,7 +258,9 @@ mod tests {
 
     /// How often it spins before it parks.
     fn spins(waiter: &mut Waiter) -> u32 {
-        (0..).find(|_| waiter.next_step() == Step::Park).unwrap_or_default()
+        let steps = core::iter::from_fn(|| Some(waiter.next_step()));
+        let steps = steps.take_while(|step| *step != Step::Park);
+        steps.filter(|step| matches!(step, Step::Spin(_))).count() as u32
     }
 
     #[test]

@@ -181,9 +181,16 @@ impl Attachment {
                 source: format!("shm:{:016x}", self.session),
             }));
         }
-        let fresh = self.streams[self.announced..].iter().flatten();
-        self.announced = self.streams.len();
-        fresh.map(|stream| handler(Event::Joined(stream))).count()
+        let mut joined = 0;
+        while let Some(stream) = self.streams.get(self.announced) {
+            // Counting first: a handler that panics has been told.
+            self.announced += 1;
+            if let Some(stream) = stream {
+                handler(Event::Joined(stream));
+                joined += 1;
+            }
+        }
+        joined
     }
 
     /// Bytes that cannot be: this reader was evicted, or the memory is damaged.

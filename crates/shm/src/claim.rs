@@ -1,5 +1,6 @@
 //! Room in the ring, written in place.
 
+use crate::memory::Memory;
 use crate::publisher::Publisher;
 use lanecast_base::Position;
 use lanecast_carrier::{Batch, Claim, ClaimError, Publish, TopicId};
@@ -21,6 +22,9 @@ impl<'a> ShmClaim<'a> {
     #[inline(always)]
     pub(crate) fn new(publisher: &'a mut Publisher, topic: TopicId, length: u32) -> Self {
         let at = publisher.edge().at();
+        // Readers that have caught up look at this very line: taking it back begins now, while the
+        // caller makes up its message.
+        publisher.segment().prefetch_for_writing(at);
         let body = publisher.segment().byte(at.plus(FRAME_HEADER));
         Self { publisher, body, length, topic }
     }
