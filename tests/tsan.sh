@@ -11,7 +11,7 @@ target="$(rustc -vV | sed -n 's/^host: //p')"
 # The sanitizer's switch is not stable yet; the stable compiler has it all the same.
 export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
-export TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}"
+export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.suppressions ${TSAN_OPTIONS:-}"
 
 shopt -s nullglob
 programs=(crates/*/examples/tsan_*.rs)
