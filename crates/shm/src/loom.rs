@@ -8,10 +8,11 @@
 mod memory;
 
 use self::memory::{Bodies, Model};
+use crate::memory::Memory;
 use crate::read_edge::{Next, ReadEdge};
 use crate::write_edge::{Eviction, WriteEdge};
 use lanecast_base::Position;
-use lanecast_base::sync::without_light_fences;
+use lanecast_base::sync::{Ordering, without_light_fences};
 use lanecast_wire::shm::frame_bytes;
 use loom::sync::Arc;
 use loom::thread;
@@ -190,6 +191,23 @@ fn a_slot_changes_hands() {
 }
 
 #[test]
+fn a_new_owner_is_known_before_it_is_judged() {
+    check(|| {
+        let (model, writer) = start(3, 1);
+        let looker = thread::spawn(move || {
+            let owner = writer
+                .readers()
+                .next()
+                .map(|(index, ..)| writer.memory().slot(index).pid.load(Ordering::Relaxed));
+            assert!(owner.is_none_or(|pid| pid == 7), "judged by the last owner");
+        });
+        model.slot(0).pid.store(7, Ordering::Relaxed);
+        let _reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        looker.join().unwrap();
+    });
+}
+
+#[test]
 fn a_joining_reader_is_gated_on_or_starts_later() {
     check(|| {
         let (model, mut writer) = start(3, 1);
@@ -247,7 +265,6 @@ fn a_sleeping_reader_is_woken_by_the_goodbye() {
 
 /// One sleep, as a product's subscriber does it.
 fn sleep(reader: &Reader) {
-    use crate::memory::Memory;
     if let Some((expected, _)) = reader.prepare_sleep() {
         let memory = reader.memory();
         memory.sleep(&memory.slot(reader.index()).wake, expected, LONG);

@@ -61,8 +61,9 @@ impl<M: Memory> ReadEdge<M> {
         // PAIRS(cursor): release here, acquire in `WriteEdge::reader`: whatever the slot's last
         // owner read is finished.
         slot.cursor.store(ring.head.load(Ordering::Relaxed), Ordering::Release);
-        // Relaxed: with an older cursor the writer is only held back more than need be.
-        slot.tenure.store(tenure, Ordering::Relaxed);
+        // PAIRS(tenure): release here, acquire in `WriteEdge::reader`: who the new owner is stands
+        // in the slot before, so the writer never judges it by a dead one's process.
+        slot.tenure.store(tenure, Ordering::Release);
         // PAIRS(join): tenure, fence, head here; head, fence, tenures in the writer.
         fence(Ordering::SeqCst);
         // PAIRS(head): acquire here, release in `WriteEdge::publish`.
