@@ -6,6 +6,7 @@
 //! - [`pacing`]: even schedules that catch up, and runs without one;
 //! - [`Recorder`], [`Distribution`], [`Latency`]: times and their percentiles;
 //! - [`Interference`], [`Raise`], [`Place`]: what a figure is worth on a shared machine;
+//! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves.
 //!
 //! A figure that these experiments give carries what it needs to be believed: the clock and its
@@ -27,6 +28,7 @@ mod raise;
 pub mod record;
 pub mod report;
 mod sender;
+pub mod smx;
 pub mod subscriber;
 mod tally;
 mod touch;

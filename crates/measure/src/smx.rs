@@ -1,0 +1,18 @@
+//! The series of the SMX document: its experiments, the cases of each, and what the document
+//! says of them.
+//!
+//! The document measures Ultra Messaging's shared-memory transport on two Xeon E5-2643 v4 at
+//! 3.4 GHz, publisher and subscriber on cores of one node. Here are the same cases, for whoever
+//! runs them; a [`Run`] is what one repetition of one case came to.
+
+mod case;
+mod placement;
+mod published;
+mod run;
+mod series;
+
+pub use case::{Api, Case, Experiment};
+pub use placement::{Placement, PlacementError};
+pub use published::Published;
+pub use run::{Run, Skipped};
+pub use series::{Length, Series, Step};

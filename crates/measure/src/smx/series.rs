@@ -1,0 +1,222 @@
+//! Which cases run, how long, and how often.
+
+use super::case::{Case, Experiment};
+use std::time::Duration;
+
+/// How much of a case is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// For so long.
+    Time(Duration),
+    /// So many messages, for cases whose receiver sets the pace.
+    Messages(u64),
+}
+
+/// One case and its length; a jitter test has no case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it belongs to.
+    pub experiment: Experiment,
+    /// The publisher's and the receivers' settings.
+    pub case: Option<Case>,
+    /// How much is measured.
+    pub length: Length,
+}
+
+/// Starting processes, joining, warming up and ending, beside the measured time.
+const OVERHEAD: Duration = Duration::from_millis(350);
+/// What the slow receiver leaves of the publisher's rate, about, for the time it takes.
+const SLOW_RATE: u64 = 60_000;
+
+const SIZES: [usize; 11] = [25, 64, 65, 100, 112, 113, 128, 129, 200, 500, 1500];
+const LATENCY_SIZES: [usize; 3] = [100, 500, 1500];
+const LATENCY_RATES: [u64; 4] = [250_000, 1_000_000, 5_000_000, 10_000_000];
+const WORKLOAD_SIZES: [usize; 4] = [25, 64, 100, 200];
+const MOST_SPIN: u64 = 8;
+const SLOW: Case = Case::working(128, 10_000);
+const FAN_OUT_SIZES: [usize; 4] = [25, 100, 500, 1500];
+const OTHER_SIZES: [usize; 3] = [25, 128, 1500];
+
+/// The steps of a whole series, run through from first to last, so many times.
+///
+/// All cases are repeated in turn instead of one after the other: what changes on the machine in
+/// between then touches all of them.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The steps of one repetition.
+    pub steps: Vec<Step>,
+    /// How often they are run through.
+    pub repetitions: u32,
+}
+
+impl Series {
+    /// The document's series, each case measured for `time`.
+    pub fn full(time: Duration, repetitions: u32) -> Self {
+        let steps = [
+            jitter(time),
+            flat(Experiment::Size, SIZES.map(Case::flat_out), time),
+            flat(Experiment::Workload, workload(&WORKLOAD_SIZES, 1), time),
+            vec![slow(200_000)],
+            flat(Experiment::Latency, latency(&LATENCY_RATES), time),
+            flat(Experiment::Generic, generic(&OTHER_SIZES), time),
+            flat(Experiment::Receivers, fan_out(&FAN_OUT_SIZES), time),
+            flat(Experiment::Numa, across_nodes(), time),
+        ];
+        Self { steps: steps.concat(), repetitions }
+    }
+
+    /// A shorter one, of every experiment, in less than a minute: fewer cases of the workload,
+    /// the copying call and several receivers.
+    pub fn quick(time: Duration, repetitions: u32) -> Self {
+        let steps = [
+            jitter(time),
+            flat(Experiment::Size, SIZES.map(Case::flat_out), time),
+            flat(Experiment::Workload, workload(&[25, 64, 100], 2), time),
+            vec![slow(20_000)],
+            flat(Experiment::Latency, latency(&LATENCY_RATES), time),
+            flat(Experiment::Generic, generic(&[25, 1500]), time),
+            flat(Experiment::Receivers, fan_out(&[100]), time),
+            flat(Experiment::Numa, across_nodes(), time),
+        ];
+        Self { steps: steps.concat(), repetitions }
+    }
+
+    /// Keeps only the experiments of `wanted`; all, if it is empty.
+    #[must_use]
+    pub fn only(mut self, wanted: &[Experiment]) -> Self {
+        self.steps.retain(|step| wanted.is_empty() || wanted.contains(&step.experiment));
+        self
+    }
+
+    /// Leaves an experiment out.
+    #[must_use]
+    pub fn without(mut self, experiment: Experiment) -> Self {
+        self.steps.retain(|step| step.experiment != experiment);
+        self
+    }
+
+    /// About how long all of it takes.
+    pub fn expected(&self) -> Duration {
+        self.steps.iter().map(Step::expected).sum::<Duration>() * self.repetitions
+    }
+}
+
+impl Step {
+    /// About how long one repetition takes.
+    pub fn expected(&self) -> Duration {
+        let measured = match self.length {
+            Length::Time(time) => time,
+            Length::Messages(messages) => {
+                Duration::from_secs_f64(messages as f64 / SLOW_RATE as f64)
+            }
+        };
+        measured + OVERHEAD
+    }
+
+    /// What it is, in words.
+    pub fn describe(&self) -> String {
+        self.case.map_or_else(
+            || self.experiment.to_string(),
+            |case| format!("{}: {case}", self.experiment),
+        )
+    }
+}
+
+fn flat(
+    experiment: Experiment,
+    cases: impl IntoIterator<Item = Case>,
+    time: Duration,
+) -> Vec<Step> {
+    let step = |case| Step { experiment, case: Some(case), length: Length::Time(time) };
+    cases.into_iter().map(step).collect()
+}
+
+fn jitter(time: Duration) -> Vec<Step> {
+    vec![Step { experiment: Experiment::Jitter, case: None, length: Length::Time(time) }]
+}
+
+fn slow(messages: u64) -> Step {
+    let length = Length::Messages(messages);
+    Step { experiment: Experiment::Slow, case: Some(SLOW), length }
+}
+
+fn workload(sizes: &[usize], every: usize) -> Vec<Case> {
+    let spins = || (0..=MOST_SPIN).step_by(every);
+    sizes.iter().flat_map(|&size| spins().map(move |spin| Case::working(size, spin))).collect()
+}
+
+fn latency(rates: &[u64]) -> Vec<Case> {
+    let at = |size| rates.iter().map(move |&rate| Case::paced(size, rate));
+    LATENCY_SIZES.into_iter().flat_map(at).collect()
+}
+
+/// Rates, and latencies of the smallest and the largest message of the latency table.
+fn generic(sizes: &[usize]) -> Vec<Case> {
+    let rates = sizes.iter().map(|&size| Case::flat_out(size).copying());
+    rates.chain([100, 1500].map(|size| Case::paced(size, 1_000_000).copying())).collect()
+}
+
+fn fan_out(sizes: &[usize]) -> Vec<Case> {
+    let to = |receivers| {
+        let rates = sizes.iter().map(|&size| Case::flat_out(size));
+        rates
+            .chain([Case::paced(100, 250_000)])
+            .map(move |case| case.with_receivers(receivers))
+            .collect::<Vec<_>>()
+    };
+    [to(2), to(3)].concat()
+}
+
+fn across_nodes() -> Vec<Case> {
+    let rates = OTHER_SIZES.into_iter().map(Case::flat_out);
+    let latencies = LATENCY_SIZES.into_iter().map(|size| Case::paced(size, 1_000_000));
+    rates.chain(latencies).map(Case::across_nodes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::published::Published;
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn count(series: &Series, experiment: Experiment) -> usize {
+        series.steps.iter().filter(|step| step.experiment == experiment).count()
+    }
+
+    #[test]
+    fn the_full_series_has_every_case_of_the_document() {
+        let series = Series::full(SECOND, 5);
+        for (experiment, cases) in [
+            (Experiment::Jitter, 1),
+            (Experiment::Size, 11),
+            (Experiment::Workload, 4 * 9),
+            (Experiment::Slow, 1),
+            (Experiment::Latency, 12),
+            (Experiment::Receivers, 10),
+        ] {
+            assert_eq!(count(&series, experiment), cases, "{experiment}");
+        }
+        let of_tables = [Experiment::Size, Experiment::Slow, Experiment::Latency];
+        for step in series.steps.iter().filter(|step| of_tables.contains(&step.experiment)) {
+            assert!(Published::of(&step.case.unwrap()).is_some(), "{}", step.describe());
+        }
+    }
+
+    #[test]
+    fn the_quick_series_has_every_experiment_and_fits_into_a_minute() {
+        let series = Series::quick(Duration::from_millis(250), 1);
+        for experiment in Experiment::ALL {
+            assert!(count(&series, experiment) > 0, "{experiment}");
+        }
+        assert!(series.expected() < Duration::from_secs(45), "{:?}", series.expected());
+    }
+
+    #[test]
+    fn experiments_can_be_chosen_and_left_out() {
+        let series = Series::full(SECOND, 2).only(&[Experiment::Size, Experiment::Numa]);
+        assert_eq!(series.steps.len(), 11 + 6);
+        assert_eq!(series.without(Experiment::Numa).steps.len(), 11);
+        assert!(Series::full(SECOND, 2).only(&[]).steps.len() > 60);
+    }
+}
