@@ -5,16 +5,13 @@ mod ticks;
 mod verdict;
 
 use crate::output::print_json;
+use crate::stage::{Actor, Patience, Stage};
 use crate::table::{grouped, rate, render, table, time};
 use actors::{PublisherFigures, SubscriberFigures};
-use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use lanecast_base::sync::{AtomicBool, Ordering};
-use serde::de::DeserializeOwned;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
-use std::sync::Arc;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Arguments of `demo`.
@@ -72,99 +69,45 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A directory of the demonstration's own, removed at its end.
-struct Stage(PathBuf);
-
-impl Stage {
-    fn build() -> anyhow::Result<Self> {
-        let shm = Path::new("/dev/shm");
-        let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
-        let number = lanecast_os::process::random()?;
-        let path = parent.join(format!("lanecast-demo-{number:016x}"));
-        std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A process of the demonstration; it does not outlive it.
-struct Actor {
-    child: Child,
-    output: Option<BufReader<ChildStdout>>,
-}
-
-impl Actor {
-    fn start(words: &[&str]) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program's file")?;
-        let mut child =
-            Command::new(program).arg("demo").args(words).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().map(BufReader::new);
-        Ok(Self { child, output })
-    }
-
-    /// The next line that it prints, as data.
-    fn read<T: DeserializeOwned>(&mut self) -> anyhow::Result<T> {
-        let mut line = String::new();
-        if let Some(output) = &mut self.output {
-            output.read_line(&mut line)?;
-        }
-        if line.is_empty() {
-            bail!("process {} of the demonstration ended without a result", self.child.id());
-        }
-        Ok(serde_json::from_str(&line)?)
-    }
-}
-
-impl Drop for Actor {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
-    let stage = Stage::build()?;
-    let domain = stage.0.join("domain");
-    let file = stage.0.join("ticks.txt");
+    let stage = Stage::build("demo")?;
+    let (domain, file) = (stage.path("domain"), stage.path("ticks.txt"));
     ticks::generate(&file, arguments.lines)?;
     let progress = progress(arguments);
-    let paths = [domain.to_string_lossy(), file.to_string_lossy()];
+    let patience = Patience {
+        until: Instant::now() + PATIENCE + Duration::from_secs(2 * arguments.seconds),
+        stop: &|| false,
+    };
+    let words = |role: &str, rest: &[String]| {
+        [&["demo".into(), role.into(), domain.to_string_lossy().into_owned()], rest].concat()
+    };
     let mut subscribers = (0..SUBSCRIBERS)
-        .map(|_| Actor::start(&["subscriber", &paths[0]]))
+        .map(|_| Actor::start("subscriber", &words("subscriber", &[])))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let (seconds, rate) = (arguments.seconds.to_string(), arguments.rate.to_string());
-    let readers = SUBSCRIBERS.to_string();
-    let words = ["publisher", &paths[0], &paths[1], &seconds, &rate, &readers];
-    let mut publisher = Actor::start(&words)?;
-    let watchdog = Watchdog::start(
-        subscribers.iter().chain([&publisher]).map(|actor| actor.child.id()).collect(),
-        PATIENCE + Duration::from_secs(2 * arguments.seconds),
-    );
+    let numbers = [arguments.seconds, arguments.rate, SUBSCRIBERS as u64];
+    let mut rest = vec![file.to_string_lossy().into_owned()];
+    rest.extend(numbers.map(|number| number.to_string()));
+    let mut publisher = Actor::start("publisher", &words("publisher", &rest))?;
 
     // The publisher prints a line when its steady part is over.
-    let steady: PublisherFigures = publisher.read()?;
+    let steady: PublisherFigures = publisher.read(&patience)?;
     progress.set_message("flat out");
     std::thread::sleep(Duration::from_millis(500 * arguments.seconds));
     let mut victim = subscribers.remove(SUBSCRIBERS - 1);
-    let victim_pid = victim.child.id();
-    victim.child.kill()?;
-    victim.child.wait()?;
+    victim.end();
     progress.set_message("flat out, one subscriber killed");
-    let flat_out: PublisherFigures = publisher.read()?;
+    let flat_out: PublisherFigures = publisher.read(&patience)?;
     let survivors = subscribers
         .iter_mut()
-        .map(Actor::read)
+        .map(|subscriber| subscriber.read(&patience))
         .collect::<anyhow::Result<Vec<SubscriberFigures>>>()?;
-    publisher.child.wait()?;
-    watchdog.stop();
+    let complaints = publisher.finish(&patience)?;
     progress.finish_and_clear();
+    if !complaints.is_empty() {
+        eprintln!("{complaints}");
+    }
 
-    let outcome = verdict::Outcome::new(steady, flat_out, survivors, victim_pid);
+    let outcome = verdict::Outcome::new(steady, flat_out, survivors, victim.pid());
     if arguments.json {
         print_json(&outcome)?;
     } else {
@@ -181,34 +124,6 @@ fn progress(arguments: &DemoArgs) -> ProgressBar {
     bar.set_message("steady");
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
-}
-
-/// Ends the actors if the demonstration hangs, so that reading from them ends with an error.
-struct Watchdog(Arc<AtomicBool>);
-
-impl Watchdog {
-    fn start(pids: Vec<u32>, patience: Duration) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let watched = Arc::clone(&over);
-        std::thread::spawn(move || {
-            let start = Instant::now();
-            while start.elapsed() < patience {
-                if watched.load(Ordering::Relaxed) {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(200));
-            }
-            for pid in pids {
-                eprintln!("lanecast: process {pid} of the demonstration hangs and is ended");
-                let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
-            }
-        });
-        Self(over)
-    }
-
-    fn stop(self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 fn print_outcome(

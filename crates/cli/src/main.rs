@@ -9,6 +9,7 @@ mod demo;
 mod ls;
 mod output;
 mod perf;
+mod stage;
 mod stat;
 mod stop;
 mod table;

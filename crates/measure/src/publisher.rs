@@ -36,6 +36,8 @@ pub struct Settings {
     pub messages: u64,
     /// Messages a second; 0, or [`FLAT_OUT_RATE`] and more, for as many as possible.
     pub rate: u64,
+    /// Ends a run that sends as many as possible after so long, looked at every 65 536 messages.
+    pub time: Option<Duration>,
     /// How many messages are sent before, to warm up.
     pub warmup: u64,
     /// Messages a second of the warm-up; 0 as for `rate`.
@@ -179,12 +181,22 @@ impl Settings {
         }
     }
 
+    /// When a run without a schedule is to end.
+    fn end(&self) -> Option<Instant> {
+        self.time.filter(|_| is_flat_out(self.rate)).map(|time| Instant::now() + time)
+    }
+
     fn filled(&self) -> u64 {
         match self.touch {
             Touch::Whole => FILLED,
             Touch::Header => 0,
         }
     }
+}
+
+/// Whether `rate` means as many messages as possible.
+pub const fn is_flat_out(rate: u64) -> bool {
+    rate == 0 || rate >= FLAT_OUT_RATE
 }
 
 /// Who published, for the result.
@@ -245,7 +257,10 @@ fn experiment<L: Line>(
     let subscribers_at_start = line.ask(Publish::subscribers);
     let pressed_before = line.ask(hooks.back_pressured);
     watch.baseline = Baseline::take(watch.place.cpu);
-    let run = send(&mut line, &measured, settings.rate, settings.messages, hooks.stop)?;
+    let end = settings.end();
+    let is_over = || end.is_some_and(|end| Instant::now() >= end);
+    let stop = || (hooks.stop)() || is_over();
+    let run = send(&mut line, &measured, settings.rate, settings.messages, &stop)?;
     let pressed_after = line.ask(hooks.back_pressured);
 
     let mut result = PublisherResult {
@@ -255,7 +270,7 @@ fn experiment<L: Line>(
         size: settings.size,
         sent: run.sent,
         warmup: warmed.sent,
-        interrupted: run.sent < settings.messages,
+        interrupted: run.sent < settings.messages && !is_over(),
         duration_ns: run.duration_ns,
         rate: rate(run.sent, run.duration_ns),
         rate_asked: settings.rate,
@@ -280,7 +295,7 @@ fn send<L: Line>(
     messages: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<Run, PublisherError> {
-    let sent = if rate == 0 || rate >= FLAT_OUT_RATE {
+    let sent = if is_flat_out(rate) {
         line.send_all(form, |_| FlatOut::new(messages), stop)
     } else {
         let second = form.clock.from_ns(1_000_000_000);

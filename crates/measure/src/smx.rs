@@ -15,4 +15,4 @@ pub use case::{Api, Case, Experiment};
 pub use placement::{Placement, PlacementError};
 pub use published::Published;
 pub use run::{Run, Skipped};
-pub use series::{Length, Series, Step};
+pub use series::{Length, Series, Step, Turn};

@@ -26,6 +26,7 @@ fn sending(size: usize, messages: u64, bits: u8) -> publisher::Settings {
         size,
         messages,
         rate: 0,
+        time: None,
         warmup: 100,
         warmup_rate: 0,
         flags: Flags::from_bits(bits).unwrap(),
@@ -223,6 +224,16 @@ fn a_stop_ends_each_side_with_its_result() {
     assert_eq!(result.unwrap().streams[0].ended, None);
     assert_eq!(told, [false, true]);
     drop(publisher);
+}
+
+#[test]
+fn a_run_by_time_ends_of_itself_and_loses_nothing() {
+    let time = Some(Duration::from_millis(20));
+    let sending = publisher::Settings { time, ..sending(25, u64::MAX >> 9, 0) };
+    let (sent, read, _) = run(&Memory::new(64, arrives), &sending, &reading());
+    assert!(!sent.interrupted && sent.sent > 0 && sent.duration_ns >= 20_000_000, "{sent:?}");
+    assert_eq!(read.figures.received, sent.sent + 100);
+    assert!(read.figures.is_complete());
 }
 
 #[test]

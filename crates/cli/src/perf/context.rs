@@ -61,7 +61,7 @@ pub(crate) enum CarrierName {
 }
 
 impl CarrierName {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
             Self::Shm => "shm",

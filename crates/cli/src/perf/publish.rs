@@ -2,8 +2,10 @@
 
 use super::{ContextArgs, Opened, jitter, parse_cpu};
 use crate::output::{print, print_json, print_line};
+use lanecast_base::parse_duration;
 use lanecast_carrier::Carrier;
-use lanecast_measure::publisher::{self, Arrival, Hooks, Settings};
+use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
+use lanecast_measure::record::HIGHEST_NUMBER;
 use lanecast_measure::{Flags, Place, PublisherResult, Raise, Setup, Touch, parse_number, report};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,6 +45,11 @@ pub(crate) struct PubArgs {
     #[arg(short = 'n', long = "messages", value_name = "COUNT", default_value = "10000000")]
     #[arg(value_parser = parse_number::<u64>)]
     messages: u64,
+
+    /// Measure for so long instead, such as 2s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(conflicts_with = "messages")]
+    time: Option<Duration>,
 
     /// Messages a second; 0 or 999999999 for as many as possible
     #[arg(short = 'r', long, value_name = "RATE", default_value = "1000000")]
@@ -93,8 +100,9 @@ impl PubArgs {
         Settings {
             topic: self.topic.clone(),
             size: self.size,
-            messages: self.messages,
+            messages: self.messages(),
             rate: self.rate,
+            time: self.time,
             warmup: self.warmup,
             warmup_rate: self.warmup_rate,
             flags: self.flags,
@@ -103,6 +111,15 @@ impl PubArgs {
             arrival: self.wait_subscribers.map_or(pause, Arrival::Subscribers),
             linger: Duration::from_millis(self.linger_ms),
             setup,
+        }
+    }
+
+    /// As many as were asked for, or as fit into the time; without a schedule, the time ends them.
+    fn messages(&self) -> u64 {
+        match self.time {
+            None => self.messages,
+            Some(_) if is_flat_out(self.rate) => HIGHEST_NUMBER.saturating_sub(self.warmup),
+            Some(time) => (self.rate as f64 * time.as_secs_f64()).round() as u64,
         }
     }
 

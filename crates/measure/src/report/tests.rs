@@ -82,6 +82,7 @@ fn the_publisher_s_options_are_the_documented_line() {
         size: 25,
         messages: 100_000_000,
         rate: 999_999_999,
+        time: None,
         warmup: 10_000,
         warmup_rate: 10_000,
         flags: Flags::from_bits(3).unwrap(),

@@ -1,6 +1,7 @@
 //! Which cases run, how long, and how often.
 
 use super::case::{Case, Experiment};
+use std::fmt;
 use std::time::Duration;
 
 /// How much of a case is measured.
@@ -95,6 +96,19 @@ impl Series {
         self
     }
 
+    /// Whether it has steps of `experiment`.
+    pub fn has(&self, experiment: Experiment) -> bool {
+        self.steps.iter().any(|step| step.experiment == experiment)
+    }
+
+    /// Every step of every repetition, in the order in which they run.
+    pub fn turns(&self) -> impl Iterator<Item = Turn> {
+        let repetitions = self.repetitions;
+        (1..=repetitions).flat_map(move |repetition| {
+            self.steps.iter().map(move |&step| Turn { step, repetition, repetitions })
+        })
+    }
+
     /// About how long all of it takes.
     pub fn expected(&self) -> Duration {
         self.steps.iter().map(Step::expected).sum::<Duration>() * self.repetitions
@@ -112,14 +126,25 @@ impl Step {
         };
         measured + OVERHEAD
     }
+}
 
-    /// What it is, in words.
-    pub fn describe(&self) -> String {
-        self.case.map_or_else(
-            || self.experiment.to_string(),
-            |case| format!("{}: {case}", self.experiment),
-        )
+/// Such as `size: 64 B`.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.experiment.fmt(f)?;
+        self.case.map_or(Ok(()), |case| write!(f, ": {case}"))
     }
+}
+
+/// One repetition of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// What is run.
+    pub step: Step,
+    /// Which repetition, counted from 1.
+    pub repetition: u32,
+    /// Of how many.
+    pub repetitions: u32,
 }
 
 fn flat(
@@ -199,7 +224,7 @@ mod tests {
         }
         let of_tables = [Experiment::Size, Experiment::Slow, Experiment::Latency];
         for step in series.steps.iter().filter(|step| of_tables.contains(&step.experiment)) {
-            assert!(Published::of(&step.case.unwrap()).is_some(), "{}", step.describe());
+            assert!(Published::of(&step.case.unwrap()).is_some(), "{step}");
         }
     }
 
@@ -216,7 +241,21 @@ mod tests {
     fn experiments_can_be_chosen_and_left_out() {
         let series = Series::full(SECOND, 2).only(&[Experiment::Size, Experiment::Numa]);
         assert_eq!(series.steps.len(), 11 + 6);
+        assert!(series.has(Experiment::Numa) && !series.has(Experiment::Slow));
         assert_eq!(series.without(Experiment::Numa).steps.len(), 11);
         assert!(Series::full(SECOND, 2).only(&[]).steps.len() > 60);
+    }
+
+    #[test]
+    fn repetitions_take_turns() {
+        let series = Series::full(SECOND, 2).only(&[Experiment::Slow, Experiment::Jitter]);
+        let turns: Vec<_> = series
+            .turns()
+            .map(|turn| (turn.step.experiment, turn.repetition, turn.repetitions))
+            .collect();
+        let of = |repetition| {
+            [Experiment::Jitter, Experiment::Slow].map(|experiment| (experiment, repetition, 2))
+        };
+        assert_eq!(turns, [of(1), of(2)].concat());
     }
 }

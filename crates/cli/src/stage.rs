@@ -1,0 +1,154 @@
+//! Processes of this program, started by it: demonstrations and series of measurements.
+
+use anyhow::{Context as _, bail};
+use serde::de::DeserializeOwned;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the stop flag while an actor is silent.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A directory of our own, in memory if possible, removed with its contents at the end.
+#[derive(Debug)]
+pub(crate) struct Stage(PathBuf);
+
+impl Stage {
+    pub(crate) fn build(name: &str) -> anyhow::Result<Self> {
+        let shm = Path::new("/dev/shm");
+        let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+        let number = lanecast_os::process::random()?;
+        let path = parent.join(format!("lanecast-{name}-{number:016x}"));
+        std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// A path inside.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// When to give up on actors.
+pub(crate) struct Patience<'a> {
+    pub(crate) until: Instant,
+    pub(crate) stop: &'a dyn Fn() -> bool,
+}
+
+/// This program in another process, which does not outlive this value.
+#[derive(Debug)]
+pub(crate) struct Actor {
+    role: &'static str,
+    child: Child,
+    lines: Receiver<std::io::Result<String>>,
+    complaints: Option<JoinHandle<String>>,
+}
+
+impl Actor {
+    /// Starts it with the arguments `words`; `role` names it in errors.
+    pub(crate) fn start(role: &'static str, words: &[String]) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program's file")?;
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start the {role}"))?;
+        let (sender, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            // Ends with the process, or with whoever listens.
+            std::thread::spawn(move || {
+                BufReader::new(output).lines().try_for_each(|line| sender.send(line))
+            });
+        }
+        let complaints = child.stderr.take().map(|mut errors| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                // What cannot be read is not told.
+                let _ = errors.read_to_string(&mut text);
+                text
+            })
+        });
+        Ok(Self { role, child, lines, complaints })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that it prints, as data.
+    pub(crate) fn read<T: DeserializeOwned>(
+        &mut self,
+        patience: &Patience<'_>,
+    ) -> anyhow::Result<T> {
+        loop {
+            let left = patience.until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(LOOK_EVERY)) {
+                Ok(line) => {
+                    let line = line.with_context(|| format!("cannot read the {}", self.role))?;
+                    return serde_json::from_str(&line)
+                        .with_context(|| format!("the {} printed no JSON: {line}", self.role));
+                }
+                Err(RecvTimeoutError::Disconnected) => bail!(self.failure()),
+                Err(RecvTimeoutError::Timeout) if (patience.stop)() => bail!("interrupted"),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    let why = format!("the {} (process {}) hangs", self.role, self.pid());
+                    self.end();
+                    bail!("{why}: {}", self.complaints());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Waits until it has ended, and gives what it wrote to standard error.
+    pub(crate) fn finish(mut self, patience: &Patience<'_>) -> anyhow::Result<String> {
+        // Its output ends when it does; lines that nobody asked for are let go.
+        loop {
+            let left = patience.until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(LOOK_EVERY)) {
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if left.is_zero() || (patience.stop)() => {
+                    bail!("the {} (process {}) does not end", self.role, self.pid());
+                }
+                _ => {}
+            }
+        }
+        self.child.wait()?;
+        Ok(self.complaints())
+    }
+
+    /// Ends it at once (kill -9).
+    pub(crate) fn end(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn failure(&mut self) -> String {
+        let status = self.child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+        let (role, pid) = (self.role, self.pid());
+        format!(
+            "the {role} (process {pid}) ended without a result ({status}): {}",
+            self.complaints()
+        )
+    }
+
+    fn complaints(&mut self) -> String {
+        let thread = self.complaints.take();
+        let text = thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        text.trim().to_owned()
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
