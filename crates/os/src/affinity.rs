@@ -64,10 +64,14 @@ pub fn node_of(cpu: usize) -> Option<usize> {
         .find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
 }
 
-fn parse_list(list: &str) -> Vec<usize> {
+/// Reads a list such as `0-2,5`, in which the kernel names CPUs and nodes. Parts that make no
+/// sense, or exceed what any kernel can number, are left out.
+pub fn parse_list(list: &str) -> Vec<usize> {
+    const HIGHEST: usize = 8191;
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        (last <= HIGHEST).then_some(first..=last)
     };
     list.trim().split(',').filter_map(range).flatten().collect()
 }
@@ -79,7 +83,9 @@ mod tests {
     #[test]
     fn lists_are_ranges_and_single_numbers() {
         assert_eq!(parse_list("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(parse_list(""), [] as [usize; 0]);
+        for nonsense in ["", "x", "3-1", "0-18446744073709551615", "-", "1-2-3"] {
+            assert_eq!(parse_list(nonsense), [] as [usize; 0], "{nonsense}");
+        }
     }
 
     #[test]
