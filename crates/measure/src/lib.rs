@@ -7,7 +7,9 @@
 //! - [`Recorder`], [`Distribution`], [`Latency`]: times and their percentiles;
 //! - [`Interference`], [`Raise`], [`Place`]: what a figure is worth on a shared machine;
 //! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
-//! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves.
+//! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
+//! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
+//! - [`Yardstick`]: what the machine can do at the moment.
 //!
 //! A figure that these experiments give carries what it needs to be believed: the clock and its
 //! cost, the CPUs, how each side waited, how much of a message was touched, what was lost, and
@@ -16,9 +18,11 @@
 
 mod conditions;
 mod flags;
+mod host;
 mod interference;
 pub mod jitter;
 mod latency;
+mod line;
 mod number;
 mod outcome;
 pub mod pacing;
@@ -27,18 +31,23 @@ pub mod publisher;
 mod raise;
 pub mod record;
 pub mod report;
+mod root;
 mod sender;
 pub mod smx;
 pub mod subscriber;
 mod tally;
 mod touch;
+mod yardstick;
 
 pub use conditions::{Conditions, Setup};
 pub use flags::{Flags, UnknownFlags};
+pub use host::Host;
 pub use interference::{Baseline, Interference};
 pub use latency::{Distribution, Latency, LatencyRecorder, Recorder};
+pub use line::{Head, Kind, SCHEMA};
 pub use number::{NumberError, parse_number};
 pub use outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
 pub use place::{Choice, Cpus, Place, PlaceError};
 pub use raise::Raise;
 pub use touch::Touch;
+pub use yardstick::Yardstick;

@@ -1,5 +1,6 @@
 //! Publisher and subscriber against each other, over a carrier in memory.
 
+mod lines;
 mod memory;
 
 use lanecast_base::{Size, WaitStrategy};

@@ -1,9 +1,9 @@
 //! `lanecast perf jitter`.
 
 use super::parse_cpu;
-use crate::output::{print, print_json, print_line};
+use crate::output::{print, print_line};
 use lanecast_measure::jitter::{self, Read, Settings};
-use lanecast_measure::{Place, Raise, parse_number, report};
+use lanecast_measure::{Head, Kind, Place, Raise, parse_number, report};
 use std::process::ExitCode;
 
 /// The CPU of the thread, unless another is asked for: the publisher's.
@@ -62,9 +62,10 @@ pub(super) fn measure(
     json: bool,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
+    let head = Head::now();
     let result = jitter::run(&settings, stop)?;
     if json {
-        print_json(&result)?;
+        print_line(&head.line(Kind::Jitter, &result)?)?;
     } else {
         print(&report::jitter_result(&result))?;
     }

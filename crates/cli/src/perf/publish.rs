@@ -1,12 +1,14 @@
 //! `lanecast perf pub`.
 
 use super::{ContextArgs, Opened, jitter, parse_cpu};
-use crate::output::{print, print_json, print_line};
+use crate::output::{print, print_line};
 use lanecast_base::parse_duration;
 use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
 use lanecast_measure::record::HIGHEST_NUMBER;
-use lanecast_measure::{Flags, Place, PublisherResult, Raise, Setup, Touch, parse_number, report};
+use lanecast_measure::{
+    Flags, Head, Kind, Place, PublisherResult, Raise, Setup, Touch, parse_number, report,
+};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -138,6 +140,7 @@ pub(super) fn run<C: Carrier>(
     if arguments.jitter_loops > 0 {
         return only_jitter(arguments, place, raise, stop);
     }
+    let head = Head::now();
     let opened = open(&arguments.context)?;
     let settings = arguments.settings(place, opened.setup(opened.publisher_wait, raise));
     if !arguments.json {
@@ -154,7 +157,7 @@ pub(super) fn run<C: Carrier>(
     let result = publisher::run(&opened.carrier, &settings, hooks)?;
     printed?;
     if arguments.json {
-        print_json(&result)?;
+        print_line(&head.line(Kind::Publisher, &result)?)?;
     } else {
         print(&report::publisher_end(&result))?;
     }

@@ -1,10 +1,10 @@
 //! `lanecast perf sub`.
 
 use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
-use crate::output::{print, print_json, print_line};
+use crate::output::{print, print_line};
 use lanecast_carrier::Carrier;
 use lanecast_measure::subscriber::{self, Notice, Settings};
-use lanecast_measure::{Place, Raise, Setup, Touch, parse_number, report};
+use lanecast_measure::{Head, Kind, Place, Raise, Setup, Touch, parse_number, report};
 use std::cell::RefCell;
 use std::process::ExitCode;
 
@@ -70,6 +70,7 @@ pub(super) fn run<C: Carrier>(
     open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
+    let head = Head::now();
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = Raise::try_now();
     let opened = open(&arguments.context)?;
@@ -92,7 +93,7 @@ pub(super) fn run<C: Carrier>(
         return Err(error.into());
     }
     if arguments.json {
-        print_json(&result)?;
+        print_line(&head.line(Kind::Subscriber, &result)?)?;
     } else {
         print(&report::conditions(&result.conditions))?;
     }

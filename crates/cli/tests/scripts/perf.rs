@@ -133,6 +133,8 @@ fn jitter_is_measured_by_either_command() {
     let text = stage.run("perf jitter -j 1000 --json").good();
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(result["ts_max_ns"].is_u64(), "{text}");
+    assert_eq!((&result["schema"], &result["kind"]), (&1.into(), &"jitter".into()), "{text}");
+    assert_eq!(result["command"], "lanecast perf jitter -j 1000 --json");
 }
 
 #[test]
@@ -141,6 +143,8 @@ fn results_can_be_json() {
     assert_eq!(published["sent"], 1000, "{published}");
     assert_eq!(received["received"], 1000, "{received}");
     assert_eq!(received["lost"], 0, "{received}");
+    assert_eq!([&published["kind"], &received["kind"]], ["publisher", "subscriber"]);
+    assert!(published["host"]["architecture"].is_string(), "{published}");
 }
 
 fn pair_json(options: &str) -> (serde_json::Value, serde_json::Value) {

@@ -1,0 +1,190 @@
+//! The lines that are written have just the members that `docs/protocol/measurements.md` names.
+//!
+//! On that page, members are named by code in the first column of tables, or in the first
+//! paragraph of a section, outside of brackets; a member's own members in its row's other column.
+
+use crate::memory::{Fate, Memory};
+use crate::{NOWHERE, reading, run, sending};
+use lanecast_measure::{Head, Kind, Raise, Yardstick, jitter, publisher};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/measurements.md");
+
+type Names = BTreeSet<String>;
+
+/// The page's sections, by name.
+struct Page(String);
+
+impl Page {
+    fn read() -> Self {
+        Self(std::fs::read_to_string(PAGE).unwrap())
+    }
+
+    fn section(&self, name: &str) -> &str {
+        let named = |section: &&str| {
+            let title = section.lines().next().unwrap_or_default();
+            title.trim_matches('`') == name
+        };
+        let found = self.0.split("\n## ").skip(1).find(named);
+        let section = found.unwrap_or_else(|| panic!("no section {name}"));
+        section.split_once('\n').unwrap().1.trim()
+    }
+
+    /// Members that a section's first paragraph names.
+    fn listed(&self, section: &str) -> Names {
+        code(self.section(section).split("\n\n").next().unwrap())
+    }
+
+    /// Members of `linear`, from the paragraph that starts with its name.
+    fn linear(&self) -> Names {
+        let mut paragraphs = self.section("subscriber").split("\n\n");
+        let mut names = code(paragraphs.find(|text| text.starts_with("`linear`")).unwrap());
+        names.remove("linear");
+        names
+    }
+
+    /// Members that a section's table names.
+    fn tabled(&self, section: &str) -> Names {
+        self.rows(section).flat_map(|(member, _)| code(member)).collect()
+    }
+
+    /// What the row of a member says of it.
+    fn row(&self, section: &str, member: &str) -> Names {
+        let row = self.rows(section).find(|(members, _)| code(members).contains(member));
+        code(row.unwrap_or_else(|| panic!("no {member} in {section}")).1)
+    }
+
+    fn rows(&self, section: &str) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.section(section).lines().filter_map(|line| line.strip_prefix("| "));
+        lines.skip(1).filter_map(|line| line.trim_end_matches(" |").split_once(" | "))
+    }
+}
+
+/// The words in backquotes that stand outside of brackets.
+fn code(text: &str) -> Names {
+    let (mut names, mut depth) = (Names::new(), 0u32);
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 1 {
+            let is_name = part.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
+            if depth == 0 && is_name {
+                names.insert(part.to_owned());
+            }
+            continue;
+        }
+        for c in part.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+fn members(value: &Value) -> Names {
+    value.as_object().unwrap_or_else(|| panic!("{value} is no object")).keys().cloned().collect()
+}
+
+fn check(what: &str, value: &Value, documented: &Names) {
+    let written = members(value);
+    let unknown: Vec<_> = written.difference(documented).collect();
+    assert!(unknown.is_empty(), "{what}: the page does not name {unknown:?}");
+    let missing: Vec<_> =
+        documented.difference(&written).filter(|name| !PENDING.contains(&name.as_str())).collect();
+    assert!(missing.is_empty(), "{what}: the line has no {missing:?}");
+}
+
+/// Members that the page names ahead of the lines.
+const PENDING: [&str; 8] = [
+    "recording_cost_ns",
+    "longest_gap_ns",
+    "gap_watched",
+    "burst",
+    "lateness",
+    "linear",
+    "p99_999_ns",
+    "buckets",
+];
+
+fn line(kind: Kind, result: &impl Serialize) -> Value {
+    serde_json::from_str(&Head::now().line(kind, result).unwrap()).unwrap()
+}
+
+/// The lines of a publisher and its subscriber, with time stamps.
+fn lines() -> (Value, Value) {
+    let sending = publisher::Settings { rate: 1_000_000, ..sending(24, 100, 1) };
+    let carrier = Memory::new(64, |_| Fate::Arrives);
+    let (published, received, _) = run(&carrier, &sending, &reading());
+    (line(Kind::Publisher, &published), line(Kind::Subscriber, &received))
+}
+
+fn check_conditions(page: &Page, line: &Value) {
+    check("cpus", &line["cpus"], &page.row("Conditions", "cpus"));
+    check("interference", &line["interference"], &page.row("Conditions", "interference"));
+}
+
+fn with(names: &Names, more: &[&Names]) -> Names {
+    more.iter().fold(names.clone(), |all, names| all.union(names).cloned().collect())
+}
+
+#[test]
+fn publishers_and_subscribers_write_what_the_page_names() {
+    let page = Page::read();
+    let (head, conditions) = (page.tabled("Every line"), page.tabled("Conditions"));
+    let distribution = page.listed("Distributions");
+    let (published, received) = lines();
+    let documented = with(&page.listed("publisher"), &[&head, &conditions]);
+    check("publisher", &published, &documented);
+    check_conditions(&page, &published);
+    check("host", &published["host"], &page.tabled("host"));
+
+    let documented = with(&page.listed("subscriber"), &[&head, &conditions]);
+    check("subscriber", &received, &documented);
+    check_conditions(&page, &received);
+    check("actual", &received["latency"]["actual"], &distribution);
+    check("intended", &received["latency"]["intended"], &distribution);
+    for part in ["lateness", "linear"] {
+        let (line, documented) = match part {
+            "lateness" => (&published, &distribution),
+            _ => (&received, &page.linear()),
+        };
+        if line.get(part).is_some_and(|value| !value.is_null()) {
+            check(part, &line[part], documented);
+        }
+    }
+}
+
+#[test]
+fn jitter_writes_what_the_page_names() {
+    let page = Page::read();
+    let settings = jitter::Settings {
+        loops: 1000,
+        place: NOWHERE,
+        read: jitter::Read::Host,
+        raise: Raise::NotPermitted,
+    };
+    let line = line(Kind::Jitter, &jitter::run(&settings, &|| false).unwrap());
+    check("jitter", &line, &with(&page.listed("jitter"), &[&page.tabled("Every line")]));
+    check("gaps", &line["gaps"], &page.listed("Distributions"));
+    check_conditions(&page, &line);
+}
+
+#[test]
+fn the_yardstick_writes_what_the_page_names() {
+    let yardstick = serde_json::to_value(Yardstick { line_ns: None, loop_ns: Some(1.5) }).unwrap();
+    check("yardstick", &yardstick, &Page::read().row("run", "yardstick"));
+}
+
+#[test]
+fn every_kind_is_on_the_page() {
+    let documented = Page::read().row("Every line", "kind");
+    for kind in
+        [Kind::Publisher, Kind::Subscriber, Kind::Jitter, Kind::Run, Kind::Skipped, Kind::Rival]
+    {
+        let name = serde_json::to_value(kind).unwrap();
+        assert!(documented.contains(name.as_str().unwrap()), "{name}");
+    }
+}
