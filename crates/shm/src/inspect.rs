@@ -2,9 +2,9 @@
 
 use crate::error::AttachError;
 use crate::mailbox::is_owned;
-use crate::memory::Memory;
 use crate::registry::{self, Owner, owner_of};
-use crate::segment::{Segment, SessionFiles};
+use crate::segment::SessionFiles;
+use crate::view::View;
 use crate::vigil::{identity, is_alive};
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Position, WaitStrategy};
@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A session at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SessionReport {
     /// The session's number.
@@ -50,7 +50,7 @@ pub struct SessionReport {
 }
 
 /// A subscriber of a session at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SubscriberReport {
     /// Its place.
@@ -91,13 +91,13 @@ fn report(files: &SessionFiles) -> Result<SessionReport, AttachError> {
     let io = |source| AttachError::Io { path: files.ring.clone(), source };
     let (ring, header, limits) = files.open_ring()?;
     let gate = files.open_gate(&limits, false)?;
-    let segment = Segment::map_read_only(&ring, &gate, limits).map_err(io)?;
-    let live = segment.ring();
+    let view = View::map(&ring, &gate, &limits).map_err(io)?;
+    let live = view.ring();
     let publisher = crate::attachment::owner(&header);
     let head = Position::new(live.head.load(Ordering::Relaxed));
-    let used = segment.gate().used.load(Ordering::Relaxed);
-    let subscribers = crate::write_edge::bits(used, segment.slots())
-        .filter_map(|index| subscriber(&segment, &gate, index, head))
+    let used = view.gate().used.load(Ordering::Relaxed);
+    let subscribers = crate::write_edge::bits(used, view.slots())
+        .filter_map(|index| subscriber(&view, &gate, index, head))
         .collect();
     Ok(SessionReport {
         session: files.session,
@@ -119,12 +119,12 @@ fn report(files: &SessionFiles) -> Result<SessionReport, AttachError> {
 }
 
 fn subscriber(
-    segment: &Segment,
+    view: &View,
     gate: &std::fs::File,
     index: usize,
     head: Position,
 ) -> Option<SubscriberReport> {
-    let slot: &Slot = segment.slot(index);
+    let slot: &Slot = view.slot(index);
     let tenure = slot.tenure.load(Ordering::Relaxed);
     if tenure.is_multiple_of(2) {
         return None;
@@ -138,7 +138,7 @@ fn subscriber(
         name: text(name.as_flattened()),
         is_alive: is_alive(gate, index, slot),
         state: process.state(),
-        is_evicted: segment.ring().evicted[index].load(Ordering::Relaxed) == tenure,
+        is_evicted: view.ring().evicted[index].load(Ordering::Relaxed) == tenure,
         lag_bytes: if head.is_past(cursor) { head.since(cursor) } else { 0 },
         messages: slot.messages.load(Ordering::Relaxed),
         sleeps: slot.sleeps.load(Ordering::Relaxed),

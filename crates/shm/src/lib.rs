@@ -55,6 +55,8 @@ mod domain;
 mod error;
 #[cfg(not(loom))]
 mod inspect;
+#[cfg(not(loom))]
+mod look;
 #[cfg(all(test, loom))]
 mod loom;
 #[cfg(not(loom))]
@@ -76,6 +78,8 @@ mod subscriber;
 #[cfg(not(loom))]
 mod telemetry;
 #[cfg(not(loom))]
+mod view;
+#[cfg(not(loom))]
 mod vigil;
 mod write_edge;
 
@@ -85,6 +89,7 @@ pub use {
     domain::Domain,
     error::{AttachError, OpenError, TopicError},
     inspect::{Clean, SessionReport, SubscriberReport, clean, inspect},
+    look::{Look, SessionRates, SubscriberRates},
     publisher::Publisher,
     settings::{Settings, Stalled, default_directory},
     subscriber::Subscriber,

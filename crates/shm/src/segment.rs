@@ -41,28 +41,13 @@ unsafe impl Sync for Segment {}
 impl Segment {
     /// Maps both files; `mode` is for the ring file, the gate is writable.
     pub(crate) fn map(ring: &File, gate: &File, limits: Limits, mode: MapMode) -> io::Result<Self> {
-        Self::map_as(ring, gate, limits, mode, MapMode::ReadWrite)
-    }
-
-    /// Maps both files to look at them: whoever does so calls nothing that writes.
-    pub(crate) fn map_read_only(ring: &File, gate: &File, limits: Limits) -> io::Result<Self> {
-        Self::map_as(ring, gate, limits, MapMode::Read, MapMode::Read)
-    }
-
-    fn map_as(
-        ring: &File,
-        gate: &File,
-        limits: Limits,
-        mode: MapMode,
-        gate_mode: MapMode,
-    ) -> io::Result<Self> {
         let too_large = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let window = usize::try_from(limits.window_bytes).map_err(too_large)?;
         let head_bytes = usize::try_from(limits.data_offset).map_err(too_large)?;
         let gate_len = usize::try_from(gate_bytes(limits.subscribers_max)).map_err(too_large)?;
         let head = Mapping::new(ring, head_bytes, mode)?;
         let data = RingMapping::new(ring, limits.data_offset, window, mode)?;
-        let gate = Mapping::new(gate, gate_len, gate_mode)?;
+        let gate = Mapping::new(gate, gate_len, MapMode::ReadWrite)?;
         // SAFETY: the head is at least TOPICS_OFFSET long, and RingLive ends before that.
         let live = unsafe { head.start().add(RING_LIVE_OFFSET) }.cast();
         // SAFETY: the gate is at least SLOTS_OFFSET long, and GateLive ends before that.

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 /// What a process tells about itself.
 #[derive(Clone, Debug)]
 pub struct StatsReport {
+    /// The file that says so.
+    pub path: PathBuf,
     /// The process.
     pub process: Identity,
     /// Its name.
@@ -89,7 +91,7 @@ pub fn read(path: &Path) -> io::Result<StatsReport> {
     let counters: Result<Vec<_>, _> = counters_read;
     let errors: Result<Vec<_>, _> = errors_read;
     let errors = errors?.into_iter().flatten().collect();
-    Ok(StatsReport { process, name, is_alive, counters: counters?, errors })
+    Ok(StatsReport { path: path.to_owned(), process, name, is_alive, counters: counters?, errors })
 }
 
 fn read_counter(file: &File, index: u32) -> io::Result<CounterReport> {
