@@ -1,173 +1,196 @@
-//! `lanecast ls`: two looks at the sessions' own memory, so that rates can be told.
+//! `lanecast ls`: looks at the sessions' own memory, two of them so that rates can be told.
 
 use crate::context::DomainArgs;
-use crate::output::{print, print_json, print_line};
-use crate::table::{rate, render, table};
-use lanecast::shm::{SessionReport, SubscriberReport, inspect};
-use lanecast::{Size, parse_duration};
-use lanecast_os::process::State;
+use crate::output::print;
+use crate::printable::{list, printable};
+use crate::sessions::{Session, Subscriber, errors, since, wait_name};
+use crate::table::{byte_rate, grouped, rate, render, size, table};
+use crate::watch::{Block, WatchArgs};
+use lanecast::parse_duration;
+use lanecast::shm::Look;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// The most columns of a session's topics.
+const TOPICS: usize = 60;
 
 /// Arguments of `ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LsArgs {
-    /// Time between the two looks that rates are computed from
+    /// Time between the first two looks, which rates are computed from
     #[arg(long, value_name = "DURATION", default_value = "250ms", value_parser = parse_duration)]
     interval: Duration,
 
-    /// Print one JSON array
+    /// Show only sessions with a topic that contains this
+    #[arg(long, value_name = "TEXT")]
+    topic: Option<String>,
+
+    /// Print the topics of living sessions, one on a line, and nothing else
+    #[arg(short = '1', long, conflicts_with_all = ["json", "watch"])]
+    one_per_line: bool,
+
+    /// Print one JSON array; with --watch, one for each look, on a line
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    watch: WatchArgs,
 
     #[command(flatten)]
     domain: DomainArgs,
 }
 
-/// A session, its rate, and its subscribers' rates, in messages per second.
-struct Row {
-    report: SessionReport,
-    rate: f64,
-    subscriber_rates: Vec<f64>,
+impl LsArgs {
+    fn wants(&self, session: &Session) -> bool {
+        self.topic.as_ref().is_none_or(|topic| session.has_topic_like(topic))
+    }
 }
 
 pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     let directory = arguments.domain.directory()?;
-    let before = look(&directory, false)?;
-    let start = Instant::now();
-    if !before.is_empty() {
-        std::thread::sleep(arguments.interval);
+    if arguments.one_per_line {
+        return print_topics(arguments, &Look::take(&directory)?);
     }
-    let after = look(&directory, true)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let rows: Vec<Row> = after.into_iter().map(|report| row(report, &before, seconds)).collect();
-    if arguments.json {
-        print_json(&rows.iter().map(to_json).collect::<Vec<_>>())?;
-    } else if rows.is_empty() {
-        print_line(&format!("no sessions in {}", directory.display()))?;
-    } else {
-        print_text(&rows)?;
+    let mut before = None;
+    arguments.watch.run(!arguments.json, || {
+        let then = match before.take() {
+            Some(then) => then,
+            None => first(&directory, arguments.interval)?,
+        };
+        let now = Look::take(&directory)?;
+        let mut sessions = since(&then, &now);
+        sessions.retain(|session| arguments.wants(session));
+        let text = if arguments.json {
+            arguments.watch.json_line(sessions.iter().map(session_json))
+        } else if sessions.is_empty() {
+            let what = if now.sessions.is_empty() { "no sessions" } else { "no such topic" };
+            format!("{what} in {}\n", directory.display())
+        } else {
+            to_text(&sessions)
+        };
+        let errors = errors(&now);
+        before = Some(now);
+        Ok(Block { text, errors })
+    })
+}
+
+/// The look that the first rates start from.
+fn first(directory: &Path, interval: Duration) -> std::io::Result<Look> {
+    let look = Look::take(directory)?;
+    if !look.sessions.is_empty() {
+        std::thread::sleep(interval);
     }
+    Ok(look)
+}
+
+fn print_topics(arguments: &LsArgs, look: &Look) -> anyhow::Result<ExitCode> {
+    let living = look.sessions.iter().filter(|report| report.is_alive && !report.is_closed);
+    let wanted = arguments.topic.as_deref().unwrap_or_default();
+    let topics = living.flat_map(|report| &report.topics).filter(|topic| topic.contains(wanted));
+    let lines: BTreeSet<String> = topics.map(|topic| printable(topic) + "\n").collect();
+    errors(look).iter().for_each(|error| crate::output::complain(&printable(error)));
+    print(&lines.into_iter().collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn look(directory: &Path, say_errors: bool) -> anyhow::Result<Vec<SessionReport>> {
-    let mut reports = Vec::new();
-    for report in inspect(directory)? {
-        match report {
-            Ok(report) => reports.push(report),
-            Err(error) if say_errors => eprintln!("lanecast: {error}"),
-            Err(_) => {}
-        }
-    }
-    Ok(reports)
-}
-
-fn row(report: SessionReport, before: &[SessionReport], seconds: f64) -> Row {
-    let per_second = |now: u64, then: u64| now.wrapping_sub(then) as f64 / seconds.max(1e-9);
-    let then = before.iter().find(|earlier| earlier.session == report.session);
-    let subscriber_rates = report.subscribers.iter().map(|subscriber| {
-        let then = then.and_then(|then| {
-            let same = |earlier: &&SubscriberReport| {
-                (earlier.slot, earlier.process) == (subscriber.slot, subscriber.process)
-            };
-            then.subscribers.iter().find(same)
-        });
-        then.map_or(0.0, |then| per_second(subscriber.messages, then.messages))
-    });
-    Row {
-        subscriber_rates: subscriber_rates.collect(),
-        rate: then.map_or(0.0, |then| per_second(report.messages, then.messages)),
-        report,
-    }
-}
-
-fn session_state(report: &SessionReport) -> &'static str {
-    match (report.is_closed, report.is_alive) {
-        (true, _) => "closed",
-        (false, true) => "alive",
-        (false, false) => "dead",
-    }
-}
-
-fn subscriber_state(subscriber: &SubscriberReport) -> &'static str {
-    match subscriber {
-        SubscriberReport { is_evicted: true, .. } => "evicted",
-        SubscriberReport { is_alive: false, .. } => "dead",
-        SubscriberReport { state: Some(State::Stopped), .. } => "stopped",
-        _ => "alive",
-    }
-}
-
-fn print_text(rows: &[Row]) -> std::io::Result<()> {
+fn to_text(sessions: &[Session]) -> String {
     let columns = ["session", "role", ">pid", "process", "state", "topics", ">messages", ">rate"];
-    let mut table = table(&[&columns[..], &[">lag", "wait", "note"][..]].concat());
-    for Row { report, rate: publisher_rate, subscriber_rates } in rows {
-        let wait = |wait: Option<lanecast::WaitStrategy>| wait.map_or("?", |wait| wait.name());
-        table.add_row([
-            format!("{:016x}", report.session),
-            "publisher".into(),
-            report.publisher.pid.to_string(),
-            report.name.clone(),
-            session_state(report).into(),
-            report.topics.join(","),
-            report.messages.to_string(),
-            rate(*publisher_rate),
-            String::new(),
-            wait(report.wait).into(),
-            format!("window {}", Size(report.window_bytes)),
-        ]);
-        for (subscriber, subscriber_rate) in report.subscribers.iter().zip(subscriber_rates) {
-            let full = subscriber.lag_bytes * 8 > report.window_bytes * 7;
-            let holds = full && subscriber.is_alive && !subscriber.is_evicted;
-            table.add_row([
-                String::new(),
-                "subscriber".into(),
-                subscriber.process.pid.to_string(),
-                subscriber.name.clone(),
-                subscriber_state(subscriber).into(),
-                String::new(),
-                subscriber.messages.to_string(),
-                rate(*subscriber_rate),
-                Size(subscriber.lag_bytes).to_string(),
-                wait(subscriber.wait).into(),
-                if holds { "holds the publisher up".into() } else { String::new() },
-            ]);
+    let more = [">bytes/s", ">lag", ">behind", "wait", "note"];
+    let mut table = table(&[&columns[..], &more[..]].concat());
+    for session in sessions {
+        table.add_row(publisher_row(session));
+        for subscriber in session.subscribers() {
+            table.add_row(subscriber_row(&subscriber));
         }
     }
-    print(&render(&table))
+    render(&table)
 }
 
-fn to_json(row: &Row) -> Value {
-    let report = &row.report;
-    let subscribers: Vec<_> = report.subscribers.iter().zip(&row.subscriber_rates).collect();
+fn publisher_row(session: &Session) -> [String; 13] {
+    let report = &session.report;
+    let held = session.rates.back_pressured;
+    let held = if held > 0.0 { format!(", no room {}", rate(held)) } else { String::new() };
+    [
+        session.number(),
+        "publisher".into(),
+        report.publisher.pid.to_string(),
+        printable(&report.name),
+        session.state().into(),
+        list(&report.topics, TOPICS),
+        report.messages.to_string(),
+        rate(session.rates.messages),
+        byte_rate(session.rates.bytes),
+        String::new(),
+        String::new(),
+        wait_name(report.wait).into(),
+        format!("window {}{held}", lanecast::Size(report.window_bytes)),
+    ]
+}
+
+fn subscriber_row(subscriber: &Subscriber<'_>) -> [String; 13] {
+    let report = subscriber.report;
+    let holds = subscriber.holds_publisher_up();
+    [
+        String::new(),
+        "subscriber".into(),
+        report.process.pid.to_string(),
+        printable(&report.name),
+        subscriber.state().into(),
+        String::new(),
+        report.messages.to_string(),
+        rate(subscriber.rates.messages),
+        String::new(),
+        size(report.lag_bytes),
+        subscriber
+            .lag_messages()
+            .map_or_else(|| "?".into(), |count| format!("~{}", grouped(count))),
+        wait_name(report.wait).into(),
+        if holds { "holds the publisher up".into() } else { String::new() },
+    ]
+}
+
+fn session_json(session: &Session) -> Value {
+    let Session { report, rates } = session;
     json!({
-        "session": format!("{:016x}", report.session),
+        "session": session.number(),
         "pid": report.publisher.pid,
         "name": report.name,
-        "state": session_state(report),
+        "state": session.state(),
         "topics": report.topics,
         "window_bytes": report.window_bytes,
+        "window_fill": session.fill(),
         "position": report.position,
         "messages": report.messages,
-        "messages_per_second": row.rate,
+        "messages_per_second": rates.messages,
+        "bytes_per_second": rates.bytes,
         "back_pressured": report.back_pressured,
+        "back_pressured_per_second": rates.back_pressured,
         "evictions": report.evictions,
         "wakes": report.wakes,
         "wait": report.wait.map(|wait| wait.name()),
         "created_unix_ns": report.created_unix_ns,
-        "subscribers": subscribers.iter().map(|(subscriber, rate)| json!({
-            "slot": subscriber.slot,
-            "pid": subscriber.process.pid,
-            "name": subscriber.name,
-            "state": subscriber_state(subscriber),
-            "lag_bytes": subscriber.lag_bytes,
-            "messages": subscriber.messages,
-            "messages_per_second": rate,
-            "sleeps": subscriber.sleeps,
-            "wait": subscriber.wait.map(|wait| wait.name()),
-        })).collect::<Vec<_>>(),
+        "subscribers": session.subscribers().map(|s| subscriber_json(&s)).collect::<Vec<_>>(),
+    })
+}
+
+fn subscriber_json(subscriber: &Subscriber<'_>) -> Value {
+    let report = subscriber.report;
+    json!({
+        "slot": report.slot,
+        "pid": report.process.pid,
+        "name": report.name,
+        "state": subscriber.state(),
+        "lag_bytes": report.lag_bytes,
+        "window_fill": subscriber.fill(),
+        "lag_messages_estimate": subscriber.lag_messages(),
+        "holds_publisher_up": subscriber.holds_publisher_up(),
+        "messages": report.messages,
+        "messages_per_second": subscriber.rates.messages,
+        "sleeps": report.sleeps,
+        "sleeps_per_second": subscriber.rates.sleeps,
+        "wait": report.wait.map(|wait| wait.name()),
     })
 }

@@ -5,14 +5,18 @@ mod cat;
 mod clean;
 mod config;
 mod context;
+mod counters;
 mod demo;
 mod ls;
 mod output;
 mod perf;
+mod printable;
+mod sessions;
 mod stage;
 mod stat;
 mod stop;
 mod table;
+mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

@@ -19,3 +19,8 @@ pub(crate) fn print_line(text: &str) -> io::Result<()> {
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
     print_line(&serde_json::to_string(value)?)
 }
+
+/// Prints a line to standard error; if nobody listens there, so be it.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "lanecast: {text}");
+}

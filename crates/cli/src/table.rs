@@ -43,6 +43,26 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
+/// A rate in bytes per second, such as `12.3 MB/s`.
+pub(crate) fn byte_rate(per_second: f64) -> String {
+    match per_second {
+        r if r >= 1e9 => format!("{:.2} GB/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.1} MB/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.1} kB/s", r / 1e3),
+        r => format!("{r:.0} B/s"),
+    }
+}
+
+/// A length, such as `12.3 KiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let (kib, mib) = (bytes as f64 / 1024.0, bytes as f64 / (1024.0 * 1024.0));
+    match bytes {
+        0..=1023 => format!("{bytes} B"),
+        1024..=1_048_575 => format!("{kib:.1} KiB"),
+        _ => format!("{mib:.1} MiB"),
+    }
+}
+
 /// A time, such as `12.3 us`.
 pub(crate) fn time(ns: u64) -> String {
     match ns {
@@ -61,6 +81,9 @@ mod tests {
     fn numbers_are_short_and_grouped() {
         assert_eq!(["0", "999", "1 000", "1 234 567"], [0, 999, 1000, 1_234_567].map(grouped));
         assert_eq!([rate(12.34), rate(12_340.0)], ["12.3 /s", "12.3 k/s"]);
+        let bytes = [12.0, 12_340.0, 2_500_000_000.0].map(byte_rate);
+        assert_eq!(bytes, ["12 B/s", "12.3 kB/s", "2.50 GB/s"]);
+        assert_eq!([size(64), size(1536), size(3 << 19)], ["64 B", "1.5 KiB", "1.5 MiB"]);
         assert_eq!([time(180), time(12_300), time(45_600_000)], ["180 ns", "12.3 us", "45.6 ms"]);
     }
 

@@ -9,3 +9,4 @@ mod pipes;
 mod run;
 mod signals;
 mod statuses;
+mod watching;

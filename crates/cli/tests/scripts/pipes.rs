@@ -110,6 +110,9 @@ fn nobody_to_print_to_is_no_error_for_any_command() {
     for line in [
         "ls",
         "ls --json",
+        "ls -1",
+        "ls --watch 10ms",
+        "stat --watch 10ms --json",
         "clean",
         "clean --json",
         "stat",

@@ -140,6 +140,11 @@ impl Run {
         self.child.0.stdin = None;
     }
 
+    /// What it has printed so far.
+    pub(crate) fn out(&self) -> String {
+        self.out.text()
+    }
+
     /// Waits until standard output contains `text`.
     pub(crate) fn until_out(&self, text: &str) {
         wait_for(&format!("{text:?} of {}", self.what), || {

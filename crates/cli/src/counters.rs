@@ -1,0 +1,91 @@
+//! Processes' counters with their rates between two looks, as `stat` and `top` show them.
+
+use lanecast_stats::{Look, StatsReport};
+
+/// What a process counts, and how fast each counter grows; no rates for one that is new.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) report: StatsReport,
+    pub(crate) rates: Option<Vec<f64>>,
+}
+
+/// The processes of `now`, with their rates since `before`.
+pub(crate) fn since(before: Option<&Look>, now: &Look) -> Vec<Process> {
+    let with_rates = |report: &StatsReport| Process {
+        rates: before.and_then(|before| before.rates_until(report, now.at)),
+        report: report.clone(),
+    };
+    now.reports.iter().map(with_rates).collect()
+}
+
+/// Why counters files could not be read, in words.
+pub(crate) fn errors(look: &Look) -> Vec<String> {
+    let unreadable = look.unreadable.iter();
+    unreadable.map(|(path, error)| format!("{}: {error}", path.display())).collect()
+}
+
+impl Process {
+    /// Keeps what belongs to a process, a counter or an error whose name contains `text`.
+    pub(crate) fn retain(&mut self, text: &str) {
+        let report = &mut self.report;
+        if report.name.contains(text) || report.process.pid.to_string() == text {
+            return;
+        }
+        let wanted: Vec<bool> = report.counters.iter().map(|c| c.label.contains(text)).collect();
+        let mut kept = wanted.iter();
+        report.counters.retain(|_| kept.next() == Some(&true));
+        if let Some(rates) = &mut self.rates {
+            let mut kept = wanted.iter();
+            rates.retain(|_| kept.next() == Some(&true));
+        }
+        report.errors.retain(|error| error.text.contains(text));
+    }
+
+    /// Whether nothing is left to show.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.report.counters.is_empty() && self.report.errors.is_empty()
+    }
+
+    /// How fast counter `index` grows, if that is known.
+    pub(crate) fn rate(&self, index: usize) -> Option<f64> {
+        self.rates.as_ref()?.get(index).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_os::process::Identity;
+    use lanecast_stats::{CounterReport, ErrorReport};
+
+    fn process() -> Process {
+        let counter = |label: &str| CounterReport { label: label.to_owned(), value: 7 };
+        let text = "the disk is full".to_owned();
+        let report = StatsReport {
+            path: "x.stats".into(),
+            process: Identity { pid: 12, ..Identity::default() },
+            name: "ticker".to_owned(),
+            is_alive: true,
+            counters: vec![counter("sessions joined"), counter("errors")],
+            errors: vec![ErrorReport { text, count: 1, first_unix_ns: 1, last_unix_ns: 2 }],
+        };
+        Process { report, rates: Some(vec![1.0, 2.0]) }
+    }
+
+    #[test]
+    fn a_filter_keeps_a_process_or_parts_of_it() {
+        for (text, counters, errors) in
+            [("tick", 2, 1), ("12", 2, 1), ("errors", 1, 0), ("disk", 0, 1), ("other", 0, 0)]
+        {
+            let mut process = process();
+            process.retain(text);
+            let report = &process.report;
+            assert_eq!((report.counters.len(), report.errors.len()), (counters, errors), "{text}");
+            assert_eq!(process.is_empty(), counters + errors == 0, "{text}");
+            assert_eq!(process.rates.as_ref().map(Vec::len), Some(counters), "{text}");
+            if text == "errors" {
+                assert_eq!(process.rate(0), Some(2.0), "the rate stays with its counter");
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Names that others chose, made fit for a terminal.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Stands for a character that would move the cursor, or take no room of its own.
+const REPLACEMENT: char = '\u{fffd}';
+
+/// `text` on one line: what controls a terminal, and what takes no room (marks that pile up,
+/// changes of the writing direction), is replaced.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if width_of(c) == 0 { REPLACEMENT } else { c }).collect()
+}
+
+/// The printable `text`, cut to at most `columns` columns; an ellipsis says that it was.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    let mut left = columns;
+    for (at, c) in text.char_indices() {
+        let width = width_of(c);
+        if width > left {
+            return shorten(&text[..at], columns);
+        }
+        left -= width;
+    }
+    text.to_owned()
+}
+
+/// The printable `names` with commas, cut to `columns`; says how many there are if not all fit.
+pub(crate) fn list(names: &[String], columns: usize) -> String {
+    let mut text = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let name = printable(name);
+        let rest = names.len() - index;
+        let longer = if index == 0 { name } else { format!("{text},{name}") };
+        let note = if rest > 1 { format!(" +{}", rest - 1) } else { String::new() };
+        if width(&longer) + note.len() > columns {
+            let count = if index == 0 { note } else { format!(" +{rest}") };
+            let text = if index == 0 { longer } else { text };
+            return cut(&text, columns.saturating_sub(count.len())) + &count;
+        }
+        text = longer;
+    }
+    text
+}
+
+/// How many columns the printable `text` takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+fn width_of(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// What fits into `columns` of a text that does not fit, with an ellipsis.
+fn shorten(fitting: &str, columns: usize) -> String {
+    let mut text = fitting.to_owned();
+    while width(&text) >= columns.max(1) {
+        text.pop();
+    }
+    if columns > 0 {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn nothing_moves_the_cursor_or_piles_up() {
+        let hostile = "a\u{1b}[2Jb\nc\u{9b}d\u{202e}e\u{200b}f\u{301}\u{301}\u{7f}";
+        assert_eq!(printable(hostile), "a�[2Jb�c�d�e�f���");
+        assert_eq!(printable("Kurs größer 株価 🚀"), "Kurs größer 株価 🚀");
+    }
+
+    #[test]
+    fn text_is_cut_between_columns() {
+        assert_eq!(["", "…", "p…", "prices"], [0, 1, 2, 6].map(|columns| cut("prices", columns)));
+        assert_eq!([cut("株価株価", 4), cut("株価株価", 8)], ["株…", "株価株価"]);
+        for columns in 0..9 {
+            assert!(width(&cut("株a価b株価", columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_ends_with_a_count() {
+        let three = names(&["bids", "asks", "trades"]);
+        assert_eq!(list(&three, 80), "bids,asks,trades");
+        assert_eq!(list(&three, 14), "bids,asks +1");
+        assert_eq!(list(&three, 8), "bids +2");
+        assert_eq!(list(&three, 6), "bi… +2");
+        assert_eq!(list(&[], 6), "");
+        let many: Vec<_> = (0..1000).map(|number| format!("topic-{number}")).collect();
+        for columns in 6..40 {
+            assert!(width(&list(&many, columns)) <= columns, "{}", list(&many, columns));
+        }
+    }
+}
