@@ -106,3 +106,14 @@ fn survive_kill_loses_nothing_and_learns_of_the_death() {
     assert!(text.contains("victim:   killed"), "{text}");
     assert!(text.contains(", 0 out of order; then the publisher died"), "{text}");
 }
+
+#[test]
+fn stalled_sender_hides_its_stall_from_one_measurement_only() {
+    let text = run("stalled_sender");
+    let longest = |from: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with(from)).unwrap();
+        line.split_whitespace().last().unwrap().parse().unwrap()
+    };
+    assert!(text.starts_with("40000 messages"), "{text}");
+    assert!(longest("from the intended") >= 99_000.0, "{text}");
+}
