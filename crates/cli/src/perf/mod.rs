@@ -3,11 +3,13 @@
 mod context;
 mod jitter;
 mod publish;
+mod smx;
 mod subscribe;
 
 pub(crate) use context::ContextArgs;
 pub(crate) use jitter::JitterArgs;
 pub(crate) use publish::PubArgs;
+pub(crate) use smx::SmxArgs;
 pub(crate) use subscribe::SubArgs;
 
 use lanecast_base::{Size, WaitStrategy};
@@ -28,6 +30,8 @@ pub(crate) enum PerfCommand {
     Sub(SubArgs),
     /// Measure how this host interrupts a thread
     Jitter(JitterArgs),
+    /// Run every experiment of the SMX document, and show the figures beside the document's
+    SmxReport(SmxArgs),
 }
 
 /// A carrier made from [`ContextArgs`], and what it was set to.
@@ -65,6 +69,7 @@ pub(crate) fn run<C: Carrier>(
         PerfCommand::Pub(arguments) => publish::run(arguments, open, stop),
         PerfCommand::Sub(arguments) => subscribe::run(arguments, open, stop),
         PerfCommand::Jitter(arguments) => jitter::run(arguments, stop),
+        PerfCommand::SmxReport(arguments) => smx::run(arguments, stop),
     }
 }
 

@@ -8,5 +8,6 @@ mod perf;
 mod pipes;
 mod run;
 mod signals;
+mod smx;
 mod statuses;
 mod watching;

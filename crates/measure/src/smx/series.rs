@@ -73,7 +73,7 @@ impl Series {
             jitter(time),
             flat(Experiment::Size, SIZES.map(Case::flat_out), time),
             flat(Experiment::Workload, workload(&[25, 64, 100], 2), time),
-            vec![slow(20_000)],
+            vec![slow(60_000)],
             flat(Experiment::Latency, latency(&LATENCY_RATES), time),
             flat(Experiment::Generic, generic(&[25, 1500]), time),
             flat(Experiment::Receivers, fan_out(&[100]), time),

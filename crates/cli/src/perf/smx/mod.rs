@@ -1,0 +1,131 @@
+//! `lanecast perf smx-report`: the SMX document's series, with processes of this program.
+//!
+//! This process only starts the measured ones and waits for their lines; between two runs it
+//! tells how far it is, and during a run it sleeps.
+
+mod conduct;
+mod progress;
+
+use super::{ContextArgs, INCOMPLETE};
+use conduct::{Conduct, Measured};
+use lanecast_base::parse_duration;
+use lanecast_measure::smx::{Experiment, Placement, Series};
+use lanecast_measure::{Head, Raise};
+use progress::Progress;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Arguments of `perf smx-report`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Runs every experiment of the SMX document with processes of its own, in \
+    turn, and shows the figures beside the document's. --quick takes less than a minute, the \
+    whole series about twenty.\n\
+    Experiments: jitter, size, workload, slow, latency, generic, receivers, numa.\n\
+    With peers: make rivals, then lanecast report smx-report.jsonl RIVALS.jsonl -o page.html\n\
+    Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
+    3 a run failed or lost messages.")]
+pub(crate) struct SmxArgs {
+    /// Fewer cases, shorter, once: less than a minute
+    #[arg(long)]
+    quick: bool,
+
+    /// Only these experiments, such as size,latency
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<Experiment>,
+
+    /// How long each case is measured [default: 2s, with --quick 250ms]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    time: Option<Duration>,
+
+    /// How often the series is run through [default: 5, with --quick 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
+
+    /// CPU of the publisher [default: 1]
+    #[arg(long, value_name = "CPU")]
+    publisher_cpu: Option<usize>,
+
+    /// CPUs of the receivers, such as 0,2,3 [default: those of the publisher's node]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    receiver_cpus: Vec<usize>,
+
+    /// Write the figures to a file, too: .jsonl, .html, .hgrm or .hlog; can be repeated
+    /// [default: smx-report.jsonl and smx-report.html]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Vec<PathBuf>,
+
+    /// Print the measurement lines, and nothing else
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    pub(crate) context: ContextArgs,
+}
+
+impl SmxArgs {
+    fn series(&self) -> Series {
+        let series = if self.quick { Series::quick } else { Series::full };
+        let (time, repetitions) = if self.quick { (250, 1) } else { (2000, 5) };
+        let time = self.time.unwrap_or(Duration::from_millis(time));
+        series(time, self.repetitions.unwrap_or(repetitions)).only(&self.only)
+    }
+}
+
+pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    arguments.context.check_carrier()?;
+    let placement = Placement::choose(arguments.publisher_cpu, &arguments.receiver_cpus)?;
+    Raise::try_now();
+    let conduct = Conduct::new(Head::now(), placement, &arguments.context)?;
+    let mut record = Record::default();
+    let mut series = arguments.series();
+    if !conduct.has_nodes() && series.has(Experiment::Numa) {
+        series = series.without(Experiment::Numa);
+        record.lines.push(conduct.skipped(Experiment::Numa, "this host has one NUMA node".into())?);
+    }
+    let mut progress = Progress::new(&series);
+    for turn in series.turns().take_while(|_| !stop()) {
+        progress.begin(&turn);
+        match conduct.measure(&turn, stop) {
+            Ok(measured) => record.keep(measured),
+            Err(_) if stop() => {}
+            Err(error) => {
+                let why = format!("{}, repetition {}: {error:#}", turn.step, turn.repetition);
+                record.fail(conduct.skipped(turn.step.experiment, why)?);
+            }
+        }
+    }
+    progress.finish();
+    record.publish()?;
+    if stop() {
+        anyhow::bail!("interrupted: the figures so far are written");
+    }
+    Ok(ExitCode::from(if record.failed == 0 { 0 } else { INCOMPLETE }))
+}
+
+/// The lines so far.
+#[derive(Default)]
+struct Record {
+    lines: Vec<String>,
+    /// Runs that failed or lost messages.
+    failed: usize,
+}
+
+impl Record {
+    fn keep(&mut self, measured: Measured) {
+        self.failed += usize::from(!measured.is_complete);
+        self.lines.push(measured.line);
+    }
+
+    fn fail(&mut self, line: String) {
+        self.failed += 1;
+        self.lines.push(line);
+    }
+
+    fn publish(&self) -> anyhow::Result<()> {
+        for line in &self.lines {
+            crate::output::print_line(line)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! How far a series is, told between two runs: drawing during one would disturb it.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lanecast_measure::smx::{Series, Turn};
+use std::time::{Duration, Instant};
+
+/// A bar on standard error, if that is a terminal.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bar: ProgressBar,
+    start: Instant,
+    /// What all turns, and those behind us, were expected to take.
+    expected: Duration,
+    passed: Duration,
+    current: Duration,
+}
+
+impl Progress {
+    pub(super) fn new(series: &Series) -> Self {
+        let expected = series.expected();
+        let bar = ProgressBar::new(millis(expected));
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
+            bar.set_style(style);
+        }
+        let start = Instant::now();
+        Self { bar, start, expected, passed: Duration::ZERO, current: Duration::ZERO }
+    }
+
+    /// Tells which turn comes, and how much time is left.
+    pub(super) fn begin(&mut self, turn: &Turn) {
+        self.passed += self.current;
+        self.current = turn.step.expected();
+        self.bar.set_position(millis(self.passed));
+        let left = time_left(self.start.elapsed(), self.passed, self.expected);
+        let Turn { step, repetition, repetitions } = turn;
+        self.bar.set_message(format!("{}  {step} ({repetition}/{repetitions})", in_words(left)));
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What is left of the expected time, stretched as the time so far was.
+fn time_left(elapsed: Duration, passed: Duration, expected: Duration) -> Duration {
+    let left = expected.saturating_sub(passed);
+    if passed.is_zero() {
+        return left;
+    }
+    left.mul_f64(elapsed.as_secs_f64() / passed.as_secs_f64())
+}
+
+fn in_words(left: Duration) -> String {
+    match left.as_secs() {
+        seconds @ 0..100 => format!("{seconds} s left"),
+        seconds => format!("{} min left", seconds.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_goes_by_the_time_so_far() {
+        let seconds = Duration::from_secs;
+        assert_eq!(time_left(seconds(0), seconds(0), seconds(60)), seconds(60));
+        assert_eq!(time_left(seconds(30), seconds(20), seconds(60)), seconds(60));
+        assert_eq!(time_left(seconds(90), seconds(60), seconds(60)), seconds(0));
+        assert_eq!(in_words(seconds(99)), "99 s left");
+        assert_eq!(in_words(seconds(601)), "11 min left");
+    }
+}
