@@ -10,9 +10,8 @@ fn lines(text: &str) -> Vec<Value> {
 #[test]
 fn a_series_gives_a_line_for_every_run_and_every_message_is_accounted_for() {
     let stage = Stage::new();
-    let run = stage.run(
-        "perf smx-report --quick --only jitter,slow,receivers,numa --time 5ms --repetitions 2 --json",
-    );
+    let options = "--quick --only jitter,slow,receivers,numa --time 5ms --repetitions 2 --json";
+    let run = stage.run(&format!("perf smx-report {options}"));
     let lines = lines(&run.good());
     let of = |kind: &str, experiment: &str| {
         let is_it = |line: &&Value| line["kind"] == kind && line["experiment"] == experiment;
