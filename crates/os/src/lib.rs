@@ -9,6 +9,7 @@ mod file;
 pub mod futex;
 mod lock;
 mod mapping;
+pub mod priority;
 pub mod process;
 mod ring;
 mod watch;

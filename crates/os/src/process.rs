@@ -112,6 +112,25 @@ pub fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Starts a session of this process's own. A process that its parent starts, and that does
+/// nothing before, can; one that a shell put at the head of a job cannot.
+///
+/// # Errors
+/// If it leads a session or a group of processes already.
+pub fn start_session() -> std::io::Result<()> {
+    // SAFETY: setsid has no preconditions.
+    crate::checked(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Ends this process (SIGTERM) when the thread that started it does.
+///
+/// # Errors
+/// If the system refuses.
+pub fn end_with_parent() -> std::io::Result<()> {
+    // SAFETY: this option takes a signal's number, and no pointer.
+    crate::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+}
+
 /// 64 bits from the system's random source.
 ///
 /// # Errors
