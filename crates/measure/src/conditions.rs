@@ -1,7 +1,7 @@
 //! Under which conditions a figure was found.
 
-use crate::interference::{Baseline, Interference};
-use crate::place::{Cpus, Place};
+use crate::interference::Interference;
+use crate::place::Cpus;
 use crate::raise::Raise;
 use crate::touch::Touch;
 use lanecast_base::clock::Clock;
@@ -15,8 +15,10 @@ pub struct Setup {
     pub wait: WaitStrategy,
     /// The size of the publisher's window, as configured on this side.
     pub window: Size,
-    /// What was done to the process's priority.
+    /// What was done to the process's priority, and what is to be done.
     pub raise: Raise,
+    /// What times are read from.
+    pub clock: Clock,
 }
 
 /// What a figure is worth nothing without.
@@ -36,6 +38,8 @@ pub struct Conditions {
     pub clock: &'static str,
     /// What one reading of that clock costs.
     pub clock_cost_ns: f64,
+    /// What recording one latency costs, with its reading of the clock.
+    pub recording_cost_ns: f64,
     /// Where the measured thread ran.
     pub cpus: Cpus,
     /// What was done to the process's priority.
@@ -46,33 +50,4 @@ pub struct Conditions {
 
 fn as_text<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&value.to_string())
-}
-
-/// A run being watched: made in the measured thread, when it is in its place.
-#[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    pub(crate) carrier: &'static str,
-    pub(crate) setup: Setup,
-    pub(crate) touch: Touch,
-    pub(crate) place: Place,
-    pub(crate) clock: Clock,
-    pub(crate) clock_cost_ns: f64,
-    pub(crate) baseline: Baseline,
-}
-
-impl Watch {
-    /// The conditions from the baseline until now.
-    pub(crate) fn conditions(&self) -> Conditions {
-        Conditions {
-            carrier: self.carrier,
-            wait: self.setup.wait,
-            window: self.setup.window,
-            touch: self.touch,
-            clock: self.clock.name(),
-            clock_cost_ns: self.clock_cost_ns,
-            cpus: Cpus::now(self.place),
-            raise: self.setup.raise,
-            interference: self.baseline.since(),
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! What disturbed a run: how long the measured thread was kept from its CPU, and by whom.
 
+use crate::place::Cpus;
+use crate::real_time::LONGEST;
 use serde::Serialize;
 use std::fs;
 use std::time::Instant;
@@ -10,6 +12,11 @@ const STAT_TICK_NS: u64 = 10_000_000;
 const DOUBTFUL_PERCENT: f64 = 1.0;
 /// From so many forced switches a second on, tails are doubtful even if little time is lost.
 const DOUBTFUL_SWITCHES_PER_SECOND: f64 = 20.0;
+/// From such a gap on, a largest value is the machine's: longer than any interrupt's work takes.
+const DOUBTFUL_GAP_NS: u64 = 1_000_000;
+/// By so many threads more than there are CPUs, threads take turns. One more than the CPUs is
+/// what a run that uses all of them leaves behind for the next one to see.
+const DOUBTFUL_LOAD_BEYOND_CPUS: f64 = 1.0;
 
 /// The counters of the calling thread and its host at one moment.
 #[derive(Clone, Debug)]
@@ -25,6 +32,26 @@ struct Counters {
     voluntary_switches: Option<u64>,
     waited_ns: Option<u64>,
     stolen_ns: Option<u64>,
+}
+
+/// When a thread that only reads the clock was watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watched {
+    /// While the measured part ran: its schedule's own readings, as it waited.
+    During,
+    /// Just before and just after it.
+    Around,
+}
+
+impl Watched {
+    /// The name in the result lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::During => "during",
+            Self::Around => "around",
+        }
+    }
 }
 
 impl Baseline {
@@ -64,6 +91,11 @@ impl Counters {
     }
 }
 
+/// The machine's load average over the last minute.
+pub(crate) fn load_average() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
 fn labelled(status: &str, label: &str) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix(label))?.trim().parse().ok()
 }
@@ -95,6 +127,10 @@ pub struct Interference {
     /// How long the CPU (or, for a thread without one, all of them together) was given to other
     /// virtual machines, in steps of 10 ms.
     pub stolen_ns: Option<u64>,
+    /// The longest time for which a thread that only reads the clock was held up.
+    pub longest_gap_ns: Option<u64>,
+    /// When that thread was watched.
+    pub gap_watched: Option<Watched>,
     /// Why the figures should be taken with care; empty for a quiet run.
     pub doubts: Vec<String>,
 }
@@ -124,7 +160,54 @@ impl Interference {
             voluntary_switches: counters.voluntary_switches,
             waited_ns: counters.waited_ns,
             stolen_ns: counters.stolen_ns,
+            longest_gap_ns: None,
+            gap_watched: None,
             doubts,
+        }
+    }
+
+    /// Adds the longest time for which a thread that only reads the clock was held up.
+    pub(crate) fn set_gap(&mut self, longest_ns: u64, watched: Watched) {
+        self.longest_gap_ns = Some(longest_ns);
+        self.gap_watched = Some(watched);
+        if longest_ns >= DOUBTFUL_GAP_NS {
+            let when = match watched {
+                Watched::During => "",
+                Watched::Around => ", just before or after",
+            };
+            self.doubts.push(format!(
+                "a thread that only read the clock was held up for {:.1} ms{when}",
+                longest_ns as f64 / 1e6
+            ));
+        }
+    }
+
+    /// Adds what can be doubted about where the thread ran, and what else runs there: `load` is
+    /// the machine's load average.
+    pub(crate) fn doubt_place(&mut self, cpus: &Cpus, load: Option<f64>) {
+        if cpus.pinned.is_none() {
+            self.doubts.push("the thread was not kept on one CPU (see -a)".to_owned());
+        }
+        let online = cpus.online;
+        if let Some(load) = load.filter(|l| *l >= online as f64 + DOUBTFUL_LOAD_BEYOND_CPUS) {
+            self.doubts.push(format!(
+                "the machine was busy before: {load:.1} threads on average wanted to run on \
+                 {online} CPUs"
+            ));
+        }
+    }
+
+    /// Adds that the thread had to give its real-time priority back before the end.
+    pub(crate) fn doubt_time_in_front(&mut self) {
+        let ms = LONGEST.as_millis();
+        self.doubts.push(format!("the thread ran in real time for the first {ms} ms only"));
+    }
+
+    /// Adds a doubt if so many measured threads cannot have a CPU each.
+    pub(crate) fn doubt_crowd(&mut self, threads: usize, online: usize) {
+        if threads > online {
+            let doubt = format!("{threads} measured threads take turns on {online} CPUs");
+            self.doubts.push(doubt);
         }
     }
 
@@ -140,9 +223,12 @@ impl Interference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::Choice;
 
     const STAT: &str = "cpu  11 2 3 4 5 6 7 8 9 0\ncpu0 1 1 1 1 1 1 1 3 0 0\n\
                         cpu1 1 1 1 1 1 1 1 5 0 0\ncpu10 1 1 1 1 1 1 1 9 0 0\nintr 1\n";
+
+    const PINNED: Cpus = Cpus { pinned: Some(1), choice: Choice::Given, ran_on: 1, online: 2 };
 
     #[test]
     fn counters_are_found_in_the_system_s_files() {
@@ -176,12 +262,41 @@ mod tests {
             waited_ns: Some(455_000_000),
             stolen_ns: Some(30_000_000),
         };
-        let found = Interference::new(1_000_000_000, busy);
-        assert_eq!(found.doubts.len(), 3);
+        let mut found = Interference::new(1_000_000_000, busy);
+        found.set_gap(4_060_000, Watched::Around);
+        assert_eq!(found.doubts.len(), 4);
+        found.doubt_place(&Cpus { pinned: None, ..PINNED }, Some(3.04));
+        found.doubt_crowd(3, 2);
+        assert_eq!(found.doubts.len(), 7);
         let verdict = found.verdict();
-        for part in ["doubtful", "45.5 %", "other threads", "3.0 %", "virtual", "250 times"] {
+        for part in [
+            "doubtful",
+            "45.5 %",
+            "other threads",
+            "3.0 %",
+            "virtual",
+            "250 times",
+            "held up for 4.1 ms, just before or after",
+            "not kept on one CPU",
+            "3.0 threads on average",
+            "3 measured threads take turns on 2 CPUs",
+        ] {
             assert!(verdict.contains(part), "{part}: {verdict}");
         }
+    }
+
+    #[test]
+    fn a_machine_in_use_by_the_run_alone_is_no_doubt() {
+        let mut found = Interference::new(1_000_000_000, Counters::default());
+        found.set_gap(DOUBTFUL_GAP_NS - 1, Watched::During);
+        found.doubt_place(&PINNED, Some(2.9));
+        found.doubt_place(&PINNED, None);
+        found.doubt_crowd(2, 2);
+        assert_eq!(found.verdict(), "quiet");
+        assert_eq!(
+            (found.longest_gap_ns, found.gap_watched),
+            (Some(999_999), Some(Watched::During))
+        );
     }
 
     #[test]

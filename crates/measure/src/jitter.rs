@@ -3,11 +3,12 @@
 //! Gaps of up to a few microseconds are counted in a table, one addition each, so that looking
 //! does not lengthen what is looked at; rarer, longer ones go to a recorder.
 
-use crate::interference::Baseline;
-use crate::latency::Recorder;
+use crate::interference::{Baseline, Watched, load_average};
 use crate::outcome::JitterResult;
 use crate::place::{Cpus, Place, PlaceError};
 use crate::raise::Raise;
+use crate::real_time::RealTime;
+use crate::recorder::Recorder;
 use lanecast_base::clock::{Clock, Source};
 use std::hint::black_box;
 use std::time::Instant;
@@ -56,7 +57,13 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult,
     let monotonic_cost_ns = monotonic_cost_ns();
     let origin = Instant::now();
     let monotonic = || u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut raise = settings.raise;
+    let real_time = raise.prepare();
+    let load = load_average();
     let baseline = Baseline::take(place.cpu);
+    if let Some(real_time) = &real_time {
+        real_time.begin();
+    }
     let reads_monotonic = settings.read == Read::Monotonic || clock.source() == Source::Monotonic;
     let (gaps, name, cost_ns) = if reads_monotonic {
         (watch(settings.loops, monotonic, |ns| ns, stop), "monotonic", monotonic_cost_ns)
@@ -64,7 +71,14 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult,
         let gaps = watch(settings.loops, || clock.ticks(), |ticks| clock.ns(ticks), stop);
         (gaps, clock.name(), clock_cost_ns)
     };
+    let mut interference = baseline.since();
+    if real_time.is_some_and(RealTime::end) {
+        interference.doubt_time_in_front();
+    }
     let distribution = gaps.recorder.distribution().unwrap_or_default();
+    let cpus = Cpus::now(place);
+    interference.set_gap(distribution.max_ns, Watched::During);
+    interference.doubt_place(&cpus, load);
     Ok(JitterResult {
         loops: gaps.recorder.samples(),
         ts_min_ns: distribution.min_ns,
@@ -76,9 +90,9 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult,
         clock: name,
         clock_cost_ns: cost_ns,
         monotonic_cost_ns,
-        cpus: Cpus::now(place),
-        raise: settings.raise,
-        interference: baseline.since(),
+        cpus,
+        raise,
+        interference,
     })
 }
 

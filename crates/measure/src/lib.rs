@@ -3,8 +3,8 @@
 //!
 //! - [`publisher`], [`subscriber`], [`jitter`]: the experiments, each run in the calling thread;
 //! - [`record`]: what a measuring message carries;
-//! - [`pacing`]: even schedules that catch up, and runs without one;
-//! - [`Recorder`], [`Distribution`], [`Latency`]: times and their percentiles;
+//! - [`pacing`]: schedules that catch up, even or in bursts, and runs without one;
+//! - [`Recorder`], [`Distribution`], [`Latency`], [`Linear`]: times and their percentiles;
 //! - [`Interference`], [`Raise`], [`Place`]: what a figure is worth on a shared machine;
 //! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
@@ -17,19 +17,24 @@
 #![forbid(unsafe_code)]
 
 mod conditions;
+mod distribution;
 mod flags;
 mod host;
 mod interference;
 pub mod jitter;
 mod latency;
 mod line;
+mod linear;
 mod number;
 mod outcome;
 pub mod pacing;
 mod place;
+mod probe;
 pub mod publisher;
 mod raise;
+mod real_time;
 pub mod record;
+mod recorder;
 pub mod report;
 mod root;
 mod sender;
@@ -37,17 +42,21 @@ pub mod smx;
 pub mod subscriber;
 mod tally;
 mod touch;
+mod watch;
 mod yardstick;
 
 pub use conditions::{Conditions, Setup};
+pub use distribution::Distribution;
 pub use flags::{Flags, UnknownFlags};
 pub use host::Host;
-pub use interference::{Baseline, Interference};
-pub use latency::{Distribution, Latency, LatencyRecorder, Recorder};
+pub use interference::{Baseline, Interference, Watched};
+pub use latency::{Latency, LatencyRecorder};
 pub use line::{Head, Kind, SCHEMA};
+pub use linear::{Linear, LinearResult, LinearShape};
 pub use number::{NumberError, parse_number};
 pub use outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
 pub use place::{Choice, Cpus, Place, PlaceError};
-pub use raise::Raise;
+pub use raise::{Raise, RaiseAsked};
+pub use recorder::{EXACT_NS, Recorder};
 pub use touch::Touch;
 pub use yardstick::Yardstick;

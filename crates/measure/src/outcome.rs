@@ -1,8 +1,10 @@
 //! The results of the tools, as they go into JSON.
 
 use crate::conditions::Conditions;
+use crate::distribution::Distribution;
 use crate::interference::Interference;
-use crate::latency::{Distribution, Latency};
+use crate::latency::Latency;
+use crate::linear::LinearResult;
 use crate::place::Cpus;
 use crate::raise::Raise;
 use serde::Serialize;
@@ -30,6 +32,8 @@ pub struct PublisherResult {
     pub rate: f64,
     /// Messages a second that were asked for; 0 and 999999999 mean as many as possible.
     pub rate_asked: u64,
+    /// Messages that are due together; 1 for even spacing.
+    pub burst: u64,
     /// The most messages that were sent without a look at the clock.
     pub largest_burst: u64,
     /// How often there was no room for a measured message, if the carrier counts that.
@@ -40,6 +44,8 @@ pub struct PublisherResult {
     pub subscribers_at_end: usize,
     /// Whether all subscribers had read everything when the publisher closed; none before.
     pub drained: Option<bool>,
+    /// By how much messages were sent after their time, if they were stamped and had one.
+    pub lateness: Option<Distribution>,
     /// The conditions of the run.
     #[serde(flatten)]
     pub conditions: Conditions,
@@ -101,6 +107,8 @@ pub struct SubscriberResult {
     /// All streams together.
     #[serde(flatten)]
     pub figures: Figures,
+    /// The histogram that the documents' latency tools print, if it was asked for.
+    pub linear: Option<LinearResult>,
     /// Whether only counts and order were looked at.
     pub fast: bool,
     /// Empty iterations per message.

@@ -1,11 +1,11 @@
-//! When messages are sent: on an even schedule, or as fast as they go.
+//! When messages are sent: on a schedule, or as fast as they go.
 //!
-//! The even schedule catches up: it sends every message that is due, one after the other, reads
-//! the clock again, and so on. On time, messages are evenly spaced; after an interruption, those
-//! that were held up go in one tight burst, and the size of the largest burst is told. It never
-//! sleeps.
+//! A schedule has bursts: so many messages that are due together, and evenly spaced bursts. An
+//! even schedule is one with bursts of one message. It catches up: it sends every message that
+//! is due, one after the other, reads the clock again, and so on; those that were held up by an
+//! interruption go in one go, and the most that ever went so are told. It never sleeps.
 //!
-//! The clock is an argument, so that the schedule can be tried without waiting.
+//! The clock is an argument, so that a schedule can be tried without waiting.
 
 /// One message's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,50 +45,79 @@ pub trait Pace {
 
     /// The most messages that were handed out between two looks at the clock.
     fn largest_burst(&self) -> u64;
+
+    /// The longest time, in ticks, between two readings of the clock with nothing in between: how
+    /// long the thread was held up while it waited. None if it never read the clock twice.
+    fn longest_gap(&self) -> Option<u64>;
 }
 
-/// An even schedule: message `i` is due at `start + i × ticks_per_second / rate`.
+/// A schedule of bursts: message `i` is due at
+/// `start + ⌊i / burst⌋ × burst × ticks_per_second / rate`.
 ///
-/// The times are exact however long the run: the rounding error of one message is carried over
-/// to the next, so there is no product that could outgrow its type.
+/// The times are exact however long the run: the rounding error of one burst is carried over to
+/// the next, so there is no product that could outgrow its type.
 #[derive(Clone, Debug)]
-pub struct Even {
+pub struct Bursts {
     index: u64,
     count: u64,
-    burst_start: u64,
+    /// Messages that are due together, and how many of these are still to come.
+    burst: u64,
+    left: u64,
+    /// What the latest look at the clock started at, and the most that one ever found due.
+    looked_at: u64,
     largest_burst: u64,
     due: u64,
-    /// Ticks between messages: `whole + part / rate`.
+    /// Ticks between bursts: `whole + part / rate`.
     whole: u64,
     part: u64,
     rate: u64,
     /// What of a tick is still owed, times `rate`; less than `rate`.
     owed: u64,
+    longest_gap: Option<u64>,
 }
 
-impl Even {
-    /// A schedule of `count` messages at `rate` (1 or more) a second, the first due at `start`.
+impl Bursts {
+    /// A schedule of `count` messages at `rate` (1 or more) a second on average, `burst` (1 or
+    /// more) at a time, the first ones due at `start`.
     ///
     /// # Panics
-    /// If `rate` is 0: that is no schedule.
-    pub fn new(rate: u64, count: u64, start: u64, ticks_per_second: u64) -> Self {
-        assert!(rate > 0, "an even schedule needs a rate");
+    /// If `rate` or `burst` is 0: that is no schedule.
+    pub fn new(rate: u64, burst: u64, count: u64, start: u64, ticks_per_second: u64) -> Self {
+        assert!(rate > 0 && burst > 0, "a schedule needs a rate, and messages");
+        let rate_wide = u128::from(rate);
+        let apart = u128::from(burst) * u128::from(ticks_per_second);
         Self {
             index: 0,
             count,
-            burst_start: 0,
+            burst,
+            left: burst,
+            looked_at: 0,
             largest_burst: 0,
             due: start,
-            whole: ticks_per_second / rate,
-            part: ticks_per_second % rate,
+            whole: u64::try_from(apart / rate_wide).unwrap_or(u64::MAX / 4),
+            part: (apart % rate_wide) as u64,
             rate,
             owed: 0,
+            longest_gap: None,
         }
+    }
+
+    /// An even schedule: message `i` is due at `start + i × ticks_per_second / rate`.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn even(rate: u64, count: u64, start: u64, ticks_per_second: u64) -> Self {
+        Self::new(rate, 1, count, start, ticks_per_second)
     }
 
     #[inline(always)]
     fn advance(&mut self) {
         self.index += 1;
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        self.left = self.burst;
         self.due = self.due.wrapping_add(self.whole);
         // `owed + part >= rate`, written so that it cannot overflow.
         if self.owed >= self.rate - self.part {
@@ -105,27 +134,30 @@ impl Even {
     }
 }
 
-impl Pace for Even {
-    type Burst<'a> = EvenBurst<'a>;
+impl Pace for Bursts {
+    type Burst<'a> = DueBurst<'a>;
 
     #[inline]
     fn next_burst(
         &mut self,
         now: impl Fn() -> u64,
         stop: &dyn Fn() -> bool,
-    ) -> Option<EvenBurst<'_>> {
+    ) -> Option<DueBurst<'_>> {
         self.largest_burst = self.largest_burst();
-        self.burst_start = self.index;
-        if self.index == self.count {
+        self.looked_at = self.index;
+        if self.index == self.count || stop() {
             return None;
         }
-        while !stop() {
-            let now = now();
-            if self.is_due(now) {
-                return Some(EvenBurst { pace: self, now });
+        let mut read = now();
+        while !self.is_due(read) {
+            if stop() {
+                return None;
             }
+            let before = read;
+            read = now();
+            self.longest_gap = self.longest_gap.max(Some(read.saturating_sub(before)));
         }
-        None
+        Some(DueBurst { pace: self, now: read })
     }
 
     fn sent(&self) -> u64 {
@@ -133,18 +165,22 @@ impl Pace for Even {
     }
 
     fn largest_burst(&self) -> u64 {
-        self.largest_burst.max(self.index - self.burst_start)
+        self.largest_burst.max(self.index - self.looked_at)
+    }
+
+    fn longest_gap(&self) -> Option<u64> {
+        self.longest_gap
     }
 }
 
-/// The messages of an [`Even`] schedule that are due at one moment.
+/// The messages of [`Bursts`] that are due at one moment.
 #[derive(Debug)]
-pub struct EvenBurst<'a> {
-    pace: &'a mut Even,
+pub struct DueBurst<'a> {
+    pace: &'a mut Bursts,
     now: u64,
 }
 
-impl Iterator for EvenBurst<'_> {
+impl Iterator for DueBurst<'_> {
     type Item = Slot;
     #[inline(always)]
     fn next(&mut self) -> Option<Slot> {
@@ -158,7 +194,7 @@ impl Iterator for EvenBurst<'_> {
     }
 }
 
-impl Burst for EvenBurst<'_> {
+impl Burst for DueBurst<'_> {
     fn sent(&self) -> u64 {
         self.pace.index
     }
@@ -208,6 +244,10 @@ impl Pace for FlatOut {
     /// All of them: there is no look at the clock in between.
     fn largest_burst(&self) -> u64 {
         self.index
+    }
+
+    fn longest_gap(&self) -> Option<u64> {
+        None
     }
 }
 

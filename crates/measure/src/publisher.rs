@@ -3,16 +3,16 @@
 //! In order: open, wait for subscribers, take the CPU, warm up, send the measured part, tell
 //! the result, linger, close. All of it in the calling thread.
 
-use crate::conditions::{Setup, Watch};
+use crate::conditions::Setup;
 use crate::flags::Flags;
-use crate::interference::Baseline;
 use crate::outcome::{PublisherResult, rate};
-use crate::pacing::{Even, FlatOut};
+use crate::pacing::{Bursts, FlatOut};
 use crate::place::{Place, PlaceError};
 use crate::record::{self, FILLED, HIGHEST_NUMBER, STAMPED, TIMESTAMPED, WARM_UP};
-use crate::sender::{Copying, Form, InPlace, Line, Run, SendError};
+use crate::recorder::Recorder;
+use crate::sender::{Copying, Form, InPlace, Line, Run, SendError, Task};
 use crate::touch::Touch;
-use lanecast_base::clock::Clock;
+use crate::watch::Watch;
 use lanecast_carrier::{Carrier, ClaimError, Publish, Shared};
 use std::error::Error;
 use std::fmt;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub rate: u64,
     /// Ends a run that sends as many as possible after so long, looked at every 65 536 messages.
     pub time: Option<Duration>,
+    /// How many messages are due together (1 or more); on average the rate holds.
+    pub burst: u64,
     /// How many messages are sent before, to warm up.
     pub warmup: u64,
     /// Messages a second of the warm-up; 0 as for `rate`.
@@ -82,6 +84,15 @@ pub enum PublisherError {
         size: usize,
         /// The carrier's longest.
         longest: usize,
+    },
+    /// No messages at a time.
+    #[error("--burst 0 sends nothing: 1 is even spacing")]
+    EmptyBurst,
+    /// Bursts without a schedule.
+    #[error("--burst {burst} needs a rate: set -r, or leave out --burst to send flat out")]
+    BurstWithoutRate {
+        /// How many messages at a time were asked for.
+        burst: u64,
     },
     /// More messages than a message's number can count.
     #[error("-n and -w together are more than {HIGHEST_NUMBER} messages")]
@@ -138,8 +149,7 @@ pub fn run<C: Carrier>(
     hooks: Hooks<'_, C::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     settings.check()?;
-    let clock = Clock::host();
-    let clock_cost_ns = clock.cost_ns();
+    let mut watch = Watch::new(carrier.name(), settings.setup, settings.touch, settings.place);
     let mut publisher = carrier
         .publisher(&settings.topic)
         .map_err(|error| PublisherError::Open(Box::new(error)))?;
@@ -148,17 +158,9 @@ pub fn run<C: Carrier>(
         return Err(PublisherError::TooLong { size: settings.size, longest });
     }
     await_subscribers(&mut publisher, settings.arrival, hooks.stop)?;
-    let mut place = settings.place;
-    place.take()?;
-    let watch = Watch {
-        carrier: carrier.name(),
-        setup: settings.setup,
-        touch: settings.touch,
-        place,
-        clock,
-        clock_cost_ns,
-        baseline: Baseline::take(place.cpu),
-    };
+    watch.take_place()?;
+    // Before the warm-up, so that nothing comes between that and the measured part.
+    watch.probe.look();
     let identity = Identity {
         session: publisher.session().to_string(),
         source: publisher.source().to_owned(),
@@ -174,6 +176,12 @@ impl Settings {
     fn check(&self) -> Result<(), PublisherError> {
         if self.flags.timestamp && self.size < STAMPED {
             return Err(PublisherError::TooSmallForTimestamps { size: self.size });
+        }
+        if self.burst == 0 {
+            return Err(PublisherError::EmptyBurst);
+        }
+        if self.burst > 1 && is_flat_out(self.rate) {
+            return Err(PublisherError::BurstWithoutRate { burst: self.burst });
         }
         match self.messages.checked_add(self.warmup) {
             Some(total) if total <= HIGHEST_NUMBER => Ok(()),
@@ -237,31 +245,37 @@ fn experiment<L: Line>(
     identity: Identity,
     hooks: Hooks<'_, L::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
+    let mut lateness = Recorder::new();
+    let clock = watch.clock();
     let filled = settings.filled();
-    let warm_up = Form {
-        size: settings.size,
-        first: 0,
-        kind: WARM_UP | filled,
-        non_blocking: false,
-        clock: watch.clock,
-    };
-    let warmed = send(&mut line, &warm_up, settings.warmup_rate, settings.warmup, hooks.stop)?;
+    let kind = WARM_UP | filled;
+    let form = Form { size: settings.size, first: 0, kind, non_blocking: false, clock };
+    let (rate_asked, messages) = (settings.warmup_rate, settings.warmup);
+    let task = Task { form, stop: hooks.stop, lateness: &mut lateness };
+    let warmed = send(&mut line, task, rate_asked, 1, messages)?;
+    watch.probe.note(warmed.longest_gap_ns);
 
     let stamped = if settings.flags.timestamp { TIMESTAMPED } else { 0 };
     let measured = Form {
         first: record::number(warmed.sent),
         kind: stamped | filled,
         non_blocking: settings.flags.non_blocking,
-        ..warm_up
+        ..form
     };
     let subscribers_at_start = line.ask(Publish::subscribers);
     let pressed_before = line.ask(hooks.back_pressured);
-    watch.baseline = Baseline::take(watch.place.cpu);
+    watch.count_from_here();
     let end = settings.end();
     let is_over = || end.is_some_and(|end| Instant::now() >= end);
     let stop = || (hooks.stop)() || is_over();
-    let run = send(&mut line, &measured, settings.rate, settings.messages, &stop)?;
+    watch.raise();
+    let task = Task { form: measured, stop: &stop, lateness: &mut lateness };
+    let run = send(&mut line, task, settings.rate, settings.burst, settings.messages)?;
+    let interrupted = run.sent < settings.messages && !is_over();
     let pressed_after = line.ask(hooks.back_pressured);
+    let subscribers_at_end = line.ask(Publish::subscribers);
+    let mut conditions = watch.conditions(run.longest_gap_ns);
+    conditions.interference.doubt_crowd(subscribers_at_start + 1, conditions.cpus.online);
 
     let mut result = PublisherResult {
         topic: settings.topic.clone(),
@@ -270,18 +284,20 @@ fn experiment<L: Line>(
         size: settings.size,
         sent: run.sent,
         warmup: warmed.sent,
-        interrupted: run.sent < settings.messages && !is_over(),
+        interrupted,
         duration_ns: run.duration_ns,
         rate: rate(run.sent, run.duration_ns),
         rate_asked: settings.rate,
+        burst: settings.burst,
         largest_burst: run.largest_burst,
         back_pressured: pressed_after
             .zip(pressed_before)
             .map(|(after, before)| after.saturating_sub(before)),
         subscribers_at_start,
-        subscribers_at_end: line.ask(Publish::subscribers),
+        subscribers_at_end,
         drained: None,
-        conditions: watch.conditions(),
+        lateness: lateness.distribution(),
+        conditions,
     };
     (hooks.announce)(&result);
     result.drained = Some(line.close(settings.linger));
@@ -290,16 +306,16 @@ fn experiment<L: Line>(
 
 fn send<L: Line>(
     line: &mut L,
-    form: &Form,
+    task: Task<'_>,
     rate: u64,
+    burst: u64,
     messages: u64,
-    stop: &dyn Fn() -> bool,
 ) -> Result<Run, PublisherError> {
     let sent = if is_flat_out(rate) {
-        line.send_all(form, |_| FlatOut::new(messages), stop)
+        line.send_all(task, |_| FlatOut::new(messages))
     } else {
-        let second = form.clock.from_ns(1_000_000_000);
-        line.send_all(form, |start| Even::new(rate, messages, start, second), stop)
+        let second = task.form.clock.from_ns(1_000_000_000);
+        line.send_all(task, |start| Bursts::new(rate, burst, messages, start, second))
     };
     sent.map_err(|SendError { sent, error }| PublisherError::Refused { sent, of: messages, error })
 }

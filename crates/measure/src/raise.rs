@@ -4,10 +4,14 @@
 //! sessions is the value of the session's group. A process that leads a session of its own
 //! (started by `setsid`) may therefore raise that group. In a user's terminal the group is also
 //! the shell's, so there nothing is touched.
+//!
+//! Real-time scheduling goes before all of this, in any session, but not for long.
 
+use crate::real_time::RealTime;
 use serde::Serialize;
 use std::fmt;
 use std::fs;
+use std::str::FromStr;
 
 /// The group's new value: −20 is the highest, and leaves nothing for what must come first.
 const NICE: &str = "-19";
@@ -15,23 +19,89 @@ const AUTOGROUP: &str = "/proc/self/autogroup";
 const ENABLED: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 const STAT: &str = "/proc/self/stat";
 
+/// What is asked to be done to the process's priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RaiseAsked {
+    /// What harms nobody: its session's group is raised, if it has one of its own.
+    #[default]
+    Auto,
+    /// Nothing.
+    None,
+    /// The measured thread runs in real time while it measures, for 0.9 s at most.
+    RealTime,
+}
+
+impl RaiseAsked {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::RealTime => "real-time",
+        }
+    }
+}
+
+impl fmt::Display for RaiseAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for RaiseAsked {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Auto, Self::None, Self::RealTime]
+            .into_iter()
+            .find(|asked| asked.name() == text)
+            .ok_or_else(|| format!("'{text}': write auto, none or real-time"))
+    }
+}
+
 /// What was done to the process's priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Raise {
     /// Its session's group now comes before others.
     Raised,
+    /// The measured thread ran in real time while it measured.
+    RealTime,
     /// Nothing: it shares its session with others (start it with `setsid` to change that).
     SharedSession,
     /// Nothing: the system does not group sessions.
     NoAutogroups,
     /// Nothing: the system refused.
     NotPermitted,
+    /// Nothing was asked for.
+    NotAsked,
 }
 
 impl Raise {
+    /// Does what is asked; real-time scheduling is only made sure of, and begins when the
+    /// measured part does.
+    pub fn by(asked: RaiseAsked) -> Self {
+        match asked {
+            RaiseAsked::Auto => Self::raise_session(),
+            RaiseAsked::None => Self::NotAsked,
+            RaiseAsked::RealTime => match RealTime::prepare() {
+                Ok(_) => Self::RealTime,
+                Err(_) => Self::NotPermitted,
+            },
+        }
+    }
+
+    /// Makes the calling thread ready to run in real time, if that is what was asked for.
+    pub(crate) fn prepare(&mut self) -> Option<RealTime> {
+        let wanted = *self == Self::RealTime;
+        let ready = wanted.then(RealTime::prepare)?;
+        if ready.is_err() {
+            *self = Self::NotPermitted;
+        }
+        ready.ok()
+    }
+
     /// Raises this process, if it is alone in its session and permitted to.
-    pub fn try_now() -> Self {
+    fn raise_session() -> Self {
         if fs::read_to_string(ENABLED).is_ok_and(|enabled| enabled.trim() != "1")
             || fs::metadata(AUTOGROUP).is_err()
         {
@@ -50,9 +120,11 @@ impl Raise {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Raised => "raised",
+            Self::RealTime => "real-time",
             Self::SharedSession => "shared-session",
             Self::NoAutogroups => "no-autogroups",
             Self::NotPermitted => "not-permitted",
+            Self::NotAsked => "not-asked",
         }
     }
 }
@@ -74,6 +146,25 @@ fn leads_its_session(stat: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_read_by_its_name() {
+        for asked in [RaiseAsked::Auto, RaiseAsked::None, RaiseAsked::RealTime] {
+            assert_eq!(asked.name().parse(), Ok(asked));
+        }
+        assert!("high".parse::<RaiseAsked>().unwrap_err().contains("real-time"));
+    }
+
+    #[test]
+    fn real_time_is_there_or_said_to_be_refused() {
+        let mut raise = Raise::by(RaiseAsked::RealTime);
+        match raise.prepare() {
+            Some(_) => assert_eq!(raise, Raise::RealTime),
+            None => assert_eq!(raise, Raise::NotPermitted),
+        }
+        assert_eq!(Raise::by(RaiseAsked::None), Raise::NotAsked);
+        assert!(Raise::NotAsked.clone().prepare().is_none());
+    }
 
     #[test]
     fn the_leader_of_a_session_is_recognised() {

@@ -4,8 +4,9 @@
 //! at `, ` and a pair at `=`.
 
 use crate::conditions::Conditions;
-use crate::interference::Interference;
-use crate::latency::Distribution;
+use crate::distribution::Distribution;
+use crate::interference::{Interference, Watched};
+use crate::linear::LinearResult;
 use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult};
 use crate::place::Cpus;
 use crate::{jitter, publisher, subscriber};
@@ -63,8 +64,9 @@ pub fn publisher_result(result: &PublisherResult) -> String {
     line(
         &mut text,
         format_args!(
-            "largest_burst={}, back_pressured={}, subscribers_at_start={}, \
+            "burst={}, largest_burst={}, back_pressured={}, subscribers_at_start={}, \
              subscribers_at_end={}, source={}, ",
+            result.burst,
             result.largest_burst,
             known(result.back_pressured),
             result.subscribers_at_start,
@@ -72,6 +74,9 @@ pub fn publisher_result(result: &PublisherResult) -> String {
             result.source,
         ),
     );
+    if let Some(lateness) = &result.lateness {
+        text.push_str(&distribution("lateness", lateness));
+    }
     text + &conditions(&result.conditions)
 }
 
@@ -141,6 +146,32 @@ fn counts(figures: &Figures) -> String {
     )
 }
 
+/// The histogram that the documents' latency tools print: a count per line, then their lines.
+pub fn linear(result: &LinearResult) -> String {
+    let mut text = String::new();
+    for count in &result.counts {
+        line(&mut text, format_args!("{count}"));
+    }
+    line(
+        &mut text,
+        format_args!(
+            "o_histogram={},{}, hist_overflows={}, hist_min_sample={}, hist_max_sample={},\n\
+             hist_num_samples={}, average_sample={:.0},",
+            result.buckets,
+            result.width_ns,
+            result.overflows,
+            result.min_ns,
+            result.max_ns,
+            result.samples,
+            result.mean_ns,
+        ),
+    );
+    let percentiles: Vec<_> =
+        result.percentiles.iter().map(|(per_cent, ns)| format!("{per_cent}={ns}")).collect();
+    line(&mut text, format_args!("Percentiles: {}", percentiles.join(", ")));
+    text
+}
+
 /// The jitter test's result: the documents' line, then our own.
 pub fn jitter_result(result: &JitterResult) -> String {
     let mut text = format!("ts_min_ns={}, ts_max_ns={}, \n", result.ts_min_ns, result.ts_max_ns);
@@ -169,13 +200,15 @@ pub fn conditions(conditions: &Conditions) -> String {
     line(
         &mut text,
         format_args!(
-            "carrier={}, wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, {}raise={}, ",
+            "carrier={}, wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, \
+             recording_cost_ns={:.1}, {}raise={}, ",
             conditions.carrier,
             conditions.wait,
             conditions.window,
             conditions.touch,
             conditions.clock,
             conditions.clock_cost_ns,
+            conditions.recording_cost_ns,
             cpus(&conditions.cpus),
             conditions.raise,
         ),
@@ -203,11 +236,13 @@ fn known(value: Option<u64>) -> String {
 fn interference(found: &Interference) -> String {
     format!(
         "involuntary_switches={}, voluntary_switches={}, waited_ns={}, stolen_ns={}, \
-         watched_ns={}, verdict='{}', \n",
+         longest_gap_ns={}, gap_watched={}, watched_ns={}, verdict='{}', \n",
         known(found.involuntary_switches),
         known(found.voluntary_switches),
         known(found.waited_ns),
         known(found.stolen_ns),
+        known(found.longest_gap_ns),
+        found.gap_watched.map_or("unknown", Watched::name),
         found.elapsed_ns,
         found.verdict(),
     )
@@ -216,13 +251,15 @@ fn interference(found: &Interference) -> String {
 fn distribution(of: &str, found: &Distribution) -> String {
     format!(
         "{of}_min_ns={}, {of}_p50_ns={}, {of}_p90_ns={}, {of}_p99_ns={}, {of}_p99_9_ns={}, \
-         {of}_p99_99_ns={}, {of}_max_ns={}, {of}_mean_ns={:.1}, {of}_samples={}, \n",
+         {of}_p99_99_ns={}, {of}_p99_999_ns={}, {of}_max_ns={}, {of}_mean_ns={:.1}, \
+         {of}_samples={}, \n",
         found.min_ns,
         found.p50_ns,
         found.p90_ns,
         found.p99_ns,
         found.p99_9_ns,
         found.p99_99_ns,
+        found.p99_999_ns,
         found.max_ns,
         found.mean_ns,
         found.samples,

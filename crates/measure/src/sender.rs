@@ -2,10 +2,12 @@
 //!
 //! Everything that a message does not need is decided outside of them: whether to stamp, to
 //! fill, to keep a schedule. Flat out and without stamps, a message costs one store into its
-//! claim and the carrier's commit; the clock is read at the start and at the end.
+//! claim and the carrier's commit; the clock is read at the start and at the end. How late a
+//! stamped message was for its schedule is counted when it is on its way.
 
 use crate::pacing::{Burst, Pace, Slot};
 use crate::record::{self, FILLED, Stamps, TIMESTAMPED};
+use crate::recorder::Recorder;
 use lanecast_base::clock::Clock;
 use lanecast_carrier::{Claim, ClaimError, Publish, Shared};
 use std::time::Duration;
@@ -22,12 +24,33 @@ pub(crate) struct Form {
     pub(crate) clock: Clock,
 }
 
+impl Form {
+    const fn is_stamped(&self) -> bool {
+        self.kind & TIMESTAMPED != 0
+    }
+
+    const fn is_filled(&self) -> bool {
+        self.kind & FILLED != 0
+    }
+}
+
+/// A run of messages to be sent.
+pub(crate) struct Task<'a> {
+    pub(crate) form: Form,
+    /// Ends the run early as soon as it is true.
+    pub(crate) stop: &'a dyn Fn() -> bool,
+    /// By how much stamped messages missed their time.
+    pub(crate) lateness: &'a mut Recorder,
+}
+
 /// What a run of messages came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) sent: u64,
     pub(crate) duration_ns: u64,
     pub(crate) largest_burst: u64,
+    /// How long the waiting thread was held up, if its schedule let it wait.
+    pub(crate) longest_gap_ns: Option<u64>,
 }
 
 /// Why a run ended early.
@@ -44,9 +67,8 @@ pub(crate) trait Line: Sized {
     /// Sends by the pace that `pace` makes of the starting time.
     fn send_all<T: Pace>(
         &mut self,
-        form: &Form,
+        task: Task<'_>,
         pace: impl FnOnce(u64) -> T,
-        stop: &dyn Fn() -> bool,
     ) -> Result<Run, SendError>;
 
     /// Asks the publisher something.
@@ -64,16 +86,15 @@ impl<P: Publish> Line for InPlace<P> {
 
     fn send_all<T: Pace>(
         &mut self,
-        form: &Form,
+        task: Task<'_>,
         pace: impl FnOnce(u64) -> T,
-        stop: &dyn Fn() -> bool,
     ) -> Result<Run, SendError> {
         let publisher = &mut self.0;
-        match (form.kind & TIMESTAMPED != 0, form.kind & FILLED != 0) {
-            (false, false) => in_place::<false, false, P, T>(publisher, form, pace, stop),
-            (false, true) => in_place::<false, true, P, T>(publisher, form, pace, stop),
-            (true, false) => in_place::<true, false, P, T>(publisher, form, pace, stop),
-            (true, true) => in_place::<true, true, P, T>(publisher, form, pace, stop),
+        match (task.form.is_stamped(), task.form.is_filled()) {
+            (false, false) => in_place::<false, false, P, T>(publisher, task, pace),
+            (false, true) => in_place::<false, true, P, T>(publisher, task, pace),
+            (true, false) => in_place::<true, false, P, T>(publisher, task, pace),
+            (true, true) => in_place::<true, true, P, T>(publisher, task, pace),
         }
     }
 
@@ -95,15 +116,14 @@ impl<P: Publish> Line for Copying<P> {
 
     fn send_all<T: Pace>(
         &mut self,
-        form: &Form,
+        task: Task<'_>,
         pace: impl FnOnce(u64) -> T,
-        stop: &dyn Fn() -> bool,
     ) -> Result<Run, SendError> {
-        match (form.kind & TIMESTAMPED != 0, form.kind & FILLED != 0) {
-            (false, false) => copying::<false, false, P, T>(&self.0, form, pace, stop),
-            (false, true) => copying::<false, true, P, T>(&self.0, form, pace, stop),
-            (true, false) => copying::<true, false, P, T>(&self.0, form, pace, stop),
-            (true, true) => copying::<true, true, P, T>(&self.0, form, pace, stop),
+        match (task.form.is_stamped(), task.form.is_filled()) {
+            (false, false) => copying::<false, false, P, T>(&self.0, task, pace),
+            (false, true) => copying::<false, true, P, T>(&self.0, task, pace),
+            (true, false) => copying::<true, false, P, T>(&self.0, task, pace),
+            (true, true) => copying::<true, true, P, T>(&self.0, task, pace),
         }
     }
 
@@ -119,14 +139,13 @@ impl<P: Publish> Line for Copying<P> {
 
 fn in_place<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     publisher: &mut P,
-    form: &Form,
+    task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
-    stop: &dyn Fn() -> bool,
 ) -> Result<Run, SendError> {
-    if form.non_blocking {
-        trying::<STAMP, FILL, P, T>(publisher, form, pace, stop)
+    if task.form.non_blocking {
+        trying::<STAMP, FILL, P, T>(publisher, task, pace)
     } else {
-        waiting::<STAMP, FILL, P, T>(publisher, form, pace, stop)
+        waiting::<STAMP, FILL, P, T>(publisher, task, pace)
     }
 }
 
@@ -134,10 +153,10 @@ fn in_place<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
 /// commit, so that waiting for room comes after publication; the last claim is given back.
 fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     publisher: &mut P,
-    form: &Form,
+    task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
-    stop: &dyn Fn() -> bool,
 ) -> Result<Run, SendError> {
+    let Task { form, stop, lateness } = task;
     let claimed = publisher.claim(form.size);
     let mut claim = claimed.map_err(|error| SendError { sent: 0, error })?;
     let start = form.clock.ticks_ordered();
@@ -145,7 +164,7 @@ fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     'run: while let Some(mut burst) = pace.next_burst(|| form.clock.ticks(), stop) {
         loop {
             // A carrier may refuse the next claim instead of waiting: the burst goes on later.
-            let error = match write_burst::<STAMP, FILL, _>(claim, &mut burst, form) {
+            let error = match write_burst::<STAMP, FILL, _>(claim, &mut burst, &form, lateness) {
                 Ok(next) => {
                     claim = next;
                     break;
@@ -160,7 +179,7 @@ fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
             claim = publisher.claim(form.size).map_err(refused)?;
         }
     }
-    Ok(run_since(start, &pace, form))
+    Ok(run_since(start, &pace, &form))
 }
 
 /// Writes and publishes messages until the burst is over, or there is no room for another.
@@ -169,10 +188,13 @@ fn write_burst<const STAMP: bool, const FILL: bool, C: Claim>(
     mut claim: C,
     burst: &mut impl Burst,
     form: &Form,
+    lateness: &mut Recorder,
 ) -> Result<C, ClaimError> {
     for slot in burst {
-        write::<STAMP, FILL>(&mut claim, slot, form);
-        claim = claim.commit_and_claim_next(form.size)?;
+        let late = write::<STAMP, FILL>(&mut claim, slot, form);
+        let next = claim.commit_and_claim_next(form.size);
+        count_late(late, form, lateness);
+        claim = next?;
     }
     Ok(claim)
 }
@@ -180,59 +202,80 @@ fn write_burst<const STAMP: bool, const FILL: bool, C: Claim>(
 /// Claims each message's room when it is due, and gives up where there is none.
 fn trying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     publisher: &mut P,
-    form: &Form,
+    task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
-    stop: &dyn Fn() -> bool,
 ) -> Result<Run, SendError> {
+    let Task { form, stop, lateness } = task;
     let start = form.clock.ticks_ordered();
     let mut pace = pace(start);
     while let Some(burst) = pace.next_burst(|| form.clock.ticks(), stop) {
         for slot in burst {
             let refused = |error| SendError { sent: slot.index, error };
             let mut claim = publisher.try_claim(form.size).map_err(refused)?;
-            write::<STAMP, FILL>(&mut claim, slot, form);
+            let late = write::<STAMP, FILL>(&mut claim, slot, &form);
             claim.commit();
+            count_late(late, &form, lateness);
         }
     }
-    Ok(run_since(start, &pace, form))
+    Ok(run_since(start, &pace, &form))
 }
 
 fn copying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     publisher: &Shared<P>,
-    form: &Form,
+    task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
-    stop: &dyn Fn() -> bool,
 ) -> Result<Run, SendError> {
+    let Task { form, stop, lateness } = task;
     let mut buffer = vec![0; form.size];
     let start = form.clock.ticks_ordered();
     let mut pace = pace(start);
     while let Some(burst) = pace.next_burst(|| form.clock.ticks(), stop) {
         for slot in burst {
-            write::<STAMP, FILL>(&mut buffer, slot, form);
+            let late = write::<STAMP, FILL>(&mut buffer, slot, &form);
             let sent =
                 if form.non_blocking { publisher.offer(&buffer) } else { publisher.send(&buffer) };
             sent.map_err(|error| SendError { sent: slot.index, error })?;
+            count_late(late, &form, lateness);
         }
     }
-    Ok(run_since(start, &pace, form))
+    Ok(run_since(start, &pace, &form))
 }
 
 fn run_since(start: u64, pace: &impl Pace, form: &Form) -> Run {
     let duration_ns = form.clock.ns(form.clock.ticks_ordered().wrapping_sub(start));
-    Run { sent: pace.sent(), duration_ns, largest_burst: pace.largest_burst() }
+    Run {
+        sent: pace.sent(),
+        duration_ns,
+        largest_burst: pace.largest_burst(),
+        longest_gap_ns: pace.longest_gap().map(|ticks| form.clock.ns(ticks)),
+    }
 }
 
-/// Writes one message. The times come last: what is written before them is not latency.
+/// Writes one message. The times come last: what is written before them is not latency. Gives
+/// the ticks by which a stamped message missed its time, if it had one.
 #[inline(always)]
-fn write<const STAMP: bool, const FILL: bool>(bytes: &mut [u8], slot: Slot, form: &Form) {
+fn write<const STAMP: bool, const FILL: bool>(
+    bytes: &mut [u8],
+    slot: Slot,
+    form: &Form,
+) -> Option<u64> {
     let word = form.first.wrapping_add(slot.index) | form.kind;
     if FILL {
         record::fill_body(bytes, word);
     }
     record::put_word(bytes, word);
-    if STAMP {
-        let actual = form.clock.ticks();
-        let intended = slot.due.unwrap_or(actual);
-        record::put_stamps(bytes, Stamps { intended, actual });
+    if !STAMP {
+        return None;
+    }
+    let actual = form.clock.ticks();
+    let intended = slot.due.unwrap_or(actual);
+    record::put_stamps(bytes, Stamps { intended, actual });
+    slot.due.map(|due| actual.saturating_sub(due))
+}
+
+#[inline(always)]
+fn count_late(late: Option<u64>, form: &Form, lateness: &mut Recorder) {
+    if let Some(ticks) = late {
+        lateness.record(form.clock.ns(ticks));
     }
 }

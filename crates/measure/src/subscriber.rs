@@ -3,13 +3,13 @@
 //! All of it in the calling thread, which takes its CPU when the first stream begins. The clock
 //! is read once per stamped message, and otherwise only when there is nothing to read.
 
-use crate::conditions::{Setup, Watch};
-use crate::interference::Baseline;
+use crate::conditions::Setup;
+use crate::linear::{Linear, LinearShape};
 use crate::outcome::{Figures, StreamResult, SubscriberResult, rate};
 use crate::place::{Place, PlaceError};
 use crate::tally::Tally;
 use crate::touch::Touch;
-use lanecast_base::clock::Clock;
+use crate::watch::Watch;
 use lanecast_carrier::{Carrier, Event, Gap, Message, SessionId, Stream, Subscribe, Why};
 use std::error::Error;
 use std::hint::black_box;
@@ -27,6 +27,8 @@ pub struct Settings {
     pub place: Place,
     /// Look at counts and order only: no latencies, no spinning.
     pub fast: bool,
+    /// Count latencies in this histogram, too.
+    pub linear: Option<LinearShape>,
     /// Empty iterations per message, as work that the reader has to do.
     pub spin: u64,
     /// How much of each message is read.
@@ -74,21 +76,14 @@ pub fn run<C: Carrier>(
     stop: &dyn Fn() -> bool,
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<SubscriberResult, SubscriberError> {
-    let clock = Clock::host();
-    let watch = Watch {
-        carrier: carrier.name(),
-        setup: settings.setup,
-        touch: settings.touch,
-        place: settings.place,
-        clock,
-        clock_cost_ns: clock.cost_ns(),
-        baseline: Baseline::take(None),
-    };
+    let watch = Watch::new(carrier.name(), settings.setup, settings.touch, settings.place);
     let subscriber = carrier
         .subscriber(&[&settings.topic])
         .map_err(|error| SubscriberError::Open(Box::new(error)))?;
     let reader = Reader {
         spin: settings.spin,
+        linear: settings.linear.filter(|_| !settings.fast),
+        is_warming_up: true,
         current: 0,
         session: SessionId(0),
         tallies: Vec::new(),
@@ -107,6 +102,9 @@ pub fn run<C: Carrier>(
 
 struct Reader<'a> {
     spin: u64,
+    linear: Option<LinearShape>,
+    /// Whether no measured message has come yet.
+    is_warming_up: bool,
     /// The stream of the latest message, as an index; `session` is its publisher's run. One
     /// topic is subscribed to, so a session is one stream.
     current: usize,
@@ -134,6 +132,9 @@ impl Reader<'_> {
             if work == 0 {
                 self.tallies.iter_mut().for_each(Tally::note_time);
             }
+            if self.is_warming_up {
+                self.warm_up(work);
+            }
             if settings.once && self.ended.iter().any(Option::is_some) {
                 break;
             }
@@ -142,6 +143,8 @@ impl Reader<'_> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
+        // What comes now takes its time: publishers need not wait for it.
+        drop(subscriber);
         Ok(self.finish(settings))
     }
 
@@ -198,10 +201,22 @@ impl Reader<'_> {
 
     /// Takes the CPU, as soon as there is something to measure.
     fn begin(&mut self) {
-        if let Err(error) = self.watch.place.take() {
+        if let Err(error) = self.watch.take_place() {
             self.failed = Some(error);
         }
-        self.watch.baseline = Baseline::take(self.watch.place.cpu);
+    }
+
+    /// Between messages of the warm-up there is time to watch the thread; with the first
+    /// measured one, that ends.
+    #[cold]
+    #[inline(never)]
+    fn warm_up(&mut self, work: usize) {
+        if self.tallies.iter().any(Tally::is_measured) {
+            self.is_warming_up = false;
+            self.watch.raise();
+        } else if work == 0 && !self.tallies.is_empty() {
+            self.watch.probe.glance();
+        }
     }
 
     #[cold]
@@ -210,7 +225,7 @@ impl Reader<'_> {
         self.session = stream.session;
         let known = self.tallies.iter().position(|tally| tally.stream.session == stream.session);
         self.current = known.unwrap_or_else(|| {
-            self.tallies.push(Tally::new(stream.clone(), self.watch.clock));
+            self.tallies.push(Tally::new(stream.clone(), self.watch.clock(), self.linear));
             self.ended.push(None);
             self.tallies.len() - 1
         });
@@ -228,10 +243,15 @@ impl Reader<'_> {
         }
         SubscriberResult {
             figures: sum(&self.tallies),
+            linear: self.linear.map(|shape| {
+                let mut linear = Linear::new(shape);
+                self.tallies.iter().filter_map(|t| t.linear.as_ref()).for_each(|l| linear.merge(l));
+                linear.result()
+            }),
             fast: settings.fast,
             spin: settings.spin,
             streams,
-            conditions: self.watch.conditions(),
+            conditions: self.watch.conditions(None),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! first message, the end of the warm-up, a gap) takes another, slow path.
 
 use crate::latency::LatencyRecorder;
+use crate::linear::{Linear, LinearShape};
 use crate::record::{self, FILLED, TIMESTAMPED, WARM_UP};
 use lanecast_base::clock::Clock;
 use lanecast_carrier::Stream;
@@ -27,6 +28,8 @@ pub(crate) struct Tally {
     /// When the last message was known to have come, and how many there were then.
     last: Option<(u64, u64)>,
     pub(crate) latency: LatencyRecorder,
+    /// Latencies from the actual time again, if this histogram was asked for.
+    pub(crate) linear: Option<Linear>,
     pub(crate) clock: Clock,
 }
 
@@ -34,7 +37,7 @@ pub(crate) struct Tally {
 const NOTHING_YET: u64 = u64::MAX;
 
 impl Tally {
-    pub(crate) fn new(stream: Stream, clock: Clock) -> Self {
+    pub(crate) fn new(stream: Stream, clock: Clock, linear: Option<LinearShape>) -> Self {
         Self {
             stream,
             expected: NOTHING_YET,
@@ -48,6 +51,7 @@ impl Tally {
             measured_from: None,
             last: None,
             latency: LatencyRecorder::default(),
+            linear: linear.map(Linear::new),
             clock,
         }
     }
@@ -80,7 +84,11 @@ impl Tally {
             return;
         };
         let ns = |sent| self.clock.ns(now.saturating_sub(sent));
-        self.latency.record(ns(stamps.actual), ns(stamps.intended));
+        let actual_ns = ns(stamps.actual);
+        self.latency.record(actual_ns, ns(stamps.intended));
+        if let Some(linear) = &mut self.linear {
+            linear.record(actual_ns);
+        }
     }
 
     /// Reads the whole body; what was filled must be as it was written.
@@ -135,6 +143,11 @@ impl Tally {
         }
     }
 
+    /// Whether the measured part has begun.
+    pub(crate) const fn is_measured(&self) -> bool {
+        self.measured_from.is_some()
+    }
+
     /// How many of the messages belong to the warm-up.
     pub(crate) fn warm_up(&self) -> u64 {
         self.measured_from.map_or(self.received, |(before, _)| before)
@@ -159,7 +172,7 @@ mod tests {
             pid: 1,
             source: "test".into(),
         };
-        Tally::new(stream, Clock::host())
+        Tally::new(stream, Clock::host(), LinearShape::new(10, 1_000_000_000))
     }
 
     fn counted(words: &[u64]) -> Tally {
@@ -227,6 +240,8 @@ mod tests {
         let latency = tally.latency.latency().unwrap();
         assert_eq!((latency.actual.samples, tally.damaged), (1, 1));
         assert!(latency.intended.min_ns >= latency.actual.min_ns);
+        let linear = tally.linear.unwrap().result();
+        assert_eq!((linear.samples, linear.min_ns), (1, latency.actual.min_ns));
     }
 
     #[test]

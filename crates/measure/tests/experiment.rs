@@ -3,6 +3,7 @@
 mod lines;
 mod memory;
 
+use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, PublisherError};
@@ -18,7 +19,8 @@ const NOWHERE: Place = Place { cpu: None, choice: Choice::None };
 const NEVER: &dyn Fn() -> bool = &|| false;
 
 fn setup() -> Setup {
-    Setup { wait: WaitStrategy::Park, window: Size(4096), raise: Raise::NotPermitted }
+    let clock = Clock::host();
+    Setup { wait: WaitStrategy::Park, window: Size(4096), raise: Raise::NotPermitted, clock }
 }
 
 fn sending(size: usize, messages: u64, bits: u8) -> publisher::Settings {
@@ -28,6 +30,7 @@ fn sending(size: usize, messages: u64, bits: u8) -> publisher::Settings {
         messages,
         rate: 0,
         time: None,
+        burst: 1,
         warmup: 100,
         warmup_rate: 0,
         flags: Flags::from_bits(bits).unwrap(),
@@ -44,6 +47,7 @@ fn reading() -> subscriber::Settings {
         topic: "t".into(),
         place: NOWHERE,
         fast: false,
+        linear: None,
         spin: 0,
         touch: Touch::Header,
         once: true,
@@ -114,7 +118,7 @@ fn every_message_is_counted_on_both_sides() {
                 assert_eq!(told, ["joined", "left"]);
                 assert_eq!(read.streams[0].ended, Some("closed"));
                 let stamped = bits & 1 != 0 && !fast;
-                let samples = figures.latency.map(|latency| latency.actual.samples);
+                let samples = figures.latency.as_ref().map(|latency| latency.actual.samples);
                 assert_eq!(samples, stamped.then_some(2000), "the warm-up has no latency");
             }
         }
@@ -134,6 +138,7 @@ fn a_schedule_is_kept_and_its_latency_counts_from_the_intended_time() {
     let (sent, read, _) = run(&Memory::new(10_000, arrives), &sending, &reading());
     assert!(sent.duration_ns >= 49_980_000, "5000 messages at 100 000/s: {}", sent.duration_ns);
     assert!((1..=5000).contains(&sent.largest_burst));
+    assert_eq!(sent.lateness.unwrap().samples, 5000);
     let latency = read.figures.latency.unwrap();
     assert_eq!(latency.intended.samples, 5000);
     assert!(latency.intended.mean_ns >= latency.actual.mean_ns);
@@ -195,6 +200,10 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
     let refused = |settings| publish(&carrier, &settings, NEVER).unwrap_err().to_string();
     assert!(refused(sending(23, 1, 1)).contains("take -m 24 or more"));
     assert!(refused(sending(25, u64::MAX, 0)).contains("-n and -w"));
+    let bursts = |burst, rate| publisher::Settings { burst, rate, ..sending(25, 1, 0) };
+    assert!(refused(bursts(2, 0)).contains("--burst 2 needs a rate"));
+    assert!(refused(bursts(2, publisher::FLAT_OUT_RATE)).contains("needs a rate"));
+    assert!(refused(bursts(0, 10)).contains("1 is even spacing"));
     assert!(refused(sending(4097, 1, 0)).contains("at most 4096 bytes"));
 }
 

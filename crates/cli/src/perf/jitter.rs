@@ -1,6 +1,7 @@
 //! `lanecast perf jitter`.
 
 use super::parse_cpu;
+use super::priority::PriorityArgs;
 use crate::output::{print, print_line};
 use lanecast_measure::jitter::{self, Read, Settings};
 use lanecast_measure::{Head, Kind, Place, Raise, parse_number, report};
@@ -29,6 +30,9 @@ pub(crate) struct JitterArgs {
     /// Print the result as one JSON object, and nothing else
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    priority: PriorityArgs,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -45,7 +49,8 @@ pub(super) fn run(arguments: &JitterArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
         ClockName::Host => Read::Host,
         ClockName::Monotonic => Read::Monotonic,
     };
-    let settings = Settings { read, ..settings(arguments.jitter_loops, place, Raise::try_now()) };
+    let settings =
+        Settings { read, ..settings(arguments.jitter_loops, place, arguments.priority.apply()?) };
     if !arguments.json {
         print_line(&report::jitter_options(&settings))?;
     }

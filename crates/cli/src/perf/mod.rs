@@ -2,6 +2,7 @@
 
 mod context;
 mod jitter;
+mod priority;
 mod publish;
 mod smx;
 mod subscribe;
@@ -12,6 +13,7 @@ pub(crate) use publish::PubArgs;
 pub(crate) use smx::SmxArgs;
 pub(crate) use subscribe::SubArgs;
 
+use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_carrier::Carrier;
 use lanecast_measure::{Raise, Setup, parse_number};
@@ -51,7 +53,7 @@ pub(crate) struct Opened<C: Carrier> {
 
 impl<C: Carrier> Opened<C> {
     fn setup(&self, wait: WaitStrategy, raise: Raise) -> Setup {
-        Setup { wait, window: self.window, raise }
+        Setup { wait, window: self.window, raise, clock: Clock::host() }
     }
 }
 

@@ -1,7 +1,9 @@
 //! `lanecast perf pub`.
 
+use super::priority::PriorityArgs;
 use super::{ContextArgs, Opened, jitter, parse_cpu};
 use crate::output::{print, print_line};
+use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
@@ -58,6 +60,10 @@ pub(crate) struct PubArgs {
     #[arg(value_parser = parse_number::<u64>)]
     rate: u64,
 
+    /// How many messages are due together; 1 for even spacing. The rate holds on average
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_number::<u64>)]
+    burst: u64,
+
     /// The topic
     #[arg(short = 't', long, default_value = "smx_perf")]
     topic: String,
@@ -88,6 +94,9 @@ pub(crate) struct PubArgs {
     json: bool,
 
     #[command(flatten)]
+    priority: PriorityArgs,
+
+    #[command(flatten)]
     pub(crate) context: ContextArgs,
 }
 
@@ -105,6 +114,7 @@ impl PubArgs {
             messages: self.messages(),
             rate: self.rate,
             time: self.time,
+            burst: self.burst,
             warmup: self.warmup,
             warmup_rate: self.warmup_rate,
             flags: self.flags,
@@ -136,7 +146,7 @@ pub(super) fn run<C: Carrier>(
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
-    let raise = Raise::try_now();
+    let raise = arguments.priority.apply()?;
     if arguments.jitter_loops > 0 {
         return only_jitter(arguments, place, raise, stop);
     }
@@ -173,7 +183,8 @@ fn only_jitter(
 ) -> anyhow::Result<ExitCode> {
     if !arguments.json {
         // Neither window nor waiting is in the line, so none need be found out.
-        let setup = Setup { wait: Default::default(), window: Default::default(), raise };
+        let (wait, window) = (Default::default(), Default::default());
+        let setup = Setup { wait, window, raise, clock: Clock::host() };
         print_line(&arguments.options(&arguments.settings(place, setup)))?;
     }
     jitter::measure(jitter::settings(arguments.jitter_loops, place, raise), arguments.json, stop)

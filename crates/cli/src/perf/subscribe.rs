@@ -1,10 +1,11 @@
 //! `lanecast perf sub`.
 
+use super::priority::PriorityArgs;
 use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
 use crate::output::{print, print_line};
 use lanecast_carrier::Carrier;
 use lanecast_measure::subscriber::{self, Notice, Settings};
-use lanecast_measure::{Head, Kind, Place, Raise, Setup, Touch, parse_number, report};
+use lanecast_measure::{Head, Kind, LinearShape, Place, Setup, Touch, parse_number, report};
 use std::cell::RefCell;
 use std::process::ExitCode;
 
@@ -25,6 +26,10 @@ pub(crate) struct SubArgs {
     /// Only count and check the order: no latencies
     #[arg(short = 'f', long)]
     fast: bool,
+
+    /// Count latencies in linear buckets, too, and print these at the end
+    #[arg(short = 'H', long, value_name = "BUCKETS,NS_PER_BUCKET", conflicts_with = "fast")]
+    histogram: Option<LinearShape>,
 
     /// Empty iterations per message, as work
     #[arg(short = 's', long, value_name = "COUNT", default_value = "0")]
@@ -48,6 +53,9 @@ pub(crate) struct SubArgs {
     json: bool,
 
     #[command(flatten)]
+    priority: PriorityArgs,
+
+    #[command(flatten)]
     pub(crate) context: ContextArgs,
 }
 
@@ -57,6 +65,7 @@ impl SubArgs {
             topic: self.topic.clone(),
             place,
             fast: self.fast,
+            linear: self.histogram,
             spin: self.spin,
             touch: self.touch,
             once: self.once,
@@ -72,7 +81,7 @@ pub(super) fn run<C: Carrier>(
 ) -> anyhow::Result<ExitCode> {
     let head = Head::now();
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
-    let raise = Raise::try_now();
+    let raise = arguments.priority.apply()?;
     let opened = open(&arguments.context)?;
     let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
     if !arguments.json {
@@ -95,6 +104,9 @@ pub(super) fn run<C: Carrier>(
     if arguments.json {
         print_line(&head.line(Kind::Subscriber, &result)?)?;
     } else {
+        if let Some(linear) = &result.linear {
+            print(&report::linear(linear))?;
+        }
         print(&report::conditions(&result.conditions))?;
     }
     Ok(ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE }))

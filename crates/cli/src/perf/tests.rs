@@ -47,6 +47,7 @@ fn letters_and_names_are_the_same() {
         shown("sub -a -1 -c a -f -s 0xa -t x"),
         shown("sub --cpu -1 --config a --fast --spin 10 --topic x")
     );
+    assert_eq!(shown("sub -H 300,0x3e8"), shown("sub --histogram 300,1000"));
     assert_eq!(shown("jitter -a 1 -j 5"), shown("jitter --cpu 1 --jitter-loops 5"));
 }
 
@@ -56,10 +57,11 @@ fn defaults_are_the_documented_ones() {
         shown("pub"),
         shown(
             "pub -f 0 -j 0 -l 1000 -m 25 -n 10000000 -r 1000000 -t smx_perf -w 10000 \
-             --warmup-rate 10000 --resolution-ms 500 --touch header --carrier shm"
+             --warmup-rate 10000 --resolution-ms 500 --touch header --carrier shm --burst 1 \
+             --raise auto"
         )
     );
-    assert_eq!(shown("sub"), shown("sub -s 0 -t smx_perf --touch header"));
+    assert_eq!(shown("sub"), shown("sub -s 0 -t smx_perf --touch header --raise auto"));
 }
 
 #[test]
@@ -74,6 +76,9 @@ fn mistakes_are_named() {
         ("pub --window 3KB", "'3KB' is no size"),
         ("sub --touch feet", "write header or whole"),
         ("pub --carrier pigeon", "pigeon"),
+        ("sub -H 300", "such as 300,1000"),
+        ("sub -f -H 300,1000", "--fast"),
+        ("jitter --raise high", "write auto, none or real-time"),
     ] {
         let error = parse(line).unwrap_err();
         assert!(error.contains(part), "{line}: {error}");

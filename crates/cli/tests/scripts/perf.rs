@@ -77,6 +77,58 @@ fn timestamps_give_latencies() {
 }
 
 #[test]
+fn bursts_are_measured_from_their_time_and_counted_in_buckets() {
+    let (published, received) = pair(
+        "-l 2000 -f 1 -m 64 -r 20000 -n 5000 -w 100 --burst 20 --raise none --window 32MiB",
+        "-H 4,1000",
+    );
+    let text = published.good();
+    assert_eq!((number(&text, "burst"), value(&text, "raise")), (20.0, Some("not-asked")));
+    assert!(number(&text, "largest_burst") >= 20.0, "{text}");
+    assert_eq!(number(&text, "lateness_samples"), 5e3, "{text}");
+    assert!(number(&text, "recording_cost_ns") > 0.0, "{text}");
+    assert_eq!(value(&text, "gap_watched"), Some("during"), "{text}");
+
+    let text = received.good();
+    let at = text.lines().position(|line| line.starts_with("o_histogram=4,1000, ")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let counted: f64 = lines[at - 4..at].iter().map(|line| line.parse::<f64>().unwrap()).sum();
+    let overflows = number(lines[at], "hist_overflows");
+    assert_eq!(counted + overflows, 5e3, "{text}");
+    assert_eq!(lines[at + 1].split(',').next(), Some("hist_num_samples=5000"));
+    assert!(lines[at + 2].starts_with("Percentiles: 90="), "{text}");
+    assert_eq!(value(&text, "gap_watched"), Some("around"), "{text}");
+}
+
+#[test]
+fn a_burst_needs_a_rate() {
+    let stage = Stage::new();
+    let done = stage.run("perf pub -r 0 --burst 3 -n 10");
+    assert!(done.refused(1).contains("--burst 3 needs a rate"));
+    assert!(stage.run("perf pub --burst 0 -n 10").refused(1).contains("1 is even spacing"));
+}
+
+#[test]
+fn real_time_is_used_or_its_refusal_told() {
+    let stage = Stage::new();
+    let done = stage.run("perf jitter -j 100000 --raise real-time");
+    let out = String::from_utf8_lossy(&done.out);
+    match value(&out, "raise") {
+        Some("real-time") => assert_eq!(done.err, ""),
+        Some("not-permitted") => assert!(done.err.contains("ulimit -r"), "{}", done.err),
+        other => panic!("raise={other:?}"),
+    }
+}
+
+#[test]
+fn a_process_that_another_one_starts_can_have_its_own_session() {
+    let stage = Stage::new();
+    let text = stage.run("perf jitter -j 1000 --own-session").good();
+    let raise = value(&text, "raise").unwrap();
+    assert_ne!(raise, "shared-session", "{text}");
+}
+
+#[test]
 fn fast_and_generic_count_the_same() {
     let (published, received) = pair("-f 5 -m 64 -r 0 -n 5000 -w 0", "-f");
     assert_eq!(value(&published.good(), "o_flags"), Some("0x05"));

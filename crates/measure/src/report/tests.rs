@@ -5,11 +5,17 @@ use crate::latency::Latency;
 use crate::place::{Choice, Place};
 use crate::publisher::Arrival;
 use crate::{Flags, Raise, Setup, Touch};
+use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use std::time::Duration;
 
 fn setup() -> Setup {
-    Setup { wait: WaitStrategy::SpinPark, window: Size(1 << 20), raise: Raise::SharedSession }
+    Setup {
+        wait: WaitStrategy::SpinPark,
+        window: Size(1 << 20),
+        raise: Raise::SharedSession,
+        clock: Clock::host(),
+    }
 }
 
 fn found_conditions() -> Conditions {
@@ -20,6 +26,7 @@ fn found_conditions() -> Conditions {
         touch: Touch::Header,
         clock: "tsc",
         clock_cost_ns: 16.04,
+        recording_cost_ns: 21.46,
         cpus: Cpus { pinned: Some(1), choice: Choice::Given, ran_on: 1, online: 2 },
         raise: Raise::Raised,
         interference: interfered(),
@@ -33,15 +40,17 @@ fn interfered() -> Interference {
         voluntary_switches: Some(4),
         waited_ns: None,
         stolen_ns: Some(0),
+        longest_gap_ns: Some(77),
+        gap_watched: Some(Watched::Around),
         doubts: Vec::new(),
     }
 }
 
 const CONDITIONS: &str = "carrier=shm, wait=spin, window=1MiB, touch=header, clock=tsc, \
-    clock_cost_ns=16.0, pinned_cpu=1, cpu_choice=given, ran_on_cpu=1, online_cpus=2, \
-    raise=raised, \n\
+    clock_cost_ns=16.0, recording_cost_ns=21.5, pinned_cpu=1, cpu_choice=given, ran_on_cpu=1, \
+    online_cpus=2, raise=raised, \n\
     involuntary_switches=3, voluntary_switches=4, waited_ns=unknown, stolen_ns=0, \
-    watched_ns=1000, verdict='quiet', \n";
+    longest_gap_ns=77, gap_watched=around, watched_ns=1000, verdict='quiet', \n";
 
 fn found_distribution() -> Distribution {
     Distribution {
@@ -51,9 +60,11 @@ fn found_distribution() -> Distribution {
         p99_ns: 170,
         p99_9_ns: 180,
         p99_99_ns: 190,
+        p99_999_ns: 195,
         max_ns: 205_974,
         mean_ns: 156.4,
         samples: 2_500_000,
+        buckets: vec![(128, 1), (205_974, 2_499_999)],
     }
 }
 
@@ -83,6 +94,7 @@ fn the_publisher_s_options_are_the_documented_line() {
         messages: 100_000_000,
         rate: 999_999_999,
         time: None,
+        burst: 1,
         warmup: 10_000,
         warmup_rate: 10_000,
         flags: Flags::from_bits(3).unwrap(),
@@ -106,6 +118,7 @@ fn the_subscriber_s_options_are_the_documented_line() {
         topic: "smx_perf".into(),
         place: Place { cpu: None, choice: Choice::None },
         fast: true,
+        linear: None,
         spin: 4,
         touch: Touch::Whole,
         once: false,
@@ -130,18 +143,20 @@ fn the_publisher_s_result_starts_with_the_documented_lines() {
         duration_ns: 5_045_650_145,
         rate: 19_819_051.485_188,
         rate_asked: 999_999_999,
+        burst: 1,
         largest_burst: 100_000_000,
         back_pressured: Some(12),
         subscribers_at_start: 1,
         subscribers_at_end: 1,
         drained: None,
+        lateness: None,
         conditions: found_conditions(),
     };
     assert_eq!(
         publisher_result(&result),
         "actual_sends=100000000, duration_ns=5045650145, result_rate=19819051.485188, \n\
          25,100010000,19819051.485188\n\
-         largest_burst=100000000, back_pressured=12, subscribers_at_start=1, \
+         burst=1, largest_burst=100000000, back_pressured=12, subscribers_at_start=1, \
          subscribers_at_end=1, source=shm:aa, \n"
             .to_owned()
             + CONDITIONS
@@ -160,7 +175,8 @@ fn a_stream_s_end_is_the_documented_line_and_ours() {
 
     let latency = Latency { actual: found_distribution(), intended: found_distribution() };
     let tail = "min_ns=128, A_p50_ns=150, A_p90_ns=160, A_p99_ns=170, A_p99_9_ns=180, \
-                A_p99_99_ns=190, A_max_ns=205974, A_mean_ns=156.4, A_samples=2500000, \n";
+                A_p99_99_ns=190, A_p99_999_ns=195, A_max_ns=205974, A_mean_ns=156.4, \
+                A_samples=2500000, \n";
     assert_eq!(
         stream_result(&stream_figures(Some(latency))),
         format!(
@@ -196,6 +212,26 @@ fn a_beginning_is_the_documented_line() {
         lost(&gap),
         "rcv event LOST, topic_name='smx_perf', source=shm:aa, first=12, count=unknown, \
          why='the stream's memory is damaged', \n"
+    );
+}
+
+#[test]
+fn lateness_comes_between_the_publisher_s_own_lines() {
+    let text = distribution("lateness", &found_distribution());
+    assert!(text.starts_with("lateness_min_ns=128, lateness_p50_ns=150, "), "{text}");
+    assert!(text.ends_with("lateness_samples=2500000, \n"), "{text}");
+}
+
+#[test]
+fn the_linear_histogram_is_the_documented_lines() {
+    let mut linear = crate::Linear::new("3,1000".parse().unwrap());
+    [0, 999, 2500, 2600, 2701, 3000].into_iter().for_each(|ns| linear.record(ns));
+    assert_eq!(
+        super::linear(&linear.result()),
+        "2\n0\n3\n\
+         o_histogram=3,1000, hist_overflows=1, hist_min_sample=0, hist_max_sample=3000,\n\
+         hist_num_samples=6, average_sample=1967,\n\
+         Percentiles: 90=-1, 99=-1, 99.9=-1, 99.99=-1, 99.999=-1\n"
     );
 }
 
@@ -245,6 +281,7 @@ fn json_has_the_promised_shape() {
     let stream = stream_figures(Some(latency));
     let result = crate::SubscriberResult {
         figures: stream.figures.clone(),
+        linear: None,
         fast: false,
         spin: 0,
         streams: vec![stream],
@@ -260,12 +297,18 @@ fn json_has_the_promised_shape() {
         "/latency/intended/p99_99_ns",
         "/latency/actual/samples",
         "/streams/0/ended",
+        "/latency/actual/p99_999_ns",
+        "/latency/intended/buckets/1/0",
         "/clock_cost_ns",
+        "/recording_cost_ns",
         "/cpus/pinned",
         "/interference/involuntary_switches",
+        "/interference/longest_gap_ns",
     ] {
         assert!(!json.pointer(path).unwrap_or(&serde_json::Value::Null).is_null(), "{path}");
     }
+    assert_eq!(json["latency"]["actual"]["buckets"][0], serde_json::json!([128, 1]));
+    assert_eq!(json["interference"]["gap_watched"], "around");
     assert_eq!(json["wait"], "spin");
     assert_eq!(json["window"], "1MiB");
     assert_eq!(json["touch"], "header");

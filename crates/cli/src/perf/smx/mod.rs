@@ -10,7 +10,7 @@ use super::{ContextArgs, INCOMPLETE};
 use conduct::{Conduct, Measured};
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{Experiment, Placement, Series};
-use lanecast_measure::{Head, Raise};
+use lanecast_measure::{Head, Raise, RaiseAsked};
 use progress::Progress;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,7 +75,7 @@ impl SmxArgs {
 pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     arguments.context.check_carrier()?;
     let placement = Placement::choose(arguments.publisher_cpu, &arguments.receiver_cpus)?;
-    Raise::try_now();
+    Raise::by(RaiseAsked::Auto);
     let conduct = Conduct::new(Head::now(), placement, &arguments.context)?;
     let mut record = Record::default();
     let mut series = arguments.series();

@@ -1,0 +1,37 @@
+//! Arguments about the process's priority.
+
+use anyhow::Context;
+use lanecast_measure::{Raise, RaiseAsked};
+use lanecast_os::process;
+
+/// How a measuring process comes before others.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct PriorityArgs {
+    /// How to come before other processes: auto, none or real-time (for 0.9 s at most)
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    raise: RaiseAsked,
+
+    /// Leave the session of the process that started this one, and end when it does
+    #[arg(long, hide = true)]
+    own_session: bool,
+}
+
+impl PriorityArgs {
+    /// Does what can be done before the measurement.
+    pub(super) fn apply(self) -> anyhow::Result<Raise> {
+        if self.own_session {
+            process::end_with_parent().context("cannot tie this process to its parent")?;
+            process::start_session().context(
+                "cannot start a session: --own-session is for processes that another one starts",
+            )?;
+        }
+        let raise = Raise::by(self.raise);
+        if self.raise == RaiseAsked::RealTime && raise == Raise::NotPermitted {
+            eprintln!(
+                "real-time priorities are not permitted here: going on without (allow them with \
+                 'ulimit -r 11', or the right CAP_SYS_NICE)"
+            );
+        }
+        Ok(raise)
+    }
+}

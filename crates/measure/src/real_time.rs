@@ -1,0 +1,180 @@
+//! The measured thread in front of everything else, for a moment.
+//!
+//! A thread that spins at a real-time priority gets its CPU to itself, so long as that does not
+//! last: the system takes its share of each second back, and two such threads on one CPU stop
+//! each other. A watchdog of a higher priority therefore makes the thread normal again after
+//! [`LONGEST`], whatever it does by then.
+
+use lanecast_os::priority::Thread;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the measured thread stays in front.
+pub(crate) const LONGEST: Duration = Duration::from_millis(900);
+/// The measured thread's priority, and the watchdog's.
+const PRIORITY: u8 = 10;
+const WATCHDOG_PRIORITY: u8 = 11;
+
+/// Real-time scheduling of the thread that made it, when it begins and until it ends.
+#[derive(Debug)]
+pub(crate) struct RealTime {
+    measured: Thread,
+    longest: Duration,
+    shared: Arc<Shared>,
+    watchdog: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    InFront(Instant),
+    RanOut,
+    Over,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the state, if the watchdog has not acted; gives the one in force.
+    fn set(&self, wanted: State) -> State {
+        let mut state = self.lock();
+        if *state != State::RanOut {
+            *state = wanted;
+        }
+        self.changed.notify_one();
+        *state
+    }
+}
+
+impl RealTime {
+    /// Makes ready for the calling thread, which stays as it is.
+    ///
+    /// # Errors
+    /// If this process may not use real-time priorities.
+    pub(crate) fn prepare() -> io::Result<Self> {
+        Self::prepare_for(LONGEST)
+    }
+
+    fn prepare_for(longest: Duration) -> io::Result<Self> {
+        let measured = Thread::current();
+        let state = Mutex::new(State::Ready);
+        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let (tell, told) = mpsc::channel();
+        let watched = Arc::clone(&shared);
+        let watchdog = std::thread::Builder::new().name("watchdog".into()).spawn(move || {
+            let raised = Thread::current().make_real_time(WATCHDOG_PRIORITY);
+            let is_raised = raised.is_ok();
+            // Nobody to tell: then nobody is raised, either.
+            if tell.send(raised).is_ok() && is_raised {
+                watch(&watched, measured);
+            }
+        })?;
+        let ready = Self { measured, longest, shared, watchdog: Some(watchdog) };
+        told.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
+        Ok(ready)
+    }
+
+    /// Puts the thread in front. To be called by that thread.
+    pub(crate) fn begin(&self) {
+        // First the watchdog, so that it is awake whatever happens next.
+        self.shared.set(State::InFront(Instant::now() + self.longest));
+        // The watchdog got a higher priority, so this one is allowed.
+        let _ = self.measured.make_real_time(PRIORITY);
+    }
+
+    /// Takes the thread back; whether the watchdog had to, because the time was over.
+    pub(crate) fn end(mut self) -> bool {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> bool {
+        let Some(watchdog) = self.watchdog.take() else { return false };
+        let ran_out = self.shared.set(State::Over) == State::RanOut;
+        let _ = watchdog.join();
+        let _ = self.measured.make_normal();
+        ran_out
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// The watchdog: waits for the thread's time to begin, and for its end.
+fn watch(shared: &Shared, measured: Thread) {
+    let mut state = shared.lock();
+    loop {
+        state = match *state {
+            State::Ready => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            State::InFront(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    let _ = measured.make_normal();
+                    *state = State::RanOut;
+                    return;
+                }
+                let waited = shared.changed.wait_timeout(state, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            State::RanOut | State::Over => return,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the system does not permit it, there is a refusal to look at instead.
+    fn prepared(longest: Duration) -> Option<RealTime> {
+        match RealTime::prepare_for(longest) {
+            Ok(ready) => Some(ready),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                assert!(!Thread::current().is_real_time().unwrap());
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn the_thread_is_in_front_from_beginning_to_end() {
+        let Some(ready) = prepared(LONGEST) else { return };
+        assert!(!Thread::current().is_real_time().unwrap(), "not yet");
+        ready.begin();
+        assert!(Thread::current().is_real_time().unwrap());
+        assert!(!ready.end(), "its time was not over");
+        assert!(!Thread::current().is_real_time().unwrap());
+    }
+
+    #[test]
+    fn the_watchdog_ends_it_while_the_thread_spins() {
+        let Some(ready) = prepared(Duration::from_millis(10)) else { return };
+        ready.begin();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Thread::current().is_real_time().unwrap() {
+            assert!(Instant::now() < deadline, "the watchdog did not come");
+        }
+        assert!(ready.end(), "it is told");
+    }
+
+    #[test]
+    fn giving_up_in_between_takes_the_thread_back() {
+        let Some(ready) = prepared(LONGEST) else { return };
+        ready.begin();
+        drop(ready);
+        assert!(!Thread::current().is_real_time().unwrap());
+    }
+}
