@@ -1,0 +1,144 @@
+//! Axes with round numbers on them.
+
+use crate::document::{Axis, Scale};
+use crate::number;
+
+/// From zero to a round number above `most`.
+pub(crate) fn linear(label: &str, most: f64, show: fn(f64) -> number::Quantity) -> Axis {
+    let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
+    let rough = most / 4.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|digit| digit * power)
+        .find(|step| *step >= rough)
+        .unwrap_or(10.0 * power);
+    let count = (most / step).ceil() as u32;
+    let ticks = (0..=count).map(|at| f64::from(at) * step);
+    let ticks = ticks.map(|at| (at, if at == 0.0 { "0".to_owned() } else { show(at).text() }));
+    let to = f64::from(count) * step;
+    Axis { label: label.to_owned(), scale: Scale::Linear, from: 0.0, to, ticks: ticks.collect() }
+}
+
+/// Evenly spaced times between two that are given.
+pub(crate) fn times(from_ns: f64, to_ns: f64) -> Axis {
+    let to = to_ns.max(from_ns + 1.0);
+    let ticks = (0..=4).map(|at| {
+        let ns = from_ns + (to - from_ns) * f64::from(at) / 4.0;
+        (ns, number::time_tick(ns.round()).text())
+    });
+    let ticks = ticks.collect();
+    Axis { label: "latency".to_owned(), scale: Scale::Linear, from: from_ns, to, ticks }
+}
+
+/// Powers of ten around `least` and `most`, with steps between them if there are few.
+pub(crate) fn logarithmic(
+    label: &str,
+    least: f64,
+    most: f64,
+    show: fn(f64) -> number::Quantity,
+) -> Axis {
+    let least = if least.is_finite() { least.max(1.0) } else { 1.0 };
+    let most = if most.is_finite() { most.max(least) } else { least };
+    let steps: &[f64] = if most / least < 50.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let floor = least.log10().floor() as i32;
+    let all: Vec<f64> = (floor..=floor + 21)
+        .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
+        .collect();
+    let first = all.iter().rposition(|at| *at <= least).unwrap_or(0);
+    let last = all.iter().position(|at| *at >= most).unwrap_or(all.len() - 1).max(first + 1);
+    let last = last.min(all.len() - 1);
+    let ticks = all[first..=last].iter().map(|at| (*at, show(*at).text())).collect();
+    let (from, to) = (all[first], all[last]);
+    Axis { label: label.to_owned(), scale: Scale::Logarithmic, from, to, ticks }
+}
+
+/// Counts, logarithmic, from below one, so that a single sample has a height.
+pub(crate) fn counts(most: f64) -> Axis {
+    let powers = most.max(10.0).log10().ceil().min(20.0) as i32;
+    let ticks = (0..=powers).map(|power| 10f64.powi(power));
+    let ticks: Vec<_> = ticks.map(|at| (at, number::short_count(at).text())).collect();
+    // Above six powers every second one is enough.
+    let step = if powers > 6 { 2 } else { 1 };
+    Axis {
+        label: "samples".to_owned(),
+        scale: Scale::Logarithmic,
+        from: 0.5,
+        to: 10f64.powi(powers),
+        ticks: ticks.into_iter().step_by(step).collect(),
+    }
+}
+
+/// `1/(1-p)` up to that of the most samples, named by percentile.
+pub(crate) fn percentiles(samples: f64) -> Axis {
+    let nines = samples.max(10.0).log10().ceil().min(9.0) as usize;
+    let name = |nines: usize| match nines {
+        0 => "0%".to_owned(),
+        1 => "90%".to_owned(),
+        2 => "99%".to_owned(),
+        more => format!("99.{}%", "9".repeat(more - 2)),
+    };
+    let ticks = (0..=nines).map(|at| (10f64.powi(at as i32), name(at))).collect();
+    let (from, to) = (1.0, 10f64.powi(nines as i32));
+    Axis { label: "percentile".to_owned(), scale: Scale::Logarithmic, from, to, ticks }
+}
+
+/// One place after another, evenly spaced, whatever their values are.
+pub(crate) fn places(label: &str, names: Vec<String>) -> Axis {
+    let to = (names.len() as f64 - 0.5).max(0.5);
+    let ticks = names.into_iter().enumerate().map(|(at, name)| (at as f64, name)).collect();
+    Axis { label: label.to_owned(), scale: Scale::Linear, from: -0.5, to, ticks }
+}
+
+impl Axis {
+    /// Where `value` lies, from 0 to 1; what is outside lies at the end.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.from) / (self.to - self.from),
+            Scale::Logarithmic => {
+                (value.max(self.from) / self.from).ln() / (self.to / self.from).ln()
+            }
+        };
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, name)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        let rates = linear("", 17.3e6, number::rate_tick);
+        assert_eq!(names(&rates), ["0", "5 M/s", "10 M/s", "15 M/s", "20 M/s"]);
+        let times = logarithmic("", 120.0, 80_000.0, number::time_tick);
+        assert_eq!(names(&times), ["100 ns", "1 µs", "10 µs", "100 µs"]);
+        assert_eq!(names(&logarithmic("", 120.0, 180.0, number::time_tick)), ["100 ns", "200 ns"]);
+        assert_eq!(names(&percentiles(1500.0)), ["0%", "90%", "99%", "99.9%", "99.99%"]);
+    }
+
+    #[test]
+    fn every_value_has_a_place() {
+        let axes = [
+            linear("", 0.0, number::rate_tick),
+            linear("", f64::INFINITY, number::rate_tick),
+            logarithmic("", 0.0, 0.0, number::time_tick),
+            logarithmic("", 5.0, f64::MAX, number::time_tick),
+            percentiles(0.0),
+            places("", Vec::new()),
+            super::times(5.0, 5.0),
+        ];
+        for axis in axes {
+            for value in [-1.0, 0.0, 0.5, 1e9, f64::MAX, f64::INFINITY, f64::NAN] {
+                let place = axis.place(value);
+                assert!((0.0..=1.0).contains(&place), "{axis:?} {value} {place}");
+            }
+        }
+        let log = logarithmic("", 100.0, 10_000.0, number::time_tick);
+        assert!((log.place(1000.0) - 0.5).abs() < 1e-9);
+    }
+}

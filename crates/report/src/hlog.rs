@@ -1,0 +1,162 @@
+//! HdrHistogram's interval log, version 2: written for other tools, and read from them.
+
+use crate::distribution::Distribution;
+use crate::line::{Head, Interval, Record};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
+};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use std::time::Duration;
+
+/// Enough to keep every bucket of a line apart from the next.
+const DIGITS: u8 = 4;
+/// Longer times are counted as this, an hour: as far as the counters reach without growing.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Times for one interval of a log.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) tag: String,
+    pub(crate) started_unix_ns: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) times: &'a Distribution,
+}
+
+/// `times` as the library's histogram; least and longest take their exact values.
+pub(crate) fn histogram(times: &Distribution) -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
+        .expect("the bounds are ascending and the digits at most five");
+    let (least, most) = (times.least().unwrap_or(0), times.most().unwrap_or(0));
+    for &(ns, count) in times.buckets().iter().filter(|(_, count)| *count > 0) {
+        histogram.saturating_record_n(ns.max(least).min(most.max(least)), count);
+    }
+    histogram
+}
+
+/// A log with an interval for each of `entries`.
+pub(crate) fn write(entries: &[Entry<'_>]) -> String {
+    let mut log = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.add_comment("[Logged with lanecast; times in nanoseconds, Interval_Max in them too]");
+    let written = builder.begin_log_with(&mut log, &mut serializer).and_then(|mut writer| {
+        for entry in entries {
+            let tag: String = entry.tag.chars().map(|c| if is_tag(c) { c } else { '_' }).collect();
+            let (start, length) = (entry.started_unix_ns, entry.duration_ns);
+            let (start, length) = (Duration::from_nanos(start), Duration::from_nanos(length));
+            writer
+                .write_histogram(&histogram(entry.times), start, length, Tag::new(&tag))
+                .map_err(|error| std::io::Error::other(error.to_string()))?;
+        }
+        Ok(())
+    });
+    written.expect("memory takes every byte, and the bounds fit the format");
+    String::from_utf8(log).expect("the log is text")
+}
+
+/// Whether `c` may stand in a tag.
+fn is_tag(c: char) -> bool {
+    c != ',' && !c.is_whitespace() && !c.is_control()
+}
+
+/// The interval on a line of a log; none for comments and the column names.
+pub(crate) fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
+    if text.starts_with(['#', '"']) {
+        return Ok(None);
+    }
+    let line = format!("{text}\n");
+    let interval = match IntervalLogIterator::new(line.as_bytes()).next() {
+        None | Some(Ok(LogEntry::StartTime(_) | LogEntry::BaseTime(_))) => return Ok(None),
+        Some(Ok(LogEntry::Interval(interval))) => interval,
+        Some(Err(_)) => return Err("no line of a HdrHistogram interval log".to_owned()),
+    };
+    let bytes = STANDARD
+        .decode(interval.encoded_histogram())
+        .map_err(|error| format!("the histogram is damaged: {error}"))?;
+    let histogram: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| format!("the histogram is damaged, or not of version 2: {error}"))?;
+    let tag = interval.tag().map(|tag| tag.as_str().to_owned());
+    let record = Record::Log(Box::new(Interval { tag, times: distribution(&histogram) }));
+    Ok(Some((Head::default(), record)))
+}
+
+/// What the library's histogram holds.
+fn distribution(histogram: &Histogram<u64>) -> Distribution {
+    if histogram.is_empty() {
+        return Distribution::default();
+    }
+    let buckets: Vec<(u64, u64)> = histogram
+        .iter_recorded()
+        .map(|step| (step.value_iterated_to(), step.count_at_value()))
+        .collect();
+    let at = |share| Some(histogram.value_at_quantile(share));
+    Distribution {
+        min_ns: Some(histogram.min()),
+        p50_ns: at(0.5),
+        p90_ns: at(0.9),
+        p99_ns: at(0.99),
+        p99_9_ns: at(0.999),
+        p99_99_ns: at(0.9999),
+        p99_999_ns: at(0.99999),
+        max_ns: Some(histogram.max()),
+        mean_ns: Some(histogram.mean()),
+        samples: Some(histogram.len()),
+        buckets: Some(buckets),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Distribution {
+        Distribution {
+            min_ns: Some(97),
+            max_ns: Some(5_000_000),
+            samples: Some(107),
+            buckets: Some(vec![(97, 50), (98, 50), (4097, 6), (5_001_215, 1)]),
+            ..Distribution::default()
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let times = sample();
+        let entry = Entry {
+            tag: "a.jsonl:3, actual".to_owned(),
+            started_unix_ns: 1_500_000_000_250_000_000,
+            duration_ns: 2_000_000_000,
+            times: &times,
+        };
+        let log = write(&[entry.clone(), entry]);
+        let found: Vec<_> = log.lines().filter_map(|line| parse(line).unwrap()).collect();
+        assert_eq!(found.len(), 2);
+        let Record::Log(interval) = &found[1].1 else { panic!("an interval") };
+        assert_eq!(interval.tag.as_deref(), Some("a.jsonl:3__actual"));
+        assert!(log.contains(",1500000000.250,2.000,"), "{log}");
+        let read = &interval.times;
+        assert_eq!((read.counted(), read.samples), (107, Some(107)));
+        assert_eq!(read.buckets()[..3], [(97, 50), (98, 50), (4097, 6)]);
+        assert_eq!((read.p50_ns, read.p99_ns), (Some(98), Some(4097)));
+        assert!(read.most().unwrap().abs_diff(5_000_000) < 500);
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let log = write(&[Entry {
+            tag: String::new(),
+            started_unix_ns: 0,
+            duration_ns: 0,
+            times: &sample(),
+        }]);
+        let line = log.lines().last().unwrap();
+        assert!(parse(line).unwrap().is_some());
+        let cut = line.len() - 20;
+        assert!(parse(&line[..cut]).unwrap_err().contains("damaged"));
+        assert!(parse("1,2").unwrap_err().contains("no line"));
+    }
+}

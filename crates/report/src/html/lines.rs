@@ -1,0 +1,187 @@
+//! The lines themselves, at the end of the page.
+
+use super::element::{Element, element};
+use crate::line::{Line, Record};
+
+/// Lists longer than this are shortened where they are read; the whole line can be unfolded.
+const LONGEST_LIST: usize = 160;
+
+pub(super) fn section(lines: &[Line]) -> Element {
+    let intro = "Each as it was written, with a member on each line of the page; long lists are \
+                 shortened, and the whole line is one step further.";
+    element("section")
+        .set("id", "lines")
+        .set("aria-labelledby", "lines-title")
+        .child(element("h2").set("id", "lines-title").text("The lines"))
+        .child(element("p").text(intro))
+        .children(lines.iter().map(line))
+}
+
+fn line(line: &Line) -> Element {
+    let summary = element("summary")
+        .child(element("span").class("place").text(line.place()))
+        .text(" ")
+        .child(element("span").class("quiet").text(kind(line)));
+    let shown = element("details")
+        .class("line")
+        .set("id", format!("l{}", line.id))
+        .child(summary);
+    if matches!(line.record, Record::Log(_)) {
+        return shown.child(element("pre").text(&line.text));
+    }
+    let (readable, is_shortened) = readable(&line.text);
+    let shown = shown.child(element("pre").text(readable));
+    if !is_shortened {
+        return shown;
+    }
+    let whole = element("details")
+        .child(element("summary").text("The whole line"))
+        .child(element("pre").text(&line.text));
+    shown.child(whole)
+}
+
+/// What the line is about, in a few words.
+fn kind(line: &Line) -> String {
+    let kind = line.head.kind.as_deref().unwrap_or("interval");
+    match &line.record {
+        Record::Run(run) => {
+            let case = run.case.clone().unwrap_or_default();
+            let experiment = run.experiment.as_deref().unwrap_or("");
+            let size = case.size.map(|size| format!(", {size} B")).unwrap_or_default();
+            let repetition = run.repetition.map(|at| format!(", repetition {at}"));
+            format!("{kind}: {experiment}{size}{}", repetition.unwrap_or_default())
+        }
+        Record::Rival(rival) => format!("{kind}: {}", rival.peer.as_deref().unwrap_or("")),
+        _ => kind.to_owned(),
+    }
+}
+
+/// The JSON object `text` with a member on each line, and whether lists were shortened. Nothing
+/// but white space is added, and what is left out is marked as left out.
+fn readable(text: &str) -> (String, bool) {
+    let mut shown = String::new();
+    let (mut depth, mut is_shortened) = (0usize, false);
+    let mut rest = text.trim();
+    while let Some(c) = rest.chars().next() {
+        let piece = match c {
+            '"' => &rest[..string_length(rest)],
+            '[' => &rest[..list_length(rest)],
+            _ => &rest[..c.len_utf8()],
+        };
+        rest = &rest[piece.len()..];
+        match c {
+            '[' if piece.len() > LONGEST_LIST && !piece.contains('{') => {
+                shown.push_str(start(piece));
+                shown.push_str(" … ]");
+                is_shortened = true;
+            }
+            '[' if piece.contains('{') => {
+                // A list of objects is read like the objects themselves.
+                shown.push('[');
+                let inner = &piece[1..piece.len().max(2) - 1];
+                let (inner, shortened) = readable(inner);
+                is_shortened |= shortened;
+                shown.push_str(&inner.replace('\n', &newline(depth)));
+                shown.push(']');
+            }
+            '{' => {
+                depth += 1;
+                shown.push('{');
+                shown.push_str(&newline(depth));
+            }
+            '}' => {
+                depth = depth.saturating_sub(1);
+                shown.push_str(&newline(depth));
+                shown.push('}');
+            }
+            ',' => {
+                shown.push(',');
+                shown.push_str(&newline(depth));
+            }
+            ':' => shown.push_str(": "),
+            c if c.is_whitespace() => {}
+            _ => shown.push_str(piece),
+        }
+    }
+    (shown, is_shortened)
+}
+
+fn newline(depth: usize) -> String {
+    format!("\n{}", "  ".repeat(depth))
+}
+
+/// How long the string at the start of `text` is, with its quotes.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// How long the list at the start of `text` is, with its brackets.
+fn list_length(text: &str) -> usize {
+    let (mut depth, mut at) = (0usize, 0);
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            '"' => {
+                at += string_length(&text[at..]);
+                continue;
+            }
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += c.len_utf8();
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// The start of a long list, up to a comma.
+fn start(list: &str) -> &str {
+    let end = list.char_indices().take_while(|(at, _)| *at < LONGEST_LIST / 2);
+    let comma = end.filter(|(_, c)| *c == ',').last().map_or(1, |(at, _)| at + 1);
+    &list[..comma]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn members_stand_below_one_another() {
+        let (shown, is_shortened) =
+            readable(r#"{"a":1,"b":{"c":"x,{\"y","d":[1,[2,3]]},"e":[{"f":1},{"f":2}]}"#);
+        assert!(!is_shortened);
+        let expected = "{\n  \"a\": 1,\n  \"b\": {\n    \"c\": \"x,{\\\"y\",\n    \"d\": [1,[2,3]]\n  \
+                        },\n  \"e\": [{\n    \"f\": 1\n  },\n  {\n    \"f\": 2\n  }]\n}";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn long_lists_are_shortened() {
+        let list: Vec<String> = (0..200).map(|at| format!("[{at},1]")).collect();
+        let text = format!("{{\"buckets\":[{}]}}", list.join(","));
+        let (shown, is_shortened) = readable(&text);
+        assert!(is_shortened && shown.len() < 200 && shown.contains("[0,1],"), "{shown}");
+        assert!(shown.ends_with(" … ]\n}"), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_white_space_is_added(text in "[\\[\\]{}\":, a\\\\é]{0,60}") {
+            let (shown, is_shortened) = readable(&text);
+            prop_assert!(!is_shortened);
+            prop_assert!(!shown.is_empty() || text.trim().is_empty());
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The same case in several files: do they agree, and if not, why not?
+
+use super::chart::{Curve, by_percentile};
+use super::difference::{self, AGREEMENT};
+use crate::cases::{Cases, Group, P50, P99};
+use crate::since::Since;
+use crate::document::{Block, Figure, Section, Table, Voice, Words};
+use crate::line::{Line, Record};
+use crate::number;
+use crate::series::Case;
+use crate::spread::{Spread, words};
+
+/// Overlays are drawn for so many cases; the table has all.
+const DRAWN: usize = 6;
+
+/// One figure in two series: the first one that has it, and a later one.
+struct Pair<'a> {
+    case: String,
+    what: &'static str,
+    names: [String; 2],
+    spreads: [Spread; 2],
+    /// Whether the two have to agree, which one asks of medians only.
+    counts: bool,
+    /// Why they may differ.
+    reasons: Vec<String>,
+    lines: [&'a Line; 2],
+}
+
+pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
+    let mut pairs = of_runs(cases);
+    pairs.extend(of_single_lines(cases));
+    if pairs.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(
+        "The same case, there and here",
+        &["case", "figure", "there", ">median there", "here", ">median here", ">difference"],
+    );
+    table.rows = pairs.iter().map(row).collect();
+    let blocks = vec![
+        verdict(&pairs),
+        Block::Table(table),
+        Block::Charts(overlays(cases)),
+    ];
+    Some(Section::new("comparison", "Comparison of runs", blocks))
+}
+
+fn change(pair: &Pair<'_>) -> f64 {
+    let [there, here] = &pair.spreads;
+    let change = here.median.value / there.median.value - 1.0;
+    if change.is_finite() { change } else { 0.0 }
+}
+
+fn row(pair: &Pair<'_>) -> Vec<Words> {
+    let [there, here] = &pair.spreads;
+    let change = change(pair);
+    let member = format!("{} / {} − 1", pair.lines[1].place(), pair.lines[0].place());
+    let shown = Figure::new(change, number::change(change), here.median.line, member);
+    vec![
+        pair.case.as_str().into(),
+        pair.what.into(),
+        pair.names[0].as_str().into(),
+        words(Some(there.clone())),
+        pair.names[1].as_str().into(),
+        words(Some(here.clone())),
+        Words::new().figure(shown),
+    ]
+}
+
+/// How many medians agree; for each that does not, why that may be.
+fn verdict(pairs: &[Pair<'_>]) -> Block {
+    let judged: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.counts).collect();
+    let apart: Vec<&&Pair<'_>> =
+        judged.iter().filter(|pair| change(pair).abs() > AGREEMENT).collect();
+    let agree = judged.len() - apart.len();
+    let title = format!("{agree} of {} medians agree within 5%", judged.len());
+    // The same reasons mostly hold for many cases: each set of reasons is said once.
+    let mut groups: Vec<(&[String], Vec<String>)> = Vec::new();
+    for pair in &apart {
+        let name = format!("{} ({})", pair.case, number::change(change(pair)).text());
+        match groups.iter_mut().find(|(reasons, _)| *reasons == pair.reasons.as_slice()) {
+            Some((_, cases)) => cases.push(name),
+            None => groups.push((&pair.reasons, vec![name])),
+        }
+    }
+    let words = groups.into_iter().map(|(reasons, cases)| {
+        let why = if reasons.is_empty() {
+            "nothing on the lines says why: repeat both, in turns".to_owned()
+        } else {
+            reasons.join("; ")
+        };
+        Words::from(format!("{}: {why}.", cases.join(", ")))
+    });
+    Block::Verdict { calm: apart.is_empty(), title, words: words.collect() }
+}
+
+/// Pairs of groups: the first set that has the case, with each later one.
+fn of_runs<'a>(cases: &Cases<'a>) -> Vec<Pair<'a>> {
+    let mut pairs = Vec::new();
+    for (experiment, here) in cases.all() {
+        let same = cases.of(experiment).iter().filter(|group| group.case == here.case);
+        let Some(there) = same.min_by_key(|group| group.set).filter(|one| one.set < here.set)
+        else {
+            continue;
+        };
+        let timed = [there, here].map(|group| group.time(Since::Intended, "p50_ns", P50));
+        let far = [there, here].map(|group| group.time(Since::Intended, "p99_ns", P99));
+        let found = match timed {
+            [Some(a), Some(b)] => vec![("p50", [a, b], true)],
+            _ => both([there.rate(), here.rate()]).map(|both| ("rate", both, true)).into_iter().collect(),
+        };
+        let far = both(far).map(|both| ("p99", both, false));
+        for (what, spreads, counts) in found.into_iter().chain(far) {
+            pairs.push(Pair {
+                case: case_name(experiment, &here.case),
+                what,
+                names: [there.set, here.set].map(|set| cases.sets[set].clone()),
+                lines: [there.runs[0].line, here.runs[0].line],
+                spreads,
+                counts,
+                reasons: why(there, here),
+            });
+        }
+    }
+    pairs
+}
+
+fn both([one, other]: [Option<Spread>; 2]) -> Option<[Spread; 2]> {
+    Some([one?, other?])
+}
+
+fn why(there: &Group<'_>, here: &Group<'_>) -> Vec<String> {
+    let mut reasons = difference::yardsticks(&there.runs, &here.runs);
+    reasons.extend(difference::reasons(there.runs[0].line, here.runs[0].line));
+    reasons.extend(doubts(there, here));
+    reasons
+}
+
+fn doubts(there: &Group<'_>, here: &Group<'_>) -> Option<String> {
+    let [there, here] = [there, here]
+        .map(|group| group.runs.iter().map(|run| run.line).collect::<Vec<&Line>>());
+    difference::doubts(&there, &here)
+}
+
+/// Lines of the same kind and load in different files; a file's first stands for it.
+fn of_single_lines<'a>(cases: &Cases<'a>) -> Vec<Pair<'a>> {
+    let found: Vec<(String, &'static str, Figure, &Line)> =
+        cases.lines.iter().filter_map(single).collect();
+    let mut pairs: Vec<Pair<'a>> = Vec::new();
+    for (at, (name, what, figure, here)) in found.iter().enumerate() {
+        let same = |one: &&(String, &'static str, Figure, &Line)| one.0 == *name && one.1 == *what;
+        let is_first_of_file = !found[..at].iter().filter(same).any(|one| one.3.file == here.file);
+        let first = found.iter().find(same).filter(|one| one.3.file != here.file);
+        let Some((_, _, figure_there, there)) = first.filter(|_| is_first_of_file) else {
+            continue;
+        };
+        let spreads = [figure_there, figure].map(|figure| Spread::of([figure.clone()]));
+        let Some(spreads) = both(spreads) else { continue };
+        let mut reasons = difference::reasons(there, here);
+        reasons.extend(difference::doubts(&[there], &[here]));
+        let names = [there.file.clone(), here.file.clone()];
+        let (case, lines) = (name.clone(), [*there, *here]);
+        pairs.push(Pair { case, what, names, spreads, counts: true, reasons, lines });
+    }
+    pairs
+}
+
+/// The figure by which a line that is no run is compared, and what it is the figure of.
+fn single(line: &Line) -> Option<(String, &'static str, Figure, &Line)> {
+    let time = |ns: u64, member| Figure::new(ns as f64, number::time(ns as f64), line.id, member);
+    let (name, what, figure) = match &line.record {
+        Record::Publisher(publisher) => {
+            let asked = number::asked(publisher.rate_asked?);
+            let name = format!("publisher, {} B, {asked}", publisher.size?);
+            let rate = publisher.rate?;
+            (name, "rate", Figure::new(rate, number::rate(rate), line.id, "rate"))
+        }
+        Record::Subscriber(subscriber) => {
+            let counts = &subscriber.counts;
+            let spin = subscriber.spin.unwrap_or(0);
+            let name = if spin > 0 { format!("subscriber, spin {spin}") } else { "subscriber".into() };
+            let latency = counts.latency.as_ref().and_then(|latency| latency.intended.as_ref());
+            match latency.and_then(|times| times.p50_ns) {
+                Some(ns) => (name, "p50", time(ns, "latency.intended.p50_ns")),
+                None => {
+                    let rate = counts.rate?;
+                    (name, "rate", Figure::new(rate, number::rate(rate), line.id, "rate"))
+                }
+            }
+        }
+        Record::Jitter(jitter) => {
+            let ns = jitter.gaps.as_ref()?.p50_ns?;
+            ("jitter".to_owned(), "p50", time(ns, "gaps.p50_ns"))
+        }
+        _ => return None,
+    };
+    Some((name, what, figure, line))
+}
+
+fn case_name(experiment: &str, case: &Case) -> String {
+    let parts = [
+        Some(experiment.to_owned()),
+        case.size.map(|size| format!("{size} B")),
+        case.rate_asked.filter(|rate| *rate > 0).map(number::asked),
+        case.spin.filter(|spin| *spin > 0).map(|spin| format!("spin {spin}")),
+        case.receivers.filter(|count| *count > 1).map(|count| format!("{count} receivers")),
+        case.api.clone().filter(|_| experiment == "generic"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Latency by percentile, the series over one another.
+fn overlays(cases: &Cases<'_>) -> Vec<crate::document::Chart> {
+    let groups = cases.of("latency");
+    let mut charts = Vec::new();
+    for (at, first) in groups.iter().enumerate() {
+        if groups[..at].iter().any(|known| known.case == first.case) {
+            continue;
+        }
+        let same = groups.iter().filter(|group| group.case == first.case);
+        let curves = same.filter_map(|group| {
+            let run = group.typical(Since::Intended)?;
+            Some(Curve {
+                name: cases.sets[group.set].clone(),
+                voice: Voice::Own(group.set),
+                line: run.line.id,
+                times: run.times(Since::Intended)?,
+            })
+        });
+        let curves: Vec<Curve<'_>> = curves.collect();
+        if curves.len() > 1 {
+            let title = format!("{}, from the intended time", case_name("latency", &first.case));
+            charts.extend(by_percentile(title, &curves));
+        }
+    }
+    charts.truncate(DRAWN);
+    charts
+}

@@ -1,0 +1,201 @@
+//! What was measured, in words, and how far to trust it.
+
+use super::machine::machines;
+use crate::cases::{Cases, Group, P50};
+use crate::since::Since;
+use crate::document::{Block, Figure, Section, Tile, Words};
+use crate::line::{Line, Record};
+use crate::number::{self, plural};
+use crate::spread::Spread;
+
+/// Doubts are shown at once up to here; the rest are folded away.
+const SHOWN: usize = 8;
+
+pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
+    let mut blocks = vec![Block::Words(what(cases, unknown))];
+    let tiles: Vec<Tile> = [rate(cases), latency(cases), gap(cases), wrong(cases)]
+        .into_iter()
+        .flatten()
+        .collect();
+    if !tiles.is_empty() {
+        blocks.push(Block::Tiles(tiles));
+    }
+    blocks.extend(trust(cases));
+    Section::new("summary", "In short", blocks)
+}
+
+/// How many lines of what.
+fn what(cases: &Cases<'_>, unknown: usize) -> Words {
+    let kinds: [(&str, &str, fn(&Record) -> bool); 7] = [
+        ("run", "runs", |record| matches!(record, Record::Run(_))),
+        ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
+        ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
+        ("jitter test", "jitter tests", |record| matches!(record, Record::Jitter(_))),
+        ("run beside other libraries", "runs beside other libraries", |record| {
+            matches!(record, Record::Rival(_))
+        }),
+        ("interval of a log", "intervals of logs", |record| matches!(record, Record::Log(_))),
+        ("experiment left out", "experiments left out", |record| {
+            matches!(record, Record::Skipped(_))
+        }),
+    ];
+    let parts = kinds.into_iter().filter_map(|(one, many, is)| {
+        let count = cases.lines.iter().filter(|line| is(&line.record)).count();
+        (count > 0).then(|| plural(count, one, many))
+    });
+    let mut files: Vec<&str> = cases.lines.iter().map(|line| line.file.as_str()).collect();
+    files.dedup();
+    let what = parts.collect::<Vec<_>>().join(", ");
+    let mut text = match (files.len(), what.is_empty()) {
+        (_, true) => "There are no measurements in what was read.".to_owned(),
+        (1, _) => format!("{what}, from {}.", files[0]),
+        (count, _) => format!("{what}, from {count} files."),
+    };
+    if unknown > 0 {
+        let lines = plural(unknown, "line is", "lines are");
+        text += &format!(" {lines} of a kind that this version does not know.");
+    }
+    Words::from(text)
+}
+
+/// The lowest rate of all sizes: what can be counted on.
+fn rate(cases: &Cases<'_>) -> Option<Tile> {
+    let found = cases.of("size").iter().filter_map(|group| Some((group.rate()?, group)));
+    let (spread, group) = found.min_by(|a, b| a.0.median.value.total_cmp(&b.0.median.value))?;
+    let size = group.case.size.unwrap_or(0);
+    let label = "Rate, flat out, at the slowest size".to_owned();
+    let note = Words::from(format!("{size} B, one subscriber")).text(of_repetitions(&spread));
+    Some(Tile { label, value: spread.words(), note })
+}
+
+/// The median latency where it is lowest and highest.
+fn latency(cases: &Cases<'_>) -> Option<Tile> {
+    let label = "Median latency, one way".to_owned();
+    let time = |group: &Group<'_>| group.time(Since::Intended, "p50_ns", P50);
+    if let Some(all) = Spread::of(cases.of("latency").iter().filter_map(time).map(|s| s.median)) {
+        let note = format!("the range over {}", plural(all.count, "case", "cases"));
+        let value = match all.count {
+            1 => Words::new().figure(all.median),
+            _ => Words::new().figure(all.least).text(" to ").figure(all.most),
+        };
+        return Some(Tile { label, value, note: note.into() });
+    }
+    cases.lines.iter().find_map(|line| {
+        let Record::Subscriber(subscriber) = &line.record else { return None };
+        let ns = subscriber.counts.latency.as_ref()?.intended.as_ref()?.p50_ns? as f64;
+        let member = "latency.intended.p50_ns";
+        let value = Words::new().figure(Figure::new(ns, number::time(ns), line.id, member));
+        Some(Tile { label: label.clone(), value, note: Words::from(line.place()) })
+    })
+}
+
+/// The longest time for which the machine was away.
+fn gap(cases: &Cases<'_>) -> Option<Tile> {
+    let gaps = cases.lines.iter().filter_map(|line| {
+        let Record::Jitter(jitter) = &line.record else { return None };
+        let ns = jitter.ts_max_ns? as f64;
+        Some(Figure::new(ns, number::time(ns), line.id, "ts_max_ns"))
+    });
+    let spread = Spread::of(gaps)?;
+    Some(Tile {
+        label: "Longest interruption".to_owned(),
+        value: Words::new().figure(spread.most),
+        note: "of a thread that only reads the clock".into(),
+    })
+}
+
+/// Messages lost, repeated or damaged in all lines together.
+fn wrong(cases: &Cases<'_>) -> Option<Tile> {
+    let counted = |line: &&Line| matches!(line.record, Record::Run(_) | Record::Subscriber(_));
+    let lines: Vec<&Line> = cases.lines.iter().filter(counted).collect();
+    let worst = lines.iter().max_by_key(|line| line.wrong())?;
+    let sum = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.wrong()));
+    let figure = Figure::new(sum as f64, number::count(sum), worst.id, "lost, summed over lines");
+    Some(Tile {
+        label: "Lost, repeated or damaged".to_owned(),
+        value: Words::new().figure(figure),
+        note: format!("in {}", plural(lines.len(), "line", "lines")).into(),
+    })
+}
+
+fn of_repetitions(spread: &Spread) -> String {
+    if spread.count > 1 { format!(", median of {}", spread.count) } else { String::new() }
+}
+
+/// What speaks against the figures.
+fn trust(cases: &Cases<'_>) -> Vec<Block> {
+    let mut against: Vec<Words> = general(cases);
+    let mut doubtful = 0;
+    for line in cases.lines {
+        let doubts = line.doubts();
+        doubtful += usize::from(!doubts.is_empty());
+        for doubt in doubts {
+            let words = Words::new().line(line.id, line.place()).text(format!(": {doubt}"));
+            against.push(words);
+        }
+    }
+    if cases.lines.is_empty() {
+        return Vec::new();
+    }
+    let title = match (doubtful, against.is_empty()) {
+        (0, true) => "Nothing speaks against these figures".to_owned(),
+        (0, false) => "What to keep in mind".to_owned(),
+        (count, _) => {
+            let of = plural(cases.lines.len(), "line", "lines");
+            format!("Doubtful: {count} of {of} {} doubts", if count == 1 { "has" } else { "have" })
+        }
+    };
+    let rest = against.split_off(against.len().min(SHOWN));
+    let calm = against.is_empty();
+    let mut blocks = vec![Block::Verdict { calm, title, words: against }];
+    if !rest.is_empty() {
+        let title = format!("{} more", rest.len());
+        blocks.push(Block::Fold { title, blocks: vec![Block::List(rest)] });
+    }
+    blocks
+}
+
+/// What holds for many lines at once.
+fn general(cases: &Cases<'_>) -> Vec<Words> {
+    let mut found = Vec::new();
+    for (line, host) in machines(cases.lines) {
+        if let Some(hypervisor) = &host.hypervisor {
+            found.push(Words::new().line(line.id, "The machine").text(format!(
+                " is a virtual one ({hypervisor}): others may have its CPUs without being seen."
+            )));
+        }
+        if let Some((load, cpus)) = host.load_average.zip(host.cpus)
+            && load >= cpus as f64
+        {
+            let shown = number::Quantity { number: format!("{load:.1}"), unit: "" };
+            let load = Figure::new(load, shown, line.id, "host.load_average");
+            found.push(Words::from("The load was ").figure(load).text(format!(
+                " when it started, on {}: something else was running.",
+                plural(cpus as usize, "CPU", "CPUs")
+            )));
+        }
+    }
+    for line in cases.lines {
+        let wrong = line.wrong();
+        if wrong > 0 {
+            let wrong = Figure::new(wrong as f64, number::count(wrong), line.id, "lost");
+            let place = line.place();
+            found.push(Words::new().line(line.id, place).text(": ").figure(wrong).text(
+                " messages were lost, repeated or damaged.",
+            ));
+        }
+        if line.was_interrupted() {
+            let words = Words::new().line(line.id, line.place());
+            found.push(words.text(": the publisher was interrupted before its end."));
+        }
+    }
+    let runs = || cases.all().filter(|(_, group)| group.runs.len() == 1);
+    if let Some((_, group)) = runs().next() {
+        let cases = plural(runs().count(), "case has", "cases have");
+        let words = Words::new().line(group.runs[0].line.id, cases);
+        found.push(words.text(
+            " one repetition only: nothing says how far apart two of them would be.",
+        ));
+    }
+    found
+}

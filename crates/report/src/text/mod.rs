@@ -1,0 +1,198 @@
+//! The report in a terminal.
+
+mod bars;
+
+use crate::document::{Block, Document, Histogram, Piece, Table, Words};
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use std::fmt::Write;
+
+/// Narrower than this, nothing can be shown.
+const NARROWEST: usize = 40;
+/// Histograms drawn, at most; the page has all.
+const DRAWN: usize = 4;
+
+/// The whole report, at most `width` characters wide where that is possible.
+pub(crate) fn render(document: &Document, width: usize) -> String {
+    let mut page = Page { width: width.max(NARROWEST), text: String::new(), drawn: 0 };
+    page.heading(&document.title, '=');
+    if !document.subtitle.is_empty() {
+        page.paragraph("", &document.subtitle);
+    }
+    for section in &document.sections {
+        page.text.push('\n');
+        page.heading(section.title, '-');
+        page.blocks(&section.blocks);
+    }
+    page.text
+}
+
+struct Page {
+    width: usize,
+    text: String,
+    drawn: usize,
+}
+
+impl Page {
+    fn blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            self.block(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Words(words) => self.paragraph("", &plain(words, true)),
+            Block::Verdict { title, words, .. } => {
+                self.paragraph("", &if words.is_empty() { title.clone() } else { format!("{title}:") });
+                self.list(words);
+            }
+            Block::Tiles(tiles) => {
+                let mut table = Table::new("", &["", "", ""]);
+                table.rows = tiles
+                    .iter()
+                    .map(|tile| vec![tile.label.as_str().into(), tile.value.clone(), tile.note.clone()])
+                    .collect();
+                self.table(&table);
+            }
+            Block::List(items) | Block::Commands(items) => self.list(items),
+            Block::Table(table) => self.table(table),
+            // The tables have their figures.
+            Block::Charts(_) => {}
+            Block::Histogram(histogram) => self.histogram(histogram),
+            Block::Fold { blocks, .. } => self.blocks(blocks),
+        }
+    }
+
+    fn heading(&mut self, title: &str, underline: char) {
+        let line: String = title.chars().map(|_| underline).collect();
+        self.line(&clean(title));
+        self.line(&line);
+    }
+
+    fn list(&mut self, items: &[Words]) {
+        for item in items {
+            self.paragraph("- ", &plain(item, true));
+        }
+    }
+
+    /// Words, broken at blanks; the first line starts with `mark`, the others below its end.
+    fn paragraph(&mut self, mark: &str, text: &str) {
+        let mut line = mark.to_owned();
+        let indent = " ".repeat(mark.chars().count());
+        let mut is_empty = true;
+        for word in clean(text).split(' ') {
+            let length = line.chars().count() + 1 + word.chars().count();
+            if !is_empty && length > self.width {
+                self.line(&line);
+                line.clone_from(&indent);
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_empty = false;
+        }
+        self.line(&line);
+    }
+
+    /// With the ranges of repetitions if they fit, else without.
+    fn table(&mut self, table: &Table) {
+        self.text.push('\n');
+        if !table.caption.is_empty() {
+            self.line(&format!("{}:", clean(&table.caption)));
+        }
+        let full = grid(table, true);
+        let widest = full.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+        let mut shown = if widest <= self.width { full } else { grid(table, false) };
+        shown.set_content_arrangement(ContentArrangement::Dynamic);
+        shown.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
+        for line in shown.lines() {
+            self.line(line.trim_end());
+        }
+    }
+
+    fn histogram(&mut self, histogram: &Histogram) {
+        self.drawn += 1;
+        match self.drawn {
+            ..=DRAWN => {
+                self.text.push('\n');
+                self.line(&format!("{}:", clean(&histogram.title)));
+                let bars = bars::render(histogram, self.width);
+                self.text.push_str(&bars);
+            }
+            _ if self.drawn == DRAWN + 1 => self.line("More histograms are on the page (-o x.html)."),
+            _ => {}
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        writeln!(self.text, "{line}").expect("a string grows");
+    }
+}
+
+fn grid(table: &Table, with_ranges: bool) -> Grid {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    if table.columns.iter().any(|column| !column.name.is_empty()) {
+        grid.set_header(table.columns.iter().map(|column| clean(&column.name)));
+    }
+    for row in &table.rows {
+        grid.add_row(row.iter().map(|cell| clean(&plain(cell, with_ranges))));
+    }
+    for (shown, column) in grid.column_iter_mut().zip(&table.columns) {
+        shown.set_padding((0, 2));
+        if column.is_number {
+            shown.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    grid
+}
+
+/// The words without what only a page can show.
+fn plain(words: &Words, with_ranges: bool) -> String {
+    let mut text = String::new();
+    for piece in &words.0 {
+        match piece {
+            Piece::Text(found) | Piece::Code(found) | Piece::Quiet(found) => text += found,
+            Piece::Line(_, name) => text += name,
+            Piece::Figure(figure) => text += &figure.shown.text(),
+            Piece::Range(least, most) if with_ranges => {
+                text += &format!(" ({}–{})", least.shown.number, most.shown.text());
+            }
+            Piece::Range(..) => {}
+        }
+    }
+    text
+}
+
+/// `text` without characters that would move a terminal's cursor or change its colours.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Section;
+
+    #[test]
+    fn nothing_is_wider_than_the_terminal_and_nothing_reaches_it_raw() {
+        let long = "words ".repeat(60);
+        let mut table = Table::new("caption", &["name", ">number"]);
+        table.rows.push(vec![long.as_str().into(), "12".into()]);
+        let words = Words::from(format!("{long}\u{1b}[31mred\u{7}"));
+        let blocks = vec![Block::Words(words.clone()), Block::List(vec![words]), Block::Table(table)];
+        let document = Document {
+            title: "t".to_owned(),
+            subtitle: String::new(),
+            sections: vec![Section::new("a", "A", blocks)],
+        };
+        for width in [0, 40, 80, 200] {
+            let text = render(&document, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width.max(NARROWEST)));
+            assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
+            assert!(text.contains("number"));
+        }
+    }
+}
