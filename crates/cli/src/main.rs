@@ -11,6 +11,7 @@ mod ls;
 mod output;
 mod perf;
 mod printable;
+mod report;
 mod sessions;
 mod stage;
 mod stat;
@@ -48,6 +49,8 @@ enum Command {
     /// Measure rate, latency and interruptions
     #[command(subcommand)]
     Perf(perf::PerfCommand),
+    /// Make measurements readable: as tables, as a page, for HdrHistogram's tools
+    Report(report::ReportArgs),
     /// Print the settings in force as a commented file
     Config(config::ConfigArgs),
     /// Print completions for a shell
@@ -77,6 +80,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Clean(arguments) => clean::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
         Command::Perf(command) => perf::run(command, context::open_for_perf, &stop::flag()?),
+        Command::Report(arguments) => report::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Completions { shell } => {
             let name = env!("CARGO_BIN_NAME");

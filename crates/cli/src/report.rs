@@ -1,6 +1,6 @@
 //! `lanecast report`: measurement lines, made readable.
 
-use crate::output::{print, terminal_width};
+use crate::output::print;
 use anyhow::{Context, bail};
 use lanecast_report::{Report, Since, Source};
 use std::path::{Path, PathBuf};
@@ -99,6 +99,12 @@ fn output(text: &str) -> Result<Output, String> {
     let path = PathBuf::from(text);
     let form = Form::of(&path).ok_or("its name must end in .html, .hgrm, .hlog or .txt")?;
     Ok(Output { path, form })
+}
+
+/// The terminal's width; 100 where there is none.
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    size.filter(|size| size.ws_col > 0).map_or(100, |size| size.ws_col.into())
 }
 
 /// Reads the files, and writes what is asked for.

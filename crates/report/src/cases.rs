@@ -65,8 +65,7 @@ impl<'a> Cases<'a> {
 
     /// The set of the `again`th series of `file`.
     fn set(&mut self, file: &str, again: usize) -> usize {
-        let name =
-            if again == 0 { file.to_owned() } else { format!("{file} ({})", again + 1) };
+        let name = if again == 0 { file.to_owned() } else { format!("{file} ({})", again + 1) };
         let known = self.sets.iter().position(|set| *set == name);
         known.unwrap_or_else(|| {
             self.sets.push(name);
@@ -165,9 +164,12 @@ impl<'a> Repetition<'a> {
     }
 
     fn time(&self, since: Since, name: &str, pick: Pick) -> Option<Figure> {
-        let times = self.run.subscribers().iter().enumerate().filter_map(|(at, one)| {
-            Some((at, pick(since.of(one)?)?))
-        });
+        let times = self
+            .run
+            .subscribers()
+            .iter()
+            .enumerate()
+            .filter_map(|(at, one)| Some((at, pick(since.of(one)?)?)));
         let (at, ns) = times.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let member = format!("subscribers[{at}].latency.{}.{name}", since.name());
         Some(Figure::new(ns, number::time(ns), self.line.id, member))

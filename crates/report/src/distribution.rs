@@ -67,7 +67,9 @@ impl Distribution {
     /// The least time that at least `share` of the samples do not exceed, from the buckets.
     pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
         let counted = self.counted();
-        let wanted = ((counted as f64 * share).ceil() as u64).clamp(1, counted.max(1));
+        let exact = counted as f64 * share;
+        // A share such as 0.9 is not exact in binary, and must not ask for one sample more.
+        let wanted = ((exact - exact * 1e-12).ceil() as u64).clamp(1, counted.max(1));
         let mut sum = 0u64;
         let found = self.buckets().iter().find(|(_, count)| {
             sum = sum.saturating_add(*count);
@@ -75,6 +77,15 @@ impl Distribution {
         });
         let (least, most) = (self.least()?, self.most()?);
         found.map(|(ns, _)| (*ns).max(least).min(most.max(least)))
+    }
+
+    /// How many samples took at most `ns`.
+    pub(crate) fn count_up_to(&self, ns: u64) -> u64 {
+        if self.most().is_some_and(|most| ns >= most) {
+            return self.counted();
+        }
+        let until = self.buckets().iter().take_while(|(bucket, _)| *bucket <= ns);
+        until.fold(0, |sum, &(_, count)| sum.saturating_add(count))
     }
 
     /// `(1/(1-p), ns)` for the plot by percentile: eight steps for each nine.

@@ -67,12 +67,7 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    pub(crate) fn new(
-        value: f64,
-        shown: Quantity,
-        line: usize,
-        member: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn new(value: f64, shown: Quantity, line: usize, member: impl Into<String>) -> Self {
         Self { value, shown, line, member: member.into() }
     }
 }
@@ -241,7 +236,10 @@ pub(crate) enum Marks {
     Dotted(Vec<Point>),
     /// A line whose points are too many for dots, but for the named ones.
     Curve(Vec<Point>),
-    Bars { line: usize, bars: Vec<Bin> },
+    Bars {
+        line: usize,
+        bars: Vec<Bin>,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -17,28 +17,37 @@ pub(crate) fn write(times: &Distribution) -> String {
 }
 
 fn render(times: &Distribution, text: &mut String) -> std::fmt::Result {
-    let histogram = histogram(times);
-    let (least, most) = (times.least().unwrap_or(0), times.most().unwrap_or(0));
     let [value, percentile, total_count] = ["Value", "Percentile", "TotalCount"];
     writeln!(text, "{value:>12} {percentile:>14} {total_count:>10} 1/(1-Percentile)\n")?;
-    let mut total = 0u64;
-    for step in histogram.iter_quantiles(TICKS) {
-        total = total.saturating_add(step.count_since_last_iteration());
-        let value = step.value_iterated_to().max(least).min(most.max(least)) as f64;
-        let share = step.quantile_iterated_to();
-        write!(text, "{value:>12.3} {share:>14.12} {total:>10}")?;
+    let counted = times.counted();
+    for share in shares(counted) {
+        let Some(ns) = times.quantile(share) else { break };
+        let total = if share < 1.0 { times.count_up_to(ns) } else { counted };
+        write!(text, "{:>12.3} {share:>14.12} {total:>10}", ns as f64)?;
         if share < 1.0 {
             write!(text, " {:>14.2}", 1.0 / (1.0 - share))?;
         }
         writeln!(text)?;
     }
+    let histogram = histogram(times);
     let mean = times.mean_ns.unwrap_or_else(|| histogram.mean());
-    let (deviation, most) = (histogram.stdev(), most as f64);
-    let (total, buckets) = (times.samples.unwrap_or(total), histogram.buckets());
+    let (deviation, most) = (histogram.stdev(), times.most().unwrap_or(0) as f64);
+    let (total, buckets) = (times.samples.unwrap_or(counted), histogram.buckets());
     writeln!(text, "#[Mean    = {mean:>12.3}, StdDeviation   = {deviation:>12.3}]")?;
     writeln!(text, "#[Max     = {most:>12.3}, Total count    = {total:>12}]")?;
     writeln!(text, "#[Buckets = {buckets:>12}, SubBuckets     = {SUB_BUCKETS:>12}]")?;
     writeln!(text, "# Values are nanoseconds.")
+}
+
+/// Shares of the samples, in steps that get smaller towards all of them, until less than one
+/// sample is left; then all.
+fn shares(counted: u64) -> impl Iterator<Item = f64> {
+    let left = (0..64).flat_map(|halving| {
+        let left = 0.5f64.powi(halving);
+        (0..TICKS).map(move |tick| left - left / 2.0 * f64::from(tick) / f64::from(TICKS))
+    });
+    let counted = counted as f64;
+    left.take_while(move |left| left * counted >= 1.0).map(|left| 1.0 - left).chain([1.0])
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ pub enum NoTimes {
     None,
     /// The text by percentile has room for one distribution.
     #[error(
-        "there are {0} distributions, and a .hgrm has room for one: choose with --line, or write a .hlog"
+        "there are {0} distributions, and a .hgrm has room for one: choose with --line, or write a \
+         .hlog"
     )]
     Several(usize),
 }

@@ -51,9 +51,10 @@ fn table(table: &Table, lines: &[Line]) -> Element {
         let is_number = table.columns.get(at).is_some_and(|column| column.is_number);
         if is_number { "n" } else { "t" }
     };
-    let header = table.columns.iter().enumerate().map(|(at, column)| {
-        element("th").set("scope", "col").class(class(at)).text(&column.name)
-    });
+    let header =
+        table.columns.iter().enumerate().map(|(at, column)| {
+            element("th").set("scope", "col").class(class(at)).text(&column.name)
+        });
     let rows = table.rows.iter().map(|row| {
         let cells = row.iter().enumerate().map(|(at, cell)| {
             let shown = match at {

@@ -161,9 +161,7 @@ fn link(line: usize) -> Element {
 fn dot(point: &Point, voice: Voice, chart: &Chart) -> Element {
     let (x, y) = (at_x(&chart.x, point.x), at_y(&chart.y, point.y));
     let mark = match voice {
-        Voice::Own(_) => {
-            element("circle").set("cx", short(x)).set("cy", short(y)).set("r", "3.5")
-        }
+        Voice::Own(_) => element("circle").set("cx", short(x)).set("cy", short(y)).set("r", "3.5"),
         Voice::Document => form(x, y, "m0-5 5 5-5 5-5-5z"),
         Voice::Peer(_) => form(x, y, "m-3.5-3.5h7v7h-7z"),
     };

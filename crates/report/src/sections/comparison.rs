@@ -3,11 +3,11 @@
 use super::chart::{Curve, by_percentile};
 use super::difference::{self, AGREEMENT};
 use crate::cases::{Cases, Group, P50, P99};
-use crate::since::Since;
 use crate::document::{Block, Figure, Section, Table, Voice, Words};
 use crate::line::{Line, Record};
 use crate::number;
 use crate::series::Case;
+use crate::since::Since;
 use crate::spread::{Spread, words};
 
 /// Overlays are drawn for so many cases; the table has all.
@@ -37,11 +37,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
         &["case", "figure", "there", ">median there", "here", ">median here", ">difference"],
     );
     table.rows = pairs.iter().map(row).collect();
-    let blocks = vec![
-        verdict(&pairs),
-        Block::Table(table),
-        Block::Charts(overlays(cases)),
-    ];
+    let blocks = vec![verdict(&pairs), Block::Table(table), Block::Charts(overlays(cases))];
     Some(Section::new("comparison", "Comparison of runs", blocks))
 }
 
@@ -107,7 +103,10 @@ fn of_runs<'a>(cases: &Cases<'a>) -> Vec<Pair<'a>> {
         let far = [there, here].map(|group| group.time(Since::Intended, "p99_ns", P99));
         let found = match timed {
             [Some(a), Some(b)] => vec![("p50", [a, b], true)],
-            _ => both([there.rate(), here.rate()]).map(|both| ("rate", both, true)).into_iter().collect(),
+            _ => both([there.rate(), here.rate()])
+                .map(|both| ("rate", both, true))
+                .into_iter()
+                .collect(),
         };
         let far = both(far).map(|both| ("p99", both, false));
         for (what, spreads, counts) in found.into_iter().chain(far) {
@@ -137,8 +136,8 @@ fn why(there: &Group<'_>, here: &Group<'_>) -> Vec<String> {
 }
 
 fn doubts(there: &Group<'_>, here: &Group<'_>) -> Option<String> {
-    let [there, here] = [there, here]
-        .map(|group| group.runs.iter().map(|run| run.line).collect::<Vec<&Line>>());
+    let [there, here] =
+        [there, here].map(|group| group.runs.iter().map(|run| run.line).collect::<Vec<&Line>>());
     difference::doubts(&there, &here)
 }
 
@@ -178,7 +177,8 @@ fn single(line: &Line) -> Option<(String, &'static str, Figure, &Line)> {
         Record::Subscriber(subscriber) => {
             let counts = &subscriber.counts;
             let spin = subscriber.spin.unwrap_or(0);
-            let name = if spin > 0 { format!("subscriber, spin {spin}") } else { "subscriber".into() };
+            let name =
+                if spin > 0 { format!("subscriber, spin {spin}") } else { "subscriber".into() };
             let latency = counts.latency.as_ref().and_then(|latency| latency.intended.as_ref());
             match latency.and_then(|times| times.p50_ns) {
                 Some(ns) => (name, "p50", time(ns, "latency.intended.p50_ns")),

@@ -23,10 +23,8 @@ pub(super) fn reasons(one: &Line, other: &Line) -> Vec<String> {
 
 /// What the yardsticks say: whether the machine itself was faster or slower.
 pub(super) fn yardsticks(one: &[Repetition<'_>], other: &[Repetition<'_>]) -> Vec<String> {
-    let yardsticks: [(&str, fn(&Repetition<'_>) -> Option<f64>); 2] = [
-        ("a cache line's way to the other CPU and back", |run| {
-            run.run.yardstick.as_ref()?.line_ns
-        }),
+    let yardsticks: [(&str, Measure); 2] = [
+        ("a cache line's way to the other CPU and back", |run| run.run.yardstick.as_ref()?.line_ns),
         ("a fixed loop", |run| run.run.yardstick.as_ref()?.loop_ns),
     ];
     let found = yardsticks.into_iter().filter_map(|(name, pick)| {
@@ -54,7 +52,10 @@ pub(super) fn doubts(one: &[&Line], other: &[&Line]) -> Option<String> {
     })
 }
 
-fn middle(runs: &[Repetition<'_>], pick: fn(&Repetition<'_>) -> Option<f64>) -> Option<f64> {
+/// One of the yardsticks.
+type Measure = fn(&Repetition<'_>) -> Option<f64>;
+
+fn middle(runs: &[Repetition<'_>], pick: Measure) -> Option<f64> {
     let mut found: Vec<f64> = runs.iter().filter_map(pick).collect();
     found.sort_by(f64::total_cmp);
     found.get(found.len().checked_sub(1)? / 2).copied()

@@ -71,7 +71,7 @@ fn row(line: &Line, jitter: &Jitter) -> Vec<Words> {
         time(far, "gaps.p99_99_ns"),
         time(jitter.ts_max_ns, "ts_max_ns"),
         show(jitter.long_gaps.map(|gaps| gaps as f64), count, "long_gaps"),
-        show(jitter.lost_share, |share| number::percent(share), "lost_share"),
+        show(jitter.lost_share, number::percent, "lost_share"),
     ];
     cells.into_iter().map(Option::unwrap_or_default).collect()
 }

@@ -3,10 +3,10 @@
 use super::chart::{Curve, by_percentile};
 use super::{histogram, rate};
 use crate::cases::{Cases, Group, TIMES};
-use crate::since::Since;
 use crate::document::{Block, Chart, Figure, Section, Table, Voice, Words};
 use crate::number;
 use crate::series::Published;
+use crate::since::Since;
 use crate::spread::words;
 
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
@@ -27,13 +27,11 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
 }
 
 fn table(cases: &Cases<'_>, groups: &[Group<'_>]) -> Table {
-    let mut table = Table::new(
-        "Latency by message size and rate",
-        &[">size", ">asked", "file", "from"],
-    );
+    let mut table =
+        Table::new("Latency by message size and rate", &[">size", ">asked", "file", "from"]);
     TIMES.iter().for_each(|(name, ..)| table.column(&format!(">{name}")));
-    table.column(">document's min");
-    table.column(">document's mean");
+    table.column(">doc. min");
+    table.column(">doc. mean");
     for group in groups {
         for since in Since::BOTH {
             let set = cases.set_name(group.set);
@@ -112,6 +110,9 @@ fn histograms(cases: &Cases<'_>, groups: &[Group<'_>]) -> Option<Block> {
         histogram::of(title.trim_end().to_owned(), run.line.id, run.times(Since::Intended)?)
     });
     let blocks: Vec<Block> = found.collect();
-    let title = format!("{}, evenly spaced and logarithmic", number::plural(blocks.len(), "histogram", "histograms"));
+    let title = format!(
+        "{}, evenly spaced and logarithmic",
+        number::plural(blocks.len(), "histogram", "histograms")
+    );
     (!blocks.is_empty()).then_some(Block::Fold { title, blocks })
 }

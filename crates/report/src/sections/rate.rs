@@ -3,10 +3,10 @@
 use super::chart;
 use crate::axis;
 use crate::cases::{Cases, Group, P50};
-use crate::since::Since;
 use crate::document::{Block, Figure, Marks, Point, Section, Series, Table, Voice, Words};
 use crate::number;
 use crate::sections::rivals;
+use crate::since::Since;
 use crate::spread::{Spread, words};
 
 /// The rate by message size.
@@ -29,6 +29,9 @@ pub(super) fn size(cases: &Cases<'_>) -> Option<Section> {
     let intro = "The publisher sends as fast as it can, one subscriber does as little as it can. \
                  Each figure is the median of its repetitions, with the range below it.";
     let chart = size_chart(cases, groups, &peers);
+    let beside = " Beside other libraries' rates, ×: how many times as much lanecast's was when \
+                  both ran in turns.";
+    let intro = if peers.is_empty() { intro.to_owned() } else { format!("{intro}{beside}") };
     let blocks = vec![
         Block::Words(intro.into()),
         Block::Table(table.without_empty_columns()),
@@ -54,25 +57,23 @@ fn size_chart(
         let name = if cases.sets.len() > 1 { &cases.sets[set] } else { "lanecast" };
         series.push(dotted(name, Voice::Own(set), found));
     }
-    let published = groups.iter().filter_map(|group| Some((place(group.case.size)?, document(group)?)));
+    let published =
+        groups.iter().filter_map(|group| Some((place(group.case.size)?, document(group)?)));
     series.push(dotted("document", Voice::Document, published));
     for (at, peer) in peers.iter().enumerate() {
-        let found = peer.rates.iter().filter_map(|(size, rate)| {
-            Some((place(Some(*size))?, rate.0.median.clone()))
-        });
+        let found = peer
+            .rates
+            .iter()
+            .filter_map(|(size, rate)| Some((place(Some(*size))?, rate.0.median.clone())));
         series.push(dotted(&peer.name, Voice::Peer(at), found));
     }
-    series.retain(|series| series.points().len() > 0);
+    series.retain(|series| !series.points().is_empty());
     let names = sizes.iter().map(u64::to_string).collect();
     chart::rates("Rate by message size", axis::places("bytes", names), series)
 }
 
 /// A series of figures at places; the same place is taken once.
-fn dotted(
-    name: &str,
-    voice: Voice,
-    figures: impl Iterator<Item = (usize, Figure)>,
-) -> Series {
+fn dotted(name: &str, voice: Voice, figures: impl Iterator<Item = (usize, Figure)>) -> Series {
     let mut points: Vec<Point> = figures
         .map(|(at, figure)| Point {
             x: at as f64,
@@ -104,10 +105,8 @@ pub(super) fn workload(cases: &Cases<'_>) -> Option<Section> {
     }
     for spin in &spins {
         for set in 0..cases.sets.len() {
-            let mut row = vec![
-                Words::from(spin.unwrap_or(0).to_string()),
-                Words::from(cases.set_name(set)),
-            ];
+            let mut row =
+                vec![Words::from(spin.unwrap_or(0).to_string()), Words::from(cases.set_name(set))];
             if cases.sets.len() == 1 {
                 row[1] = Words::new();
             }
@@ -206,9 +205,9 @@ pub(super) fn others(cases: &Cases<'_>) -> Option<Section> {
     if unknown.is_empty() {
         return None;
     }
-    let blocks = unknown.iter().map(|experiment| {
-        Block::Table(case_table(cases, cases.of(experiment), experiment))
-    });
+    let blocks = unknown
+        .iter()
+        .map(|experiment| Block::Table(case_table(cases, cases.of(experiment), experiment)));
     Some(Section::new("others", "Other experiments", blocks.collect()))
 }
 
@@ -248,7 +247,8 @@ fn case_table(cases: &Cases<'_>, groups: &[Group<'_>], caption: &str) -> Table {
     );
     for group in groups {
         let case = &group.case;
-        let receivers = case.receivers.filter(|_| groups.iter().any(|g| g.case.receivers > Some(1)));
+        let receivers =
+            case.receivers.filter(|_| groups.iter().any(|g| g.case.receivers > Some(1)));
         let nodes = case.cross_numa.map(|cross| if cross { "two" } else { "one" });
         let asked = case.rate_asked.filter(|rate| !matches!(rate, 0 | 999_999_999));
         let first = vec![

@@ -59,10 +59,8 @@ pub(super) fn rates(cases: &Cases<'_>) -> Vec<Peer> {
             let found = (rate, ratios(&lines, name, rate_of));
             match peers.iter_mut().find(|peer| peer.name == name) {
                 Some(peer) => drop(peer.rates.entry(size).or_insert(found)),
-                None => peers.push(Peer {
-                    name: name.to_owned(),
-                    rates: BTreeMap::from([(size, found)]),
-                }),
+                None => peers
+                    .push(Peer { name: name.to_owned(), rates: BTreeMap::from([(size, found)]) }),
             }
         }
     }
@@ -104,9 +102,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  is the larger one, which is good for a rate and bad for a time. Times are \
                  counted from the intended time of sending where it is known.";
     let mut blocks = vec![Block::Words(intro.into())];
-    blocks.extend(
-        tables.into_iter().map(|(_, table)| Block::Table(table.without_empty_columns())),
-    );
+    blocks.extend(tables.into_iter().map(|(_, table)| Block::Table(table.without_empty_columns())));
     Some(Section::new("rivals", "Beside other libraries", blocks))
 }
 
@@ -191,7 +187,10 @@ fn names<'a>(lines: &[Found<'a>]) -> Vec<&'a str> {
 }
 
 fn of<'a>(lines: &[Found<'a>], name: &str) -> impl Iterator<Item = Found<'a>> {
-    lines.iter().copied().filter(move |(_, rival)| rival.peer.as_deref().unwrap_or("unnamed") == name)
+    lines
+        .iter()
+        .copied()
+        .filter(move |(_, rival)| rival.peer.as_deref().unwrap_or("unnamed") == name)
 }
 
 fn rate((line, rival): Found<'_>) -> Option<Figure> {

@@ -4,12 +4,12 @@ use super::chart::{Curve, by_percentile};
 use super::histogram;
 use super::rate::figure;
 use crate::cases::{Cases, TIMES};
-use crate::since::Since;
 use crate::distribution::Distribution;
 use crate::document::{Block, Figure, Section, Table, Voice, Words};
 use crate::line::{Line, Record};
 use crate::number::{self, Quantity};
 use crate::outcome::{Linear, Publisher, Subscriber};
+use crate::since::Since;
 
 /// Histograms are drawn for so many lines; the tables have all.
 const DRAWN: usize = 6;
@@ -81,8 +81,20 @@ pub(super) fn logs(cases: &Cases<'_>) -> Option<Section> {
 
 fn publishers() -> Table {
     let columns = [
-        "line", "topic", ">size", ">asked", ">sent", ">rate", ">largest burst", ">back-pressured",
-        ">late p50", ">late max", "wait", "window", "touch", ">CPU",
+        "line",
+        "topic",
+        ">size",
+        ">asked",
+        ">sent",
+        ">rate",
+        ">largest burst",
+        ">back-pressured",
+        ">late p50",
+        ">late max",
+        "wait",
+        "window",
+        "touch",
+        ">CPU",
     ];
     Table::new("Publishers", &columns)
 }
@@ -111,8 +123,18 @@ fn publisher_row(line: &Line, publisher: &Publisher) -> Vec<Words> {
 
 fn subscribers() -> Table {
     let columns = [
-        "line", "topics", ">received", ">rate", ">lost", ">repeated", ">damaged", ">unchecked",
-        ">spin", "wait", "touch", ">CPU",
+        "line",
+        "topics",
+        ">received",
+        ">rate",
+        ">lost",
+        ">repeated",
+        ">damaged",
+        ">unchecked",
+        ">spin",
+        "wait",
+        "touch",
+        ">CPU",
     ];
     Table::new("Subscribers", &columns)
 }
@@ -149,7 +171,8 @@ fn latencies() -> Table {
 
 fn times_row(line: &Line, name: &str, member: &str, times: &Distribution) -> Vec<Words> {
     let cells = Cells { line };
-    let path = |name: &str| if member.is_empty() { name.to_owned() } else { format!("{member}.{name}") };
+    let path =
+        |name: &str| if member.is_empty() { name.to_owned() } else { format!("{member}.{name}") };
     let mut row = vec![Words::new().line(line.id, line.place()), cells.text(Some(name))];
     row.extend(
         TIMES.iter().map(|(_, name, pick)| cells.show(pick(times), number::time, &path(name))),
@@ -191,9 +214,8 @@ impl Cells<'_> {
     }
 
     fn count(&self, value: Option<u64>, member: &str) -> Words {
-        let found = value.map(|value| {
-            Figure::new(value as f64, number::count(value), self.line.id, member)
-        });
+        let found = value
+            .map(|value| Figure::new(value as f64, number::count(value), self.line.id, member));
         found.map(figure).unwrap_or_default()
     }
 

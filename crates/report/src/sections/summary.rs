@@ -2,10 +2,10 @@
 
 use super::machine::machines;
 use crate::cases::{Cases, Group, P50};
-use crate::since::Since;
 use crate::document::{Block, Figure, Section, Tile, Words};
 use crate::line::{Line, Record};
 use crate::number::{self, plural};
+use crate::since::Since;
 use crate::spread::Spread;
 
 /// Doubts are shown at once up to here; the rest are folded away.
@@ -13,10 +13,8 @@ const SHOWN: usize = 8;
 
 pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
     let mut blocks = vec![Block::Words(what(cases, unknown))];
-    let tiles: Vec<Tile> = [rate(cases), latency(cases), gap(cases), wrong(cases)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let tiles: Vec<Tile> =
+        [rate(cases), latency(cases), gap(cases), wrong(cases)].into_iter().flatten().collect();
     if !tiles.is_empty() {
         blocks.push(Block::Tiles(tiles));
     }
@@ -24,9 +22,12 @@ pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
     Section::new("summary", "In short", blocks)
 }
 
+/// Whether a record is of a kind.
+type Is = fn(&Record) -> bool;
+
 /// How many lines of what.
 fn what(cases: &Cases<'_>, unknown: usize) -> Words {
-    let kinds: [(&str, &str, fn(&Record) -> bool); 7] = [
+    let kinds: [(&str, &str, Is); 7] = [
         ("run", "runs", |record| matches!(record, Record::Run(_))),
         ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
         ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
@@ -180,9 +181,13 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
         if wrong > 0 {
             let wrong = Figure::new(wrong as f64, number::count(wrong), line.id, "lost");
             let place = line.place();
-            found.push(Words::new().line(line.id, place).text(": ").figure(wrong).text(
-                " messages were lost, repeated or damaged.",
-            ));
+            found.push(
+                Words::new()
+                    .line(line.id, place)
+                    .text(": ")
+                    .figure(wrong)
+                    .text(" messages were lost, repeated or damaged."),
+            );
         }
         if line.was_interrupted() {
             let words = Words::new().line(line.id, line.place());
@@ -193,9 +198,9 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
     if let Some((_, group)) = runs().next() {
         let cases = plural(runs().count(), "case has", "cases have");
         let words = Words::new().line(group.runs[0].line.id, cases);
-        found.push(words.text(
-            " one repetition only: nothing says how far apart two of them would be.",
-        ));
+        found.push(
+            words.text(" one repetition only: nothing says how far apart two of them would be."),
+        );
     }
     found
 }

@@ -8,7 +8,8 @@ use std::fmt::Write;
 /// Rows, at most.
 const ROWS: usize = 16;
 /// Eighths of a character, from none to all.
-const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+const EIGHTHS: [Option<char>; 8] =
+    [None, Some('▏'), Some('▎'), Some('▍'), Some('▌'), Some('▋'), Some('▊'), Some('▉')];
 
 /// One row for each bin: its time, its count, a bar.
 pub(super) fn render(histogram: &Histogram, width: usize) -> String {
@@ -51,7 +52,7 @@ fn bar(count: u64, most: u64, room: usize) -> String {
     let share = (count as f64 + 1.0).ln() / (most as f64 + 1.0).ln().max(1.0);
     let eighths = ((share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize).max(1);
     let mut bar = "█".repeat(eighths / 8);
-    bar.extend(Some(EIGHTHS[eighths % 8]).filter(|_| eighths % 8 > 0));
+    bar.extend(EIGHTHS[eighths % 8]);
     bar
 }
 
@@ -63,8 +64,7 @@ mod tests {
     fn bars_are_logarithmic_and_fit() {
         let bins = [(1.0, 1u64), (2.0, 1000), (3.0, 0), (4.0, u64::MAX)];
         let all = bins.map(|(to_ns, count)| Bin { from_ns: to_ns - 1.0, to_ns, count }).to_vec();
-        let histogram =
-            Histogram { title: String::new(), line: 1, bulk: vec![], beyond: 0, all };
+        let histogram = Histogram { title: String::new(), line: 1, bulk: vec![], beyond: 0, all };
         let text = render(&histogram, 60);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows.len(), 4);

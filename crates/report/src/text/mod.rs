@@ -41,16 +41,21 @@ impl Page {
 
     fn block(&mut self, block: &Block) {
         match block {
-            Block::Words(words) => self.paragraph("", &plain(words, true)),
+            Block::Words(words) => self.paragraph("", &plain(words, Detail::Ranges)),
             Block::Verdict { title, words, .. } => {
-                self.paragraph("", &if words.is_empty() { title.clone() } else { format!("{title}:") });
+                self.paragraph(
+                    "",
+                    &if words.is_empty() { title.clone() } else { format!("{title}:") },
+                );
                 self.list(words);
             }
             Block::Tiles(tiles) => {
                 let mut table = Table::new("", &["", "", ""]);
                 table.rows = tiles
                     .iter()
-                    .map(|tile| vec![tile.label.as_str().into(), tile.value.clone(), tile.note.clone()])
+                    .map(|tile| {
+                        vec![tile.label.as_str().into(), tile.value.clone(), tile.note.clone()]
+                    })
                     .collect();
                 self.table(&table);
             }
@@ -71,7 +76,7 @@ impl Page {
 
     fn list(&mut self, items: &[Words]) {
         for item in items {
-            self.paragraph("- ", &plain(item, true));
+            self.paragraph("- ", &plain(item, Detail::Ranges));
         }
     }
 
@@ -96,15 +101,17 @@ impl Page {
         self.line(&line);
     }
 
-    /// With the ranges of repetitions if they fit, else without.
+    /// With the ranges of repetitions if they fit, else without, and then closer together.
     fn table(&mut self, table: &Table) {
         self.text.push('\n');
         if !table.caption.is_empty() {
             self.line(&format!("{}:", clean(&table.caption)));
         }
-        let full = grid(table, true);
-        let widest = full.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
-        let mut shown = if widest <= self.width { full } else { grid(table, false) };
+        let fits =
+            |grid: &Grid| grid.lines().all(|line| line.trim_end().chars().count() <= self.width);
+        let details = [Detail::Ranges, Detail::Medians];
+        let fitting = details.into_iter().map(|detail| grid(table, detail)).find(fits);
+        let mut shown = fitting.unwrap_or_else(|| grid(table, Detail::Close));
         shown.set_content_arrangement(ContentArrangement::Dynamic);
         shown.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
         for line in shown.lines() {
@@ -121,7 +128,9 @@ impl Page {
                 let bars = bars::render(histogram, self.width);
                 self.text.push_str(&bars);
             }
-            _ if self.drawn == DRAWN + 1 => self.line("More histograms are on the page (-o x.html)."),
+            _ if self.drawn == DRAWN + 1 => {
+                self.line("More histograms are on the page (-o x.html).")
+            }
             _ => {}
         }
     }
@@ -131,17 +140,27 @@ impl Page {
     }
 }
 
-fn grid(table: &Table, with_ranges: bool) -> Grid {
+/// How much of a cell is shown, and how widely.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// The range of repetitions too.
+    Ranges,
+    Medians,
+    /// Units next to their numbers, columns next to one another.
+    Close,
+}
+
+fn grid(table: &Table, detail: Detail) -> Grid {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
     if table.columns.iter().any(|column| !column.name.is_empty()) {
         grid.set_header(table.columns.iter().map(|column| clean(&column.name)));
     }
     for row in &table.rows {
-        grid.add_row(row.iter().map(|cell| clean(&plain(cell, with_ranges))));
+        grid.add_row(row.iter().map(|cell| clean(&plain(cell, detail))));
     }
     for (shown, column) in grid.column_iter_mut().zip(&table.columns) {
-        shown.set_padding((0, 2));
+        shown.set_padding((0, if detail == Detail::Close { 1 } else { 2 }));
         if column.is_number {
             shown.set_cell_alignment(CellAlignment::Right);
         }
@@ -150,14 +169,17 @@ fn grid(table: &Table, with_ranges: bool) -> Grid {
 }
 
 /// The words without what only a page can show.
-fn plain(words: &Words, with_ranges: bool) -> String {
+fn plain(words: &Words, detail: Detail) -> String {
     let mut text = String::new();
     for piece in &words.0 {
         match piece {
             Piece::Text(found) | Piece::Code(found) | Piece::Quiet(found) => text += found,
             Piece::Line(_, name) => text += name,
+            Piece::Figure(figure) if detail == Detail::Close => {
+                text += &format!("{}{}", figure.shown.number, figure.shown.unit);
+            }
             Piece::Figure(figure) => text += &figure.shown.text(),
-            Piece::Range(least, most) if with_ranges => {
+            Piece::Range(least, most) if detail == Detail::Ranges => {
                 text += &format!(" ({}–{})", least.shown.number, most.shown.text());
             }
             Piece::Range(..) => {}
@@ -182,7 +204,8 @@ mod tests {
         let mut table = Table::new("caption", &["name", ">number"]);
         table.rows.push(vec![long.as_str().into(), "12".into()]);
         let words = Words::from(format!("{long}\u{1b}[31mred\u{7}"));
-        let blocks = vec![Block::Words(words.clone()), Block::List(vec![words]), Block::Table(table)];
+        let blocks =
+            vec![Block::Words(words.clone()), Block::List(vec![words]), Block::Table(table)];
         let document = Document {
             title: "t".to_owned(),
             subtitle: String::new(),
