@@ -17,6 +17,8 @@ mod stage;
 mod stat;
 mod stop;
 mod table;
+#[cfg(feature = "top")]
+mod top;
 mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -46,6 +48,9 @@ enum Command {
     Clean(clean::CleanArgs),
     /// Show processes' counters and distinct errors
     Stat(stat::StatArgs),
+    /// Watch streams, subscribers, counters and errors live in the terminal
+    #[cfg(feature = "top")]
+    Top(top::TopArgs),
     /// Measure rate, latency and interruptions
     #[command(subcommand)]
     Perf(perf::PerfCommand),
@@ -66,7 +71,7 @@ fn main() -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("lanecast: {error:#}");
+        output::complain(&format!("{error:#}"));
         ExitCode::FAILURE
     })
 }
@@ -79,6 +84,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Ls(arguments) => ls::run(arguments),
         Command::Clean(arguments) => clean::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
+        #[cfg(feature = "top")]
+        Command::Top(arguments) => top::run(arguments),
         Command::Perf(command) => perf::run(command, context::open_for_perf, &stop::flag()?),
         Command::Report(arguments) => report::run(arguments),
         Command::Config(arguments) => config::run(arguments),

@@ -4,6 +4,8 @@
 mod config;
 mod demo;
 mod domain;
+#[cfg(feature = "top")]
+mod live;
 mod perf;
 mod pipes;
 mod run;

@@ -1,0 +1,82 @@
+//! The terminal in its special mode, given back on every way out.
+
+use crate::top::draw::{Palette, draw};
+use crate::top::keys::{Action, action};
+use crate::top::model::Model;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a signal that ends the program may go unnoticed.
+const NOTICE: Duration = Duration::from_millis(100);
+
+/// What woke the program up.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A key with a meaning.
+    Key(Action),
+    /// The terminal has another size.
+    Resized,
+    /// The time is over.
+    Time,
+    /// A signal.
+    End,
+}
+
+/// The terminal: raw, and on its other page. A panic gives it back as well, before its message.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    terminal: DefaultTerminal,
+    palette: Palette,
+}
+
+impl Screen {
+    pub(crate) fn open() -> io::Result<Self> {
+        let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let terminal = ratatui::try_init().inspect_err(|_| give_back())?;
+        Ok(Self { terminal, palette: Palette { has_colours } })
+    }
+
+    pub(crate) fn draw(&mut self, model: &Model) -> io::Result<()> {
+        self.terminal.draw(|frame| draw(frame, model, self.palette)).map(|_| ())
+    }
+
+    /// Waits for a key, another size, a signal, or until `then`.
+    pub(crate) fn wait(
+        then: Instant,
+        is_typing: bool,
+        stop: &impl Fn() -> bool,
+    ) -> io::Result<News> {
+        loop {
+            if stop() {
+                return Ok(News::End);
+            }
+            let left = then.saturating_duration_since(Instant::now());
+            if event::poll(left.min(NOTICE))? {
+                match event::read()? {
+                    Event::Key(key) if key.kind != KeyEventKind::Release => {
+                        if let Some(action) = action(key, is_typing) {
+                            return Ok(News::Key(action));
+                        }
+                    }
+                    Event::Resize(..) => return Ok(News::Resized),
+                    _ => {}
+                }
+            } else if left.is_zero() {
+                return Ok(News::Time);
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// If the terminal has gone, there is nothing to give back.
+fn give_back() {
+    let _ = ratatui::try_restore();
+}

@@ -1,0 +1,194 @@
+//! `top`, and what `--watch` redraws, on a terminal of their own: a pseudo-terminal, and an
+//! interpreter of what is drawn there.
+
+use crate::run::{BINARY, Stage, wait_for};
+use pty_process::blocking::{Command, Pts, Pty};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+
+/// A program on a terminal.
+struct Screen {
+    child: Child,
+    pty: Arc<Pty>,
+    picture: Arc<Mutex<vt100::Parser>>,
+    /// Held so that the terminal can be looked at when the program has ended.
+    _pts: Pts,
+}
+
+fn some(number: u16) -> NonZeroU16 {
+    NonZeroU16::new(number).unwrap()
+}
+
+impl Screen {
+    fn open(stage: &Stage, line: &str, rows: u16, columns: u16) -> Self {
+        let (pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(pty_process::Size::new(rows, columns)).unwrap();
+        let command = Command::new(BINARY).args(line.split_whitespace());
+        let command = command.current_dir(stage.path("")).env("TERM", "xterm-256color");
+        let command = command.env_remove("LANECAST_CONFIG").env_remove("NO_COLOR");
+        let mut command = command.env("LANECAST_SHM__DIRECTORY", stage.path("domain"));
+        let child = command.spawn_borrowed(&pts).unwrap();
+        let (pty, picture) = (Arc::new(pty), vt100::Parser::new(some(rows), some(columns), 0));
+        let picture = Arc::new(Mutex::new(picture));
+        let (output, drawn) = (Arc::clone(&pty), Arc::clone(&picture));
+        std::thread::spawn(move || {
+            let mut part = [0; 1 << 12];
+            // When both the program and the test have closed it, the system reports an error.
+            while let Ok(length @ 1..) = (&*output).read(&mut part) {
+                drawn.lock().unwrap().process(&part[..length]);
+            }
+        });
+        Self { child, pty, picture, _pts: pts }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let picture = self.picture.lock().unwrap();
+        let (_, columns) = picture.screen().size();
+        picture.screen().rows(0, columns.get()).collect()
+    }
+
+    /// Waits for a picture.
+    fn until(&self, what: &str, holds: impl Fn(&[String]) -> bool) {
+        wait_for(&format!("{what} on the screen"), || holds(&self.lines()).then_some(()));
+    }
+
+    fn until_shown(&self, text: &str) {
+        self.until(text, |lines| lines.iter().any(|line| line.contains(text)));
+    }
+
+    fn press(&self, keys: &str) {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn resize(&self, rows: u16, columns: u16) {
+        self.picture.lock().unwrap().screen_mut().set_size(some(rows), some(columns));
+        self.pty.resize(pty_process::Size::new(rows, columns)).unwrap();
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Whether keys go to the program one by one.
+    fn is_raw(&self) -> bool {
+        let modes = tcgetattr(&self.pty).unwrap().local_modes;
+        !modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// Whether the terminal shows its other page, or no cursor.
+    fn is_special(&self) -> bool {
+        let picture = self.picture.lock().unwrap();
+        picture.screen().alternate_screen() || picture.screen().hide_cursor()
+    }
+
+    /// Waits for the end with this status, after which the terminal must be as it was.
+    fn finish(mut self, code: i32) {
+        let status = wait_for("the end", || self.child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(code), "{:?}", self.lines());
+        wait_for("the terminal's own page", || (!self.is_special()).then_some(()));
+        assert!(!self.is_raw(), "lines and echo are back");
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn top_shows_a_live_stream_at_any_size_and_gives_the_terminal_back() {
+    let stage = Stage::new();
+    let _subscriber = stage.start("sub prices --once --quiet");
+    let mut publisher = stage.start("pub prices --wait-subscribers 1");
+    let top = Screen::open(&stage, "top --interval 50ms", 24, 80);
+    top.until_shown("lanecast top [1 streams]");
+    let pid = publisher.pid().to_string();
+    top.until("the publisher", |lines| lines[2].starts_with("prices ") && lines[2].contains(&pid));
+    assert!(top.is_raw() && top.is_special());
+    wait_for("a rate on the screen", || {
+        publisher.feed("1.2345\n");
+        let lines = top.lines();
+        let peak = lines.iter().find_map(|line| line.split_once("most "));
+        peak.is_some_and(|(_, most)| !most.starts_with("0.0 /s")).then_some(())
+    });
+
+    top.resize(12, 40);
+    top.until("twelve rows of forty columns", |lines| {
+        lines[0].starts_with("lanecast top")
+            && lines[11] == "q quit  ? help  Tab view  s sort  r turn"
+    });
+    top.resize(1, 1);
+    top.until("one cell", |lines| lines == ["…"]);
+    top.resize(24, 80);
+    top.until_shown("prices");
+
+    top.press("2");
+    top.until_shown("sessions joined");
+    top.press("\t");
+    top.until_shown("no errors in ");
+    top.press("1/nonsense\r");
+    top.until_shown("no sessions like that");
+    top.press("q");
+    top.finish(0);
+    publisher.feed("unharmed\n");
+    publisher.finish().good();
+}
+
+#[test]
+fn every_way_out_of_top_gives_the_terminal_back() {
+    let stage = Stage::new();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let top = Screen::open(&stage, "top", 24, 80);
+        top.until_shown("no sessions in ");
+        assert!(top.is_raw() && top.is_special());
+        top.signal(signal);
+        top.signal(signal);
+        top.finish(0);
+    }
+    for key in ["\u{3}", "\u{1b}", "q"] {
+        let top = Screen::open(&stage, "top", 24, 80);
+        top.until_shown("no sessions in ");
+        top.press(key);
+        top.finish(0);
+    }
+}
+
+#[test]
+fn top_without_a_terminal_or_a_directory_says_so() {
+    let stage = Stage::new();
+    let done = stage.run("top");
+    assert!(done.refused(1).contains("needs a terminal"), "{}", done.err);
+    assert!(done.err.contains("lanecast stat --watch"), "{}", done.err);
+    assert!(done.out.is_empty(), "{:?}", done.out);
+    stage.write("file", "");
+    let top = Screen::open(&stage, "top --directory file", 24, 80);
+    top.until_shown("lanecast: ");
+    top.finish(1);
+}
+
+#[test]
+fn watching_on_a_terminal_redraws_in_place() {
+    let stage = Stage::new();
+    for (line, before) in
+        [("ls --watch 20ms", "no sessions in "), ("stat --watch 20ms", "no process")]
+    {
+        let watch = Screen::open(&stage, line, 24, 160);
+        watch.until(before, |lines| lines[0].starts_with(before));
+        let publisher = stage.start("pub prices --wait-subscribers 1");
+        let pid = publisher.pid().to_string();
+        watch.until("the publisher", |lines| lines[0].contains("rate") && lines[1].contains(&pid));
+        publisher.signal("INT");
+        publisher.finish().good();
+        watch.until("the first picture again", |lines| {
+            lines[0].starts_with(before) && lines[1..].iter().all(String::is_empty)
+        });
+        watch.signal(Signal::INT);
+        watch.finish(0);
+    }
+}
