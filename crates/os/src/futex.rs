@@ -56,7 +56,7 @@ pub fn wait_any(words: &[(&AtomicU32, u32)], limit: Duration) {
     if words.len() == 1 {
         return wait(first, expected, limit);
     }
-    if words.len() > WORDS_MAX || !waitv_works() {
+    if words.len() > WORDS_MAX || !can_watch_several() {
         return wait(first, expected, limit.min(Duration::from_millis(1)));
     }
     let mut waiters = [Waiter::new(first, expected); WORDS_MAX];
@@ -86,7 +86,8 @@ fn waitv(waiters: &[Waiter], limit: Duration) -> i64 {
     }
 }
 
-fn waitv_works() -> bool {
+/// Whether one sleep can watch several words here (Linux 5.16 and later).
+pub fn can_watch_several() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
         let word = AtomicU32::new(1);

@@ -12,6 +12,7 @@ mod mapping;
 pub mod priority;
 pub mod process;
 mod ring;
+mod space;
 mod watch;
 
 pub use directory::{Access, DirectoryError, private_directory};
@@ -19,6 +20,7 @@ pub use file::{FileError, NewFile, open};
 pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
 pub use ring::RingMapping;
+pub use space::Space;
 pub use watch::{Bell, DirectoryWatch};
 
 use std::io;

@@ -1,0 +1,45 @@
+//! How much room a file system has.
+
+use crate::checked;
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The room of a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it; 0 if there is no limit.
+    pub total_bytes: u64,
+    /// What this process may still use.
+    pub free_bytes: u64,
+}
+
+impl Space {
+    /// The room where `path` is, which must exist.
+    ///
+    /// # Errors
+    /// If the path is missing, or the system does not tell.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: all bits zero is a valid value of this plain structure.
+        let mut found: libc::statvfs = unsafe { core::mem::zeroed() };
+        // SAFETY: `path` is a live, terminated string and `found` writable.
+        checked(unsafe { libc::statvfs(path.as_ptr(), &mut found) })?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Ok(Self { total_bytes: bytes(found.f_blocks), free_bytes: bytes(found.f_bavail) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_has_some_room_and_nowhere_has_none() {
+        let space = Space::at(Path::new("/")).unwrap();
+        assert!(space.free_bytes <= space.total_bytes && space.total_bytes > 0);
+        assert!(Space::at(Path::new("/no/such/place")).is_err());
+        assert!(Space::at(Path::new("a\0b")).is_err());
+    }
+}
