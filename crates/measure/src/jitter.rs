@@ -150,7 +150,7 @@ fn watch(
 }
 
 /// What `CLOCK_MONOTONIC` costs: the median of many readings.
-fn monotonic_cost_ns() -> f64 {
+pub(crate) fn monotonic_cost_ns() -> f64 {
     const READS: u32 = 1000;
     let mut rounds: Vec<u128> = (0..31)
         .map(|_| {

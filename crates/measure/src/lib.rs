@@ -9,7 +9,8 @@
 //! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
 //! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
-//! - [`Yardstick`]: what the machine can do at the moment.
+//! - [`Yardstick`]: what the machine can do at the moment;
+//! - [`doctor`]: what on this machine disturbs measurements, and how to mend it.
 //!
 //! A figure that these experiments give carries what it needs to be believed: the clock and its
 //! cost, the CPUs, how each side waited, how much of a message was touched, what was lost, and
@@ -18,7 +19,9 @@
 
 mod conditions;
 mod distribution;
+pub mod doctor;
 mod flags;
+mod hand_over;
 mod host;
 mod interference;
 pub mod jitter;

@@ -1,0 +1,100 @@
+//! What one check found.
+
+use serde::Serialize;
+
+/// How a finding bears on measurements; the worst comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It spoils figures.
+    Disturbs,
+    /// It may matter: to be kept in mind, or in the report.
+    Note,
+    /// The system does not tell.
+    Unknown,
+    /// As it should be.
+    Good,
+}
+
+/// What a check found, what that does to measurements, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The check's name, which never changes.
+    pub id: &'static str,
+    /// The check's name for people.
+    pub title: &'static str,
+    /// How it bears on measurements.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What it does to measurements, with its measured size where it was measured.
+    pub effect: Option<String>,
+    /// A command, or advice; none if nothing need or can be done.
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    /// Says what it does to measurements.
+    pub(super) fn effect(self, effect: impl Into<String>) -> Self {
+        Self { effect: Some(effect.into()), ..self }
+    }
+
+    /// Says how to mend it.
+    pub(super) fn mend(self, mend: impl Into<String>) -> Self {
+        Self { mend: Some(mend.into()), ..self }
+    }
+}
+
+/// A check's names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+}
+
+impl Check {
+    pub(super) const fn new(id: &'static str, title: &'static str) -> Self {
+        Self { id, title }
+    }
+
+    pub(super) fn finds(self, state: State, found: impl Into<String>) -> Finding {
+        // Names of processes and devices may hold anything; a terminal would obey it.
+        let found = found.into().replace(char::is_control, "?");
+        Finding { id: self.id, title: self.title, state, found, effect: None, mend: None }
+    }
+
+    pub(super) fn disturbs(self, found: impl Into<String>) -> Finding {
+        self.finds(State::Disturbs, found)
+    }
+
+    pub(super) fn note(self, found: impl Into<String>) -> Finding {
+        self.finds(State::Note, found)
+    }
+
+    pub(super) fn good(self, found: impl Into<String>) -> Finding {
+        self.finds(State::Good, found)
+    }
+
+    pub(super) fn unknown(self, found: impl Into<String>) -> Finding {
+        self.finds(State::Unknown, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_comes_first_and_nothing_controls_the_terminal() {
+        let check = Check::new("x", "x");
+        let mut states = [
+            check.good("").state,
+            check.unknown("").state,
+            check.disturbs("").state,
+            check.note("").state,
+        ];
+        states.sort_unstable();
+        assert_eq!(states, [State::Disturbs, State::Note, State::Unknown, State::Good]);
+        assert_eq!(check.note("a\u{1b}[2Jb").found, "a?[2Jb");
+    }
+}
