@@ -7,8 +7,8 @@ use super::words::joined;
 use crate::root::Root;
 
 const INTERRUPTS: Check = Check::new("interrupts", "interrupts");
-/// More than a timer tick, a second.
-const NOTED: f64 = 300.0;
+/// More than the timer's, a second: that ticks up to a thousand times.
+const NOTED: f64 = 1200.0;
 const DISTURBING: f64 = 3000.0;
 
 /// The counters of `/proc/interrupts` at one moment.
@@ -149,7 +149,7 @@ mod tests {
         assert!(check(&rates, proposal(None)).mend.unwrap().contains("nohz_full"));
         assert_eq!(check(&rates[..1], proposal(None)).state, State::Good);
         assert_eq!(check(&[gaps(0, None, None)], proposal(None)).state, State::Unknown);
-        let note = [gaps(0, Some(1000.0), Some("timer"))];
+        let note = [gaps(0, Some(2000.0), Some("timer"))];
         assert_eq!(check(&note, proposal(None)).state, State::Note);
     }
 }

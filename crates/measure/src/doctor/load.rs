@@ -113,7 +113,8 @@ impl Load {
 
     pub(super) fn check(&self) -> Finding {
         let Some(busy) = self.busy_cpus else { return LOAD.unknown("not told") };
-        let who = self.top.iter().take(NAMED).map(|(name, cpus)| format!("{name} {cpus:.1}"));
+        let who = self.top.iter().take(NAMED).filter(|(_, cpus)| *cpus >= NOTED_CPUS);
+        let who = who.map(|(name, cpus)| format!("{name} {cpus:.1}"));
         let who = joined(who);
         let found = match (busy < NOTED_CPUS, who.is_empty()) {
             (true, _) => return LOAD.good(format!("{busy:.2} CPUs busy")),
@@ -223,7 +224,7 @@ mod tests {
         let before = snapshot(start, 0, START, &[]);
         let after = snapshot(start, 0, "cpu  1000 0 500 98490 0 50 50 10 0 0\n", &[]);
         let found = check_steal(&before, &after);
-        assert_eq!(found.found, "10.0 % now, 0.01 % since the start");
+        assert_eq!(found.found, "10.0 % now, under 0.01 % since the start");
         assert_eq!(found.state, State::Disturbs);
         assert_eq!(check_steal(&after, &after).state, State::Good);
         let much = snapshot(start, 0, "cpu  1000 0 500 97600 0 50 50 2000 0 0\n", &[]);

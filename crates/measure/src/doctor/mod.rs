@@ -155,7 +155,7 @@ impl Measured {
             .map(|proposal| Yardstick::measure(proposal.publisher_cpu, proposal.subscriber_cpu));
         let line_ns = yardstick.and_then(|yardstick| yardstick.line_ns);
         findings.push(processor::check_line(line_ns, proposal));
-        findings.push(processor::check_wake(proposal.and_then(wake_ns)));
+        findings.push(processor::check_wake(root, proposal.and_then(wake_ns)));
 
         let gaps = watch_all(root, proposal, length - length / 4, progress);
         findings.push(gaps::check(&gaps, proposal));

@@ -21,8 +21,8 @@ pub(super) fn time(ns: f64) -> String {
 /// A share such as `1.2 %`.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.01 {
-        return "under 0.01 %".to_owned();
+    if percent < 0.01 {
+        return if percent > 0.0 { "under 0.01 %" } else { "0 %" }.to_owned();
     }
     let decimals = if percent < 0.1 { 2 } else { 1 };
     format!("{percent:.decimals$} %")
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(["12 B", "1 KiB", "23.5 GiB"], [12, 1024, (47 << 30) / 2].map(size));
         assert_eq!(["16.5 ns", "130 ns", "4.1 ms"], [16.5, 130.4, 4.1e6].map(time));
         assert_eq!(
-            ["0.0 %", "under 0.01 %", "0.05 %", "45.6 %"],
+            ["0 %", "under 0.01 %", "0.05 %", "45.6 %"],
             [0.0, 1e-5, 5e-4, 0.456].map(percent)
         );
         assert_eq!([count(1, "node", "nodes"), count(2, "node", "nodes")], ["1 node", "2 nodes"]);

@@ -108,9 +108,12 @@ fn a_virtual_machine_is_noted_and_its_frequency_unknown() {
 
 #[test]
 fn measured_times_are_judged() {
-    let states = [None, Some(2e3), Some(33e3), Some(1e5)].map(|ns| check_wake(ns).state);
+    let tree = tree(&[("sys/module/haltpoll/parameters/guest_halt_poll_ns", "0\n")]);
+    let wake = |ns| check_wake(&Root::new(tree.path()), ns);
+    let states = [None, Some(2e3), Some(33e3), Some(1e5)].map(|ns| wake(ns).state);
     assert_eq!(states, [State::Unknown, State::Good, State::Note, State::Disturbs]);
-    assert!(check_wake(Some(33e3)).effect.unwrap().contains("16.5 us later"));
+    assert!(wake(Some(33e3)).effect.unwrap().contains("16.5 us later"));
+    assert!(wake(Some(33e3)).mend.unwrap().contains("guest_halt_poll_ns; or"));
     let line = |ns| check_line(ns, quiet().propose()).state;
     assert_eq!(
         [None, Some(125.0), Some(500.0)].map(line),
