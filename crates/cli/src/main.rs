@@ -7,6 +7,7 @@ mod config;
 mod context;
 mod counters;
 mod demo;
+mod doctor;
 mod ls;
 mod output;
 mod perf;
@@ -51,6 +52,8 @@ enum Command {
     /// Watch streams, subscribers, counters and errors live in the terminal
     #[cfg(feature = "top")]
     Top(top::TopArgs),
+    /// Find what on this machine disturbs measurements, how much, and how to mend it
+    Doctor(doctor::DoctorArgs),
     /// Measure rate, latency and interruptions
     #[command(subcommand)]
     Perf(perf::PerfCommand),
@@ -86,6 +89,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Stat(arguments) => stat::run(arguments),
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Perf(command) => perf::run(command, context::open_for_perf, &stop::flag()?),
         Command::Report(arguments) => report::run(arguments),
         Command::Config(arguments) => config::run(arguments),

@@ -3,6 +3,7 @@
 
 mod config;
 mod demo;
+mod doctor;
 mod domain;
 #[cfg(feature = "top")]
 mod live;
