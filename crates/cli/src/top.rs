@@ -7,6 +7,7 @@ mod model;
 mod processes;
 mod screen;
 mod sheet;
+mod signals;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -16,14 +17,12 @@ use crate::watch::parse_interval;
 use crate::{counters, sessions};
 use anyhow::bail;
 use lanecast::shm;
-use lanecast_base::sync::{AtomicBool, Ordering};
 use model::{Model, Seen};
 use screen::{News, Screen};
-use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
+use signals::stop_flag;
 use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Arguments of `top`.
@@ -83,16 +82,6 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Whether a signal wants the program to end. Unlike elsewhere a second one does not end it at
-/// once: the terminal is given back first, which takes no longer than noticing the first.
-fn stop_flag() -> std::io::Result<impl Fn() -> bool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for &signal in TERM_SIGNALS.iter().chain(&[SIGHUP]) {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(move || stop.load(Ordering::Relaxed))
 }
 
 /// Whoever looks, with the looks that rates are counted from.

@@ -76,7 +76,7 @@ impl Drop for Screen {
     }
 }
 
-/// If the terminal has gone, there is nothing to give back.
-fn give_back() {
+/// Gives the terminal back; if it has gone, there is nothing to give.
+pub(crate) fn give_back() {
     let _ = ratatui::try_restore();
 }

@@ -7,16 +7,49 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex};
+
+/// A process that does not outlive its test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Program {
+    fn wait(&mut self) -> ExitStatus {
+        wait_for("the program's end", || self.0.try_wait().unwrap())
+    }
+}
 
 /// A program on a terminal.
 struct Screen {
-    child: Child,
+    program: Program,
     pty: Arc<Pty>,
     picture: Arc<Mutex<vt100::Parser>>,
     /// Held so that the terminal can be looked at when the program has ended.
     _pts: Pts,
+}
+
+/// Starts a program on a terminal.
+fn spawn(stage: &Stage, line: &str, rows: u16, columns: u16) -> (Program, Pty, Pts) {
+    let (pty, pts) = pty_process::blocking::open().unwrap();
+    pty.resize(pty_process::Size::new(rows, columns)).unwrap();
+    let command = Command::new(BINARY).args(line.split_whitespace());
+    let command = command.current_dir(stage.path("")).env("TERM", "xterm-256color");
+    let command = command.env_remove("LANECAST_CONFIG").env_remove("NO_COLOR");
+    let mut command = command.env("LANECAST_SHM__DIRECTORY", stage.path("domain"));
+    (Program(command.spawn_borrowed(&pts).unwrap()), pty, pts)
+}
+
+/// Whether keys go to the program one by one.
+fn is_raw(pty: &Pty) -> bool {
+    let modes = tcgetattr(pty).unwrap().local_modes;
+    !modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
 }
 
 fn some(number: u16) -> NonZeroU16 {
@@ -25,13 +58,7 @@ fn some(number: u16) -> NonZeroU16 {
 
 impl Screen {
     fn open(stage: &Stage, line: &str, rows: u16, columns: u16) -> Self {
-        let (pty, pts) = pty_process::blocking::open().unwrap();
-        pty.resize(pty_process::Size::new(rows, columns)).unwrap();
-        let command = Command::new(BINARY).args(line.split_whitespace());
-        let command = command.current_dir(stage.path("")).env("TERM", "xterm-256color");
-        let command = command.env_remove("LANECAST_CONFIG").env_remove("NO_COLOR");
-        let mut command = command.env("LANECAST_SHM__DIRECTORY", stage.path("domain"));
-        let child = command.spawn_borrowed(&pts).unwrap();
+        let (program, pty, pts) = spawn(stage, line, rows, columns);
         let (pty, picture) = (Arc::new(pty), vt100::Parser::new(some(rows), some(columns), 0));
         let picture = Arc::new(Mutex::new(picture));
         let (output, drawn) = (Arc::clone(&pty), Arc::clone(&picture));
@@ -42,7 +69,7 @@ impl Screen {
                 drawn.lock().unwrap().process(&part[..length]);
             }
         });
-        Self { child, pty, picture, _pts: pts }
+        Self { program, pty, picture, _pts: pts }
     }
 
     fn lines(&self) -> Vec<String> {
@@ -70,13 +97,7 @@ impl Screen {
     }
 
     fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Whether keys go to the program one by one.
-    fn is_raw(&self) -> bool {
-        let modes = tcgetattr(&self.pty).unwrap().local_modes;
-        !modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+        kill_process(Pid::from_child(&self.program.0), signal).unwrap();
     }
 
     /// Whether the terminal shows its other page, or no cursor.
@@ -87,17 +108,10 @@ impl Screen {
 
     /// Waits for the end with this status, after which the terminal must be as it was.
     fn finish(mut self, code: i32) {
-        let status = wait_for("the end", || self.child.try_wait().unwrap());
+        let status = self.program.wait();
         assert_eq!(status.code(), Some(code), "{:?}", self.lines());
         wait_for("the terminal's own page", || (!self.is_special()).then_some(()));
-        assert!(!self.is_raw(), "lines and echo are back");
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        assert!(!is_raw(&self.pty), "lines and echo are back");
     }
 }
 
@@ -110,7 +124,7 @@ fn top_shows_a_live_stream_at_any_size_and_gives_the_terminal_back() {
     top.until_shown("lanecast top [1 streams]");
     let pid = publisher.pid().to_string();
     top.until("the publisher", |lines| lines[2].starts_with("prices ") && lines[2].contains(&pid));
-    assert!(top.is_raw() && top.is_special());
+    assert!(is_raw(&top.pty) && top.is_special());
     wait_for("a rate on the screen", || {
         publisher.feed("1.2345\n");
         let lines = top.lines();
@@ -146,7 +160,7 @@ fn every_way_out_of_top_gives_the_terminal_back() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let top = Screen::open(&stage, "top", 24, 80);
         top.until_shown("no sessions in ");
-        assert!(top.is_raw() && top.is_special());
+        assert!(is_raw(&top.pty) && top.is_special());
         top.signal(signal);
         top.signal(signal);
         top.finish(0);
@@ -157,6 +171,15 @@ fn every_way_out_of_top_gives_the_terminal_back() {
         top.press(key);
         top.finish(0);
     }
+}
+
+#[test]
+fn top_ends_with_its_terminal() {
+    let stage = Stage::new();
+    let (mut program, pty, pts) = spawn(&stage, "top", 24, 80);
+    wait_for("top to take the terminal", || is_raw(&pty).then_some(()));
+    drop((pty, pts));
+    program.wait();
 }
 
 #[test]

@@ -1,0 +1,31 @@
+//! Signals that end the program: in order while it listens, and all the same if it does not.
+
+use crate::top::screen::give_back;
+use lanecast_base::sync::{AtomicBool, Ordering};
+use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::process::exit;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the program may take to notice, and to give the terminal back by itself.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Whether a signal wants the program to end; heeded or not, it does so soon after. Reading keys
+/// of a terminal that has hung up never returns: only another thread can end the program then.
+pub(crate) fn stop_flag() -> io::Result<impl Fn() -> bool> {
+    let mut signals = Signals::new(TERM_SIGNALS.iter().chain(&[SIGHUP]))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let end = move || {
+        if signals.forever().next().is_some() {
+            flag.store(true, Ordering::Relaxed);
+            std::thread::sleep(PATIENCE);
+            give_back();
+            exit(1);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(end)?;
+    Ok(move || stop.load(Ordering::Relaxed))
+}
