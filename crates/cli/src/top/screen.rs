@@ -72,7 +72,10 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        // A panic has given it back already, and twice would put the cursor over its message.
+        if !std::thread::panicking() {
+            give_back();
+        }
     }
 }
 
