@@ -4,7 +4,7 @@ use crate::context::DomainArgs;
 use crate::output::print;
 use crate::printable::{list, printable};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
-use crate::table::{byte_rate, grouped, rate, render, size, table};
+use crate::table::{byte_rate, rate, render, size, table};
 use crate::watch::{Block, WatchArgs};
 use lanecast::parse_duration;
 use lanecast::shm::Look;
@@ -144,9 +144,7 @@ fn subscriber_row(subscriber: &Subscriber<'_>) -> [String; 13] {
         rate(subscriber.rates.messages),
         String::new(),
         size(report.lag_bytes),
-        subscriber
-            .lag_messages()
-            .map_or_else(|| "?".into(), |count| format!("~{}", grouped(count))),
+        subscriber.behind(),
         wait_name(report.wait).into(),
         if holds { "holds the publisher up".into() } else { String::new() },
     ]

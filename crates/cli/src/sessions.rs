@@ -1,5 +1,6 @@
 //! Sessions with what they did between two looks, as `ls` and `top` show them.
 
+use crate::table::grouped;
 use lanecast::shm::{Look, SessionRates, SessionReport, SubscriberRates, SubscriberReport};
 use lanecast::{WaitStrategy, shm};
 use lanecast_os::process::State;
@@ -101,6 +102,15 @@ impl Subscriber<'_> {
     pub(crate) fn holds_publisher_up(&self) -> bool {
         let full = self.report.lag_bytes > self.session.report.window_bytes / 8 * 7;
         full && self.report.is_alive && !self.report.is_evicted
+    }
+
+    /// [`lag_messages`](Self::lag_messages) in words: all but nothing is an estimate.
+    pub(crate) fn behind(&self) -> String {
+        match self.lag_messages() {
+            Some(0) => "0".to_owned(),
+            Some(count) => format!("~{}", grouped(count)),
+            None => "?".to_owned(),
+        }
     }
 
     /// About how many messages it has yet to read; `None` if their length is not known.

@@ -2,7 +2,7 @@
 
 use crate::printable::{list, printable};
 use crate::sessions::{Session, Subscriber, wait_name};
-use crate::table::{byte_rate, grouped, rate, size};
+use crate::table::{byte_rate, rate, size};
 use crate::top::sheet::{Cell, Column, Row, Sheet, Tone};
 
 /// The most columns of a session's topics; wider terminals there are not.
@@ -80,16 +80,12 @@ fn row(subscriber: &Subscriber<'_>) -> (u64, Row) {
     } else {
         Cell::text(subscriber.state().into()).with_tone(tone(subscriber.state()))
     };
-    let behind = subscriber.lag_messages();
     let cells = vec![
         Cell::text(printable(&report.name)),
         Cell::ordinal(report.process.pid.into()),
         Cell::bar(subscriber.fill()),
         Cell::amount(report.lag_bytes as f64, size(report.lag_bytes)),
-        Cell::amount(
-            behind.unwrap_or(0) as f64,
-            behind.map_or_else(|| "?".into(), |count| format!("~{}", grouped(count))),
-        ),
+        Cell::amount(subscriber.lag_messages().unwrap_or(0) as f64, subscriber.behind()),
         Cell::amount(rates.messages, rate(rates.messages)),
         Cell::amount(rates.sleeps, rate(rates.sleeps)),
         Cell::text(wait_name(report.wait).into()),
