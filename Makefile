@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check bench rivals docs fuzz tsan mutants clean cargo linters
+.PHONY: help run test test-long check bench rivals docs guide fuzz tsan mutants clean cargo linters
 
 # Not the program's: its pages would take the place of the library's, which has the same name.
 DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
@@ -47,6 +47,12 @@ rivals: cargo ## Figures side by side with other messaging libraries
 docs: cargo ## The reference documentation, in target/doc
 	$(DOC)
 	@echo "open target/doc/lanecast/index.html"
+
+guide: cargo ## The guide as a book, in target/guide (installs mdBook below target/ at first)
+	@test -x target/tools/bin/mdbook || \
+	cargo install --quiet --locked --root target/tools mdbook --version 0.5.4
+	target/tools/bin/mdbook build docs/guide
+	@echo "open target/guide/index.html"
 
 fuzz: cargo ## Every fuzz target for a minute (SECONDS_EACH=... for longer)
 	bash tests/fuzz.sh
