@@ -21,8 +21,8 @@ const JITTER_READING: Duration = Duration::from_nanos(20);
 /// Warm-up, in seconds of the case's rate; flat out, as if that were a million a second.
 const WARM_UP_SECONDS: f64 = 0.1;
 const WARM_UP_RATE: u64 = 1_000_000;
-/// Members of a line that stand once for the whole run.
-const HEAD: [&str; 4] = ["schema", "kind", "version", "host"];
+/// Members of a line that stand once for the whole run, or say again what the others do.
+const LEFT_OUT: [&str; 5] = ["schema", "kind", "version", "host", "streams"];
 
 /// How processes of a series are started.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl<'a> Conduct<'a> {
             Length::Messages(loops) => loops.into(),
         };
         let words = words(&[
-            &["perf", "jitter", "--json"],
+            &["perf", "jitter", "--json", "--own-session"],
             &["-a", &self.placement.publisher.to_string(), "-j", &loops.to_string()],
         ]);
         let mut actor = Actor::start("jitter test", &words)?;
@@ -164,7 +164,7 @@ impl<'a> Conduct<'a> {
         let domain = self.stage.path("domain");
         let directory = self.context.directory.as_ref().unwrap_or(&domain);
         let mut words = words(&[
-            &["--json", "--wait", wait.name()],
+            &["--json", "--own-session", "--wait", wait.name()],
             &[
                 "--directory",
                 &directory.to_string_lossy(),
@@ -202,7 +202,7 @@ fn words(parts: &[&[&str]]) -> Vec<String> {
 /// The result without what the run's own line says once.
 fn embedded(mut result: Value) -> Value {
     if let Value::Object(members) = &mut result {
-        members.retain(|name, _| !HEAD.contains(&name.as_str()));
+        members.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
     }
     result
 }
