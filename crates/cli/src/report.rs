@@ -101,6 +101,12 @@ fn output(text: &str) -> Result<Output, String> {
     Ok(Output { path, form })
 }
 
+/// Prints the report on `lines` that this program has just made.
+pub(crate) fn print_text(lines: &str) -> anyhow::Result<()> {
+    let report = Report::read(&[Source::lines("this run", lines)])?;
+    Ok(print(&report.to_text(terminal_width()))?)
+}
+
 /// The terminal's width; 100 where there is none.
 fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();

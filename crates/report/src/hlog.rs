@@ -30,7 +30,11 @@ pub(crate) fn histogram(times: &Distribution) -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
         .expect("the bounds are ascending and the digits at most five");
     let (least, most) = (times.least().unwrap_or(0), times.most().unwrap_or(0));
+    // The format has no room for more.
+    let mut room = i64::MAX as u64;
     for &(ns, count) in times.buckets().iter().filter(|(_, count)| *count > 0) {
+        let count = count.min(room);
+        room -= count;
         histogram.saturating_record_n(ns.max(least).min(most.max(least)), count);
     }
     histogram

@@ -24,6 +24,8 @@ mod hgrm;
 mod hlog;
 mod html;
 mod line;
+#[cfg(test)]
+mod normative;
 mod number;
 mod outcome;
 mod read;

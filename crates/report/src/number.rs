@@ -1,5 +1,8 @@
 //! Numbers as people read them.
 
+/// What is beyond this is nonsense, and would only be long.
+const HIGHEST: f64 = 1e20;
+
 /// A number and its unit, kept apart so that a range can name the unit once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quantity {
@@ -10,6 +13,11 @@ pub(crate) struct Quantity {
 impl Quantity {
     fn new(number: String, unit: &'static str) -> Self {
         Self { number, unit }
+    }
+
+    /// The number, with its unit unless `other`, which stands after it, has the same one.
+    pub(crate) fn before(&self, other: &Self) -> String {
+        if self.unit == other.unit { self.number.clone() } else { self.text() }
     }
 
     /// Number and unit.
@@ -38,7 +46,7 @@ pub(crate) fn count(number: u64) -> Quantity {
 
 /// Messages per second, such as `1.25 M/s`.
 pub(crate) fn rate(per_second: f64) -> Quantity {
-    match per_second {
+    match per_second.clamp(0.0, HIGHEST) {
         r if r >= 1e6 => Quantity::new(format!("{:.2}", r / 1e6), "M/s"),
         r if r >= 1e3 => Quantity::new(format!("{:.1}", r / 1e3), "k/s"),
         r => Quantity::new(format!("{r:.1}"), "/s"),
@@ -47,7 +55,7 @@ pub(crate) fn rate(per_second: f64) -> Quantity {
 
 /// A time, such as `12.3 µs`.
 pub(crate) fn time(ns: f64) -> Quantity {
-    match ns {
+    match ns.clamp(0.0, HIGHEST) {
         t if t < 10.0 && t.fract() != 0.0 => Quantity::new(format!("{t:.1}"), "ns"),
         t if t < 9_999.5 => Quantity::new(format!("{t:.0}"), "ns"),
         t if t < 9_999_950.0 => Quantity::new(format!("{:.1}", t / 1e3), "µs"),
@@ -85,13 +93,14 @@ fn short(mut quantity: Quantity) -> Quantity {
 
 /// How many times as much, such as `×1.25`.
 pub(crate) fn ratio(times: f64) -> Quantity {
+    let times = times.clamp(0.0, HIGHEST);
     let digits = if times < 10.0 { 2 } else { 1 };
     Quantity::new(format!("×{times:.digits$}"), "")
 }
 
 /// A share as a percentage, such as `0.3%`.
 pub(crate) fn percent(share: f64) -> Quantity {
-    let percent = share * 100.0;
+    let percent = (share * 100.0).clamp(-HIGHEST, HIGHEST);
     let digits = if percent.abs() < 10.0 { 1 } else { 0 };
     Quantity::new(format!("{percent:.digits$}"), "%")
 }

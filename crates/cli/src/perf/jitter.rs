@@ -1,5 +1,6 @@
 //! `lanecast perf jitter`.
 
+use super::files::{Files, FilesArgs, Times};
 use super::parse_cpu;
 use super::priority::PriorityArgs;
 use crate::output::{print, print_line};
@@ -32,6 +33,9 @@ pub(crate) struct JitterArgs {
     json: bool,
 
     #[command(flatten)]
+    files: FilesArgs,
+
+    #[command(flatten)]
     priority: PriorityArgs,
 }
 
@@ -44,6 +48,7 @@ enum ClockName {
 }
 
 pub(super) fn run(arguments: &JitterArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    let files = arguments.files.open(Times::One)?;
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let read = match arguments.clock {
         ClockName::Host => Read::Host,
@@ -54,25 +59,28 @@ pub(super) fn run(arguments: &JitterArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
     if !arguments.json {
         print_line(&report::jitter_options(&settings))?;
     }
-    measure(settings, arguments.json, stop)
+    measure(settings, arguments.json, files, stop)
 }
 
 pub(super) const fn settings(loops: u64, place: Place, raise: Raise) -> Settings {
     Settings { loops, place, read: Read::Host, raise }
 }
 
-/// Runs the test and prints its result.
+/// Runs the test, prints its result and writes it to `files`.
 pub(super) fn measure(
     settings: Settings,
     json: bool,
+    files: Files,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
     let head = Head::now();
     let result = jitter::run(&settings, stop)?;
+    let line = head.line(Kind::Jitter, &result)?;
     if json {
-        print_line(&head.line(Kind::Jitter, &result)?)?;
+        print_line(&line)?;
     } else {
         print(&report::jitter_result(&result))?;
     }
+    files.write(&[line])?;
     Ok(ExitCode::SUCCESS)
 }

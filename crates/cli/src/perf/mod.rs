@@ -1,6 +1,7 @@
 //! `lanecast perf`: the measuring tools, with the letters and lines of the source documents.
 
 mod context;
+mod files;
 mod jitter;
 mod priority;
 mod publish;

@@ -1,5 +1,6 @@
 //! `lanecast perf pub`.
 
+use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::{ContextArgs, Opened, jitter, parse_cpu};
 use crate::output::{print, print_line};
@@ -94,6 +95,9 @@ pub(crate) struct PubArgs {
     json: bool,
 
     #[command(flatten)]
+    files: FilesArgs,
+
+    #[command(flatten)]
     priority: PriorityArgs,
 
     #[command(flatten)]
@@ -135,6 +139,15 @@ impl PubArgs {
         }
     }
 
+    /// Lateness is recorded for stamped messages that have a schedule.
+    fn times(&self) -> Times {
+        if self.jitter_loops > 0 || self.flags.timestamp && !is_flat_out(self.rate) {
+            Times::One
+        } else {
+            Times::None("this publisher records no times: it does with -f 1 and a rate (-r)")
+        }
+    }
+
     fn options(&self, settings: &Settings) -> String {
         report::publisher_options(settings, &self.context.config_names(), self.jitter_loops)
     }
@@ -145,10 +158,11 @@ pub(super) fn run<C: Carrier>(
     open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
+    let files = arguments.files.open(arguments.times())?;
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
     if arguments.jitter_loops > 0 {
-        return only_jitter(arguments, place, raise, stop);
+        return only_jitter(arguments, place, raise, files, stop);
     }
     let head = Head::now();
     let opened = open(&arguments.context)?;
@@ -166,11 +180,13 @@ pub(super) fn run<C: Carrier>(
     let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
     let result = publisher::run(&opened.carrier, &settings, hooks)?;
     printed?;
+    let line = head.line(Kind::Publisher, &result)?;
     if arguments.json {
-        print_line(&head.line(Kind::Publisher, &result)?)?;
+        print_line(&line)?;
     } else {
         print(&report::publisher_end(&result))?;
     }
+    files.write(&[line])?;
     Ok(verdict(&result, &settings))
 }
 
@@ -179,6 +195,7 @@ fn only_jitter(
     arguments: &PubArgs,
     place: Place,
     raise: Raise,
+    files: Files,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
     if !arguments.json {
@@ -187,7 +204,8 @@ fn only_jitter(
         let setup = Setup { wait, window, raise, clock: Clock::host() };
         print_line(&arguments.options(&arguments.settings(place, setup)))?;
     }
-    jitter::measure(jitter::settings(arguments.jitter_loops, place, raise), arguments.json, stop)
+    let settings = jitter::settings(arguments.jitter_loops, place, raise);
+    jitter::measure(settings, arguments.json, files, stop)
 }
 
 /// Says on standard error what makes the figures worth less than they look.

@@ -1,5 +1,6 @@
 //! `lanecast perf sub`.
 
+use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
 use crate::output::{print, print_line};
@@ -53,6 +54,9 @@ pub(crate) struct SubArgs {
     json: bool,
 
     #[command(flatten)]
+    files: FilesArgs,
+
+    #[command(flatten)]
     priority: PriorityArgs,
 
     #[command(flatten)]
@@ -60,6 +64,10 @@ pub(crate) struct SubArgs {
 }
 
 impl SubArgs {
+    fn times(&self) -> Times {
+        if self.fast { Times::None("-f records no latencies: leave it out") } else { Times::One }
+    }
+
     fn settings(&self, place: Place, setup: Setup) -> Settings {
         Settings {
             topic: self.topic.clone(),
@@ -79,6 +87,7 @@ pub(super) fn run<C: Carrier>(
     open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
+    let files = arguments.files.open(arguments.times())?;
     let head = Head::now();
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
@@ -101,14 +110,16 @@ pub(super) fn run<C: Carrier>(
     if let Some(error) = failed.take() {
         return Err(error.into());
     }
+    let line = head.line(Kind::Subscriber, &result)?;
     if arguments.json {
-        print_line(&head.line(Kind::Subscriber, &result)?)?;
+        print_line(&line)?;
     } else {
         if let Some(linear) = &result.linear {
             print(&report::linear(linear))?;
         }
         print(&report::conditions(&result.conditions))?;
     }
+    files.write(&[line])?;
     Ok(ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE }))
 }
 

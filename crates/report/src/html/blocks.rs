@@ -85,11 +85,7 @@ fn words<'a>(words: &'a Words, lines: &'a [Line]) -> impl Iterator<Item = Elemen
         Piece::Quiet(text) => element("span").class("quiet").text(text),
         Piece::Figure(found) => figure(found, &found.shown.text(), lines),
         Piece::Range(least, most) => {
-            let number = if least.shown.unit == most.shown.unit {
-                least.shown.number.clone()
-            } else {
-                least.shown.text()
-            };
+            let number = least.shown.before(&most.shown);
             element("span")
                 .class("range")
                 .child(figure(least, &number, lines))

@@ -63,14 +63,14 @@ impl Display for Element {
         write!(formatter, "<{}", self.name)?;
         for (name, value) in &self.attributes {
             write!(formatter, " {name}=\"")?;
-            escape(value, formatter)?;
+            escape(value, true, formatter)?;
             formatter.write_char('"')?;
         }
         formatter.write_char('>')?;
         for child in &self.children {
             match child {
                 Node::Element(element) => element.fmt(formatter)?,
-                Node::Text(text) => escape(text, formatter)?,
+                Node::Text(text) => escape(text, false, formatter)?,
                 Node::Raw(text) => formatter.write_str(text)?,
             }
         }
@@ -86,14 +86,15 @@ impl Display for Element {
     }
 }
 
-fn escape(text: &str, formatter: &mut Formatter<'_>) -> fmt::Result {
+/// Quotes are left alone outside of attributes: the page holds many a line of JSON.
+fn escape(text: &str, quotes: bool, formatter: &mut Formatter<'_>) -> fmt::Result {
     for c in text.chars() {
         match c {
             '&' => formatter.write_str("&amp;")?,
             '<' => formatter.write_str("&lt;")?,
             '>' => formatter.write_str("&gt;")?,
-            '"' => formatter.write_str("&quot;")?,
-            '\'' => formatter.write_str("&#39;")?,
+            '"' if quotes => formatter.write_str("&quot;")?,
+            '\'' if quotes => formatter.write_str("&#39;")?,
             '\n' | '\t' => formatter.write_char(c)?,
             // Not allowed in HTML at all.
             c if c.is_control() => formatter.write_char('\u{fffd}')?,

@@ -8,9 +8,6 @@ use crate::number::{self, plural};
 use crate::since::Since;
 use crate::spread::Spread;
 
-/// Doubts are shown at once up to here; the rest are folded away.
-const SHOWN: usize = 8;
-
 pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
     let mut blocks = vec![Block::Words(what(cases, unknown))];
     let tiles: Vec<Tile> =
@@ -125,35 +122,66 @@ fn of_repetitions(spread: &Spread) -> String {
 
 /// What speaks against the figures.
 fn trust(cases: &Cases<'_>) -> Vec<Block> {
-    let mut against: Vec<Words> = general(cases);
-    let mut doubtful = 0;
-    for line in cases.lines {
-        let doubts = line.doubts();
-        doubtful += usize::from(!doubts.is_empty());
-        for doubt in doubts {
-            let words = Words::new().line(line.id, line.place()).text(format!(": {doubt}"));
-            against.push(words);
-        }
-    }
     if cases.lines.is_empty() {
         return Vec::new();
     }
-    let title = match (doubtful, against.is_empty()) {
+    let doubtful: Vec<&Line> =
+        cases.lines.iter().filter(|line| !line.doubts().is_empty()).collect();
+    let mut against = general(cases);
+    against.extend(alike(&doubtful));
+    let of = plural(cases.lines.len(), "line", "lines");
+    let title = match (doubtful.len(), against.is_empty()) {
         (0, true) => "Nothing speaks against these figures".to_owned(),
         (0, false) => "What to keep in mind".to_owned(),
-        (count, _) => {
-            let of = plural(cases.lines.len(), "line", "lines");
-            format!("Doubtful: {count} of {of} {} doubts", if count == 1 { "has" } else { "have" })
-        }
+        (1, _) => format!("Doubtful: 1 of {of} has doubts"),
+        (count, _) => format!("Doubtful: {count} of {of} have doubts"),
     };
-    let rest = against.split_off(against.len().min(SHOWN));
     let calm = against.is_empty();
+    let all: Vec<Words> = doubtful.iter().map(|line| all_doubts(line)).collect();
     let mut blocks = vec![Block::Verdict { calm, title, words: against }];
-    if !rest.is_empty() {
-        let title = format!("{} more", rest.len());
-        blocks.push(Block::Fold { title, blocks: vec![Block::List(rest)] });
+    if !all.is_empty() {
+        let title = format!("The doubts of {}", plural(all.len(), "line", "lines"));
+        blocks.push(Block::Fold { title, blocks: vec![Block::List(all)] });
     }
     blocks
+}
+
+fn all_doubts(line: &Line) -> Words {
+    let doubts: Vec<&str> = line.doubts().into_iter().map(String::as_str).collect();
+    Words::new().line(line.id, line.place()).text(format!(": {}", doubts.join("; ")))
+}
+
+/// Doubts of the same shape: the line that has the first of them, that one, and on how many lines.
+struct Alike<'a> {
+    shape: String,
+    line: &'a Line,
+    doubt: &'a str,
+    count: usize,
+}
+
+/// Doubts that differ in their numbers only are said once, by the first line that has them.
+fn alike(doubtful: &[&Line]) -> Vec<Words> {
+    let mut kinds: Vec<Alike<'_>> = Vec::new();
+    for line in doubtful {
+        let mut told: Vec<String> = Vec::new();
+        for doubt in line.doubts() {
+            let shape = doubt.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+            if told.contains(&shape) {
+                continue;
+            }
+            told.push(shape.clone());
+            match kinds.iter_mut().find(|known| known.shape == shape) {
+                Some(known) => known.count += 1,
+                None => kinds.push(Alike { shape, line, doubt, count: 1 }),
+            }
+        }
+    }
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.count));
+    let words = kinds.into_iter().map(|Alike { line, doubt, count, .. }| {
+        let on = if count > 1 { format!("On {count} lines, such as ") } else { String::new() };
+        Words::from(on).line(line.id, line.place()).text(format!(": {doubt}"))
+    });
+    words.collect()
 }
 
 /// What holds for many lines at once.
@@ -194,6 +222,7 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
             found.push(words.text(": the publisher was interrupted before its end."));
         }
     }
+    found.extend(failed(cases));
     let runs = || cases.all().filter(|(_, group)| group.runs.len() == 1);
     if let Some((_, group)) = runs().next() {
         let cases = plural(runs().count(), "case has", "cases have");
@@ -203,4 +232,17 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
         );
     }
     found
+}
+
+/// Repetitions that were left out of experiments which were measured otherwise.
+fn failed(cases: &Cases<'_>) -> Vec<Words> {
+    let failed = cases.lines.iter().filter_map(|line| {
+        let Record::Skipped(skipped) = &line.record else { return None };
+        let experiment = skipped.experiment.as_deref().unwrap_or("an experiment");
+        let why = skipped.why.as_deref().unwrap_or("no reason is given");
+        let words = Words::new().line(line.id, line.place());
+        let words = words.text(format!(": left out of {experiment}: {why}."));
+        (!cases.of(experiment).is_empty()).then_some(words)
+    });
+    failed.collect()
 }

@@ -64,7 +64,14 @@ impl Page {
             // The tables have their figures.
             Block::Charts(_) => {}
             Block::Histogram(histogram) => self.histogram(histogram),
-            Block::Fold { blocks, .. } => self.blocks(blocks),
+            Block::Fold { title, blocks } => {
+                let is_list = |block: &Block| matches!(block, Block::List(_));
+                if blocks.iter().any(is_list) {
+                    self.paragraph("", &format!("{title}: on the page (-o x.html)."));
+                } else {
+                    self.blocks(blocks);
+                }
+            }
         }
     }
 
@@ -180,7 +187,7 @@ fn plain(words: &Words, detail: Detail) -> String {
             }
             Piece::Figure(figure) => text += &figure.shown.text(),
             Piece::Range(least, most) if detail == Detail::Ranges => {
-                text += &format!(" ({}–{})", least.shown.number, most.shown.text());
+                text += &format!(" ({}–{})", least.shown.before(&most.shown), most.shown.text());
             }
             Piece::Range(..) => {}
         }

@@ -6,6 +6,7 @@
 mod conduct;
 mod progress;
 
+use super::files::{Files, Times};
 use super::{ContextArgs, INCOMPLETE};
 use conduct::{Conduct, Measured};
 use lanecast_base::parse_duration;
@@ -64,6 +65,13 @@ pub(crate) struct SmxArgs {
 }
 
 impl SmxArgs {
+    fn output(&self) -> Vec<PathBuf> {
+        match self.output.as_slice() {
+            [] => ["smx-report.jsonl", "smx-report.html"].map(PathBuf::from).to_vec(),
+            output => output.to_vec(),
+        }
+    }
+
     fn series(&self) -> Series {
         let series = if self.quick { Series::quick } else { Series::full };
         let (time, repetitions) = if self.quick { (250, 1) } else { (2000, 5) };
@@ -74,6 +82,7 @@ impl SmxArgs {
 
 pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     arguments.context.check_carrier()?;
+    let files = Files::open(&arguments.output(), Times::Several)?;
     let placement = Placement::choose(arguments.publisher_cpu, &arguments.receiver_cpus)?;
     Raise::by(RaiseAsked::Auto);
     let conduct = Conduct::new(Head::now(), placement, &arguments.context)?;
@@ -96,7 +105,7 @@ pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
         }
     }
     progress.finish();
-    record.publish()?;
+    record.publish(arguments.json, files)?;
     if stop() {
         anyhow::bail!("interrupted: the figures so far are written");
     }
@@ -122,9 +131,15 @@ impl Record {
         self.lines.push(line);
     }
 
-    fn publish(&self) -> anyhow::Result<()> {
-        for line in &self.lines {
-            crate::output::print_line(line)?;
+    /// Writes the files, which matter more than what is printed, and then prints the lines, or
+    /// the report on them.
+    fn publish(&self, json: bool, files: Files) -> anyhow::Result<()> {
+        files.write(&self.lines)?;
+        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        if json {
+            crate::output::print(&text)?
+        } else {
+            crate::report::print_text(&text)?
         }
         Ok(())
     }

@@ -1,0 +1,190 @@
+//! Files that results are written to, besides what is printed.
+
+use crate::report::Form;
+use anyhow::{Context, bail};
+use lanecast_report::{Report, Since, Source};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where to write the result, too.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct FilesArgs {
+    /// Write the result to a file, too: .jsonl (the line that --json prints), .html, .txt, .hgrm
+    /// or .hlog (times in nanoseconds); what the file holds is replaced; can be repeated
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    outputs: Vec<PathBuf>,
+}
+
+/// How many distributions of times there will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// None, and what one would have to do for some.
+    None(&'static str),
+    /// One, or none if the other side does not play along.
+    One,
+    /// More than a `.hgrm` has room for.
+    Several,
+}
+
+impl FilesArgs {
+    /// The files, checked and open, before anything is measured.
+    pub(crate) fn open(&self, times: Times) -> anyhow::Result<Files> {
+        Files::open(&self.outputs, times)
+    }
+}
+
+/// Files that are open for writing. What was not there before is removed again if nothing comes
+/// to be written.
+#[derive(Debug)]
+pub(crate) struct Files(Vec<Open>);
+
+#[derive(Debug)]
+struct Open {
+    path: PathBuf,
+    form: FileForm,
+    file: File,
+    /// Whether it was made here and is still empty.
+    is_new: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileForm {
+    Lines,
+    Report(Form),
+}
+
+impl Files {
+    /// Opens `paths`; each one's name says what goes into it.
+    ///
+    /// # Errors
+    /// If a name says nothing known, if `times` cannot be written so, or if a file cannot be.
+    pub(crate) fn open(paths: &[PathBuf], times: Times) -> anyhow::Result<Self> {
+        let forms: Vec<FileForm> =
+            paths.iter().map(|path| form(path, times)).collect::<Result<_, _>>()?;
+        let mut files = Self(Vec::new());
+        for (path, form) in paths.iter().zip(forms) {
+            let is_new = !path.exists();
+            // What is in it stays until there is something better.
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            let file = file.with_context(|| format!("{} cannot be written", path.display()))?;
+            files.0.push(Open { path: path.clone(), form, file, is_new });
+        }
+        Ok(files)
+    }
+
+    /// Writes `lines` into every file; one that fails does not keep the others from theirs.
+    pub(crate) fn write(mut self, lines: &[String]) -> anyhow::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let is_lines = |open: &&Open| open.form == FileForm::Lines;
+        let name = self.0.iter().find(is_lines).map(|open| open.path.display().to_string());
+        let name = name.unwrap_or_else(|| "this run".to_owned());
+        let report = Report::read(&[Source::lines(name, text.as_str())])?;
+        let written = self.0.iter_mut().map(|open| {
+            let found = match open.form {
+                FileForm::Lines => Ok(text.clone()),
+                FileForm::Report(form) => form.render(&report, Since::default()),
+            };
+            found
+                .and_then(|text| open.replace(&text))
+                .with_context(|| format!("{} is not written", open.path.display()))
+        });
+        // All are tried before the first error is told.
+        written.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+impl Open {
+    fn replace(&mut self, text: &str) -> anyhow::Result<()> {
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(text.as_bytes())?;
+        self.is_new = false;
+        Ok(())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn form(path: &Path, times: Times) -> anyhow::Result<FileForm> {
+    let name = path.display();
+    if path.extension().is_some_and(|extension| extension == "jsonl" || extension == "json") {
+        return Ok(FileForm::Lines);
+    }
+    let Some(form) = Form::of(path) else {
+        bail!("{name}: its name must end in .jsonl, .html, .txt, .hgrm or .hlog");
+    };
+    match (form, times) {
+        (Form::Percentiles | Form::IntervalLog, Times::None(why)) => bail!("{name}: {why}"),
+        (Form::Percentiles, Times::Several) => {
+            bail!(
+                "{name}: a .hgrm has room for one distribution, here there are several: use .hlog"
+            )
+        }
+        _ => Ok(FileForm::Report(form)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"schema":1,"kind":"jitter","ts_max_ns":9,"gaps":{"buckets":[[9,4]]}}"#;
+
+    fn refusal(path: &Path, times: Times) -> String {
+        Files::open(&[path.to_owned()], times).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_say_what_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let names = ["a.jsonl", "a.json", "a.html", "a.txt", "a.hgrm", "a.hlog"];
+        let paths = names.map(|name| directory.path().join(name));
+        std::fs::write(&paths[0], "older and much longer than what comes\n".repeat(9)).unwrap();
+        let files = Files::open(&paths, Times::One).unwrap();
+        files.write(&[LINE.to_owned()]).unwrap();
+        let text = |at: usize| std::fs::read_to_string(&paths[at]).unwrap();
+        assert_eq!(text(0), format!("{LINE}\n"));
+        assert!(text(2).starts_with("<!DOCTYPE html>") && text(3).contains("Jitter"));
+        assert!(text(4).contains("TotalCount") && text(5).contains("Tag=a.jsonl:1/gaps,"));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let none = Times::None("use -f 1");
+        assert!(refusal(&path("a.png"), Times::One).contains(".jsonl, .html"));
+        assert!(refusal(&path("a"), Times::One).contains("must end in"));
+        assert!(refusal(&path("a.hlog"), none).ends_with("use -f 1"));
+        assert!(refusal(&path("a.hgrm"), Times::Several).contains("use .hlog"));
+        assert!(refusal(&path("no/a.html"), none).contains("cannot be written"));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_left_and_nothing_is_lost_without_a_result() {
+        let directory = tempfile::tempdir().unwrap();
+        let paths = ["old.html", "new.html", "new.hgrm"].map(|name| directory.path().join(name));
+        std::fs::write(&paths[0], "old").unwrap();
+        drop(Files::open(&paths, Times::One).unwrap());
+        assert_eq!(std::fs::read_to_string(&paths[0]).unwrap(), "old");
+        assert!(!paths[1].exists());
+
+        // A result without times: the page is written all the same.
+        let line = r#"{"schema":1,"kind":"publisher","size":64}"#.to_owned();
+        let error = Files::open(&paths, Times::One).unwrap().write(&[line]).unwrap_err();
+        assert!(format!("{error:#}").contains("new.hgrm is not written: no line holds times"));
+        assert!(paths[1].exists() && !paths[2].exists());
+    }
+}
