@@ -19,6 +19,7 @@ mod axis;
 mod cases;
 mod conditions;
 mod distribution;
+mod doctor;
 mod document;
 mod hgrm;
 mod hlog;

@@ -2,6 +2,7 @@
 
 use crate::conditions::Host;
 use crate::distribution::Distribution;
+use crate::doctor::Doctor;
 use crate::outcome::{Jitter, Publisher, Subscriber};
 use crate::series::{Rival, Run, Skipped};
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,9 @@ impl Line {
                 jitter.interference.iter().flat_map(|found| found.doubts()).collect()
             }
             Record::Run(run) => run.doubts().collect(),
-            Record::Skipped(_) | Record::Rival(_) | Record::Log(_) => Vec::new(),
+            Record::Skipped(_) | Record::Rival(_) | Record::Doctor(_) | Record::Log(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -86,6 +89,7 @@ pub(crate) enum Record {
     Run(Box<Run>),
     Skipped(Skipped),
     Rival(Box<Rival>),
+    Doctor(Box<Doctor>),
     /// An interval of a HdrHistogram log.
     Log(Box<Interval>),
 }

@@ -76,6 +76,7 @@ fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
         Some("run") => Record::Run(json(text)?),
         Some("skipped") => Record::Skipped(json::<series::Skipped>(text)?),
         Some("rival") => Record::Rival(json(text)?),
+        Some("doctor") => Record::Doctor(json(text)?),
         Some(_) => return Ok(None),
     };
     Ok(Some((head, record)))

@@ -3,6 +3,7 @@
 mod chart;
 mod comparison;
 mod difference;
+mod doctor;
 mod histogram;
 mod jitter;
 mod latency;
@@ -20,8 +21,9 @@ use crate::read::Lines;
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);
-    let sections: [fn(&Cases<'_>) -> Option<Section>; 14] = [
+    let sections: [fn(&Cases<'_>) -> Option<Section>; 15] = [
         machine::section,
+        doctor::section,
         rate::size,
         rate::workload,
         rate::slow,

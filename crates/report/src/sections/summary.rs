@@ -24,13 +24,16 @@ type Is = fn(&Record) -> bool;
 
 /// How many lines of what.
 fn what(cases: &Cases<'_>, unknown: usize) -> Words {
-    let kinds: [(&str, &str, Is); 7] = [
+    let kinds: [(&str, &str, Is); 8] = [
         ("run", "runs", |record| matches!(record, Record::Run(_))),
         ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
         ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
         ("jitter test", "jitter tests", |record| matches!(record, Record::Jitter(_))),
         ("run beside other libraries", "runs beside other libraries", |record| {
             matches!(record, Record::Rival(_))
+        }),
+        ("examination of the machine", "examinations of the machine", |record| {
+            matches!(record, Record::Doctor(_))
         }),
         ("interval of a log", "intervals of logs", |record| matches!(record, Record::Log(_))),
         ("experiment left out", "experiments left out", |record| {
