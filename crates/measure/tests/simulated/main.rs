@@ -1,0 +1,6 @@
+//! The whole experiment in simulated time: the same to the nanosecond at each run.
+
+mod allocations;
+mod experiment;
+mod stalls;
+mod tape;
