@@ -1,30 +1,33 @@
 //! Recording of times.
 //!
-//! Short times, which are nearly all, cost one addition: each nanosecond below [`EXACT_NS`] has
-//! a counter of its own. Longer ones go to a histogram, which takes longer, but so did they.
-//! Least, largest and mean are worked out at the end.
+//! The counters are those of an HdrHistogram with three significant digits: one for each
+//! nanosecond at first, then 1024 for each doubling. They are our own because recording is on
+//! every message's path: a short time, which nearly all are, costs one addition. Least, largest
+//! and mean are worked out at the end; only long times need more for that.
 
 use crate::distribution::Distribution;
-use hdrhistogram::Histogram;
 use std::hint::black_box;
 
 /// Times below this are told apart to the nanosecond.
 pub const EXACT_NS: u64 = 4096;
-/// Counters of short times.
+/// Counters of such short times.
 const SHORT: usize = EXACT_NS as usize;
-/// The longest time told apart from longer ones: 60 s.
-const LONGEST_NS: u64 = 60_000_000_000;
-/// Longer times are kept to this many significant digits.
-const DIGITS: u8 = 3;
+/// Counters of each doubling above: neighbours differ by less than a thousandth.
+const STEP_BITS: u32 = 10;
+/// How far a time of the first doubling is shifted to give its counter.
+const FIRST_SHIFT: u32 = EXACT_NS.ilog2() - STEP_BITS;
+/// From here on, times are not told apart: 68.7 s.
+const LONGEST_NS: u64 = 1 << 36;
+const LONG: usize = ((LONGEST_NS.ilog2() - EXACT_NS.ilog2()) as usize) << STEP_BITS;
 
-/// Counts times: those below [`EXACT_NS`] exactly, those up to 60 s to within 0.1 %, longer ones
-/// as 60 s. Least, largest and mean are exact.
+/// Counts times: those below [`EXACT_NS`] exactly, those up to a minute to within 0.1 %, longer
+/// ones together. Least, largest and mean are exact.
 ///
 /// All memory is taken, and touched, when a recorder is made; recording only counts.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     short: Box<[u64; SHORT]>,
-    long: Histogram<u64>,
+    long: Box<[u64]>,
     long_min_ns: u64,
     long_max_ns: u64,
     long_sum_ns: u128,
@@ -33,12 +36,10 @@ pub struct Recorder {
 impl Recorder {
     /// An empty recorder.
     pub fn new() -> Self {
-        let mut long = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
-            .expect("the bounds are ascending and the digits at most five");
+        let (mut short, mut long) = (Box::new([1; SHORT]), vec![1; LONG].into_boxed_slice());
         // Fresh memory may be a promise that the system keeps at the first write: write now.
-        long.reset();
-        let mut short = Box::new([1; SHORT]);
         black_box(&mut short).fill(0);
+        black_box(&mut long).fill(0);
         Self { short, long, long_min_ns: u64::MAX, long_max_ns: 0, long_sum_ns: 0 }
     }
 
@@ -57,13 +58,12 @@ impl Recorder {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn record_long(&mut self, ns: u64, count: u64) {
         if count == 0 {
             return;
         }
-        self.long.saturating_record_n(ns, count);
+        self.long[long_index(ns)] += count;
         self.long_min_ns = self.long_min_ns.min(ns);
         self.long_max_ns = self.long_max_ns.max(ns);
         self.long_sum_ns += u128::from(ns) * u128::from(count);
@@ -71,10 +71,11 @@ impl Recorder {
 
     /// Counts all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
-        for (count, more) in self.short.iter_mut().zip(other.short.iter()) {
-            *count += more;
-        }
-        self.long.add(&other.long).expect("all recorders have the same bounds");
+        let add = |counts: &mut [u64], more: &[u64]| {
+            counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+        };
+        add(&mut self.short[..], &other.short[..]);
+        add(&mut self.long, &other.long);
         self.long_min_ns = self.long_min_ns.min(other.long_min_ns);
         self.long_max_ns = self.long_max_ns.max(other.long_max_ns);
         self.long_sum_ns += other.long_sum_ns;
@@ -82,7 +83,7 @@ impl Recorder {
 
     /// How many times were counted. Adds up the counters: for the end of a run.
     pub fn samples(&self) -> u64 {
-        self.short.iter().sum::<u64>() + self.long.len()
+        self.short.iter().chain(&self.long).sum()
     }
 
     /// The distribution; none if nothing was counted.
@@ -92,26 +93,39 @@ impl Recorder {
         // The least of the short times is its bucket; that of long ones is not.
         let min_ns = first.0.min(self.long_min_ns);
         let max_ns = last.0;
-        let short_sum = self.short_counts().map(|(ns, count)| u128::from(ns) * u128::from(count));
+        let short = (0..).zip(self.short.iter());
+        let short_sum = short.map(|(ns, count): (u128, _)| ns * u128::from(*count));
         let sum_ns = short_sum.sum::<u128>() + self.long_sum_ns;
         Some(Distribution::new(buckets, min_ns, max_ns, sum_ns))
     }
 
-    fn short_counts(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..).zip(self.short.iter().copied()).filter(|(_, count)| *count > 0)
-    }
-
     /// Times and counts, ascending; each time is the longest of those counted there.
     fn buckets(&self) -> Vec<(u64, u64)> {
-        let long =
-            self.long.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()));
-        let mut buckets: Vec<_> = self.short_counts().chain(long).collect();
-        // The last one's bound may lie above the largest time, or (beyond 60 s) below it.
+        let short = (0..).zip(self.short.iter().copied());
+        let long = (0..).map(long_bound).zip(self.long.iter().copied());
+        let mut buckets: Vec<_> = short.chain(long).filter(|(_, count)| *count > 0).collect();
+        // The last one's bound may lie above the largest time, or (beyond all) below it.
         if let Some((bound, _)) = buckets.last_mut().filter(|_| self.long_max_ns > 0) {
             *bound = self.long_max_ns;
         }
         buckets
     }
+}
+
+/// The counter of a time of [`EXACT_NS`] or more.
+#[inline(always)]
+const fn long_index(ns: u64) -> usize {
+    let shift = ns.ilog2() - STEP_BITS;
+    // The highest bit of what is left of the time moves it on by one doubling.
+    let index = (((shift - FIRST_SHIFT) as u64) << STEP_BITS) + (ns >> shift) - (1 << STEP_BITS);
+    if index < LONG as u64 { index as usize } else { LONG - 1 }
+}
+
+/// The longest time of a counter.
+const fn long_bound(index: u64) -> u64 {
+    let shift = (index >> STEP_BITS) + FIRST_SHIFT as u64;
+    let steps = index % (1 << STEP_BITS) + (1 << STEP_BITS);
+    ((steps + 1) << shift) - 1
 }
 
 impl Default for Recorder {

@@ -77,6 +77,22 @@ fn percentiles_of_a_long_tail_agree_with_sorting() {
     agrees(&recorded(&times).distribution().unwrap(), &times);
 }
 
+/// What the widely used histogram of the same precision makes of a time.
+#[test]
+fn counters_are_those_of_an_hdr_histogram() {
+    let peer = hdrhistogram::Histogram::<u64>::new_with_bounds(1, LONGEST_NS - 1, 3).unwrap();
+    let times = (12..36).flat_map(|bits| {
+        let power = 1u64 << bits;
+        [power, power + 1, power + power / 3, power + power / 2 - 1, 2 * power - 1]
+    });
+    for ns in times {
+        let bound = long_bound(long_index(ns) as u64);
+        assert_eq!(bound, peer.highest_equivalent(ns), "{ns}");
+    }
+    assert_eq!(long_index(EXACT_NS), 0);
+    assert_eq!((long_index(LONGEST_NS - 1), long_index(u64::MAX)), (LONG - 1, LONG - 1));
+}
+
 #[test]
 fn few_samples_agree_with_sorting() {
     for times in [&[7][..], &[3, 1, 2], &[0, 0, 5], &[EXACT_NS], &[5, 1_000_000_007]] {
