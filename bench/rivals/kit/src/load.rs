@@ -25,6 +25,8 @@ pub enum Wait {
     /// Asks again at once 20 times, then gives the CPU away between two questions: for more
     /// spinning programs than CPUs.
     Yield,
+    /// Sleeps in the kernel until there is something; only where the transport can.
+    Block,
 }
 
 /// Which end of the stream a program is.
@@ -50,6 +52,7 @@ impl fmt::Display for Wait {
         f.write_str(match self {
             Wait::Spin => "spin",
             Wait::Yield => "yield",
+            Wait::Block => "block",
         })
     }
 }

@@ -4,11 +4,13 @@
 //! up finds several messages due and sends them without a pause until it has caught up; what was
 //! due when travels in the message.
 
+use std::thread;
+
 use anyhow::Result;
 
 use crate::clock::{self, Clock};
 use crate::line::Line;
-use crate::load::{Load, Touch};
+use crate::load::{Load, Touch, Wait};
 use crate::message::{self, Stamps, WARMUP};
 use crate::placement;
 
@@ -26,6 +28,16 @@ pub trait Sender {
     ///
     /// When the transport is broken.
     fn send(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> Result<()>;
+
+    /// Called when nothing else is due: lets go of messages that [`send`](Self::send) gathered.
+    /// Most transports publish each message at once.
+    ///
+    /// # Errors
+    ///
+    /// When the transport is broken.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Called when everything has been sent: keeps the stream alive until it has been read.
     ///
@@ -45,9 +57,11 @@ pub fn publish<S: Sender>(load: &Load, sender: &mut S) -> Result<Line> {
     let clock = Clock::calibrated();
     let mut stream = Stream { load, clock: &clock, sender };
     stream.warm_up()?;
+    stream.sender.flush()?;
     settle(&clock);
     let from = clock::now();
     stream.send_all(0, load.messages)?;
+    stream.sender.flush()?;
     let duration_ns = clock.ns(clock::now().saturating_sub(from));
     let mut line = Line::default();
     line.add("sent", load.messages);
@@ -92,10 +106,22 @@ impl<S: Sender> Stream<'_, S> {
         let start = clock::now();
         for index in 0..count {
             let due = start + (index as f64 * interval) as u64;
-            while clock::now() < due {}
+            if clock::now() < due {
+                self.sender.flush()?;
+                self.wait_until(due);
+            }
             self.send_one(first + index, Some(due))?;
         }
         Ok(())
+    }
+
+    /// Never sleeps; a load that yields lets the transport's own threads have the CPU.
+    fn wait_until(&self, due: u64) {
+        while clock::now() < due {
+            if self.load.wait == Wait::Yield {
+                thread::yield_now();
+            }
+        }
     }
 
     /// Sends one message; without a due time it is due when it is sent.
@@ -125,7 +151,6 @@ fn settle(clock: &Clock) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Wait;
     use std::time::Duration;
 
     #[derive(Default)]
@@ -175,6 +200,42 @@ mod tests {
                 assert_eq!(message::sequence(bytes), at as u64);
                 assert!(message::body_is_whole(bytes, true, at as u64));
             }
+        }
+    }
+
+    /// Lets go of what it gathered only when it is told to.
+    #[derive(Default)]
+    struct Gathering {
+        gathered: usize,
+        flushed: Vec<usize>,
+    }
+
+    impl Sender for Gathering {
+        fn send(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+            fill(&mut vec![0; size]);
+            self.gathered += 1;
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<()> {
+            self.flushed.push(std::mem::take(&mut self.gathered));
+            Ok(())
+        }
+
+        fn linger(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn gathered_messages_leave_before_a_wait_and_at_the_end() {
+        for rate in [0, 20_000] {
+            let mut gathering = Gathering::default();
+            publish(&load(rate), &mut gathering).expect("CPU 0 exists");
+            assert_eq!(gathering.gathered, 0);
+            assert!(gathering.flushed.iter().sum::<usize>() > 100);
+            // Flat out: after the warm-up and at the end; at a rate before each wait, too.
+            assert_eq!(gathering.flushed.len() > 2, rate > 0);
         }
     }
 

@@ -66,6 +66,7 @@ impl Recorder {
 
     /// Adds both kinds to a result line; the intended one under keys with `_intended`.
     pub fn describe(&self, clock: &Clock, line: &mut Line) {
+        line.add("samples", self.actual.len());
         for (infix, spread) in [("", self.actual(clock)), ("_intended", self.intended(clock))] {
             line.add(&format!("p50{infix}_ns"), format_args!("{:.0}", spread.p50_ns));
             line.add(&format!("p90{infix}_ns"), format_args!("{:.0}", spread.p90_ns));

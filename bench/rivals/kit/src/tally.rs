@@ -168,7 +168,8 @@ fn drain<R: Receiver>(receiver: &mut R, tally: &mut Tally, wait: Wait) -> Result
             continue;
         }
         empty = empty.wrapping_add(1);
-        if empty.is_multiple_of(POLLS_PER_LOOK) {
+        // A poll that blocks has taken long enough to look each time.
+        if wait == Wait::Block || empty.is_multiple_of(POLLS_PER_LOOK) {
             if tally.expected != seen {
                 (seen, heard, heard_ticks) = (tally.expected, Instant::now(), clock::now());
             }
@@ -187,7 +188,7 @@ fn drain<R: Receiver>(receiver: &mut R, tally: &mut Tally, wait: Wait) -> Result
 fn idle(wait: Wait, empty: u32) {
     match wait {
         Wait::Yield if empty > SPINS_BEFORE_YIELD => thread::yield_now(),
-        Wait::Spin | Wait::Yield => hint::spin_loop(),
+        Wait::Spin | Wait::Yield | Wait::Block => hint::spin_loop(),
     }
 }
 
