@@ -5,7 +5,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check bench rivals docs guide fuzz tsan mutants clean cargo linters
+.PHONY: help run test test-long check bench rivals rivals-smoke docs guide fuzz tsan mutants \
+	clean cargo linters
 
 # Not the program's: its pages would take the place of the library's, which has the same name.
 DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
@@ -27,6 +28,7 @@ run: cargo ## Build lanecast and show what it does, with real processes
 test: cargo ## All tests: unit, property, documentation, conformance, killer; then loom
 	cargo test --workspace
 	$(LOOM)
+	$(MAKE) rivals-smoke
 
 test-long: cargo ## The same, optimised, with more cases, more rounds and more interleavings
 	LONG_TESTS=1 PROPTEST_CASES=20000 cargo test --release --workspace -- --include-ignored
@@ -43,6 +45,9 @@ bench: cargo ## Micro-benchmarks
 
 rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh
+
+rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without the large peers
+	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe --rows rate,latency
 
 docs: cargo ## The reference documentation, in target/doc
 	$(DOC)

@@ -8,7 +8,7 @@
 //! Neighbours in time share the state of the machine; the ratio within a pair means something
 //! where two figures from different minutes would not.
 
-use serde::Serialize;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cell::{Cell, name_of};
 use crate::disturbance::{Disturbance, Watch};
@@ -21,35 +21,31 @@ const SHORTEST_SHARE: f64 = 0.5;
 const MOST_MESSAGES: f64 = 2e9;
 
 /// What became of one repetition.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Run {
-    /// It gave figures.
-    Done {
-        /// The figures.
-        #[serde(flatten)]
-        measurement: Measurement,
-        /// What else went on.
-        disturbance: Disturbance,
-    },
-    /// It failed, for this reason.
-    Failed(String),
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// When it began, in nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// What else went on.
+    pub disturbance: Disturbance,
+    /// The figures, or the reason why there are none.
+    pub result: Result<Measurement, String>,
 }
 
 /// All repetitions of one side in one cell, in the order of the pairs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct SideRuns {
     /// The side.
     pub side: &'static str,
+    /// Its version.
+    pub version: String,
     /// Its repetitions.
     pub runs: Vec<Run>,
 }
 
 /// All that was measured in one cell.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     /// The cell.
-    #[serde(flatten)]
     pub cell: Cell,
     /// The sides that took part, lanecast first.
     pub sides: Vec<SideRuns>,
@@ -58,10 +54,7 @@ pub struct Outcome {
 impl Run {
     /// The figures, if there are any.
     pub fn measurement(&self) -> Option<&Measurement> {
-        match self {
-            Run::Done { measurement, .. } => Some(measurement),
-            Run::Failed(_) => None,
-        }
+        self.result.as_ref().ok()
     }
 }
 
@@ -80,8 +73,9 @@ pub fn run_row(row: Row, sides: &[Box<dyn Side>], options: &Options) -> Vec<Outc
 }
 
 fn run_cell(cell: Cell, sides: &[&dyn Side], options: &Options) -> Outcome {
-    let mut all: Vec<SideRuns> =
-        sides.iter().map(|side| SideRuns { side: side.name(), runs: Vec::new() }).collect();
+    let empty =
+        |side: &&dyn Side| SideRuns { side: side.name(), version: side.version(), runs: vec![] };
+    let mut all: Vec<SideRuns> = sides.iter().map(empty).collect();
     for pair in 1..=options.pairs() {
         for (side, so_far) in sides.iter().zip(&mut all) {
             let mut run = run_once(cell, *side, &so_far.runs, options);
@@ -111,11 +105,14 @@ fn run_once(cell: Cell, side: &dyn Side, before: &[Run], options: &Options) -> R
         seconds: options.seconds(),
         cpus: Cpus { publisher: options.publisher_cpu, subscriber: options.subscriber_cpu },
     };
-    let watch = Watch::start();
-    match side.measure(&repetition) {
-        Ok(measurement) => Run::Done { measurement, disturbance: watch.stop() },
-        Err(error) => Run::Failed(format!("{error:#}")),
-    }
+    let (started_unix_ns, watch) = (unix_ns(), Watch::start());
+    let result = side.measure(&repetition).map_err(|error| format!("{error:#}"));
+    Run { started_unix_ns, disturbance: watch.stop(), result }
+}
+
+/// Nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 fn was_too_short(run: &Run, cell: &Cell, options: &Options) -> bool {
@@ -132,9 +129,9 @@ fn title(cell: &Cell) -> String {
 }
 
 fn brief(run: &Run) -> String {
-    match run {
-        Run::Failed(reason) => format!("failed: {reason}"),
-        Run::Done { measurement, .. } => {
+    match &run.result {
+        Err(reason) => format!("failed: {reason}"),
+        Ok(measurement) => {
             let p50 = measurement.latency.map(|latency| latency.actual.p50_ns);
             let p50 = p50.map(|p50| format!(", p50 {p50:.0} ns")).unwrap_or_default();
             format!("{:.3} M/s{p50}, lost {}", measurement.rate / 1e6, measurement.lost)

@@ -1,7 +1,5 @@
 //! One figure to be measured on every side: a row, a size, a rate, a number of subscribers.
 
-use serde::Serialize;
-
 use rivals_kit::{Touch, Wait};
 
 use crate::options::{Options, Row};
@@ -12,10 +10,9 @@ const WAKES_PER_S: u64 = 500;
 const LEAST_STAMPED: usize = 24;
 
 /// What is measured, the same for each side.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     /// The comparison it belongs to.
-    #[serde(serialize_with = "row_name")]
     pub row: Row,
     /// Bytes of a message.
     pub size: usize,
@@ -69,8 +66,9 @@ impl Cell {
         matches!(self.row, Row::Latency | Row::Wake)
     }
 
-    /// What an idle side does; where more programs spin than there are CPUs, they must yield.
-    pub fn wait(&self) -> Wait {
+    /// What an idle side does that never sleeps; where more programs spin than there are CPUs,
+    /// they must yield.
+    pub fn busy_wait(&self) -> Wait {
         if self.row == Row::Fanout { Wait::Yield } else { Wait::Spin }
     }
 
@@ -90,8 +88,4 @@ pub fn name_of(row: Row) -> &'static str {
         Row::Fanout => "fanout",
         Row::Wake => "wake",
     }
-}
-
-fn row_name<S: serde::Serializer>(row: &Row, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(name_of(*row))
 }

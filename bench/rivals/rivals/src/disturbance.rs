@@ -3,14 +3,13 @@
 use std::fs;
 
 use nix::sys::resource::{UsageWho, getrusage};
-use serde::Serialize;
 
 /// Columns of the first line of `/proc/stat` that add up to all time, and the stolen one.
 const TIME_COLUMNS: usize = 8;
 const STOLEN_COLUMN: usize = 7;
 
 /// Signs that a measured thread did not have its CPU for itself.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Disturbance {
     /// Share of CPU time that the host took away from this machine.
     pub stolen_share: f64,

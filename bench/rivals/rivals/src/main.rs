@@ -6,11 +6,11 @@ mod campaign;
 mod cell;
 mod disturbance;
 mod host;
+mod lines;
 mod measurement;
 mod options;
 mod process;
 mod raise;
-mod record;
 mod report;
 mod scratch;
 mod sides;
@@ -22,15 +22,17 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
-use campaign::run_row;
+use campaign::{run_row, unix_ns};
 use host::Host;
+use lines::Lines;
 use options::{Options, Peer};
-use record::Record;
 use sides::Side;
 use sides::aeron::Aeron;
 use sides::bare::Bare;
 use sides::iceoryx2::Iceoryx2;
+use sides::kernel::{Kernel, Means};
 use sides::lanecast::Lanecast;
+use sides::zmq::Zmq;
 
 /// Runs lanecast and its peers side by side
 #[derive(Debug, Parser)]
@@ -67,67 +69,92 @@ fn compare(options: &Options) -> Result<ExitCode> {
     options.check()?;
     scratch::sweep();
     let host = Host::look();
+    if cfg!(debug_assertions) {
+        println!("built without optimisation: this shows that it works, and not how fast");
+    }
     println!("{}", host.line());
     println!(
         "publisher on CPU {}, subscribers on CPU {}",
         options.publisher_cpu, options.subscriber_cpu
     );
-    let sides = present(options)?;
-    let mut record = Record::new(host, &sides, options);
+    let (sides, missing) = present(options, &host)?;
+    let mut lines = match &options.json {
+        Some(path) => Some(Lines::create(path, &product_version(&sides), &host, options)?),
+        None => None,
+    };
+    for (name, why) in &missing {
+        println!("{name} left out: {why}");
+        if let Some(lines) = &mut lines {
+            lines.skip(unix_ns(), name, why)?;
+        }
+    }
     let mut troubles = Vec::new();
     for row in options.rows() {
         let outcomes = run_row(row, &sides, options);
         println!("\n{}", report::text(row, &outcomes, options));
         troubles.extend(report::troubles(&outcomes));
-        record.add(row, &outcomes);
+        if let Some(lines) = &mut lines {
+            lines.add(&outcomes)?;
+        }
     }
     println!("load {:.2} at the end", host::load());
-    if let Some(path) = &options.json {
-        record.write(path)?;
-    }
     for trouble in &troubles {
         println!("{trouble}");
     }
     Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The sides that are there, lanecast first; says why one is missing.
-fn present(options: &Options) -> Result<Vec<Box<dyn Side>>> {
-    let mut sides: Vec<Box<dyn Side>> = Vec::new();
+/// Sides that are there, and names of those that are not, with the reason.
+type Present = (Vec<Box<dyn Side>>, Vec<(&'static str, String)>);
+
+/// The sides that are there, lanecast first.
+fn present(options: &Options, host: &Host) -> Result<Present> {
+    let mut found: Present = (Vec::new(), Vec::new());
     let built = own_folder()?;
     // target/release lies two folders below the workspace, which lies two below the product's.
     let workspace = built.ancestors().nth(2).context("not in a workspace's target folder")?;
     let product = workspace.ancestors().nth(2).context("no product beside the peers")?;
     if !options.peers_only {
-        let program = options.lanecast.clone();
-        let program = program.unwrap_or_else(|| product.join("target/release/lanecast"));
-        add(&mut sides, "lanecast", Lanecast::new(&program));
+        let profile = built.file_name().unwrap_or_default();
+        let beside = || product.join("target").join(profile).join("lanecast");
+        let program = options.lanecast.clone().unwrap_or_else(beside);
+        add(&mut found, "lanecast", Lanecast::new(&program));
     }
+    let kernel = |means| Kernel::new(&built, means, host.kernel.as_deref());
     for peer in &options.peers {
         match peer {
             Peer::Aeron => {
                 let folder = options.aeron.clone();
                 let folder = folder.unwrap_or_else(|| workspace.join("aeron/target"));
-                add(&mut sides, "aeron", Aeron::new(&folder));
+                add(&mut found, "aeron", Aeron::new(&folder));
             }
-            Peer::Iceoryx2 => add(&mut sides, "iceoryx2", Ok(Iceoryx2::new(&built))),
+            Peer::Iceoryx2 => add(&mut found, "iceoryx2", Iceoryx2::new(&built)),
+            Peer::Zmq => add(&mut found, "zmq", Zmq::new(&built)),
+            Peer::Unix => add(&mut found, "unix", kernel(Means::Unix)),
+            Peer::Pipe => add(&mut found, "pipe", kernel(Means::Pipe)),
         }
     }
-    if sides.is_empty() {
+    if found.0.is_empty() {
         bail!("nothing to measure");
     }
-    add(&mut sides, "bare", Ok(Bare));
-    Ok(sides)
+    add(&mut found, "bare", Ok(Bare));
+    Ok(found)
 }
 
-fn add<S: Side + 'static>(sides: &mut Vec<Box<dyn Side>>, name: &str, side: Result<S>) {
+fn add<S: Side + 'static>(found: &mut Present, name: &'static str, side: Result<S>) {
     match side {
         Ok(side) => {
             println!("{name} {}", side.version());
-            sides.push(Box::new(side));
+            found.0.push(Box::new(side));
         }
-        Err(error) => println!("{name} left out: {error:#}"),
+        Err(error) => found.1.push((name, format!("{error:#}"))),
     }
+}
+
+/// lanecast's version; where it takes no part, that of this program.
+fn product_version(sides: &[Box<dyn Side>]) -> String {
+    let own = sides.iter().find(|side| side.name() == "lanecast");
+    own.map_or_else(|| env!("CARGO_PKG_VERSION").to_owned(), |side| side.version())
 }
 
 fn own_folder() -> Result<PathBuf> {

@@ -1,12 +1,11 @@
 //! What one repetition on one side gave.
 
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
 
 use rivals_kit::Line;
 
 /// Percentiles of one kind of latency.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Percentiles {
     /// Shortest, ns.
     pub min_ns: f64,
@@ -18,10 +17,12 @@ pub struct Percentiles {
     pub p99_ns: f64,
     /// Longest, ns.
     pub max_ns: f64,
+    /// How many were timed.
+    pub samples: u64,
 }
 
 /// Latency from the real and from the intended send time.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Latency {
     /// From the stamp of the real send.
     pub actual: Percentiles,
@@ -30,7 +31,7 @@ pub struct Latency {
 }
 
 /// Figures of one repetition. With several subscribers: the slowest's rate, all losses.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Measurement {
     /// Messages per second.
     pub rate: f64,
@@ -110,6 +111,8 @@ pub fn spread(line: &Line, infix: &str) -> Result<Percentiles> {
         p90_ns: number("p90")?,
         p99_ns: number("p99")?,
         max_ns: number("max")?,
+        // Who does not say so has timed each message that was received.
+        samples: line.number("samples").or(line.number("received")).unwrap_or_default() as u64,
     })
 }
 

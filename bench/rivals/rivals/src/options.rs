@@ -18,7 +18,7 @@ pub enum Row {
     Latency,
     /// One publisher, one to three subscribers that share a CPU
     Fanout,
-    /// Wake-up of a sleeping subscriber (lanecast only) against a bare futex
+    /// Wake-up of a sleeping subscriber against a bare futex
     Wake,
 }
 
@@ -29,14 +29,19 @@ pub enum Peer {
     Aeron,
     /// iceoryx2 (Rust)
     Iceoryx2,
+    /// ØMQ over ipc (C++)
+    Zmq,
+    /// Unix sockets
+    Unix,
+    /// Pipes
+    Pipe,
 }
 
 /// Choices of a run. Sizes and rates that are not given have a default for each row.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Rows to measure, separated by commas
-    #[arg(long, value_enum, value_delimiter = ',',
-          default_values = ["bare", "rate", "touch", "latency", "fanout"])]
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub rows: Vec<Row>,
     /// Message sizes in bytes, for every row
     #[arg(long, value_delimiter = ',')]
@@ -54,7 +59,8 @@ pub struct Options {
     #[arg(long)]
     pub seconds: Option<f64>,
     /// Peers to compare with
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["aeron", "iceoryx2"])]
+    #[arg(long, value_enum, value_delimiter = ',',
+          default_values = ["aeron", "iceoryx2", "zmq", "unix", "pipe"])]
     pub peers: Vec<Peer>,
     /// Leave lanecast out
     #[arg(long)]
@@ -65,7 +71,7 @@ pub struct Options {
     /// One size, one rate, one pair of a fifth of a second: only to see that everything works
     #[arg(long)]
     pub smoke: bool,
-    /// Write all figures, run by run, to this file
+    /// Write all figures to this file, one line for each repetition, for `lanecast report`
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// CPU of the publisher
@@ -115,9 +121,14 @@ impl Options {
         self.seconds.unwrap_or(self.by_extent(0.2, 0.5, 1.5))
     }
 
-    /// Rows in the order in which they were asked for; a smoke run has two that matter.
+    /// Rows in the order in which they were asked for, or those of the programme.
     pub fn rows(&self) -> Vec<Row> {
-        if self.smoke { vec![Row::Bare, Row::Rate, Row::Latency] } else { self.rows.clone() }
+        if !self.rows.is_empty() {
+            return self.rows.clone();
+        }
+        let smoke: &[Row] = &[Row::Bare, Row::Rate, Row::Latency];
+        let full: &[Row] = &[Row::Bare, Row::Rate, Row::Touch, Row::Latency, Row::Fanout];
+        self.by_extent(smoke, full, full).to_vec()
     }
 
     /// Sizes of a row.

@@ -1,12 +1,10 @@
 //! Medians and spreads, and ratios that are taken pair by pair.
 
-use serde::Serialize;
-
 use crate::campaign::{Outcome, Run, SideRuns};
 use crate::measurement::Measurement;
 
 /// Median and spread of some figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Smallest.
     pub min: f64,
@@ -71,23 +69,20 @@ mod tests {
 
     fn runs(side: &'static str, rates: &[Option<f64>]) -> SideRuns {
         let disturbance = Disturbance { stolen_share: 0.0, involuntary_switches: 0 };
-        let run = |rate: &Option<f64>| match rate {
-            None => Run::Failed("no".into()),
-            Some(rate) => Run::Done {
-                measurement: Measurement {
-                    rate: *rate,
-                    received: 1,
-                    lost: 0,
-                    damaged: 0,
-                    lost_in_warmup: 0,
-                    latency: None,
-                    clock: String::new(),
-                    clock_cost_ns: 0.0,
-                },
-                disturbance,
-            },
+        let run = |rate: &Option<f64>| {
+            let measurement = rate.map(|rate| Measurement {
+                rate,
+                received: 1,
+                lost: 0,
+                damaged: 0,
+                lost_in_warmup: 0,
+                latency: None,
+                clock: String::new(),
+                clock_cost_ns: 0.0,
+            });
+            Run { started_unix_ns: 0, disturbance, result: measurement.ok_or("no".into()) }
         };
-        SideRuns { side, runs: rates.iter().map(run).collect() }
+        SideRuns { side, version: "1".into(), runs: rates.iter().map(run).collect() }
     }
 
     #[test]

@@ -26,12 +26,12 @@ pub fn troubles(outcomes: &[Outcome]) -> Vec<String> {
     for outcome in outcomes {
         for side in &outcome.sides {
             for (pair, run) in side.runs.iter().enumerate() {
-                let what = match run {
-                    Run::Failed(reason) => format!("failed: {reason}"),
-                    Run::Done { measurement, .. } if measurement.lost + measurement.damaged > 0 => {
+                let what = match &run.result {
+                    Err(reason) => format!("failed: {reason}"),
+                    Ok(measurement) if measurement.lost + measurement.damaged > 0 => {
                         format!("lost {}, damaged {}", measurement.lost, measurement.damaged)
                     }
-                    Run::Done { .. } => continue,
+                    Ok(_) => continue,
                 };
                 let cell = &outcome.cell;
                 troubles.push(format!(
@@ -152,6 +152,7 @@ fn latencies(outcomes: &[Outcome]) -> String {
         "p99",
         "p50 due",
         "p90 due",
+        "p99 due",
         "lost",
         "clock ns",
         "ratio",
@@ -159,7 +160,7 @@ fn latencies(outcomes: &[Outcome]) -> String {
     for outcome in outcomes {
         for runs in &outcome.sides {
             let Some(median) = figure(runs, p50) else {
-                table.add(failed(outcome, runs, 14));
+                table.add(failed(outcome, runs, 15));
                 continue;
             };
             table.add(vec![
@@ -174,6 +175,7 @@ fn latencies(outcomes: &[Outcome]) -> String {
                 actual(runs, |latency| latency.p99_ns),
                 intended(runs, |latency| latency.p50_ns),
                 intended(runs, |latency| latency.p90_ns),
+                intended(runs, |latency| latency.p99_ns),
                 lost(runs),
                 clock(runs),
                 ratio_text(ratio(outcome, runs.side, p50), runs),
@@ -247,7 +249,10 @@ fn clock(runs: &SideRuns) -> String {
 fn ratio_text(ratio: Option<Summary>, runs: &SideRuns) -> String {
     match ratio {
         Some(ratio) if runs.side != "lanecast" => {
-            format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.min, ratio.max)
+            // A small ratio needs more places to tell it from nothing.
+            let places = if ratio.median < 0.1 { 4 } else { 2 };
+            let Summary { min, median, max } = ratio;
+            format!("{median:.places$} ({min:.places$}..{max:.places$})")
         }
         _ => String::new(),
     }

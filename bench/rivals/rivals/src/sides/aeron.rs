@@ -37,6 +37,9 @@ const JAVA_OPTIONS: [&str; 13] = [
     "java.base/sun.nio.ch=ALL-UNNAMED",
 ];
 
+/// What is told where Aeron cannot run.
+const NEEDS: &str = "it needs a JDK from 17 and Maven (apt-get install default-jdk-headless maven)";
+
 /// Aeron IPC.
 #[derive(Debug)]
 pub struct Aeron {
@@ -54,12 +57,12 @@ impl Aeron {
     pub fn new(folder: &Path) -> Result<Self> {
         let (classes, jars) = (folder.join("classes"), folder.join("lib"));
         let java = Command::new("java").arg("-version").output();
-        ensure!(java.is_ok_and(|output| output.status.success()), "no Java");
+        ensure!(java.is_ok_and(|output| output.status.success()), "no Java: {NEEDS}");
         let jar = std::fs::read_dir(&jars).ok().and_then(|entries| {
             let names = entries.flatten().map(|entry| entry.file_name());
             names.filter_map(|name| name.into_string().ok()).find(|n| n.starts_with("aeron-all-"))
         });
-        ensure!(jar.is_some() && classes.is_dir(), "not built in {}", folder.display());
+        ensure!(jar.is_some() && classes.is_dir(), "not built: {NEEDS}");
         let jar = jar.unwrap_or_default();
         let version = jar.trim_start_matches("aeron-all-").trim_end_matches(".jar").to_owned();
         Ok(Self { classes, jars, version })

@@ -62,6 +62,7 @@ struct Distribution {
     p90_ns: f64,
     p99_ns: f64,
     max_ns: f64,
+    samples: u64,
 }
 
 impl Lanecast {
@@ -176,8 +177,8 @@ fn read(text: &str, expected: u64) -> Result<Measurement> {
 
 impl From<Distribution> for Percentiles {
     fn from(distribution: Distribution) -> Self {
-        let Distribution { min_ns, p50_ns, p90_ns, p99_ns, max_ns } = distribution;
-        Self { min_ns, p50_ns, p90_ns, p99_ns, max_ns }
+        let Distribution { min_ns, p50_ns, p90_ns, p99_ns, max_ns, samples } = distribution;
+        Self { min_ns, p50_ns, p90_ns, p99_ns, max_ns, samples }
     }
 }
 

@@ -3,7 +3,10 @@
 pub mod aeron;
 pub mod bare;
 pub mod iceoryx2;
+pub mod kernel;
 pub mod lanecast;
+mod programs;
+pub mod zmq;
 
 use std::time::{Duration, Instant};
 
