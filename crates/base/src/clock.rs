@@ -53,6 +53,11 @@ impl Clock {
 
     /// A clock that shows whatever nanosecond `read` gives, so that tests need not wait. It must
     /// not go backwards, and must go on while it is read, or waiting for a time never ends.
+    ///
+    /// ```
+    /// let clock = lanecast_base::clock::Clock::simulated(|| 42);
+    /// assert_eq!((clock.ticks_ordered(), clock.ns(7), clock.name()), (42, 7, "simulated"));
+    /// ```
     pub const fn simulated(read: fn() -> u64) -> Self {
         Self { source: Source::Simulated, scale: NANOSECONDS, read }
     }
