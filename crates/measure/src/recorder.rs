@@ -58,7 +58,7 @@ impl Recorder {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn record_long(&mut self, ns: u64, count: u64) {
         if count == 0 {
             return;
