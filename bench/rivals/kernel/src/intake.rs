@@ -4,13 +4,16 @@ use anyhow::{Result, ensure};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
 
-use rivals_kit::{Receiver, Tally};
+use rivals_kit::{Load, Receiver, Tally};
 
 use crate::Over;
 use crate::frame::{self, PREFIX};
 
-/// Bytes that are read at once: many messages, and at least one.
+/// Bytes that are read at once flat out.
 const READ: usize = 256 << 10;
+/// At a fixed rate: what falls due in 5 µs, and one message. A read of a stream goes on as long as
+/// more arrives, and what it has already taken waits.
+const PACED_READS_PER_S: u64 = 200_000;
 
 /// Reads many messages at a time and hands each to the tally.
 #[derive(Debug)]
@@ -23,8 +26,13 @@ pub struct Intake {
 
 impl Intake {
     /// An intake from the publisher that was joined.
-    pub fn new(over: Over, channel: OwnedFd) -> Self {
-        let bytes = vec![0; READ].into_boxed_slice();
+    pub fn new(load: &Load, over: Over, channel: OwnedFd) -> Self {
+        let size = PREFIX + load.size;
+        let read = match load.rate {
+            0 => READ.max(size),
+            rate => (rate * size as u64 / PACED_READS_PER_S) as usize + size,
+        };
+        let bytes = vec![0; read].into_boxed_slice();
         Self { channel, bytes, end: 0, framed: over != Over::Packets }
     }
 

@@ -29,7 +29,8 @@ fn deliver(load: &Load, means: Means) {
         let subscribers = [(); 2].map(|()| {
             scope.spawn(|| {
                 let inlet = join(load, means.over).expect("the publisher comes");
-                receive(load, &mut Intake::new(means.over, inlet)).expect("everything arrives")
+                receive(load, &mut Intake::new(load, means.over, inlet))
+                    .expect("everything arrives")
             })
         });
         let channels = accept(load, means).expect("the subscribers come");
@@ -71,7 +72,7 @@ fn a_publisher_that_goes_early_is_noticed() {
         thread::scope(|scope| {
             let subscriber = scope.spawn(|| {
                 let inlet = join(&load, over).expect("the publisher comes");
-                receive(&load, &mut Intake::new(over, inlet))
+                receive(&load, &mut Intake::new(&load, over, inlet))
             });
             drop(accept(&load, means).expect("the subscriber comes"));
             let error = subscriber.join().expect("no panic").expect_err("nothing was sent");

@@ -19,7 +19,7 @@ struct Options {
 fn main() -> Result<()> {
     let Options { load, over } = Options::parse();
     load.check()?;
-    let mut intake = Intake::new(over, join(&load, over)?);
+    let mut intake = Intake::new(&load, over, join(&load, over)?);
     let line = receive(&load, &mut intake)?;
     println!("{line}");
     Ok(())
