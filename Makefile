@@ -5,8 +5,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check bench rivals rivals-smoke docs guide fuzz tsan mutants \
-	clean cargo linters
+.PHONY: help run test test-long check bench rivals rivals-smoke docs page guide fuzz tsan \
+	mutants clean cargo linters
 
 # Not the program's: its pages would take the place of the library's, which has the same name.
 DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
@@ -27,6 +27,7 @@ run: cargo ## Build lanecast and show what it does, with real processes
 
 test: cargo ## All tests: unit, property, documentation, conformance, killer; then loom
 	cargo test --workspace
+	bash tests/page.sh
 	$(LOOM)
 	$(MAKE) rivals-smoke
 
@@ -58,6 +59,9 @@ guide: cargo ## The guide as a book, in target/guide (installs mdBook below targ
 	cargo install --quiet --locked --root target/tools mdbook --version 0.5.4
 	target/tools/bin/mdbook build docs/guide
 	@echo "open target/guide/index.html"
+
+page: cargo ## The report's pages in headless Chromium (part of test; skipped without Chromium)
+	bash tests/page.sh
 
 fuzz: cargo ## Every fuzz target for a minute (SECONDS_EACH=... for longer)
 	bash tests/fuzz.sh

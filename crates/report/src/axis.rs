@@ -40,15 +40,16 @@ pub(crate) fn logarithmic(
 ) -> Axis {
     let least = if least.is_finite() { least.max(1.0) } else { 1.0 };
     let most = if most.is_finite() { most.max(least) } else { least };
-    let steps: &[f64] = if most / least < 50.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let floor = least.log10().floor() as i32;
     let all: Vec<f64> = (floor..=floor + 21)
-        .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
+        .flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(power)))
         .collect();
     let first = all.iter().rposition(|at| *at <= least).unwrap_or(0);
     let last = all.iter().position(|at| *at >= most).unwrap_or(all.len() - 1).max(first + 1);
     let last = last.min(all.len() - 1);
-    let ticks = all[first..=last].iter().map(|at| (*at, show(*at).text())).collect();
+    // Over many powers of ten, these alone are named.
+    let named = (first..=last).filter(|at| last - first < 5 || at % 3 == 0);
+    let ticks = named.map(|at| (all[at], show(all[at]).text())).collect();
     let (from, to) = (all[first], all[last]);
     Axis { label: label.to_owned(), scale: Scale::Logarithmic, from, to, ticks }
 }
@@ -71,7 +72,8 @@ pub(crate) fn counts(most: f64) -> Axis {
 
 /// `1/(1-p)` up to that of the most samples, named by percentile.
 pub(crate) fn percentiles(samples: f64) -> Axis {
-    let nines = samples.max(10.0).log10().ceil().min(9.0) as usize;
+    let samples = samples.max(10.0);
+    let nines = samples.log10().floor().min(12.0) as usize;
     let name = |nines: usize| match nines {
         0 => "0%".to_owned(),
         1 => "90%".to_owned(),
@@ -79,7 +81,7 @@ pub(crate) fn percentiles(samples: f64) -> Axis {
         more => format!("99.{}%", "9".repeat(more - 2)),
     };
     let ticks = (0..=nines).map(|at| (10f64.powi(at as i32), name(at))).collect();
-    let (from, to) = (1.0, 10f64.powi(nines as i32));
+    let (from, to) = (1.0, samples);
     Axis { label: "percentile".to_owned(), scale: Scale::Logarithmic, from, to, ticks }
 }
 
@@ -118,7 +120,7 @@ mod tests {
         let times = logarithmic("", 120.0, 80_000.0, number::time_tick);
         assert_eq!(names(&times), ["100 ns", "1 µs", "10 µs", "100 µs"]);
         assert_eq!(names(&logarithmic("", 120.0, 180.0, number::time_tick)), ["100 ns", "200 ns"]);
-        assert_eq!(names(&percentiles(1500.0)), ["0%", "90%", "99%", "99.9%", "99.99%"]);
+        assert_eq!(names(&percentiles(1500.0)), ["0%", "90%", "99%", "99.9%"]);
     }
 
     #[test]

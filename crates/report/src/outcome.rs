@@ -2,6 +2,7 @@
 
 use crate::conditions::{Conditions, Cpus, Interference};
 use crate::distribution::Distribution;
+use crate::series::Published;
 use serde::{Deserialize, Serialize};
 
 /// A publisher's run.
@@ -120,4 +121,7 @@ pub(crate) struct Jitter {
     pub(crate) cpus: Option<Cpus>,
     pub(crate) raise: Option<String>,
     pub(crate) interference: Option<Interference>,
+    pub(crate) repetition: Option<u64>,
+    pub(crate) repetitions: Option<u64>,
+    pub(crate) published: Option<Published>,
 }

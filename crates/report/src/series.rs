@@ -91,4 +91,8 @@ pub(crate) struct Rival {
     pub(crate) publisher_cpu: Option<Value>,
     pub(crate) subscriber_cpu: Option<Value>,
     pub(crate) raised: Option<Value>,
+    pub(crate) clock: Option<String>,
+    pub(crate) clock_cost_ns: Option<f64>,
+    pub(crate) stolen_share: Option<f64>,
+    pub(crate) involuntary_switches: Option<u64>,
 }

@@ -19,7 +19,7 @@ pub(super) fn block(found: &Block, lines: &[Line]) -> Element {
             element("div").class("charts").children(charts.iter().map(chart::figure))
         }
         Block::Histogram(histogram) => {
-            element("div").class("charts").children(chart::histogram(histogram))
+            element("div").class("charts pair").children(chart::histogram(histogram))
         }
         Block::Fold { title, blocks } => element("details")
             .class("fold")

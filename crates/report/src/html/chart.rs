@@ -12,8 +12,8 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
-/// Names below the axis that fit beside one another.
-const NAMES: usize = 12;
+/// How much of the width below the axis a character of a name takes.
+const CHARACTER: f64 = 8.0;
 
 /// A chart with its title and its legend.
 pub(super) fn figure(chart: &Chart) -> Element {
@@ -98,33 +98,34 @@ fn label(x: f64, y: f64, anchor: &'static str, text: &str) -> Element {
     element("text").set("x", short(x)).set("y", short(y)).set("text-anchor", anchor).text(text)
 }
 
-/// Rules across, each with its name.
+/// Rules across, each with its name, and the axis below them.
 fn vertical(axis: &Axis) -> Vec<Element> {
-    let ticks = axis.ticks.iter().enumerate().flat_map(|(index, (value, name))| {
+    let across = |y: f64, class| line([LEFT, WIDTH - RIGHT], [y, y], class);
+    let ticks = axis.ticks.iter().flat_map(|(value, name)| {
         let y = at_y(axis, *value);
-        let class = if index == 0 { "axis" } else { "rule" };
-        [line([LEFT, WIDTH - RIGHT], [y, y], class), label(LEFT - 6.0, y + 4.0, "end", name)]
+        [across(y, "rule"), label(LEFT - 6.0, y + 4.0, "end", name)]
     });
-    ticks.collect()
+    ticks.chain(Some(across(HEIGHT - BOTTOM, "axis"))).collect()
 }
 
 /// Names below, and what they are names of.
 fn horizontal(axis: &Axis) -> Vec<Element> {
     let bottom = HEIGHT - BOTTOM;
-    let step = axis.ticks.len().div_ceil(NAMES).max(1);
-    let last = axis.ticks.len().saturating_sub(1);
-    let ticks = axis.ticks.iter().enumerate().step_by(step).flat_map(|(index, (value, name))| {
+    let mut free = 0.0;
+    let ticks = axis.ticks.iter().flat_map(|(value, name)| {
         let x = at_x(axis, *value);
-        // The outermost names stay within the drawing.
-        let anchor = match x {
-            x if x > WIDTH - RIGHT - 12.0 && index == last => "end",
-            _ => "middle",
-        };
-        [line([x, x], [bottom, bottom + 4.0], "axis"), label(x, bottom + 18.0, anchor, name)]
+        let half = name.chars().count() as f64 * CHARACTER / 2.0;
+        // The last name stays within the drawing; one that would touch another is left out.
+        let (anchor, left) =
+            if x + half > WIDTH { ("end", x - 2.0 * half) } else { ("middle", x - half) };
+        let name = (left >= free).then(|| label(x, bottom + 18.0, anchor, name));
+        free = if name.is_some() { left + 2.0 * half } else { free };
+        Some(line([x, x], [bottom, bottom + 4.0], "axis")).into_iter().chain(name)
     });
+    let ticks: Vec<Element> = ticks.collect();
     let middle = (LEFT + WIDTH - RIGHT) / 2.0;
     let name = label(middle, HEIGHT - 6.0, "middle", &axis.label).class("name");
-    ticks.chain(Some(name)).collect()
+    ticks.into_iter().chain(Some(name)).collect()
 }
 
 fn drawn(series: &Series, chart: &Chart) -> Element {

@@ -2,6 +2,7 @@
 
 use super::chart::{Curve, by_percentile};
 use super::difference::{self, AGREEMENT};
+use super::summary::shape;
 use crate::cases::{Cases, Group, P50, P99};
 use crate::document::{Block, Figure, Section, Table, Voice, Words};
 use crate::line::{Line, Record};
@@ -12,6 +13,9 @@ use crate::spread::{Spread, words};
 
 /// Overlays are drawn for so many cases; the table has all.
 const DRAWN: usize = 6;
+
+/// Cases that are named with the reasons they share; the table has all.
+const NAMED: usize = 6;
 
 /// One figure in two series: the first one that has it, and a later one.
 struct Pair<'a> {
@@ -70,22 +74,27 @@ fn verdict(pairs: &[Pair<'_>]) -> Block {
         judged.iter().filter(|pair| change(pair).abs() > AGREEMENT).collect();
     let agree = judged.len() - apart.len();
     let title = format!("{agree} of {} medians agree within 5%", judged.len());
-    // The same reasons mostly hold for many cases: each set of reasons is said once.
-    let mut groups: Vec<(&[String], Vec<String>)> = Vec::new();
+    // The same reasons mostly hold for many cases, apart from their numbers: each is said once.
+    let mut groups: Vec<(Vec<String>, &[String], Vec<String>)> = Vec::new();
     for pair in &apart {
         let name = format!("{} ({})", pair.case, number::change(change(pair)).text());
-        match groups.iter_mut().find(|(reasons, _)| *reasons == pair.reasons.as_slice()) {
-            Some((_, cases)) => cases.push(name),
-            None => groups.push((&pair.reasons, vec![name])),
+        let shapes: Vec<String> = pair.reasons.iter().map(|reason| shape(reason)).collect();
+        match groups.iter_mut().find(|(known, ..)| *known == shapes) {
+            Some((.., cases)) => cases.push(name),
+            None => groups.push((shapes, &pair.reasons, vec![name])),
         }
     }
-    let words = groups.into_iter().map(|(reasons, cases)| {
-        let why = if reasons.is_empty() {
-            "nothing on the lines says why: repeat both, in turns".to_owned()
-        } else {
-            reasons.join("; ")
+    let words = groups.into_iter().map(|(_, reasons, mut cases)| {
+        let more = cases.len().saturating_sub(NAMED);
+        cases.truncate(NAMED);
+        let cases = cases.join("; ");
+        let cases = if more > 0 { format!("{cases}; and {more} more") } else { cases };
+        let why = match (reasons.is_empty(), more > 0 || cases.contains("; ")) {
+            (true, _) => "nothing on the lines says why: repeat both, in turns".to_owned(),
+            (false, true) => format!("{}, and alike", reasons.join("; ")),
+            (false, false) => reasons.join("; "),
         };
-        Words::from(format!("{}: {why}.", cases.join(", ")))
+        Words::from(format!("{cases}: {why}."))
     });
     Block::Verdict { calm: apart.is_empty(), title, words: words.collect() }
 }

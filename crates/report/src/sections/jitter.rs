@@ -29,6 +29,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
             "clock",
             ">readings",
             ">shortest",
+            ">document",
             ">p99.99",
             ">longest",
             ">over 1 µs",
@@ -61,6 +62,7 @@ fn row(line: &Line, jitter: &Jitter) -> Vec<Words> {
     let count = |value: f64| number::count(value as u64);
     let time = |value: Option<u64>, member| show(value.map(|ns| ns as f64), number::time, member);
     let far = jitter.gaps.as_ref().and_then(|gaps| gaps.p99_99_ns);
+    let published = jitter.published.as_ref().and_then(|published| published.min_ns);
     let cpu = jitter.cpus.as_ref().and_then(|cpus| cpus.ran_on);
     let cells = [
         Some(Words::new().line(line.id, line.place())),
@@ -68,6 +70,7 @@ fn row(line: &Line, jitter: &Jitter) -> Vec<Words> {
         jitter.clock.as_deref().map(Words::from),
         show(jitter.loops.map(|loops| loops as f64), count, "loops"),
         time(jitter.ts_min_ns, "ts_min_ns"),
+        show(published, number::time, "published.min_ns"),
         time(far, "gaps.p99_99_ns"),
         time(jitter.ts_max_ns, "ts_max_ns"),
         show(jitter.long_gaps.map(|gaps| gaps as f64), count, "long_gaps"),

@@ -18,6 +18,10 @@ use crate::document::{Document, Section};
 use crate::number;
 use crate::read::Lines;
 
+/// The experiments of a series that have sections of their own.
+const EXPERIMENTS: [&str; 7] =
+    ["size", "workload", "slow", "latency", "generic", "receivers", "numa"];
+
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);

@@ -197,11 +197,9 @@ pub(super) fn numa(cases: &Cases<'_>) -> Option<Section> {
 
 /// Experiments that this version does not know by name.
 pub(super) fn others(cases: &Cases<'_>) -> Option<Section> {
-    const KNOWN: [&str; 7] =
-        ["size", "workload", "slow", "latency", "generic", "receivers", "numa"];
     let mut unknown: Vec<&str> = cases.all().map(|(experiment, _)| experiment).collect();
     unknown.dedup();
-    unknown.retain(|experiment| !KNOWN.contains(experiment));
+    unknown.retain(|experiment| !super::EXPERIMENTS.contains(experiment));
     if unknown.is_empty() {
         return None;
     }

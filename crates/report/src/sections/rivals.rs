@@ -4,7 +4,7 @@ use super::rate::figure;
 use crate::cases::{Cases, TIMES};
 use crate::distribution::Distribution;
 use crate::document::{Block, Figure, Section, Table, Words};
-use crate::line::Line;
+use crate::line::{Line, Record};
 use crate::number;
 use crate::series::Rival;
 use crate::spread::{Spread, words};
@@ -86,7 +86,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                 ">p90",
                 ">p99",
                 ">max",
-                ">lanecast's p50 to it",
+                ">lanecast's p50 to its",
                 ">lost",
             ];
             tables.push((load.row, Table::new(caption(load.row), &columns)));
@@ -94,7 +94,8 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
         let Some((_, table)) = tables.last_mut() else { continue };
         table.rows.extend(names(lines).into_iter().map(|name| row(load, lines, name)));
     }
-    if tables.is_empty() {
+    let left_out = left_out(cases);
+    if tables.is_empty() && left_out.is_empty() {
         return None;
     }
     let intro = "Repetitions of the libraries take turns, and each ratio is between neighbours: \
@@ -103,7 +104,24 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  counted from the intended time of sending where it is known.";
     let mut blocks = vec![Block::Words(intro.into())];
     blocks.extend(tables.into_iter().map(|(_, table)| Block::Table(table.without_empty_columns())));
+    if !left_out.is_empty() {
+        blocks.push(Block::List(left_out));
+    }
     Some(Section::new("rivals", "Beside other libraries", blocks))
+}
+
+/// Rows and libraries that were left out: whatever is named as no experiment of a series is.
+fn left_out(cases: &Cases<'_>) -> Vec<Words> {
+    let skipped = cases.lines.iter().filter_map(|line| {
+        let Record::Skipped(skipped) = &line.record else { return None };
+        let name = skipped.experiment.as_deref().unwrap_or("unnamed");
+        let why = skipped.why.as_deref().unwrap_or("no reason is given");
+        let words = Words::from(format!("{name}: ")).line(line.id, why);
+        // A row may be called like an experiment, which then tells of it.
+        let is_told = super::EXPERIMENTS.contains(&name) || !cases.of(name).is_empty();
+        (!is_told).then_some(words)
+    });
+    skipped.collect()
 }
 
 fn caption(row: &str) -> String {
@@ -125,6 +143,8 @@ fn row(load: &Load<'_>, lines: &[Found<'_>], name: &str) -> Vec<Words> {
     let text = |text: Option<&str>| text.map(Words::from).unwrap_or_default();
     let count = |count: Option<u64>| count.map(|n| Words::from(n.to_string())).unwrap_or_default();
     let other = name != OWN;
+    // Where all are given the same rate, its ratio says nothing.
+    let is_flat_out = matches!(load.rate_asked, None | Some(0 | 999_999_999));
     let ratio = |of| words(if other { ratios(lines, name, of) } else { None });
     let mut row = vec![
         load.size.map(|size| Words::from(format!("{size} B"))).unwrap_or_default(),
@@ -134,7 +154,7 @@ fn row(load: &Load<'_>, lines: &[Found<'_>], name: &str) -> Vec<Words> {
         name.into(),
         text(version),
         words(Spread::of(own().filter_map(rate))),
-        ratio(rate_of),
+        if is_flat_out { ratio(rate_of) } else { Words::new() },
     ];
     for column in ["p50", "p90", "p99", "max"] {
         row.push(words(Spread::of(own().filter_map(|found| time(found, column)))));

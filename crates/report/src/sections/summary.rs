@@ -142,7 +142,8 @@ fn trust(cases: &Cases<'_>) -> Vec<Block> {
     let calm = against.is_empty();
     let all: Vec<Words> = doubtful.iter().map(|line| all_doubts(line)).collect();
     let mut blocks = vec![Block::Verdict { calm, title, words: against }];
-    if !all.is_empty() {
+    // One line's doubts have all been said.
+    if all.len() > 1 {
         let title = format!("The doubts of {}", plural(all.len(), "line", "lines"));
         blocks.push(Block::Fold { title, blocks: vec![Block::List(all)] });
     }
@@ -162,13 +163,18 @@ struct Alike<'a> {
     count: usize,
 }
 
+/// A sentence without its numbers.
+pub(super) fn shape(sentence: &str) -> String {
+    sentence.replace(|c: char| c.is_ascii_digit() || ".+−".contains(c), "")
+}
+
 /// Doubts that differ in their numbers only are said once, by the first line that has them.
 fn alike(doubtful: &[&Line]) -> Vec<Words> {
     let mut kinds: Vec<Alike<'_>> = Vec::new();
     for line in doubtful {
         let mut told: Vec<String> = Vec::new();
         for doubt in line.doubts() {
-            let shape = doubt.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+            let shape = shape(doubt);
             if told.contains(&shape) {
                 continue;
             }
