@@ -59,6 +59,7 @@ pub(crate) struct Published {
     pub(crate) rate: Option<f64>,
     pub(crate) min_ns: Option<f64>,
     pub(crate) mean_ns: Option<f64>,
+    pub(crate) max_ns: Option<f64>,
 }
 
 /// An experiment that was left out.
