@@ -23,7 +23,8 @@ use std::time::Duration;
     turn, and shows the figures beside the document's. --quick takes less than a minute, the \
     whole series about twenty.\n\
     Experiments: jitter, size, workload, slow, latency, generic, receivers, numa.\n\
-    With peers: make rivals, then lanecast report smx-report.jsonl RIVALS.jsonl -o page.html\n\
+    With peers: bench/rivals/run.sh --quick --json rivals.jsonl, then\n  \
+    lanecast report smx-report.jsonl rivals.jsonl -o page.html\n\
     Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
     3 a run failed or lost messages.")]
 pub(crate) struct SmxArgs {
