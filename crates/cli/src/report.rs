@@ -102,8 +102,8 @@ fn output(text: &str) -> Result<Output, String> {
 }
 
 /// Prints the report on `lines` that this program has just made.
-pub(crate) fn print_text(lines: &str) -> anyhow::Result<()> {
-    let report = Report::read(&[Source::lines("this run", lines)])?;
+pub(crate) fn print_text(name: &str, lines: &str) -> anyhow::Result<()> {
+    let report = Report::read(&[Source::lines(name, lines)])?;
     Ok(print(&report.to_text(terminal_width()))?)
 }
 

@@ -10,8 +10,9 @@ use std::time::Instant;
 const STAT_TICK_NS: u64 = 10_000_000;
 /// From this share of lost time on, a run's averages and high percentiles are the machine's.
 const DOUBTFUL_PERCENT: f64 = 1.0;
-/// From so many forced switches a second on, tails are doubtful even if little time is lost.
-const DOUBTFUL_SWITCHES_PER_SECOND: f64 = 20.0;
+/// From so many forced switches a second on, tails are doubtful even if little time is lost: with
+/// some 20 us each, one message in a thousand meets one.
+const DOUBTFUL_SWITCHES_PER_SECOND: f64 = 50.0;
 /// From such a gap on, a largest value is the machine's: longer than any interrupt's work takes.
 const DOUBTFUL_GAP_NS: u64 = 1_000_000;
 /// By so many threads more than there are CPUs, threads take turns. One more than the CPUs is

@@ -59,6 +59,13 @@ fn a_series_of_runs() {
 }
 
 #[test]
+fn a_series_as_it_was_recorded() {
+    let report = report(&["series.jsonl"]);
+    compare("series.txt", &report.to_text(100));
+    compare("series.html", &report.to_html());
+}
+
+#[test]
 fn two_series_and_what_makes_them_differ() {
     compare("two.txt", &report(&["smx.jsonl", "smx-later.jsonl"]).to_text(120));
 }

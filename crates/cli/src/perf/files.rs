@@ -73,15 +73,20 @@ impl Files {
         Ok(files)
     }
 
+    /// What measurement lines are called in reports: the file that they go to, if there is one.
+    pub(crate) fn lines_name(&self) -> String {
+        let is_lines = |open: &&Open| open.form == FileForm::Lines;
+        let name = self.0.iter().find(is_lines).map(|open| open.path.display().to_string());
+        name.unwrap_or_else(|| "this run".to_owned())
+    }
+
     /// Writes `lines` into every file; one that fails does not keep the others from theirs.
     pub(crate) fn write(mut self, lines: &[String]) -> anyhow::Result<()> {
         if self.0.is_empty() {
             return Ok(());
         }
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let is_lines = |open: &&Open| open.form == FileForm::Lines;
-        let name = self.0.iter().find(is_lines).map(|open| open.path.display().to_string());
-        let name = name.unwrap_or_else(|| "this run".to_owned());
+        let name = self.lines_name();
         let report = Report::read(&[Source::lines(name, text.as_str())])?;
         let written = self.0.iter_mut().map(|open| {
             let found = match open.form {

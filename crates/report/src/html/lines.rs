@@ -5,10 +5,12 @@ use crate::line::{Line, Record};
 
 /// Lists longer than this are shortened where they are read; the whole line can be unfolded.
 const LONGEST_LIST: usize = 160;
+/// Lines longer than this are left to their file: a page is to be sent and opened on a phone.
+const LONGEST_WHOLE: usize = 16 << 10;
 
 pub(super) fn section(lines: &[Line]) -> Element {
     let intro = "Each as it was written, with a member on each line of the page; long lists are \
-                 shortened, and the whole line is one step further.";
+                 shortened, and the whole line is one step further, or in its file.";
     element("section")
         .set("id", "lines")
         .set("aria-labelledby", "lines-title")
@@ -30,6 +32,10 @@ fn line(line: &Line) -> Element {
     let shown = shown.child(element("pre").text(readable));
     if !is_shortened {
         return shown;
+    }
+    if line.text.len() > LONGEST_WHOLE {
+        let words = format!("The whole line has {} bytes: see {}.", line.text.len(), line.place());
+        return shown.child(element("p").class("quiet").text(words));
     }
     let whole = element("details")
         .child(element("summary").text("The whole line"))

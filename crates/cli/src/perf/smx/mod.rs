@@ -28,7 +28,7 @@ use std::time::Duration;
     Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
     3 a run failed or lost messages.")]
 pub(crate) struct SmxArgs {
-    /// Fewer cases, shorter, once: less than a minute
+    /// Fewer cases, shorter, twice: less than a minute
     #[arg(long)]
     quick: bool,
 
@@ -36,11 +36,11 @@ pub(crate) struct SmxArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Experiment>,
 
-    /// How long each case is measured [default: 2s, with --quick 250ms]
+    /// How long each case is measured [default: 2s, with --quick 200ms]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     time: Option<Duration>,
 
-    /// How often the series is run through [default: 5, with --quick 1]
+    /// How often the series is run through [default: 5, with --quick 2]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
 
@@ -75,7 +75,7 @@ impl SmxArgs {
 
     fn series(&self) -> Series {
         let series = if self.quick { Series::quick } else { Series::full };
-        let (time, repetitions) = if self.quick { (250, 1) } else { (2000, 5) };
+        let (time, repetitions) = if self.quick { (200, 2) } else { (2000, 5) };
         let time = self.time.unwrap_or(Duration::from_millis(time));
         series(time, self.repetitions.unwrap_or(repetitions)).only(&self.only)
     }
@@ -135,12 +135,13 @@ impl Record {
     /// Writes the files, which matter more than what is printed, and then prints the lines, or
     /// the report on them.
     fn publish(&self, json: bool, files: Files) -> anyhow::Result<()> {
+        let name = files.lines_name();
         files.write(&self.lines)?;
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
         if json {
             crate::output::print(&text)?
         } else {
-            crate::report::print_text(&text)?
+            crate::report::print_text(&name, &text)?
         }
         Ok(())
     }
