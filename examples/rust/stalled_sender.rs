@@ -10,7 +10,7 @@
 
 use lanecast::prelude::*;
 use lanecast_base::clock::Clock;
-use lanecast_measure::pacing::{Even, Pace};
+use lanecast_measure::pacing::{Bursts, Pace};
 use lanecast_measure::{Distribution, Recorder};
 use std::error::Error;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn send(mut publisher: Publisher, clock: Clock) {
     let second = clock.from_ns(1_000_000_000);
-    let mut pace = Even::new(RATE, MESSAGES, clock.ticks(), second);
+    let mut pace = Bursts::new(RATE, 1, MESSAGES, clock.ticks(), second);
     while let Some(burst) = pace.next_burst(|| clock.ticks(), &|| false) {
         for slot in burst {
             let Ok(mut claim) = publisher.claim(STAMPS) else { return };
