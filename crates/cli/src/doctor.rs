@@ -17,8 +17,9 @@ const DISTURBED: u8 = 3;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Looks and measures, and changes nothing. What it measures has other \
-    programs' traces: run it as you would run what you want to measure.\n\
+#[command(after_help = "Looks and measures, and mends nothing by itself. Like the measuring \
+    tools it raises itself if it leads a session of its own (setsid): run it as you would run what \
+    you want to measure.\n\
     Exit status: 0 nothing disturbs measurements, 1 error, 2 wrong arguments, \
     3 something disturbs them.")]
 pub(crate) struct DoctorArgs {

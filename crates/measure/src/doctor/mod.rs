@@ -1,6 +1,6 @@
 //! What on this machine disturbs measurements, how much, and how to mend it.
 //!
-//! Most checks read `/proc` and `/sys`; some measure for a few seconds. Nothing is changed.
+//! Most checks read `/proc` and `/sys`; some measure for a few seconds. Nothing is mended.
 
 mod control_group;
 mod finding;

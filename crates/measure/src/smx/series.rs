@@ -25,7 +25,7 @@ pub struct Step {
 }
 
 /// Starting processes, joining, warming up and ending, beside the measured time.
-const OVERHEAD: Duration = Duration::from_millis(350);
+const OVERHEAD: Duration = Duration::from_millis(250);
 /// What the slow receiver leaves of the publisher's rate, about, for the time it takes.
 const SLOW_RATE: u64 = 60_000;
 
