@@ -4,17 +4,23 @@ use crate::distribution::Distribution;
 use crate::line::{Head, Interval, Record};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use std::io::Read;
 use std::time::Duration;
 
 /// Enough to keep every bucket of a line apart from the next.
 const DIGITS: u8 = 4;
 /// Longer times are counted as this, an hour: as far as the counters reach without growing.
 const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Counters of the widest and finest histogram there is take less than this.
+const LONGEST_PAYLOAD: u32 = 64 << 20;
+/// How a compressed histogram of version 2 starts.
+const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 
 /// Times for one interval of a log.
 #[derive(Clone, Debug)]
@@ -80,12 +86,31 @@ pub(crate) fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
     let bytes = STANDARD
         .decode(interval.encoded_histogram())
         .map_err(|error| format!("the histogram is damaged: {error}"))?;
+    if payload_length(&bytes).is_some_and(|length| length > LONGEST_PAYLOAD) {
+        return Err("the histogram is damaged: it claims to be longer than any can be".to_owned());
+    }
     let histogram: Histogram<u64> = Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|error| format!("the histogram is damaged, or not of version 2: {error}"))?;
     let tag = interval.tag().map(|tag| tag.as_str().to_owned());
     let record = Record::Log(Box::new(Interval { tag, times: distribution(&histogram) }));
     Ok(Some((Head::default(), record)))
+}
+
+/// How many bytes of counters a histogram claims to have: the library reserves as many before it
+/// looks whether they are there.
+#[expect(clippy::big_endian_bytes, reason = "the format's order")]
+fn payload_length(bytes: &[u8]) -> Option<u32> {
+    let mut start = [0; 8];
+    match bytes.split_first_chunk::<8>() {
+        Some((outer, packed)) if outer.starts_with(&COMPRESSED) => {
+            ZlibDecoder::new(packed).read_exact(&mut start).ok()?;
+        }
+        Some((outer, _)) => start = *outer,
+        None => return None,
+    }
+    let (_, length) = start.split_first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*length.first_chunk()?))
 }
 
 /// What the library's histogram holds.
@@ -116,6 +141,9 @@ fn distribution(histogram: &Histogram<u64>) -> Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use std::io::Write;
 
     fn sample() -> Distribution {
         Distribution {
@@ -162,5 +190,16 @@ mod tests {
         let cut = line.len() - 20;
         assert!(parse(&line[..cut]).unwrap_err().contains("damaged"));
         assert!(parse("1,2").unwrap_err().contains("no line"));
+    }
+    #[test]
+    fn a_length_that_cannot_be_is_refused_before_memory_is_taken_for_it() {
+        let plain = [&COMPRESSED[..3], &[0x13], &[0xff; 4], &[0; 32]].concat();
+        let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&plain).unwrap();
+        let packed = [&COMPRESSED[..], &[0; 4], &packed.finish().unwrap()].concat();
+        for bytes in [plain, packed] {
+            let line = format!("0.0,0.0,0.0,{}", STANDARD.encode(bytes));
+            assert!(parse(&line).unwrap_err().contains("longer than any"), "{line}");
+        }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Runs every experiment of the SMX document with processes of its own, in \
     turn, and shows the figures beside the document's. --quick takes less than a minute, the \
-    whole series about twenty.\n\
+    whole series about fifteen.\n\
     Experiments: jitter, size, workload, slow, latency, generic, receivers, numa.\n\
     With peers: bench/rivals/run.sh --quick --json rivals.jsonl, then\n  \
     lanecast report smx-report.jsonl rivals.jsonl -o page.html\n\
