@@ -1,5 +1,6 @@
 //! From command-line arguments to a context.
 
+use crate::output::complain;
 use crate::perf::{ContextArgs, Opened};
 use lanecast::shm::Domain;
 use lanecast::{Builder, Context, Size};
@@ -45,7 +46,7 @@ pub(crate) fn open_for_perf(arguments: &ContextArgs) -> anyhow::Result<Opened<Do
     }
     let context = builder.build()?;
     for ignored in &context.config().ignored {
-        eprintln!("lanecast: {ignored} has no counterpart here and is ignored");
+        complain(&format!("{ignored} has no counterpart here and is ignored"));
     }
     let settings = &context.config().shm;
     Ok(Opened {

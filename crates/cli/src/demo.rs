@@ -4,7 +4,7 @@ mod actors;
 mod ticks;
 mod verdict;
 
-use crate::output::print_json;
+use crate::output::{print_json, say};
 use crate::stage::{Actor, Patience, Stage};
 use crate::table::{grouped, rate, render, table, time};
 use actors::{PublisherFigures, SubscriberFigures};
@@ -104,7 +104,7 @@ fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     let complaints = publisher.finish(&patience)?;
     progress.finish_and_clear();
     if !complaints.is_empty() {
-        eprintln!("{complaints}");
+        say(&complaints);
     }
 
     let outcome = verdict::Outcome::new(steady, flat_out, survivors, victim.pid());

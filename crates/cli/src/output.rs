@@ -21,6 +21,11 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Prints a line to standard error; if nobody listens there, so be it.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// The same for what is wrong.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "lanecast: {text}");
+    say(&format!("lanecast: {text}"));
 }

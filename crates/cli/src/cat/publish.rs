@@ -4,6 +4,7 @@ use super::INCOMPLETE;
 use super::frames::Frames;
 use super::pace::Pace;
 use crate::context::DomainArgs;
+use crate::output::{complain, say};
 use crate::table::{grouped, rate};
 use anyhow::Context as _;
 use lanecast::parse_duration;
@@ -99,10 +100,12 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     if !arguments.quiet {
         let rate = rate(sent as f64 / seconds);
         let sent = grouped(sent);
-        eprintln!("published {sent} messages in {seconds:.3} s ({rate}), {readers} subscribers");
+        say(&format!(
+            "published {sent} messages in {seconds:.3} s ({rate}), {readers} subscribers"
+        ));
     }
     if !drained {
-        eprintln!("lanecast: not every subscriber read everything in {:?}", arguments.linger);
+        complain(&format!("not every subscriber read everything in {:?}", arguments.linger));
         return Ok(ExitCode::from(INCOMPLETE));
     }
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 use super::INCOMPLETE;
 use super::frames::Frames;
 use crate::context::DomainArgs;
+use crate::output::{complain, say};
 use crate::table::{grouped, rate};
 use lanecast::prelude::*;
 use std::io::{self, BufWriter, Write};
@@ -89,7 +90,7 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     if !arguments.quiet {
         let seconds = printer.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
         let rate = rate(printer.received as f64 / seconds.max(1e-9));
-        eprintln!("received {} messages in {seconds:.3} s ({rate})", grouped(printer.received));
+        say(&format!("received {} messages in {seconds:.3} s ({rate})", grouped(printer.received)));
     }
     Ok(ExitCode::from(if printer.has_lost { INCOMPLETE } else { 0 }))
 }
@@ -121,7 +122,7 @@ impl<W: Write> Printer<'_, W> {
             Event::Lost(gap) => {
                 self.has_lost = true;
                 let why = gap.why.describe();
-                eprintln!("lanecast: lost messages of {}: {why}", gap.stream);
+                complain(&format!("lost messages of {}: {why}", gap.stream));
             }
             _ => {}
         }
@@ -129,7 +130,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn note(&self, text: &str) {
         if !self.arguments.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Arguments about the process's priority.
 
+use crate::output::say;
 use anyhow::Context;
 use lanecast_measure::{Raise, RaiseAsked};
 use lanecast_os::process;
@@ -27,10 +28,8 @@ impl PriorityArgs {
         }
         let raise = Raise::by(self.raise);
         if self.raise == RaiseAsked::RealTime && raise == Raise::NotPermitted {
-            eprintln!(
-                "real-time priorities are not permitted here: going on without (allow them with \
-                 'ulimit -r 11', or the right CAP_SYS_NICE)"
-            );
+            say("real-time priorities are not permitted here: going on without (allow them with \
+                 'ulimit -r 11', or the right CAP_SYS_NICE)");
         }
         Ok(raise)
     }

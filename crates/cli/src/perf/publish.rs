@@ -3,7 +3,7 @@
 use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::{ContextArgs, Opened, jitter, parse_cpu};
-use crate::output::{print, print_line};
+use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_carrier::Carrier;
@@ -211,14 +211,14 @@ fn only_jitter(
 /// Says on standard error what makes the figures worth less than they look.
 fn verdict(result: &PublisherResult, settings: &Settings) -> ExitCode {
     if result.interrupted {
-        eprintln!("interrupted after {} of {} messages", result.sent, settings.messages);
+        say(&format!("interrupted after {} of {} messages", result.sent, settings.messages));
         return ExitCode::FAILURE;
     }
     if result.subscribers_at_start == 0 {
-        eprintln!("nobody subscribed to '{}': nothing held this publisher back", result.topic);
+        say(&format!("nobody subscribed to '{}': nothing held this publisher back", result.topic));
     }
     if result.drained == Some(false) {
-        eprintln!("a subscriber had not read everything when this publisher closed (see -l)");
+        say("a subscriber had not read everything when this publisher closed (see -l)");
     }
     ExitCode::SUCCESS
 }

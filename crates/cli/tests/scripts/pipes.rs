@@ -131,3 +131,18 @@ fn nobody_to_print_to_is_no_error_for_any_command() {
         assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{line}");
     }
 }
+
+#[test]
+fn nobody_to_complain_to_changes_no_exit_status() {
+    let stage = Stage::new();
+    // The first says that nobody subscribed, the second how much it published, the last what is
+    // wrong.
+    for (line, code) in
+        [("perf pub -n 10 -w 0 -l 0 --resolution-ms 0", 0), ("pub topic", 0), ("sub", 2)]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = stage.command(BINARY);
+        command.args(line.split_whitespace()).stderr(full);
+        assert_eq!(command.output().unwrap().status.code(), Some(code), "{line}");
+    }
+}
