@@ -4,6 +4,7 @@ use super::control_group::ControlGroup;
 use crate::root::Root;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::path::Path;
 
 const CPUS: &str = "sys/devices/system/cpu";
 /// Among more CPUs than this, only the first are proposed.
@@ -40,6 +41,12 @@ pub struct Proposal {
 }
 
 impl Proposal {
+    /// What is proposed here; none if there are not two CPUs, or the system does not tell.
+    pub fn on_this_host() -> Option<Self> {
+        let root = Root::new(Path::new("/"));
+        Topology::read(&root, &ControlGroup::read(&root)).propose()
+    }
+
     pub(super) fn pair(&self) -> [usize; 2] {
         [self.publisher_cpu, self.subscriber_cpu]
     }

@@ -1,5 +1,6 @@
 //! Which CPUs publisher and receivers get.
 
+use crate::doctor::Proposal;
 use lanecast_os::affinity;
 use thiserror::Error;
 
@@ -35,15 +36,26 @@ pub enum PlacementError {
 }
 
 impl Placement {
-    /// On this host: what is asked for, or else the second CPU for the publisher, and for the
-    /// receivers the first and then all others of its node.
+    /// On this host: what is asked for, or else the pair that the examination of the machine
+    /// proposes, and for more receivers the other CPUs, those of the publisher's node first.
     ///
     /// # Errors
     /// If there are not two CPUs, or one that was asked for is not there.
     pub fn choose(publisher: Option<usize>, receivers: &[usize]) -> Result<Self, PlacementError> {
-        Self::among(&usable(), affinity::node_of, publisher, receivers)
+        let mut usable = usable();
+        if let Some(proposal) = Proposal::on_this_host() {
+            let place = |cpu: &usize| match *cpu {
+                cpu if cpu == proposal.subscriber_cpu => 0,
+                cpu if cpu == proposal.publisher_cpu => 1,
+                _ => 2,
+            };
+            // Stable: the others stay in their order.
+            usable.sort_by_key(place);
+        }
+        Self::among(&usable, affinity::node_of, publisher, receivers)
     }
 
+    /// By default the second of `allowed` is the publisher's, and the first a receiver's.
     fn among(
         allowed: &[usize],
         node_of: impl Fn(usize) -> Option<usize>,
@@ -112,6 +124,12 @@ mod tests {
         let placement = Placement::among(&cpus, TWO_NODES, Some(5), &[]).unwrap();
         assert_eq!(placement.receivers(3), (vec![1, 3, 0], false));
         assert_eq!(placement.far, Some(0));
+    }
+
+    #[test]
+    fn the_order_of_the_cpus_decides_what_is_not_asked_for() {
+        let placement = Placement::among(&[6, 4, 0, 2], ONE_NODE, None, &[]).unwrap();
+        assert_eq!((placement.publisher, &placement.receivers[..]), (4, &[6, 0, 2][..]));
     }
 
     #[test]

@@ -44,11 +44,11 @@ pub(crate) struct SmxArgs {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
 
-    /// CPU of the publisher [default: 1]
+    /// CPU of the publisher [default: the one that lanecast doctor proposes]
     #[arg(long, value_name = "CPU")]
     publisher_cpu: Option<usize>,
 
-    /// CPUs of the receivers, such as 0,2,3 [default: those of the publisher's node]
+    /// CPUs of the receivers, such as 0,2,3 [default: the proposed one, then its node's]
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     receiver_cpus: Vec<usize>,
 
