@@ -32,6 +32,7 @@ fn acts() {
     match role {
         "publisher" => publish(&domain, number("subscribers") as usize, number("count")),
         "subscriber" => subscribe(&domain, number("read"), number("streams")),
+        "holder" => hold(&domain),
         other => panic!("no part is called {other}"),
     }
 }
@@ -83,6 +84,29 @@ fn subscribe(domain: &Domain, read: u64, streams: u64) {
         subscriber.wait(work);
     }
     println!("messages={messages}");
+}
+
+/// Holds the first message in its handler until a line comes in, then says whether it is still
+/// intact, and what comes next.
+fn hold(domain: &Domain) {
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    let mut after: Vec<String> = Vec::new();
+    while !after.iter().any(|event| event == "left") {
+        let work = subscriber.poll(1, |event| match event {
+            Event::Message(held) if after.is_empty() => {
+                println!("whole={}", held.bytes() == message(0) && held.is_intact());
+                let _ = std::io::stdin().lock().read_line(&mut String::new());
+                println!("intact={}", held.is_intact());
+                after.push("held".into());
+            }
+            Event::Message(_) => after.push("message".into()),
+            Event::Lost(_) => after.push("lost".into()),
+            Event::Left(..) => after.push("left".into()),
+            _ => {}
+        });
+        subscriber.wait(work);
+    }
+    println!("after={}", after.join(","));
 }
 
 /// A flag that rises when a line comes in, or the starter is gone.

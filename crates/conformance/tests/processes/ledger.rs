@@ -16,6 +16,8 @@ pub(crate) struct Account {
     pub(crate) next: u64,
     /// Whether a loss was told.
     pub(crate) lost: bool,
+    /// Whether the place was taken away while a message was being read: a loss must follow.
+    pub(crate) torn: bool,
     /// How it ended.
     pub(crate) left: Option<Why>,
 }
@@ -48,7 +50,15 @@ impl Ledger {
             }
             Event::Message(message) => {
                 let account = self.alive(message.stream().session.0)?;
-                let number = number_of(message.bytes())?;
+                if account.torn {
+                    return Err("a message after the place was taken away".into());
+                }
+                let number = number_of(message.bytes());
+                if !message.is_intact() {
+                    account.torn = true;
+                    return Ok(());
+                }
+                let number = number?;
                 let first = *account.first.get_or_insert(number);
                 if number != first && number != account.next {
                     return Err(format!("message {number} instead of {}", account.next));
