@@ -16,8 +16,11 @@ const FLOORS: [&[&str]; 6] = [
 ];
 
 /// What may be used on the same floor: (who, what).
-const SAME_FLOOR: [(&str, &str); 2] =
-    [("lanecast-wire", "lanecast-base"), ("lanecast-stats", "lanecast-os")];
+const SAME_FLOOR: [(&str, &str); 3] = [
+    ("lanecast-wire", "lanecast-base"),
+    ("lanecast-ring", "lanecast-os"),
+    ("lanecast-stats", "lanecast-os"),
+];
 
 /// Crates that stand beside the house: they may use all of it, and only tests may use them.
 const BESIDE: [&str; 1] = ["lanecast-sim"];

@@ -1,0 +1,112 @@
+//! Passive synchronisation: who finds nothing says so, and is woken by who brings something.
+//!
+//! A sleeper marks itself asleep and looks once more; a publisher publishes and looks at the
+//! mark. Each needs a store-load fence in between, or both could look too early and the sleeper
+//! would sleep through its message. Neither side should pay for what the other does often:
+//!
+//! - While sleeps are rare, the publisher's fence is free, and the sleeper makes every CPU pass
+//!   a barrier on its behalf (`membarrier`, some microseconds).
+//! - A sleeper that sleeps again and again asks publishers, once, to fence themselves
+//!   (some ten nanoseconds). Its sleeps are cheap from then on, until it is busy again.
+//!
+//! Source of the contract: the ypipe of the Y-suite, whose reader marks itself asleep in the same
+//! step in which it finds nothing.
+
+use lanecast_base::sync::{AtomicU32, Ordering, fence, light_fence};
+use lanecast_os::barrier;
+
+/// Somebody sleeps, or is about to.
+const ASLEEP: u32 = 1;
+/// One sleeper that has asked publishers to fence.
+const FENCED: u32 = 2;
+
+/// The mark: one word, written on the way to sleep and on waking only.
+#[derive(Debug, Default)]
+pub(crate) struct Asleep {
+    word: AtomicU32,
+}
+
+/// One sleeper's side: how often it has slept lately.
+#[derive(Debug, Default)]
+pub(crate) struct Sleeper {
+    /// Grows with each sleep, shrinks with each find.
+    weariness: u32,
+    /// Whether publishers fence for this sleeper.
+    fenced: bool,
+}
+
+/// What one sleep adds to a sleeper's weariness.
+const SLEEP: u32 = 4;
+/// From here on publishers are asked to fence.
+const WEARY: u32 = 12;
+/// It grows no further, so that a busy sleeper is soon known as such.
+const WEARIEST: u32 = 24;
+
+impl Asleep {
+    /// Whether the caller, who has just published, now owes the sleepers a wake-up.
+    ///
+    /// Of several publishers exactly one owes it.
+    #[inline(always)]
+    pub(crate) fn is_owed(&self) -> bool {
+        light_fence();
+        self.word.load(Ordering::Relaxed) != 0 && self.take()
+    }
+
+    #[cold]
+    fn take(&self) -> bool {
+        // PAIRS(asleep): published, fence, mark here; mark, fence, look again in `mark`.
+        fence(Ordering::SeqCst);
+        if self.word.load(Ordering::Relaxed) & ASLEEP == 0 {
+            return false;
+        }
+        // PAIRS(wake): the sleeper's acquiring `unmark` sees what was published before.
+        self.word.fetch_and(!ASLEEP, Ordering::Release) & ASLEEP != 0
+    }
+
+    /// Marks the caller asleep: it must look once more before it sleeps.
+    pub(crate) fn mark(&self, sleeper: &mut Sleeper) {
+        sleeper.weariness = (sleeper.weariness + SLEEP).min(WEARIEST);
+        let ask = !sleeper.fenced && sleeper.weariness >= WEARY;
+        if ask {
+            self.word.fetch_add(FENCED, Ordering::Relaxed);
+        }
+        self.word.fetch_or(ASLEEP, Ordering::Relaxed);
+        if sleeper.fenced {
+            // PAIRS(asleep): with `take`; publishers fence, because they see the request.
+            fence(Ordering::SeqCst);
+        } else {
+            // Also makes the request, if there is one, seen by every later publication.
+            barrier::heavy_fence();
+            sleeper.fenced = ask;
+        }
+    }
+
+    /// Takes the mark back; false if a publisher was faster, whose wake-up is owed and comes.
+    pub(crate) fn unmark(&self) -> bool {
+        // PAIRS(wake): acquire here, release in `take`.
+        self.word.fetch_and(!ASLEEP, Ordering::Acquire) & ASLEEP != 0
+    }
+
+    /// The sleeper has found something without sleeping.
+    #[inline(always)]
+    pub(crate) fn found(&self, sleeper: &mut Sleeper) {
+        if sleeper.weariness != 0 {
+            self.recover(sleeper);
+        }
+    }
+
+    #[cold]
+    fn recover(&self, sleeper: &mut Sleeper) {
+        sleeper.weariness -= 1;
+        if sleeper.weariness == 0 {
+            self.forget(sleeper);
+        }
+    }
+
+    /// The sleeper goes: nobody fences for it any more.
+    pub(crate) fn forget(&self, sleeper: &mut Sleeper) {
+        if core::mem::take(&mut sleeper.fenced) {
+            self.word.fetch_sub(FENCED, Ordering::Relaxed);
+        }
+    }
+}

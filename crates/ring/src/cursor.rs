@@ -1,0 +1,94 @@
+//! A published position, and those who sleep until it moves.
+//!
+//! A producer's tail and each consumer's head is a cursor. A topology is nothing but who waits for
+//! whose cursor: a consumer for the producer's, or, in a pipeline, for other consumers'; the
+//! producer for those of the last stage.
+
+use crate::asleep::{Asleep, Sleeper};
+use lanecast_base::Pad;
+use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
+use lanecast_os::futex;
+use std::time::Duration;
+
+/// Where a cursor stands whose owner is gone: it holds nobody up.
+pub(crate) const DETACHED: u64 = u64::MAX;
+
+/// One end's published position. It has one writer and any number of readers.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    position: Pad<AtomicU64>,
+    rest: Pad<Rest>,
+}
+
+#[derive(Debug, Default)]
+struct Rest {
+    asleep: Asleep,
+    /// Counts wake-ups: the word that sleepers sleep on.
+    wakes: AtomicU32,
+}
+
+impl Cursor {
+    pub(crate) fn new(position: u64) -> Self {
+        Self { position: Pad::new(AtomicU64::new(position)), rest: Pad::default() }
+    }
+
+    /// The position, and all that was done before it was published.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> u64 {
+        // PAIRS(cursor): acquire here, release in `publish`.
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// Publishes `position`, and wakes those who sleep until it moves.
+    #[inline(always)]
+    pub(crate) fn publish(&self, position: u64) {
+        // PAIRS(cursor): release here, acquire in `get`.
+        self.position.store(position, Ordering::Release);
+        if self.rest.asleep.is_owed() {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        // Relaxed: the futex call compares it in the kernel, and the position is what counts.
+        self.rest.wakes.fetch_add(1, Ordering::Relaxed);
+        futex::wake(&self.rest.wakes, u32::MAX >> 1);
+    }
+
+    /// Sleeps at most `limit` while the position is `seen`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn sleep(&self, seen: u64, sleeper: &mut Sleeper, limit: Duration) {
+        let wakes = self.mark(sleeper);
+        if self.get() == seen {
+            futex::wait(&self.rest.wakes, wakes, limit);
+        }
+    }
+
+    /// Marks the caller asleep, who must then look again; the value of [`word`](Self::word)
+    /// while nobody has woken it.
+    pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> u32 {
+        // PAIRS(asleep): before the mark, whose fence orders the two.
+        let wakes = self.rest.wakes.load(Ordering::Acquire);
+        self.rest.asleep.mark(sleeper);
+        wakes
+    }
+
+    /// The word to sleep on, for those who watch several cursors.
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        &self.rest.wakes
+    }
+
+    /// A waiter on this cursor has found something without sleeping.
+    #[inline(always)]
+    pub(crate) fn found(&self, sleeper: &mut Sleeper) {
+        self.rest.asleep.found(sleeper);
+    }
+
+    /// The waiter goes.
+    pub(crate) fn forget(&self, sleeper: &mut Sleeper) {
+        self.rest.asleep.forget(sleeper);
+    }
+}
