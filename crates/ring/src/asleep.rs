@@ -43,6 +43,13 @@ const WEARY: u32 = 12;
 const WEARIEST: u32 = 24;
 
 impl Asleep {
+    /// Whether somebody sleeps, or may be about to; for those who hold something back.
+    #[inline(always)]
+    pub(crate) fn is_awaited(&self) -> bool {
+        light_fence();
+        self.word.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether the caller, who has just published, now owes the sleepers a wake-up.
     ///
     /// Of several publishers exactly one owes it.

@@ -44,9 +44,21 @@ impl Cursor {
     pub(crate) fn publish(&self, position: u64) {
         // PAIRS(cursor): release here, acquire in `get`.
         self.position.store(position, Ordering::Release);
+        self.nudge();
+    }
+
+    /// Wakes those who sleep, because there is something to see.
+    #[inline(always)]
+    pub(crate) fn nudge(&self) {
         if self.rest.asleep.is_owed() {
             self.wake();
         }
+    }
+
+    /// Whether somebody sleeps until it moves, or may be about to.
+    #[inline(always)]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.rest.asleep.is_awaited()
     }
 
     #[cold]
@@ -57,12 +69,18 @@ impl Cursor {
         futex::wake(&self.rest.wakes, u32::MAX >> 1);
     }
 
-    /// Sleeps at most `limit` while the position is `seen`.
+    /// Sleeps at most `limit` while the position is `seen` and `idle` holds.
     #[cold]
     #[inline(never)]
-    pub(crate) fn sleep(&self, seen: u64, sleeper: &mut Sleeper, limit: Duration) {
+    pub(crate) fn sleep(
+        &self,
+        seen: u64,
+        sleeper: &mut Sleeper,
+        limit: Duration,
+        idle: impl Fn() -> bool,
+    ) {
         let wakes = self.mark(sleeper);
-        if self.get() == seen {
+        if self.get() == seen && idle() {
             futex::wait(&self.rest.wakes, wakes, limit);
         }
     }

@@ -1,6 +1,15 @@
 //! Thread to thread: pipes, signals, and rings in every topology.
 
-#![allow(dead_code, reason = "the rings are built on these next")]
+#![allow(dead_code, reason = "pipes and lanes use the rest")]
 
 mod asleep;
+mod claim;
+mod consumer;
 mod cursor;
+mod error;
+mod gates;
+mod line;
+mod producer;
+pub mod rings;
+mod slots;
+mod taker;

@@ -1,0 +1,187 @@
+//! The reading ends of a ring.
+
+use crate::cursor::{Cursor, DETACHED};
+use crate::gates::Gates;
+use crate::line::{Line, NAP};
+use lanecast_base::{Step, WaitStrategy, Waiter};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A reader of every value of a ring, in place.
+///
+/// What it has not read holds the producer back. Dropped, it holds nobody back any more.
+#[derive(Debug)]
+pub struct Consumer<T> {
+    pub(crate) line: Arc<Line<T>>,
+    /// The next value.
+    pub(crate) at: u64,
+    /// Values may be read up to here, as far as known.
+    pub(crate) limit: u64,
+    released: u64,
+    pub(crate) head: Arc<Cursor>,
+    gates: Gates,
+    waiter: Waiter,
+    /// After how long without values it looks at those that a stride holds back.
+    pull_after: Option<Duration>,
+    /// When it ran dry.
+    dry_since: Option<Instant>,
+}
+
+impl<T> Consumer<T> {
+    pub(crate) fn new(
+        line: Arc<Line<T>>,
+        gates: Gates,
+        pull_after: Option<Duration>,
+        strategy: WaitStrategy,
+    ) -> Self {
+        Self {
+            line,
+            at: 0,
+            limit: 0,
+            released: 0,
+            head: Arc::new(Cursor::new(0)),
+            gates,
+            waiter: Waiter::new(strategy),
+            pull_after,
+            dry_since: None,
+        }
+    }
+
+    /// Hands over what is there, at most `max` values, as at most two slices; returns how many
+    /// values. Never blocks. The values are released when the last call of `handle` has returned.
+    ///
+    /// A `handle` that panics has consumed its slice.
+    #[inline(always)]
+    pub fn drain(&mut self, max: usize, mut handle: impl FnMut(&[T])) -> usize {
+        let count = self.available(max);
+        self.each_run(count, |consumer, at, run| {
+            // SAFETY: the run lies between the head and the limit: nobody writes there.
+            handle(unsafe { consumer.line.slots.read(at, run) });
+        })
+    }
+
+    /// How many values may be read now, at most `max`.
+    #[inline(always)]
+    pub(crate) fn available(&mut self, max: usize) -> usize {
+        if self.at == self.limit {
+            self.look();
+        }
+        (self.limit - self.at).min(max as u64) as usize
+    }
+
+    /// Passes over `count` values, run by run, and releases them.
+    #[inline(always)]
+    pub(crate) fn each_run(
+        &mut self,
+        count: usize,
+        mut handle: impl FnMut(&Self, u64, usize),
+    ) -> usize {
+        let mut left = count;
+        while left > 0 {
+            let (at, run) = (self.at, self.line.slots.run(self.at, left as u64));
+            self.at += run as u64;
+            left -= run;
+            handle(self, at, run);
+        }
+        if count > 0 {
+            self.release();
+        }
+        count
+    }
+
+    /// Whether there is a value now. Releases what was read only every so many values, and when
+    /// there is none left.
+    #[inline(always)]
+    pub(crate) fn has_one(&mut self, release_every: u64) -> bool {
+        if self.at != self.limit {
+            if self.at - self.released >= release_every {
+                self.release();
+            }
+            return true;
+        }
+        self.release();
+        self.available(1) == 1
+    }
+
+    /// Lets those who wait for this consumer go on.
+    #[inline(always)]
+    pub(crate) fn release(&mut self) {
+        if self.released != self.at {
+            self.released = self.at;
+            self.head.publish(self.at);
+        }
+    }
+
+    /// Looks how far those before it are.
+    #[inline(always)]
+    fn look(&mut self) {
+        let mut limit = self.gates.slowest();
+        if limit == DETACHED {
+            limit = self.follow_the_tail();
+        }
+        self.limit = limit.max(self.at);
+        if self.limit == self.at && self.pull_after.is_some() {
+            self.pull();
+        }
+    }
+
+    /// All that it came after are gone.
+    #[cold]
+    fn follow_the_tail(&mut self) -> u64 {
+        self.gates = Gates::new([Arc::clone(&self.line.tail)]);
+        self.line.tail.get()
+    }
+
+    /// Takes what the producer has written and a stride holds back, if it does so for too long.
+    #[cold]
+    fn pull(&mut self) {
+        let since = *self.dry_since.get_or_insert_with(Instant::now);
+        if Some(since.elapsed()) >= self.pull_after {
+            self.limit = self.line.written().max(self.at);
+            self.dry_since = None;
+        }
+    }
+
+    /// Waits by the ring's strategy after a [`drain`](Self::drain) that returned `work`: not at
+    /// all if there was some. Returns after at most 100 ms, values or not.
+    #[inline(always)]
+    pub fn wait(&mut self, work: usize) {
+        if work > 0 {
+            self.dry_since = None;
+            self.waiter.found(work);
+            self.gates.found();
+        } else {
+            self.wait_once();
+        }
+    }
+
+    #[inline(never)]
+    fn wait_once(&mut self) {
+        match self.waiter.next_step() {
+            Step::Spin(pauses) => lanecast_base::spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            Step::Park if !self.is_closed() => {
+                let (line, at) = (&self.line, self.at);
+                self.gates.sleep(at, NAP, || line.written() <= at && !line.ends_at(at));
+            }
+            Step::Park => {}
+        }
+    }
+
+    /// Whether the producer is gone and everything is read.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.line.ends_at(self.at)
+    }
+
+    /// How many values it has read: the sequence of the next one.
+    pub const fn position(&self) -> u64 {
+        self.at
+    }
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        self.head.publish(DETACHED);
+    }
+}

@@ -1,0 +1,89 @@
+//! What can go wrong with a ring.
+
+use core::fmt;
+
+/// Why a ring cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The capacity is not a power of two, or too large.
+    Capacity {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// A ring has at least one producer.
+    NoProducer,
+    /// Nobody consumes: without a consumer nothing would ever be released.
+    NoConsumer,
+    /// A consumer is to follow one of another ring.
+    Stranger,
+    /// A taker must be alone at its place: after all other consumers, or the only one.
+    NotAlone,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity { asked } => write!(
+                f,
+                "a ring cannot hold {asked} values: take a power of two, such as {}",
+                asked.clamp(&1, &(1 << 20)).next_power_of_two()
+            ),
+            Self::NoProducer => f.write_str("a ring has at least one producer: ask for one"),
+            Self::NoConsumer => f.write_str("nobody consumes: add a consumer before the producer"),
+            Self::Stranger => f.write_str("a consumer can only follow consumers of the same ring"),
+            Self::NotAlone => f.write_str(
+                "a taker changes values, so nobody may read beside it: \
+                 let it follow all other consumers, and further ones follow it",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// A value that could not be published now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PushError<T> {
+    /// The slowest consumer has a whole ring still to read.
+    Full(T),
+    /// All consumers are gone.
+    Closed(T),
+}
+
+/// A value that nobody will ever read: all consumers are gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Closed<T>(pub T);
+
+impl<T> fmt::Debug for PushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for PushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(_) => f.write_str("the ring is full: the slowest consumer has all to read"),
+            Self::Closed(_) => f.write_str("all consumers are gone"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Closed(..)")
+    }
+}
+
+impl<T> fmt::Display for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("all consumers are gone")
+    }
+}
+
+impl<T> std::error::Error for PushError<T> {}
+impl<T> std::error::Error for Closed<T> {}

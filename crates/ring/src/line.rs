@@ -1,0 +1,75 @@
+//! What the ends of one ring share.
+
+use crate::cursor::Cursor;
+use crate::slots::Slots;
+use lanecast_base::Pad;
+use lanecast_base::sync::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Where a stream that still goes on ends.
+const OPEN: u64 = u64::MAX;
+
+/// The longest that a waiting end sleeps before it looks again by itself.
+pub(crate) const NAP: Duration = Duration::from_millis(100);
+
+/// The ring that one producer writes: its slots, its tail, its end.
+pub(crate) struct Line<T> {
+    pub(crate) slots: Slots<T>,
+    /// How far the producer has published.
+    pub(crate) tail: Arc<Cursor>,
+    /// How far it has written: ahead of the tail by less than a stride.
+    written: Pad<AtomicU64>,
+    /// The final tail, once the producer has gone.
+    end: Pad<AtomicU64>,
+    /// Every consumer's cursor, known when the ring is complete.
+    pub(crate) heads: OnceLock<Box<[Arc<Cursor>]>>,
+}
+
+impl<T> Line<T> {
+    pub(crate) fn new(slots: Slots<T>) -> Self {
+        Self {
+            slots,
+            tail: Arc::new(Cursor::new(0)),
+            written: Pad::default(),
+            end: Pad::new(AtomicU64::new(OPEN)),
+            heads: OnceLock::new(),
+        }
+    }
+
+    /// Shows that everything before `position` is written, published or not.
+    #[inline(always)]
+    pub(crate) fn write_up_to(&self, position: u64) {
+        // PAIRS(written): release here, acquire in `written`.
+        self.written.store(position, Ordering::Release);
+    }
+
+    /// How far the producer has written, if it publishes in strides; 0 otherwise.
+    pub(crate) fn written(&self) -> u64 {
+        // PAIRS(written): acquire here, release in `write_up_to`.
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Whether `position` is the end of the stream.
+    #[inline]
+    pub(crate) fn ends_at(&self, position: u64) -> bool {
+        // PAIRS(end): acquire here, release in `close`.
+        self.end.load(Ordering::Acquire) == position
+    }
+
+    /// Ends the stream at `position`, and wakes everybody who waits for anybody.
+    pub(crate) fn close(&self, position: u64) {
+        // PAIRS(end): release here, acquire in `ends_at`.
+        self.end.store(position, Ordering::Release);
+        self.tail.nudge();
+        for head in self.heads.get().into_iter().flatten() {
+            head.nudge();
+        }
+    }
+}
+
+impl<T> core::fmt::Debug for Line<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Line").field("capacity", &self.slots.capacity()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! What each topology promises, one thread at a time.
+
+use super::*;
+
+fn values(consumer: &mut Consumer<u64>) -> Vec<u64> {
+    let mut all = Vec::new();
+    consumer.drain(usize::MAX, |values| all.extend_from_slice(values));
+    all
+}
+
+#[test]
+fn a_full_ring_gives_the_value_back() {
+    let mut build = single_producer(2, || 0).unwrap();
+    let mut consumer = build.consumer().unwrap();
+    let mut producer = build.producer().unwrap();
+    producer.push(1).unwrap();
+    producer.push(2).unwrap();
+    assert_eq!(producer.try_push(3), Err(PushError::Full(3)));
+    assert_eq!(values(&mut consumer), [1, 2]);
+    producer.try_push(3).unwrap();
+    assert_eq!(values(&mut consumer), [3]);
+    assert!(!consumer.is_closed());
+    drop(producer);
+    assert!(consumer.is_closed());
+}
+
+#[test]
+fn nobody_overtakes_whom_it_follows() {
+    let mut build = single_producer(8, || 0).unwrap();
+    let mut first = build.consumer().unwrap();
+    let mut beside = build.consumer().unwrap();
+    let mut last = build.after(&[&first, &beside]).unwrap();
+    let mut producer = build.producer().unwrap();
+    (0..8).for_each(|value| producer.push(value).unwrap());
+    assert_eq!(first.drain(5, |_| {}), 5);
+    assert_eq!(beside.drain(3, |_| {}), 3);
+    assert_eq!(values(&mut last), [0, 1, 2]);
+    assert!(producer.try_claim(4).is_some_and(|claim| claim.len() == 3));
+}
+
+#[test]
+fn who_goes_holds_nobody_up() {
+    let mut build = single_producer(4, || 0).unwrap();
+    let mut first = build.consumer().unwrap();
+    let last = build.after(&[&first]).unwrap();
+    let slow = build.consumer().unwrap();
+    let mut producer = build.producer().unwrap();
+    (0..4).for_each(|value| producer.push(value).unwrap());
+    drop(slow);
+    assert!(producer.try_push(4).is_err(), "the others have not read");
+    drop(last);
+    assert!(producer.try_push(4).is_err(), "the one it followed has not read");
+    assert_eq!(values(&mut first), [0, 1, 2, 3]);
+    producer.push(4).unwrap();
+    drop(first);
+    (5..8).for_each(|value| producer.push(value).unwrap());
+    assert_eq!(producer.try_push(9), Err(PushError::Closed(9)));
+    assert!(producer.is_closed() && producer.try_claim(1).is_none());
+    assert!(producer.claim(1).is_err());
+}
+
+#[test]
+fn a_dropped_claim_was_never_there() {
+    let (mut producer, mut taker) = unicast(4, || 0, WaitStrategy::SpinYield).unwrap();
+    producer.claim(2).unwrap().copy_from_slice(&[7, 8]);
+    assert_eq!(taker.pop(), None);
+    let mut claim = producer.claim(3).unwrap();
+    claim.copy_from_slice(&[1, 2, 3]);
+    claim.commit_first(2);
+    assert_eq!((taker.pop(), taker.pop(), taker.pop()), (Some(1), Some(2), None));
+    assert_eq!(producer.claim(4).unwrap().len(), 2, "up to the end of the memory");
+}
+
+#[test]
+fn a_stride_is_published_whole_or_pulled() {
+    let mut build = single_producer(16, || 0).unwrap().stride(4, Duration::ZERO);
+    let mut pulls = build.consumer().unwrap();
+    let mut producer = build.producer().unwrap();
+    producer.push(1).unwrap();
+    assert_eq!(values(&mut pulls), [1], "dry for longer than no time");
+    let mut build = single_producer(16, || 0).unwrap().stride(4, Duration::from_secs(1000));
+    let mut waits = build.consumer().unwrap();
+    let mut producer = build.producer().unwrap();
+    (0..3).for_each(|value| producer.push(value).unwrap());
+    assert!(values(&mut waits).is_empty());
+    producer.push(3).unwrap();
+    assert_eq!(values(&mut waits), [0, 1, 2, 3]);
+    producer.push(4).unwrap();
+    drop(producer);
+    assert_eq!(values(&mut waits), [4]);
+}
+
+#[test]
+fn what_cannot_be_built_is_refused() {
+    for asked in [0, 3, CAPACITY_MAX * 2] {
+        let error = single_producer(asked, || 0).unwrap_err();
+        assert_eq!(error, BuildError::Capacity { asked });
+        assert!(error.to_string().contains("power of two"));
+    }
+    let build = single_producer(4, || 0).unwrap();
+    assert_eq!(build.producer().unwrap_err(), BuildError::NoConsumer);
+    let mut build = single_producer(4, || 0).unwrap();
+    let stranger = single_producer(4, || 0).unwrap().consumer().unwrap();
+    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::Stranger);
+    let reader = build.consumer().unwrap();
+    assert_eq!(build.taker().unwrap_err(), BuildError::NotAlone);
+    let taker = build.taker_after(&[&reader]).unwrap();
+    assert_eq!(build.consumer().unwrap_err(), BuildError::NotAlone);
+    build.after(&[&taker]).unwrap();
+}

@@ -1,0 +1,67 @@
+//! The memory of a ring: slots that always hold a value.
+//!
+//! Who may touch which slot when is not decided here: the cursors say so.
+
+use core::cell::UnsafeCell;
+
+/// A power of two of slots, addressed by positions that only grow.
+pub(crate) struct Slots<T> {
+    cells: Box<[UnsafeCell<T>]>,
+    mask: u64,
+}
+
+// SAFETY: values are written by one thread and then moved or dropped by another, hence `Send`;
+// several consumers may read one at a time, hence `Sync`. The callers of the unsafe methods
+// below promise that nobody writes a slot that another thread reads.
+unsafe impl<T: Send + Sync> Sync for Slots<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Send for Slots<T> {}
+
+impl<T> Slots<T> {
+    /// `capacity` slots, a power of two, with values from `factory`.
+    pub(crate) fn new(capacity: usize, mut factory: impl FnMut() -> T) -> Self {
+        debug_assert!(capacity.is_power_of_two());
+        let cells = (0..capacity).map(|_| UnsafeCell::new(factory())).collect();
+        Self { cells, mask: capacity as u64 - 1 }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// How many of `count` slots from `at` on lie side by side.
+    #[inline(always)]
+    pub(crate) fn run(&self, at: u64, count: u64) -> usize {
+        (self.capacity() - (at & self.mask)).min(count) as usize
+    }
+
+    #[inline(always)]
+    fn pointer(&self, at: u64) -> *mut T {
+        // The first cell's address, not that of one element: the slices below span several.
+        let first = UnsafeCell::raw_get(self.cells.as_ptr());
+        // SAFETY: the masked position is below the number of cells.
+        unsafe { first.add((at & self.mask) as usize) }
+    }
+
+    /// The slots of a run, to read.
+    ///
+    /// # Safety
+    /// `count` is at most [`run`](Self::run)'s, and nobody writes these slots meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn read(&self, at: u64, count: usize) -> &[T] {
+        // SAFETY: the slots exist, hold values, and are only read, as the caller promises.
+        unsafe { core::slice::from_raw_parts(self.pointer(at), count) }
+    }
+
+    /// The slots of a run, to change.
+    ///
+    /// # Safety
+    /// `count` is at most [`run`](Self::run)'s, and nobody else touches these slots meanwhile.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "the cursors give each slot to one end at a time")]
+    pub(crate) unsafe fn write(&self, at: u64, count: usize) -> &mut [T] {
+        // SAFETY: the slots exist, hold values, and are the caller's alone, as it promises.
+        unsafe { core::slice::from_raw_parts_mut(self.pointer(at), count) }
+    }
+}

@@ -1,0 +1,65 @@
+//! A consumer that is alone at its place.
+
+use crate::consumer::Consumer;
+use core::ops::{Deref, DerefMut};
+
+/// The most values that [`Taker::pop`] takes before it releases them.
+const RELEASE_EVERY: u64 = 64;
+
+/// A consumer that nobody reads beside: it may change values, and take them out.
+///
+/// Otherwise it is a [`Consumer`], with all its calls.
+#[derive(Debug)]
+pub struct Taker<T> {
+    consumer: Consumer<T>,
+    release_every: u64,
+}
+
+impl<T> Taker<T> {
+    pub(crate) fn new(consumer: Consumer<T>) -> Self {
+        let release_every = RELEASE_EVERY.min(consumer.line.slots.capacity().div_ceil(4));
+        Self { consumer, release_every }
+    }
+
+    /// As [`Consumer::drain`], with slices that may be changed or emptied.
+    #[inline(always)]
+    pub fn drain_mut(&mut self, max: usize, mut handle: impl FnMut(&mut [T])) -> usize {
+        let count = self.consumer.available(max);
+        self.consumer.each_run(count, |consumer, at, run| {
+            // SAFETY: the run lies between the head and the limit: the producer does not write
+            // there, and no other consumer reads there, because this one is alone.
+            handle(unsafe { consumer.line.slots.write(at, run) });
+        })
+    }
+
+    /// Takes the next value, leaving the default in its slot; `None` if there is none now.
+    ///
+    /// Its slot is given back to the producer together with some dozen others, at the latest when
+    /// there is nothing left to take.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<T>
+    where
+        T: Default,
+    {
+        if !self.consumer.has_one(self.release_every) {
+            return None;
+        }
+        // SAFETY: the slot lies between the head and the limit, and this consumer is alone.
+        let slot = unsafe { self.consumer.line.slots.write(self.consumer.at, 1) };
+        self.consumer.at += 1;
+        Some(core::mem::take(&mut slot[0]))
+    }
+}
+
+impl<T> Deref for Taker<T> {
+    type Target = Consumer<T>;
+    fn deref(&self) -> &Consumer<T> {
+        &self.consumer
+    }
+}
+
+impl<T> DerefMut for Taker<T> {
+    fn deref_mut(&mut self) -> &mut Consumer<T> {
+        &mut self.consumer
+    }
+}
