@@ -17,6 +17,51 @@ pub use loom::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
+#[cfg(loom)]
+pub use loom::sync::Arc;
+#[cfg(not(loom))]
+pub use std::sync::Arc;
+
+#[cfg(not(loom))]
+mod cell {
+    /// A value that threads hand to one another, under orderings kept elsewhere: the model
+    /// checker watches who looks at it when.
+    ///
+    /// ```
+    /// use lanecast_base::sync::UnsafeCell;
+    /// let cell = UnsafeCell::new(7);
+    /// // SAFETY: nobody else has the cell.
+    /// assert_eq!(cell.with(|value| unsafe { *value }), 7);
+    /// ```
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// Wraps `value`.
+        pub const fn new(value: T) -> Self {
+            Self(core::cell::UnsafeCell::new(value))
+        }
+
+        /// Gives `read` the place to read.
+        #[inline(always)]
+        pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        /// Gives `write` the place to write.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
+}
+
+#[cfg(not(loom))]
+pub use cell::UnsafeCell;
+#[cfg(loom)]
+pub use loom::cell::UnsafeCell;
+
 #[cfg(not(loom))]
 mod asymmetric {
     use core::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};

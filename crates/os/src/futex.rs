@@ -1,5 +1,11 @@
 //! Sleeping on a word of shared memory: futex(2), and futex_waitv(2) for several words.
 
+#[cfg(loom)]
+mod model;
+
+#[cfg(loom)]
+use self::model::{wait_by, wake_by};
+use crate::timespec;
 use lanecast_base::sync::AtomicU32;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,16 +15,38 @@ pub const WORDS_MAX: usize = 128;
 
 /// Sleeps while `word` holds `expected`, at most `limit`. Wakes early now and then.
 pub fn wait(word: &AtomicU32, expected: u32, limit: Duration) {
-    let limit = timespec(limit);
-    // SAFETY: `word` is a live, aligned word and `limit` a live timespec for the whole call;
-    // the remaining arguments are ignored by FUTEX_WAIT.
-    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, expected, &limit, 0, 0) };
+    wait_by(libc::FUTEX_WAIT, word, expected, Some(limit));
 }
 
 /// Wakes at most `count` sleepers on `word`; returns how many it woke.
 pub fn wake(word: &AtomicU32, count: u32) -> usize {
+    wake_by(libc::FUTEX_WAKE, word, count)
+}
+
+/// Like [`wait`], on a word that only this process looks at: the kernel finds it faster. Without
+/// a limit it sleeps until woken.
+pub fn wait_private(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    wait_by(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, word, expected, limit);
+}
+
+/// Wakes at most `count` of those who sleep in [`wait_private`]; returns how many it woke.
+pub fn wake_private(word: &AtomicU32, count: u32) -> usize {
+    wake_by(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, word, count)
+}
+
+#[cfg(not(loom))]
+fn wait_by(operation: i32, word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    let limit = limit.map(timespec);
+    let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    // SAFETY: `word` is a live, aligned word and `limit` null or a live timespec for the whole
+    // call; the remaining arguments are ignored by FUTEX_WAIT.
+    unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, limit, 0, 0) };
+}
+
+#[cfg(not(loom))]
+fn wake_by(operation: i32, word: &AtomicU32, count: u32) -> usize {
     // SAFETY: `word` is a live, aligned word; the remaining arguments are ignored.
-    let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, count, 0, 0, 0) };
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word, operation, count, 0, 0, 0) };
     usize::try_from(woken).unwrap_or(0)
 }
 
@@ -96,13 +124,6 @@ pub fn can_watch_several() -> bool {
         waitv(&[waiter], Duration::ZERO);
         std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
     })
-}
-
-fn timespec(duration: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }
 
 #[cfg(test)]

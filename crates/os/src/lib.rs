@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod barrier;
 mod directory;
+pub mod event;
 mod file;
 pub mod futex;
 mod lock;
@@ -24,10 +25,19 @@ pub use space::Space;
 pub use watch::{Bell, DirectoryWatch};
 
 use std::io;
+use std::time::Duration;
 
 /// The last system call's error, if `result` says that it failed.
 fn checked(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// As the system wants it; what is too long becomes as good as for ever.
+fn timespec(duration: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
 }
 
 /// The size of a page, in bytes.
