@@ -110,3 +110,25 @@ impl Cursor {
         self.rest.asleep.forget(sleeper);
     }
 }
+
+/// How long an end sleeps that watches more cursors than one sleep can.
+const SHORT_NAP: Duration = Duration::from_millis(1);
+
+/// Sleeps at most `limit` until somebody wakes one of `words`: those of marked cursors, with what
+/// they held then. Does not sleep if there are none.
+#[cold]
+pub(crate) fn sleep_on_any<'a>(
+    words: impl IntoIterator<Item = (&'a AtomicU32, u32)>,
+    limit: Duration,
+) {
+    let mut words = words.into_iter();
+    let Some(first) = words.next() else { return };
+    let mut watched = [first; futex::WORDS_MAX];
+    let mut count = 1;
+    for (place, word) in watched[1..].iter_mut().zip(&mut words) {
+        *place = word;
+        count += 1;
+    }
+    let limit = if words.next().is_some() { limit.min(SHORT_NAP) } else { limit };
+    futex::wait_any(&watched[..count], limit);
+}

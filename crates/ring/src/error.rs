@@ -11,6 +11,16 @@ pub enum BuildError {
         /// What was asked for.
         asked: usize,
     },
+    /// The number of bytes is not a power of two, too small or too large.
+    Bytes {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// There is no memory for as much.
+    NoMemory {
+        /// What was asked for, in bytes.
+        asked: usize,
+    },
     /// A ring has at least one producer.
     NoProducer,
     /// Nobody consumes: without a consumer nothing would ever be released.
@@ -29,6 +39,12 @@ impl fmt::Display for BuildError {
                 "a ring cannot hold {asked} values: take a power of two, such as {}",
                 asked.clamp(&1, &(1 << 20)).next_power_of_two()
             ),
+            Self::Bytes { asked } => {
+                write!(f, "a ring cannot have {asked} bytes: take a power of two from 64 on")
+            }
+            Self::NoMemory { asked } => {
+                write!(f, "there is no memory for {asked} bytes: take a smaller ring")
+            }
             Self::NoProducer => f.write_str("a ring has at least one producer: ask for one"),
             Self::NoConsumer => f.write_str("nobody consumes: add a consumer before the producer"),
             Self::Stranger => f.write_str("a consumer can only follow consumers of the same ring"),

@@ -2,6 +2,7 @@
 
 use crate::asleep::Sleeper;
 use crate::cursor::{Cursor, DETACHED};
+use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,13 @@ pub(crate) struct Gates {
 struct Gate {
     cursor: Arc<Cursor>,
     sleeper: Sleeper,
+}
+
+/// A mark that an end has set on one of its gates, to sleep on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    gate: usize,
+    wakes: u32,
 }
 
 impl Gates {
@@ -47,6 +55,19 @@ impl Gates {
         if let Some(gate) = self.gates.iter_mut().find(|gate| gate.cursor.get() == seen) {
             gate.cursor.sleep(seen, &mut gate.sleeper, limit, idle);
         }
+    }
+
+    /// Marks the end asleep on a gate that is at `seen`; the end must then look again. `None` if
+    /// they have all moved.
+    pub(crate) fn mark(&mut self, seen: u64) -> Option<Mark> {
+        let gate = self.gates.iter().position(|gate| gate.cursor.get() == seen)?;
+        let Gate { cursor, sleeper } = &mut self.gates[gate];
+        Some(Mark { gate, wakes: cursor.mark(sleeper) })
+    }
+
+    /// The word that a marked end sleeps on, and what it holds until somebody wakes it.
+    pub(crate) fn word(&self, mark: Mark) -> (&AtomicU32, u32) {
+        (self.gates[mark.gate].cursor.word(), mark.wakes)
     }
 
     /// The end has found something without sleeping.

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "pipes and lanes use the rest")]
 
 mod asleep;
+pub mod bytes;
 mod claim;
 mod consumer;
 mod cursor;

@@ -13,9 +13,12 @@ const OPEN: u64 = u64::MAX;
 /// The longest that a waiting end sleeps before it looks again by itself.
 pub(crate) const NAP: Duration = Duration::from_millis(100);
 
-/// The ring that one producer writes: its slots, its tail, its end.
-pub(crate) struct Line<T> {
-    pub(crate) slots: Slots<T>,
+/// The ring of values that one producer writes.
+pub(crate) type Line<T> = Lane<Slots<T>>;
+
+/// What one producer writes: its memory, its tail, its end.
+pub(crate) struct Lane<M> {
+    pub(crate) slots: M,
     /// How far the producer has published.
     pub(crate) tail: Arc<Cursor>,
     /// How far it has written: ahead of the tail by less than a stride.
@@ -26,8 +29,8 @@ pub(crate) struct Line<T> {
     pub(crate) heads: OnceLock<Box<[Arc<Cursor>]>>,
 }
 
-impl<T> Line<T> {
-    pub(crate) fn new(slots: Slots<T>) -> Self {
+impl<M> Lane<M> {
+    pub(crate) fn new(slots: M) -> Self {
         Self {
             slots,
             tail: Arc::new(Cursor::new(0)),
@@ -68,8 +71,8 @@ impl<T> Line<T> {
     }
 }
 
-impl<T> core::fmt::Debug for Line<T> {
+impl<M> core::fmt::Debug for Lane<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Line").field("capacity", &self.slots.capacity()).finish_non_exhaustive()
+        f.debug_struct("Lane").field("tail", &self.tail).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,192 @@
+//! Putting a ring together: who comes after whom.
+
+use super::ByteLane;
+use super::consumer::ByteConsumer;
+use super::memory::Memory;
+use super::producer::ByteProducer;
+use super::reader::Reader;
+use crate::cursor::Cursor;
+use crate::error::BuildError;
+use crate::gates::Gates;
+use core::marker::PhantomData;
+use lanecast_base::WaitStrategy;
+use lanecast_os::barrier;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The sizes that a ring may have, in bytes.
+const CAPACITY: core::ops::RangeInclusive<usize> = 64..=1 << 32;
+
+/// A ring with one producer; see [`ByteRing`].
+#[derive(Debug)]
+pub enum One {}
+
+/// A ring with several producers; see [`ByteRing`].
+#[derive(Debug)]
+pub enum Many {}
+
+/// A ring that is being put together: consumers first, producers last.
+#[derive(Debug)]
+pub struct ByteRing<Producers> {
+    lanes: Vec<Branch>,
+    strategy: WaitStrategy,
+    stride: u32,
+    pull_after: Option<Duration>,
+    producers: PhantomData<Producers>,
+}
+
+/// A lane and those who read it.
+#[derive(Debug)]
+struct Branch {
+    lane: Arc<ByteLane>,
+    heads: Vec<Arc<Cursor>>,
+}
+
+/// A ring of `capacity` bytes with one producer.
+///
+/// # Errors
+/// If the capacity is no power of two from 64 on, or there is no memory.
+pub fn single_producer(capacity: usize) -> Result<ByteRing<One>, BuildError> {
+    ByteRing::new(1, capacity)
+}
+
+/// A ring with several producers, each with `capacity` bytes of its own.
+///
+/// ```
+/// use lanecast_ring::bytes;
+/// let mut build = bytes::multi_producer(2, 1024)?;
+/// let mut consumer = build.consumer();
+/// for (number, mut producer) in build.producers()?.into_iter().enumerate() {
+///     std::thread::spawn(move || producer.send(&[number as u8]));
+/// }
+/// let mut sum = 0;
+/// while !consumer.is_closed() {
+///     let work = consumer.poll(16, |message| sum += message[0]);
+///     consumer.wait(work);
+/// }
+/// assert_eq!(sum, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As for [`single_producer`], or if `producers` is 0.
+pub fn multi_producer(producers: usize, capacity: usize) -> Result<ByteRing<Many>, BuildError> {
+    ByteRing::new(producers, capacity)
+}
+
+impl<Producers> ByteRing<Producers> {
+    fn new(producers: usize, capacity: usize) -> Result<Self, BuildError> {
+        if !capacity.is_power_of_two() || !CAPACITY.contains(&capacity) {
+            return Err(BuildError::Bytes { asked: capacity });
+        }
+        if producers == 0 {
+            return Err(BuildError::NoProducer);
+        }
+        barrier::register();
+        let branch = |_| {
+            let memory =
+                Memory::new(capacity).map_err(|_| BuildError::NoMemory { asked: capacity });
+            Ok(Branch { lane: Arc::new(ByteLane::new(memory?)), heads: Vec::new() })
+        };
+        Ok(Self {
+            lanes: (0..producers).map(branch).collect::<Result<_, _>>()?,
+            strategy: WaitStrategy::default(),
+            stride: 1,
+            pull_after: None,
+            producers: PhantomData,
+        })
+    }
+
+    /// How the ends made from now on wait.
+    #[must_use]
+    pub const fn wait(mut self, strategy: WaitStrategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Publishes every `messages` messages instead of each: fewer cache lines change hands.
+    ///
+    /// Nothing is held back for longer than `delay`: a consumer that has been without messages for
+    /// so long takes what is written but not published. A sleeping consumer is woken at once.
+    /// Say it before adding consumers.
+    #[must_use]
+    pub fn stride(mut self, messages: u32, delay: Duration) -> Self {
+        self.stride = messages.max(1);
+        self.pull_after = (self.stride > 1).then_some(delay);
+        self
+    }
+
+    /// A consumer that sees every message as soon as it is published.
+    pub fn consumer(&mut self) -> ByteConsumer {
+        let pull_after = self.pull_after;
+        self.add(|_, lane| {
+            Reader::new(Arc::clone(lane), Gates::new([Arc::clone(&lane.tail)]), pull_after)
+        })
+    }
+
+    /// A consumer that sees a message when all of `others` are done with it.
+    ///
+    /// # Errors
+    /// If one of them belongs to another ring.
+    pub fn after(&mut self, others: &[&ByteConsumer]) -> Result<ByteConsumer, BuildError> {
+        if others.is_empty() {
+            return Ok(self.consumer());
+        }
+        if !others.iter().all(|other| self.owns(other)) {
+            return Err(BuildError::Stranger);
+        }
+        let heads = |number: usize| {
+            Gates::new(others.iter().map(|other| Arc::clone(other.readers()[number].head())))
+        };
+        Ok(self.add(|number, lane| Reader::new(Arc::clone(lane), heads(number), None)))
+    }
+
+    fn owns(&self, consumer: &ByteConsumer) -> bool {
+        Arc::ptr_eq(consumer.readers()[0].lane(), &self.lanes[0].lane)
+    }
+
+    /// A consumer with a reader in each lane.
+    fn add(&mut self, reader: impl Fn(usize, &Arc<ByteLane>) -> Reader) -> ByteConsumer {
+        let branches = self.lanes.iter_mut().enumerate();
+        let readers = branches.map(|(number, branch)| {
+            let reader = reader(number, &branch.lane);
+            branch.heads.push(Arc::clone(reader.head()));
+            reader
+        });
+        ByteConsumer::new(readers.collect(), self.strategy)
+    }
+
+    fn finish(self) -> Result<Vec<ByteProducer>, BuildError> {
+        let (stride, strategy) = (self.stride, self.strategy);
+        let producer = |Branch { lane, heads }| {
+            let gates = Gates::new(heads.iter().map(Arc::clone));
+            // Set once: the builder is consumed.
+            let _ = lane.heads.set(heads.into_boxed_slice());
+            ByteProducer::new(lane, gates, stride, strategy)
+        };
+        if self.lanes[0].heads.is_empty() {
+            return Err(BuildError::NoConsumer);
+        }
+        Ok(self.lanes.into_iter().map(producer).collect())
+    }
+}
+
+impl ByteRing<One> {
+    /// The producer, which completes the ring.
+    ///
+    /// # Errors
+    /// If there is no consumer.
+    pub fn producer(self) -> Result<ByteProducer, BuildError> {
+        self.finish()?.pop().ok_or(BuildError::NoProducer)
+    }
+}
+
+impl ByteRing<Many> {
+    /// The producers, as many as were asked for; they complete the ring.
+    ///
+    /// # Errors
+    /// If there is no consumer.
+    pub fn producers(self) -> Result<Vec<ByteProducer>, BuildError> {
+        self.finish()
+    }
+}

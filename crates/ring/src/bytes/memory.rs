@@ -1,0 +1,192 @@
+//! The bytes of a lane, and how frames lie in them.
+//!
+//! Who may touch which bytes follows from the cursors alone; under the model checker every access
+//! is told to it, so that one without a cursor in between is found as a race.
+
+use core::cell::UnsafeCell;
+use core::ptr::NonNull;
+use std::collections::TryReserveError;
+
+/// What comes before a message: its length.
+const HEADER: usize = 8;
+/// In place of a length: the rest of the ring is left empty.
+const PADDING: u64 = u64::MAX;
+/// Frames begin at multiples of this.
+const ALIGN: usize = 8;
+
+/// A ring of bytes, as many as a power of two.
+pub(super) struct Memory {
+    words: Box<[UnsafeCell<u64>]>,
+    #[cfg(loom)]
+    watched: Box<[::loom::cell::UnsafeCell<()>]>,
+}
+
+// SAFETY: plain bytes; whoever touches them has been told by a cursor that it may.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Where the frame starts.
+    pub(super) start: u64,
+    /// Where the next one starts.
+    pub(super) end: u64,
+}
+
+/// What lies at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// Nothing: the next frame starts at the beginning of the ring, at this position.
+    Padding(u64),
+    /// A message of this length; the next frame starts at `end`.
+    Message { len: usize, end: u64 },
+}
+
+impl Memory {
+    /// A ring of `capacity` bytes, all of them in memory from now on.
+    pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(capacity / ALIGN)?;
+        words.resize_with(capacity / ALIGN, || UnsafeCell::new(0));
+        Ok(Self {
+            #[cfg(loom)]
+            watched: words.iter().map(|_| ::loom::cell::UnsafeCell::new(())).collect(),
+            words: words.into_boxed_slice(),
+        })
+    }
+
+    pub(super) const fn capacity(&self) -> usize {
+        self.words.len() * ALIGN
+    }
+
+    /// The longest message: with the padding before it, it fits wherever it begins.
+    pub(super) const fn longest(&self) -> usize {
+        self.capacity() / 2 - HEADER
+    }
+
+    /// Where a message of `len` bytes, not more than the longest, goes that is written at `at`.
+    #[inline(always)]
+    pub(super) fn place(&self, at: u64, len: usize) -> Place {
+        let frame = frame_bytes(len);
+        let rest = self.capacity() - self.offset(at);
+        let start = if frame <= rest { at } else { at + rest as u64 };
+        Place { start, end: start + frame as u64 }
+    }
+
+    /// Says that the frame meant for `at` starts at the beginning of the ring.
+    #[cold]
+    pub(super) fn pad(&self, at: u64) {
+        self.set_word(at, PADDING);
+    }
+
+    /// Says how long the message is whose frame starts at `start`.
+    #[inline(always)]
+    pub(super) fn set_length(&self, start: u64, len: usize) {
+        self.set_word(start, len as u64);
+    }
+
+    /// The frame at `at`, which the producer has published.
+    #[inline(always)]
+    pub(super) fn frame(&self, at: u64) -> Frame {
+        #[cfg(loom)]
+        self.note(at, ALIGN, false);
+        // SAFETY: within the ring; published and not yet released, so nobody writes it.
+        let len = unsafe { self.word(at).read() };
+        if len == PADDING {
+            return Frame::Padding(at + (self.capacity() - self.offset(at)) as u64);
+        }
+        let len = len as usize;
+        Frame::Message { len, end: at + frame_bytes(len) as u64 }
+    }
+
+    /// The `len` bytes of the message whose frame starts at `start`, to be read.
+    #[inline(always)]
+    pub(super) fn body(&self, start: u64, len: usize) -> NonNull<[u8]> {
+        #[cfg(loom)]
+        self.note(start, HEADER + len, false);
+        NonNull::slice_from_raw_parts(self.bytes(start), len)
+    }
+
+    /// The same, to be written.
+    #[inline(always)]
+    pub(super) fn body_mut(&self, start: u64, len: usize) -> NonNull<[u8]> {
+        #[cfg(loom)]
+        self.note(start, HEADER + len, true);
+        NonNull::slice_from_raw_parts(self.bytes(start), len)
+    }
+
+    #[inline(always)]
+    fn offset(&self, at: u64) -> usize {
+        at as usize & (self.capacity() - 1)
+    }
+
+    #[inline(always)]
+    fn word(&self, at: u64) -> NonNull<u64> {
+        let words = NonNull::from(&*self.words).cast::<u64>();
+        // SAFETY: the offset is within the words.
+        unsafe { words.add(self.offset(at) / ALIGN) }
+    }
+
+    /// Where the message starts whose frame starts at `start`.
+    #[inline(always)]
+    fn bytes(&self, start: u64) -> NonNull<u8> {
+        // SAFETY: a frame lies within the ring as a whole, so its message does.
+        unsafe { self.word(start).cast::<u8>().add(HEADER) }
+    }
+
+    #[inline(always)]
+    fn set_word(&self, at: u64, value: u64) {
+        #[cfg(loom)]
+        self.note(at, ALIGN, true);
+        // SAFETY: within the ring; the one producer writes what every consumer has released.
+        unsafe { self.word(at).write(value) }
+    }
+
+    /// Tells the model checker of an access to `len` bytes from `at` on.
+    #[cfg(loom)]
+    fn note(&self, at: u64, len: usize, writes: bool) {
+        let first = self.offset(at) / ALIGN;
+        for cell in &self.watched[first..first + len.div_ceil(ALIGN)] {
+            if writes {
+                cell.with_mut(|_| ());
+            } else {
+                cell.with(|_| ());
+            }
+        }
+    }
+}
+
+/// What a message of `len` bytes takes.
+#[inline(always)]
+const fn frame_bytes(len: usize) -> usize {
+    HEADER + len.next_multiple_of(ALIGN)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_message_fits_wherever_it_begins() {
+        let memory = Memory::new(64).unwrap();
+        assert_eq!(memory.longest(), 24);
+        for at in (0..256).step_by(8) {
+            let place = memory.place(at, memory.longest());
+            assert!(place.end - at <= 64, "{at}: {place:?}");
+            assert_eq!(place.start / 64, (place.end - 1) / 64, "{at}: split");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_does_not_fit_starts_at_the_beginning() {
+        let memory = Memory::new(64).unwrap();
+        assert_eq!(memory.place(56, 0), Place { start: 56, end: 64 });
+        assert_eq!(memory.place(56, 1), Place { start: 64, end: 80 });
+        memory.pad(56);
+        assert_eq!(memory.frame(56), Frame::Padding(64));
+        memory.set_length(64, 9);
+        assert_eq!(memory.frame(64), Frame::Message { len: 9, end: 88 });
+    }
+}
