@@ -15,10 +15,8 @@ pub enum ClaimError {
     Full,
     /// Longer than the longest message; no waiting helps.
     #[error(
-    #[error(
         "the message is longer than {longest} bytes: \
          make the ring larger (a message may take half of it)"
-    )]
     )]
     TooLong {
         /// The longest message, in bytes.
