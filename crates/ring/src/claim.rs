@@ -8,6 +8,7 @@ use core::ops::{Deref, DerefMut};
 /// Each holds what was there before. Dropped without [`commit`](Self::commit), none of them was
 /// ever published.
 #[derive(Debug)]
+#[must_use = "without `commit` it was never there"]
 pub struct Claim<'a, T> {
     producer: &'a mut Producer<T>,
     count: usize,

@@ -1,8 +1,9 @@
 //! The reading ends of a ring.
 
-use crate::cursor::{Cursor, DETACHED};
-use crate::gates::Gates;
+use crate::cursor::{Cursor, DETACHED, sleep_on_any};
+use crate::gates::{Gates, Mark};
 use crate::line::{Line, NAP};
+use lanecast_base::sync::AtomicU32;
 use lanecast_base::{Step, WaitStrategy, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,11 +26,14 @@ pub struct Consumer<T> {
     pull_after: Option<Duration>,
     /// When it ran dry.
     dry_since: Option<Instant>,
+    /// What it sleeps on.
+    mark: Option<Mark>,
 }
 
 impl<T> Consumer<T> {
     pub(crate) fn new(
         line: Arc<Line<T>>,
+        head: Arc<Cursor>,
         gates: Gates,
         pull_after: Option<Duration>,
         strategy: WaitStrategy,
@@ -39,11 +43,12 @@ impl<T> Consumer<T> {
             at: 0,
             limit: 0,
             released: 0,
-            head: Arc::new(Cursor::new(0)),
+            head,
             gates,
             waiter: Waiter::new(strategy),
             pull_after,
             dry_since: None,
+            mark: None,
         }
     }
 
@@ -115,21 +120,11 @@ impl<T> Consumer<T> {
     /// Looks how far those before it are.
     #[inline(always)]
     fn look(&mut self) {
-        let mut limit = self.gates.slowest();
-        if limit == DETACHED {
-            limit = self.follow_the_tail();
-        }
-        self.limit = limit.max(self.at);
+        // The tail, at least, is always there.
+        self.limit = self.gates.slowest().map_or(self.at, |slowest| slowest.max(self.at));
         if self.limit == self.at && self.pull_after.is_some() {
             self.pull();
         }
-    }
-
-    /// All that it came after are gone.
-    #[cold]
-    fn follow_the_tail(&mut self) -> u64 {
-        self.gates = Gates::new([Arc::clone(&self.line.tail)]);
-        self.line.tail.get()
     }
 
     /// Takes what the producer has written and a stride holds back, if it does so for too long.
@@ -147,12 +142,18 @@ impl<T> Consumer<T> {
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
         if work > 0 {
-            self.dry_since = None;
             self.waiter.found(work);
-            self.gates.found();
+            self.found();
         } else {
             self.wait_once();
         }
+    }
+
+    /// There was something to read.
+    #[inline(always)]
+    pub(crate) fn found(&mut self) {
+        self.dry_since = None;
+        self.gates.found();
     }
 
     #[inline(never)]
@@ -160,12 +161,27 @@ impl<T> Consumer<T> {
         match self.waiter.next_step() {
             Step::Spin(pauses) => lanecast_base::spin(pauses),
             Step::Yield => std::thread::yield_now(),
-            Step::Park if !self.is_closed() => {
-                let (line, at) = (&self.line, self.at);
-                self.gates.sleep(at, NAP, || line.written() <= at && !line.ends_at(at));
+            Step::Park => {
+                if self.mark() {
+                    sleep_on_any(self.word(), NAP);
+                }
             }
-            Step::Park => {}
         }
+    }
+
+    /// Marks this end asleep, if it goes on; whether there is nothing to read.
+    pub(crate) fn mark(&mut self) -> bool {
+        self.mark = None;
+        if self.is_closed() {
+            return true;
+        }
+        self.mark = self.gates.mark(self.at);
+        self.mark.is_some() && self.line.written() <= self.at && !self.is_closed()
+    }
+
+    /// What to sleep on after [`mark`](Self::mark); `None` if nothing more comes.
+    pub(crate) fn word(&self) -> Option<(&AtomicU32, u32)> {
+        self.mark.map(|mark| self.gates.word(mark))
     }
 
     /// Whether the producer is gone and everything is read.
@@ -183,5 +199,11 @@ impl<T> Consumer<T> {
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
         self.head.publish(DETACHED);
+    }
+}
+
+impl<T> AsRef<Self> for Consumer<T> {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }

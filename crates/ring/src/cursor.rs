@@ -12,8 +12,11 @@ use std::time::Duration;
 
 /// Where a cursor stands whose owner is gone: it holds nobody up.
 pub(crate) const DETACHED: u64 = u64::MAX;
+/// Where one stands that holds nobody up now.
+pub(crate) const IDLE: u64 = u64::MAX - 1;
 
-/// One end's published position. It has one writer and any number of readers.
+/// One end's published position. It has one writer, or several that [`advance`](Cursor::advance)
+/// it, and any number of readers.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     position: Pad<AtomicU64>,
@@ -36,6 +39,7 @@ impl Cursor {
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         // PAIRS(cursor): acquire here, release in `publish`.
+        // PAIRS(claimed): acquire here, release in `advance`.
         self.position.load(Ordering::Acquire)
     }
 
@@ -45,6 +49,27 @@ impl Cursor {
         // PAIRS(cursor): release here, acquire in `get`.
         self.position.store(position, Ordering::Release);
         self.nudge();
+    }
+
+    /// Publishes `position` without a word to those who sleep, and before any later
+    /// [`advance`](Self::advance) by the same thread.
+    #[inline(always)]
+    pub(crate) fn show(&self, position: u64) {
+        self.position.store(position, Ordering::Relaxed);
+    }
+
+    /// Moves from `from` to `to`, if it is still there: a cursor with several writers. Who sees
+    /// `to`, or anything later, also sees what each of them has shown before.
+    #[inline(always)]
+    pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
+        // PAIRS(claimed): release here, acquire in `get`. Readings by others in between are kept
+        // in order because all of them are exchanges as well.
+        let (done, failed) = (Ordering::Release, Ordering::Relaxed);
+        let moved = self.position.compare_exchange(from, to, done, failed).is_ok();
+        if moved {
+            self.nudge();
+        }
+        moved
     }
 
     /// Wakes those who sleep, because there is something to see.
@@ -69,22 +94,6 @@ impl Cursor {
         futex::wake(&self.rest.wakes, u32::MAX >> 1);
     }
 
-    /// Sleeps at most `limit` while the position is `seen` and `idle` holds.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn sleep(
-        &self,
-        seen: u64,
-        sleeper: &mut Sleeper,
-        limit: Duration,
-        idle: impl Fn() -> bool,
-    ) {
-        let wakes = self.mark(sleeper);
-        if self.get() == seen && idle() {
-            futex::wait(&self.rest.wakes, wakes, limit);
-        }
-    }
-
     /// Marks the caller asleep, who must then look again; the value of [`word`](Self::word)
     /// while nobody has woken it.
     pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> u32 {
@@ -94,7 +103,7 @@ impl Cursor {
         wakes
     }
 
-    /// The word to sleep on, for those who watch several cursors.
+    /// The word to sleep on.
     pub(crate) fn word(&self) -> &AtomicU32 {
         &self.rest.wakes
     }

@@ -27,7 +27,8 @@ pub enum BuildError {
     NoConsumer,
     /// A consumer is to follow one of another ring.
     Stranger,
-    /// A taker must be alone at its place: after all other consumers, or the only one.
+    /// A taker or a group of workers must be alone at its place: after all other consumers, or
+    /// the only one.
     NotAlone,
 }
 
@@ -49,8 +50,8 @@ impl fmt::Display for BuildError {
             Self::NoConsumer => f.write_str("nobody consumes: add a consumer before the producer"),
             Self::Stranger => f.write_str("a consumer can only follow consumers of the same ring"),
             Self::NotAlone => f.write_str(
-                "a taker changes values, so nobody may read beside it: \
-                 let it follow all other consumers, and further ones follow it",
+                "a taker or worker changes values, so nobody may read beside it: let it follow \
+                 all other consumers, and, if it is a taker, further ones follow it",
             ),
         }
     }

@@ -1,7 +1,7 @@
 //! Those whose cursors an end must not pass.
 
 use crate::asleep::Sleeper;
-use crate::cursor::{Cursor, DETACHED};
+use crate::cursor::{Cursor, DETACHED, sleep_on_any};
 use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,10 @@ use std::time::Duration;
 /// The cursors that hold one end back; the slowest decides.
 #[derive(Debug)]
 pub(crate) struct Gates {
+    /// The last ones before this end: those before them are never slower.
     gates: Box<[Gate]>,
+    /// Everybody before this end, who counts when one of the last has gone.
+    all: Box<[Arc<Cursor>]>,
 }
 
 #[derive(Debug)]
@@ -26,46 +29,54 @@ pub(crate) struct Mark {
 }
 
 impl Gates {
-    pub(crate) fn new(cursors: impl IntoIterator<Item = Arc<Cursor>>) -> Self {
-        let gate = |cursor| Gate { cursor, sleeper: Sleeper::default() };
-        Self { gates: cursors.into_iter().map(gate).collect() }
+    /// `last` of `all` those before an end.
+    pub(crate) fn new(
+        last: impl IntoIterator<Item = Arc<Cursor>>,
+        all: impl IntoIterator<Item = Arc<Cursor>>,
+    ) -> Self {
+        Self { gates: last.into_iter().map(Gate::new).collect(), all: all.into_iter().collect() }
     }
 
-    /// The slowest position; [`DETACHED`] if nobody is left.
+    /// The slowest position; `None` if nobody is left.
     #[inline(always)]
-    pub(crate) fn slowest(&self) -> u64 {
-        let positions = self.gates.iter().map(|gate| gate.cursor.get());
-        positions.fold(DETACHED, u64::min)
-    }
-
-    /// The slowest position, unless somebody or everybody has gone: others gate from then on.
-    pub(crate) fn slowest_of_all(&self) -> Option<u64> {
+    pub(crate) fn slowest(&mut self) -> Option<u64> {
         let mut positions = self.gates.iter().map(|gate| gate.cursor.get());
         let slowest = positions.try_fold(DETACHED, |slowest, position| {
             (position != DETACHED).then(|| slowest.min(position))
         });
+        slowest.filter(|&slowest| slowest != DETACHED).or_else(|| self.slowest_of_those_left())
+    }
+
+    /// One is gone: from now on all that are left count, those that it came after among them.
+    #[cold]
+    #[inline(never)]
+    fn slowest_of_those_left(&mut self) -> Option<u64> {
+        let left = self.all.iter().filter(|cursor| cursor.get() != DETACHED);
+        self.gates = left.map(|cursor| Gate::new(Arc::clone(cursor))).collect();
+        // Who goes only now counts no more: whom it came after is among these.
+        let slowest = self.gates.iter().map(|gate| gate.cursor.get()).min();
         slowest.filter(|&slowest| slowest != DETACHED)
     }
 
-    /// Sleeps at most `limit` while the slowest is at `seen` and `idle` holds.
+    /// Sleeps at most `limit` while the slowest is at `seen`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn sleep(&mut self, seen: u64, limit: Duration, idle: impl Fn() -> bool) {
-        // If none is there any more, the caller's next look finds something.
-        if let Some(gate) = self.gates.iter_mut().find(|gate| gate.cursor.get() == seen) {
-            gate.cursor.sleep(seen, &mut gate.sleeper, limit, idle);
-        }
+    pub(crate) fn sleep(&mut self, seen: u64, limit: Duration) {
+        let mark = self.mark(seen);
+        sleep_on_any(mark.map(|mark| self.word(mark)), limit);
     }
 
-    /// Marks the end asleep on a gate that is at `seen`; the end must then look again. `None` if
-    /// they have all moved.
+    /// Marks the end asleep on a gate that is at `seen`, and stays there; the end must then look
+    /// at what else it waits for. `None` if there is no such gate.
     pub(crate) fn mark(&mut self, seen: u64) -> Option<Mark> {
         let gate = self.gates.iter().position(|gate| gate.cursor.get() == seen)?;
         let Gate { cursor, sleeper } = &mut self.gates[gate];
-        Some(Mark { gate, wakes: cursor.mark(sleeper) })
+        let wakes = cursor.mark(sleeper);
+        (cursor.get() == seen).then_some(Mark { gate, wakes })
     }
 
-    /// The word that a marked end sleeps on, and what it holds until somebody wakes it.
+    /// The word that a marked end sleeps on, and what it holds until somebody wakes it. Between
+    /// the two, nobody asks for the slowest.
     pub(crate) fn word(&self, mark: Mark) -> (&AtomicU32, u32) {
         (self.gates[mark.gate].cursor.word(), mark.wakes)
     }
@@ -79,10 +90,14 @@ impl Gates {
     }
 }
 
-impl Drop for Gates {
+impl Gate {
+    fn new(cursor: Arc<Cursor>) -> Self {
+        Self { cursor, sleeper: Sleeper::default() }
+    }
+}
+
+impl Drop for Gate {
     fn drop(&mut self) {
-        for gate in &mut self.gates {
-            gate.cursor.forget(&mut gate.sleeper);
-        }
+        self.cursor.forget(&mut self.sleeper);
     }
 }

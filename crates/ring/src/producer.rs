@@ -1,7 +1,6 @@
 //! The writing end of a ring.
 
 use crate::claim::Claim;
-use crate::cursor::DETACHED;
 use crate::error::{Closed, PushError};
 use crate::gates::Gates;
 use crate::line::{Line, NAP};
@@ -75,11 +74,10 @@ impl<T> Producer<T> {
     /// It may be fewer: as many as are free before the end of the memory.
     #[inline(always)]
     pub fn try_claim(&mut self, count: usize) -> Option<Claim<'_, T>> {
-        if self.at + count as u64 > self.limit {
+        if self.free() < count as u64 {
             self.look_for_room();
         }
-        let free = self.limit.saturating_sub(self.at);
-        let count = self.line.slots.run(self.at, free.min(count as u64));
+        let count = self.line.slots.run(self.at, self.free().min(count as u64));
         (count > 0).then(|| Claim::new(self, count))
     }
 
@@ -89,10 +87,11 @@ impl<T> Producer<T> {
     /// If all consumers are gone.
     #[inline(always)]
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, Closed<()>> {
-        if self.at + count as u64 > self.limit && !self.look_for_room() && !self.wait_for_room() {
+        let is_short = self.free() < count as u64;
+        if is_short && !self.look_for_room() && !self.wait_for_room() {
             return Err(Closed(()));
         }
-        let count = self.line.slots.run(self.at, (self.limit - self.at).min(count as u64));
+        let count = self.line.slots.run(self.at, self.free().min(count as u64));
         Ok(Claim::new(self, count))
     }
 
@@ -112,6 +111,12 @@ impl<T> Producer<T> {
     /// Whether all consumers are gone, as far as is known: it is looked up when there is no room.
     pub const fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// How many slots are free, as far as known.
+    #[inline(always)]
+    const fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.at)
     }
 
     #[inline(always)]
@@ -148,19 +153,10 @@ impl<T> Producer<T> {
     #[inline(never)]
     fn look_for_room(&mut self) -> bool {
         self.flush();
-        let slowest = self.gates.slowest_of_all().or_else(|| self.follow_the_others());
+        let slowest = self.gates.slowest();
         self.closed = slowest.is_none();
         self.limit = slowest.map_or(0, |slowest| slowest + self.line.slots.capacity());
         self.at < self.limit
-    }
-
-    /// A consumer at the end of the line is gone: from now on all that are left hold it back,
-    /// those that it came after among them. Their slowest position, if there is any.
-    fn follow_the_others(&mut self) -> Option<u64> {
-        let heads = self.line.heads.get().into_iter().flatten();
-        let left = heads.filter(|head| head.get() != DETACHED).map(Arc::clone);
-        self.gates = Gates::new(left);
-        Some(self.gates.slowest()).filter(|&slowest| slowest != DETACHED)
     }
 
     /// Waits until there is room for a value; false if all consumers are gone.
@@ -176,7 +172,7 @@ impl<T> Producer<T> {
                 Step::Yield => std::thread::yield_now(),
                 Step::Park => {
                     let slowest = self.limit - self.line.slots.capacity();
-                    self.gates.sleep(slowest, NAP, || true);
+                    self.gates.sleep(slowest, NAP);
                 }
             }
         }

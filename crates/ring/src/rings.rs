@@ -1,7 +1,7 @@
-//! Rings of values in place: one producer, consumers in any topology.
+//! Rings of values in place: one producer or several, consumers in any topology.
 //!
 //! Consumers are added first: side by side, each of which sees every value, or one after others,
-//! which it then never overtakes. The producer comes last and never overtakes the slowest.
+//! which it then never overtakes. Producers come last and never overtake the slowest.
 //!
 //! ```
 //! use lanecast_ring::rings;
@@ -23,17 +23,62 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! | place | end | sees | may |
+//! |---|---|---|---|
+//! | [`Rings::consumer`], [`Rings::after`] | [`Consumer`] | every value | read |
+//! | [`Rings::taker`], [`Rings::taker_after`] | [`Taker`] | every value, alone | change, take out |
+//! | [`Rings::workers`], [`Rings::workers_after`] | [`Worker`] | its share | change, take out |
+//!
+//! Several producers ([`multi_producer`]) have a lane each, so that none ever waits for another,
+//! and consumers have an end in every lane: [`Lanes<Consumer<T>>`](Lanes), [`Lanes<Taker<T>>`],
+//! and the same [`Worker`]s. What each producer publishes stays in order; whoever needs one order
+//! among all producers puts a thread between that takes from all and feeds a ring of its own.
+//!
+//! ```
+//! use lanecast_ring::rings;
+//! use std::thread;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut build = rings::multi_producer(2, 64, || 0_u64)?;
+//! let workers = build.workers(2)?;
+//! let producers = build.producers()?;
+//! let sum: u64 = thread::scope(|scope| {
+//!     for mut producer in producers {
+//!         scope.spawn(move || (1..=100).for_each(|value| drop(producer.push(value))));
+//!     }
+//!     let work = workers.into_iter().map(|mut worker| {
+//!         scope.spawn(move || {
+//!             let mut sum = 0;
+//!             while !worker.is_closed() {
+//!                 let work = worker.take(16, |run| sum += run.iter().sum::<u64>());
+//!                 worker.wait(work);
+//!             }
+//!             sum
+//!         })
+//!     });
+//!     work.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+//! });
+//! assert_eq!(sum, 2 * 5050);
+//! # Ok(())
+//! # }
+//! ```
 
 pub use crate::claim::Claim;
 pub use crate::consumer::Consumer;
 pub use crate::error::{BuildError, Closed, PushError};
+pub use crate::lanes::Lanes;
+pub use crate::multi::{MultiRings, multi_producer};
 pub use crate::producer::Producer;
 pub use crate::taker::Taker;
+pub use crate::worker::Worker;
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, IDLE};
 use crate::gates::Gates;
 use crate::line::Line;
+use crate::share::{Group, Share};
 use crate::slots::Slots;
+use crate::watch::Watch;
 use lanecast_base::WaitStrategy;
 use lanecast_os::barrier;
 use std::collections::BTreeSet;
@@ -150,20 +195,94 @@ impl<T: Send + Sync> Rings<T> {
         Ok(Taker::new(self.add(others, true)?))
     }
 
+    /// A group of `count` workers that share the values among themselves, because there is
+    /// nobody else.
+    ///
+    /// # Errors
+    /// If there are others, or if `count` is 0.
+    pub fn workers(&mut self, count: usize) -> Result<Vec<Worker<T>>, BuildError> {
+        self.workers_after(count, &[])
+    }
+
+    /// A group of `count` workers that share the values among themselves, and that follows all
+    /// other consumers.
+    ///
+    /// # Errors
+    /// If it does not follow all the others, directly or through them, or if `count` is 0.
+    pub fn workers_after(
+        &mut self,
+        count: usize,
+        others: &[&Consumer<T>],
+    ) -> Result<Vec<Worker<T>>, BuildError> {
+        let watch = Arc::new(Watch::default());
+        let shares = self.shares(count, others)?.into_iter();
+        let worker = |share| Worker::new([share], 0, Arc::clone(&watch), self.strategy);
+        Ok(shares.map(worker).collect())
+    }
+
+    /// What `count` workers share this ring by.
+    pub(crate) fn shares(
+        &mut self,
+        count: usize,
+        others: &[&Consumer<T>],
+    ) -> Result<Vec<Share<T>>, BuildError> {
+        if count == 0 {
+            return Err(BuildError::NoConsumer);
+        }
+        let before = self.before(others, true)?;
+        // The producer looks at the cursors in this order: at the group's first.
+        let claimed = self.join(Cursor::new(0), &before, true);
+        let group = Arc::new(Group::new(claimed));
+        let share = |_| {
+            let head = self.join(Cursor::new(IDLE), &before, true);
+            Share::new(self.consume(head, others, &before), Arc::clone(&group))
+        };
+        Ok((0..count).map(share).collect())
+    }
+
     fn add(&mut self, others: &[&Consumer<T>], is_alone: bool) -> Result<Consumer<T>, BuildError> {
+        let before = self.before(others, is_alone)?;
+        let head = self.join(Cursor::new(0), &before, is_alone);
+        Ok(self.consume(head, others, &before))
+    }
+
+    /// Those whom one that follows `others` comes after, unless it or another must be alone.
+    fn before(
+        &self,
+        others: &[&Consumer<T>],
+        is_alone: bool,
+    ) -> Result<BTreeSet<usize>, BuildError> {
         let before = self.all_before(others)?;
         let mut beside = self.members.iter().enumerate().filter(|(n, _)| !before.contains(n));
         if beside.any(|(_, member)| is_alone || member.is_alone) {
             return Err(BuildError::NotAlone);
         }
+        Ok(before)
+    }
+
+    fn join(&mut self, head: Cursor, before: &BTreeSet<usize>, is_alone: bool) -> Arc<Cursor> {
+        let head = Arc::new(head);
+        self.members.push(Member { head: Arc::clone(&head), before: before.clone(), is_alone });
+        head
+    }
+
+    fn consume(
+        &self,
+        head: Arc<Cursor>,
+        others: &[&Consumer<T>],
+        before: &BTreeSet<usize>,
+    ) -> Consumer<T> {
+        let tail = || core::iter::once(Arc::clone(&self.line.tail));
         let (gates, pull_after) = if others.is_empty() {
-            (Gates::new([Arc::clone(&self.line.tail)]), self.pull_after)
+            (Gates::new(tail(), tail()), self.pull_after)
         } else {
-            (Gates::new(others.iter().map(|other| Arc::clone(&other.head))), None)
+            let all = before.iter().map(|&number| Arc::clone(&self.members[number].head));
+            (
+                Gates::new(others.iter().map(|other| Arc::clone(&other.head)), all.chain(tail())),
+                None,
+            )
         };
-        let consumer = Consumer::new(Arc::clone(&self.line), gates, pull_after, self.strategy);
-        self.members.push(Member { head: Arc::clone(&consumer.head), before, is_alone });
-        Ok(consumer)
+        Consumer::new(Arc::clone(&self.line), head, gates, pull_after, self.strategy)
     }
 
     /// The numbers of `others` and of all that come before them.
@@ -187,12 +306,22 @@ impl<T: Send + Sync> Rings<T> {
             return Err(BuildError::NoConsumer);
         }
         let heads: Box<[_]> = self.members.iter().map(|member| Arc::clone(&member.head)).collect();
-        // Set once: the builder is consumed.
-        let _ = self.line.heads.set(heads);
         let is_last = |number: &usize| !self.members.iter().any(|m| m.before.contains(number));
         let last = self.members.iter().enumerate().filter(|(number, _)| is_last(number));
-        let gates = Gates::new(last.map(|(_, member)| Arc::clone(&member.head)));
-        Ok(Producer::new(self.line, gates, self.stride, self.strategy))
+        let last = last.map(|(_, member)| Arc::clone(&member.head));
+        let gates = Gates::new(last, heads.iter().map(Arc::clone));
+        // Set once: the builder is consumed.
+        let _ = self.line.heads.set(heads);
+        Ok(Producer::new(Arc::clone(&self.line), gates, self.stride, self.strategy))
+    }
+}
+
+impl<T> Drop for Rings<T> {
+    /// Without a producer the consumers have nothing to wait for.
+    fn drop(&mut self) {
+        if self.line.heads.get().is_none() {
+            self.line.close(0);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A consumer that is alone at its place.
 
 use crate::consumer::Consumer;
-use core::ops::{Deref, DerefMut};
+use core::ops::Deref;
 
 /// The most values that [`Taker::pop`] takes before it releases them.
 const RELEASE_EVERY: u64 = 64;
@@ -11,7 +11,8 @@ const RELEASE_EVERY: u64 = 64;
 /// Otherwise it is a [`Consumer`], with all its calls.
 #[derive(Debug)]
 pub struct Taker<T> {
-    consumer: Consumer<T>,
+    // Never handed out to be changed: it could be swapped for one that is not alone.
+    pub(crate) consumer: Consumer<T>,
     release_every: u64,
 }
 
@@ -19,6 +20,18 @@ impl<T> Taker<T> {
     pub(crate) fn new(consumer: Consumer<T>) -> Self {
         let release_every = RELEASE_EVERY.min(consumer.line.slots.capacity().div_ceil(4));
         Self { consumer, release_every }
+    }
+
+    /// As [`Consumer::drain`].
+    #[inline(always)]
+    pub fn drain(&mut self, max: usize, handle: impl FnMut(&[T])) -> usize {
+        self.consumer.drain(max, handle)
+    }
+
+    /// As [`Consumer::wait`].
+    #[inline(always)]
+    pub fn wait(&mut self, work: usize) {
+        self.consumer.wait(work);
     }
 
     /// As [`Consumer::drain`], with slices that may be changed or emptied.
@@ -58,8 +71,8 @@ impl<T> Deref for Taker<T> {
     }
 }
 
-impl<T> DerefMut for Taker<T> {
-    fn deref_mut(&mut self) -> &mut Consumer<T> {
-        &mut self.consumer
+impl<T> AsRef<Consumer<T>> for Taker<T> {
+    fn as_ref(&self) -> &Consumer<T> {
+        &self.consumer
     }
 }

@@ -120,7 +120,8 @@ impl<Producers> ByteRing<Producers> {
     pub fn consumer(&mut self) -> ByteConsumer {
         let pull_after = self.pull_after;
         self.add(|_, lane| {
-            Reader::new(Arc::clone(lane), Gates::new([Arc::clone(&lane.tail)]), pull_after)
+            let tail = || [Arc::clone(&lane.tail)];
+            Reader::new(Arc::clone(lane), Gates::new(tail(), tail()), pull_after)
         })
     }
 
@@ -135,10 +136,11 @@ impl<Producers> ByteRing<Producers> {
         if !others.iter().all(|other| self.owns(other)) {
             return Err(BuildError::Stranger);
         }
-        let heads = |number: usize| {
-            Gates::new(others.iter().map(|other| Arc::clone(other.readers()[number].head())))
-        };
-        Ok(self.add(|number, lane| Reader::new(Arc::clone(lane), heads(number), None)))
+        Ok(self.add(|number, lane| {
+            let heads = || others.iter().map(|other| Arc::clone(other.readers()[number].head()));
+            let gates = Gates::new(heads(), heads().chain([Arc::clone(&lane.tail)]));
+            Reader::new(Arc::clone(lane), gates, None)
+        }))
     }
 
     fn owns(&self, consumer: &ByteConsumer) -> bool {
@@ -159,7 +161,7 @@ impl<Producers> ByteRing<Producers> {
     fn finish(self) -> Result<Vec<ByteProducer>, BuildError> {
         let (stride, strategy) = (self.stride, self.strategy);
         let producer = |Branch { lane, heads }| {
-            let gates = Gates::new(heads.iter().map(Arc::clone));
+            let gates = Gates::new(heads.iter().map(Arc::clone), heads.iter().map(Arc::clone));
             // Set once: the builder is consumed.
             let _ = lane.heads.set(heads.into_boxed_slice());
             ByteProducer::new(lane, gates, stride, strategy)

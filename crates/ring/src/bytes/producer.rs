@@ -3,7 +3,6 @@
 use super::ByteLane;
 use super::claim::{ByteBatch, ByteClaim, ClaimError};
 use super::memory::{Memory, Place};
-use crate::cursor::DETACHED;
 use crate::gates::Gates;
 use crate::line::NAP;
 use lanecast_base::{Step, WaitStrategy, Waiter, spin};
@@ -162,10 +161,7 @@ impl ByteProducer {
 
     #[inline(never)]
     fn look_for_room(&mut self, end: u64) -> Result<(), ClaimError> {
-        let slowest = self.heads.slowest();
-        if slowest == DETACHED {
-            return Err(ClaimError::Closed);
-        }
+        let slowest = self.heads.slowest().ok_or(ClaimError::Closed)?;
         self.limit = slowest + self.capacity() as u64;
         if end <= self.limit {
             return Ok(());
@@ -184,7 +180,7 @@ impl ByteProducer {
                 // While the slowest stands where it did at the last look, there is no room.
                 Step::Park => {
                     let slowest = self.limit - self.capacity() as u64;
-                    self.heads.sleep(slowest, NAP, || true);
+                    self.heads.sleep(slowest, NAP);
                 }
             }
             match self.room_at(self.at, len) {

@@ -101,10 +101,8 @@ impl Reader {
     fn look(&mut self) -> bool {
         // After a panic of the handler, its message is still to be released.
         self.release();
-        let mut limit = self.gates.slowest();
-        if limit == DETACHED {
-            limit = self.follow_the_tail();
-        }
+        // The tail, at least, is always there.
+        let mut limit = self.gates.slowest().unwrap_or(self.at);
         if limit <= self.at && self.is_owed_more() {
             limit = self.lane.written();
         }
@@ -115,13 +113,6 @@ impl Reader {
             self.gates.found();
         }
         found
-    }
-
-    /// All that come before it are gone.
-    #[cold]
-    fn follow_the_tail(&mut self) -> u64 {
-        self.gates = Gates::new([Arc::clone(&self.lane.tail)]);
-        self.lane.tail.get()
     }
 
     /// Whether it has been dry for so long that it may look at what a stride holds back.
@@ -143,10 +134,7 @@ impl Reader {
         }
         self.mark = self.gates.mark(self.at);
         let held_back = self.pull_after.is_some() && self.lane.written() > self.at;
-        self.mark.is_some()
-            && self.gates.slowest() == self.at
-            && !held_back
-            && !self.lane.ends_at(self.at)
+        self.mark.is_some() && !held_back && !self.is_closed()
     }
 
     /// What to sleep on after [`mark`](Self::mark); `None` if nothing more comes.

@@ -108,3 +108,39 @@ fn what_cannot_be_built_is_refused() {
     assert_eq!(build.consumer().unwrap_err(), BuildError::NotAlone);
     build.after(&[&taker]).unwrap();
 }
+
+#[test]
+fn whoever_follows_one_that_goes_follows_those_before_it() {
+    let mut build = single_producer(4, || 0).unwrap();
+    let mut first = build.consumer().unwrap();
+    let middle = build.after(&[&first]).unwrap();
+    let mut last = build.taker_after(&[&middle]).unwrap();
+    let mut producer = build.producer().unwrap();
+    producer.push(1).unwrap();
+    drop(middle);
+    assert_eq!(last.pop(), None, "the first may be reading it");
+    assert_eq!(values(&mut first), [1]);
+    assert_eq!(last.pop(), Some(1));
+    drop(first);
+    producer.push(2).unwrap();
+    assert_eq!(last.pop(), Some(2));
+}
+
+#[test]
+fn claims_of_any_size_are_cut_to_what_is_free() {
+    let (mut producer, mut taker) = unicast(4, || 0, WaitStrategy::SpinYield).unwrap();
+    producer.push(1).unwrap();
+    assert_eq!(producer.try_claim(usize::MAX).map(|claim| claim.len()), Some(3));
+    assert_eq!(producer.claim(usize::MAX).unwrap().len(), 3);
+    assert_eq!(taker.pop(), Some(1));
+}
+
+#[test]
+fn a_ring_that_was_never_completed_has_reached_its_end() {
+    let mut build = single_producer(4, || 0).unwrap();
+    let mut consumer = build.consumer().unwrap();
+    assert!(!consumer.is_closed());
+    drop(build);
+    assert!(consumer.is_closed());
+    consumer.wait(0);
+}

@@ -1,0 +1,148 @@
+//! Rings of several producers: a lane for each.
+
+use crate::consumer::Consumer;
+use crate::error::BuildError;
+use crate::lanes::Lanes;
+use crate::producer::Producer;
+use crate::rings::{Rings, single_producer};
+use crate::taker::Taker;
+use crate::watch::Watch;
+use crate::worker::Worker;
+use lanecast_base::WaitStrategy;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Starts rings of `producers` producers: for each of them a lane of `capacity` slots, with values
+/// from `factory`.
+///
+/// # Errors
+/// If there is no producer, or if `capacity` is no power of two or too large.
+pub fn multi_producer<T: Send + Sync>(
+    producers: usize,
+    capacity: usize,
+    mut factory: impl FnMut() -> T,
+) -> Result<MultiRings<T>, BuildError> {
+    if producers == 0 {
+        return Err(BuildError::NoProducer);
+    }
+    let lanes = (0..producers).map(|_| single_producer(capacity, &mut factory));
+    Ok(MultiRings { lanes: lanes.collect::<Result<_, _>>()?, strategy: WaitStrategy::default() })
+}
+
+/// Rings of several producers that are being built: as [`Rings`], with a lane for each producer.
+#[derive(Debug)]
+pub struct MultiRings<T> {
+    lanes: Vec<Rings<T>>,
+    strategy: WaitStrategy,
+}
+
+impl<T: Send + Sync> MultiRings<T> {
+    /// As [`Rings::wait`].
+    #[must_use]
+    pub fn wait(mut self, strategy: WaitStrategy) -> Self {
+        self.strategy = strategy;
+        self.lanes = self.lanes.into_iter().map(|lane| lane.wait(strategy)).collect();
+        self
+    }
+
+    /// As [`Rings::stride`].
+    #[must_use]
+    pub fn stride(mut self, values: usize, delay: Duration) -> Self {
+        self.lanes = self.lanes.into_iter().map(|lane| lane.stride(values, delay)).collect();
+        self
+    }
+
+    /// A consumer of every value of every producer.
+    ///
+    /// # Errors
+    /// As for [`Rings::consumer`].
+    pub fn consumer(&mut self) -> Result<Lanes<Consumer<T>>, BuildError> {
+        self.after::<Consumer<T>>(&[])
+    }
+
+    /// A consumer that never overtakes any of `others`, in any lane.
+    ///
+    /// # Errors
+    /// As for [`Rings::after`].
+    pub fn after<E: AsRef<Consumer<T>>>(
+        &mut self,
+        others: &[&Lanes<E>],
+    ) -> Result<Lanes<Consumer<T>>, BuildError> {
+        let lanes = self.in_each(others, |lane, others| lane.after(others))?;
+        Ok(Lanes::new(lanes, 0, self.strategy))
+    }
+
+    /// A consumer that may take values out, because it is the only one.
+    ///
+    /// # Errors
+    /// As for [`Rings::taker`].
+    pub fn taker(&mut self) -> Result<Lanes<Taker<T>>, BuildError> {
+        self.taker_after::<Consumer<T>>(&[])
+    }
+
+    /// A consumer that may change values and take them out, because it follows all the others.
+    ///
+    /// # Errors
+    /// As for [`Rings::taker_after`].
+    pub fn taker_after<E: AsRef<Consumer<T>>>(
+        &mut self,
+        others: &[&Lanes<E>],
+    ) -> Result<Lanes<Taker<T>>, BuildError> {
+        let lanes = self.in_each(others, |lane, others| lane.taker_after(others))?;
+        Ok(Lanes::new(lanes, 0, self.strategy))
+    }
+
+    /// A group of `count` workers that share the values of all producers among themselves. They
+    /// begin with different lanes and help out everywhere.
+    ///
+    /// # Errors
+    /// As for [`Rings::workers`].
+    pub fn workers(&mut self, count: usize) -> Result<Vec<Worker<T>>, BuildError> {
+        self.workers_after::<Consumer<T>>(count, &[])
+    }
+
+    /// A group of workers that follows all other consumers.
+    ///
+    /// # Errors
+    /// As for [`Rings::workers_after`].
+    pub fn workers_after<E: AsRef<Consumer<T>>>(
+        &mut self,
+        count: usize,
+        others: &[&Lanes<E>],
+    ) -> Result<Vec<Worker<T>>, BuildError> {
+        let groups = self.in_each(others, |lane, others| lane.shares(count, others))?;
+        let mut groups: Vec<_> = groups.into_iter().map(Vec::into_iter).collect();
+        let watch = Arc::new(Watch::default());
+        let workers = (0..count).map(|number| {
+            let shares: Vec<_> = groups.iter_mut().filter_map(Iterator::next).collect();
+            let turn = number * shares.len() / count;
+            Worker::new(shares, turn, Arc::clone(&watch), self.strategy)
+        });
+        Ok(workers.collect())
+    }
+
+    /// Adds an end to each lane, which follows `others` there.
+    fn in_each<E: AsRef<Consumer<T>>, R>(
+        &mut self,
+        others: &[&Lanes<E>],
+        add: impl Fn(&mut Rings<T>, &[&Consumer<T>]) -> Result<R, BuildError>,
+    ) -> Result<Vec<R>, BuildError> {
+        let lanes = self.lanes.iter_mut().enumerate().map(|(number, lane)| {
+            let others = others.iter().map(|other| other.lanes.get(number).map(E::as_ref));
+            let others: Option<Vec<_>> = others.collect();
+            add(lane, &others.ok_or(BuildError::Stranger)?)
+        });
+        lanes.collect()
+    }
+
+    /// The producers, which complete the rings.
+    ///
+    /// # Errors
+    /// If there is no consumer.
+    pub fn producers(self) -> Result<Vec<Producer<T>>, BuildError> {
+        self.lanes.into_iter().map(Rings::producer).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
