@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, DETACHED, sleep_on_any};
 use crate::gates::{Gates, Mark};
+use crate::hold_off::HoldOff;
 use crate::line::{Line, NAP};
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{Step, WaitStrategy, Waiter};
@@ -22,6 +23,7 @@ pub struct Consumer<T> {
     pub(crate) head: Arc<Cursor>,
     gates: Gates,
     waiter: Waiter,
+    hold_off: HoldOff,
     /// After how long without values it looks at those that a stride holds back.
     pull_after: Option<Duration>,
     /// When it ran dry.
@@ -38,6 +40,7 @@ impl<T> Consumer<T> {
         pull_after: Option<Duration>,
         strategy: WaitStrategy,
     ) -> Self {
+        let hold_off = HoldOff::new(line.slots.capacity());
         Self {
             line,
             at: 0,
@@ -46,6 +49,7 @@ impl<T> Consumer<T> {
             head,
             gates,
             waiter: Waiter::new(strategy),
+            hold_off,
             pull_after,
             dry_since: None,
             mark: None,
@@ -144,7 +148,11 @@ impl<T> Consumer<T> {
         if work > 0 {
             self.waiter.found(work);
             self.found();
+            if self.at == self.limit {
+                lanecast_base::spin(self.hold_off.caught_up(work));
+            }
         } else {
+            self.hold_off.dry();
             self.wait_once();
         }
     }

@@ -19,6 +19,8 @@ pub struct Producer<T> {
     /// Values may be written up to here, as far as known; 0 once all consumers are gone.
     limit: u64,
     closed: bool,
+    /// Where [`push`](Self::push) has to look up: at the limit, or to fetch lines for writing.
+    turn: u64,
     published: u64,
     /// Values between two publications.
     stride: u64,
@@ -35,7 +37,7 @@ impl<T> Producer<T> {
     ) -> Self {
         let limit = line.slots.capacity();
         let waiter = Waiter::new(strategy);
-        Self { line, at: 0, limit, closed: false, published: 0, stride, gates, waiter }
+        Self { line, at: 0, limit, closed: false, turn: 0, published: 0, stride, gates, waiter }
     }
 
     /// Publishes `value`, or gives it back if there is no room now.
@@ -44,7 +46,7 @@ impl<T> Producer<T> {
     /// See [`PushError`].
     #[inline(always)]
     pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
-        if self.at >= self.limit && !self.look_for_room() {
+        if self.at >= self.turn && !self.look_up() && !self.look_for_room() {
             return Err(if self.is_closed() {
                 PushError::Closed(value)
             } else {
@@ -61,7 +63,7 @@ impl<T> Producer<T> {
     /// If all consumers are gone.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> Result<(), Closed<T>> {
-        if self.at >= self.limit && !self.wait_for_room() {
+        if self.at >= self.turn && !self.look_up() && !self.wait_for_room() {
             return Err(Closed(value));
         }
         self.put(value);
@@ -98,7 +100,7 @@ impl<T> Producer<T> {
     /// Publishes what a stride still holds back.
     #[inline(always)]
     pub fn flush(&mut self) {
-        if self.published != self.at {
+        if self.stride != 1 && self.published != self.at {
             self.publish();
         }
     }
@@ -133,7 +135,7 @@ impl<T> Producer<T> {
     pub(crate) fn pass(&mut self, count: u64) {
         self.at += count;
         if self.stride == 1 {
-            self.publish();
+            self.line.tail.publish(self.at);
         } else {
             self.line.write_up_to(self.at);
             if self.at - self.published >= self.stride || self.line.tail.is_awaited() {
@@ -146,6 +148,15 @@ impl<T> Producer<T> {
     fn publish(&mut self) {
         self.published = self.at;
         self.line.tail.publish(self.at);
+    }
+
+    /// Whether there is room for a value; now and then takes lines back from the consumers that
+    /// read them a lap ago, so that writing does not wait for each.
+    #[cold]
+    #[inline(never)]
+    fn look_up(&mut self) -> bool {
+        self.turn = self.line.slots.fetch_ahead(self.at, self.limit);
+        self.at < self.limit
     }
 
     /// Looks how far the consumers are; whether there is room for a value.

@@ -3,6 +3,14 @@
 //! Who may touch which slot when is not decided here: the cursors say so.
 
 use core::cell::UnsafeCell;
+use lanecast_base::prefetch_for_writing;
+
+/// The size of a cache line.
+const LINE_BYTES: u64 = 64;
+/// How far ahead lines are taken back from the consumers that read them a lap ago.
+const AHEAD_BYTES: u64 = 1024;
+/// How much is taken back at a time.
+const STRETCH_BYTES: u64 = 512;
 
 /// A power of two of slots, addressed by positions that only grow.
 pub(crate) struct Slots<T> {
@@ -42,6 +50,21 @@ impl<T> Slots<T> {
         let first = UnsafeCell::raw_get(self.cells.as_ptr());
         // SAFETY: the masked position is below the number of cells.
         unsafe { first.add((at & self.mask) as usize) }
+    }
+
+    /// Takes back lines that are to be written soon after the slot at `at`, none beyond `limit`;
+    /// returns where to do so again.
+    #[inline]
+    pub(crate) fn fetch_ahead(&self, at: u64, limit: u64) -> u64 {
+        let size = size_of::<T>().max(1) as u64;
+        let (stretch, ahead) = ((STRETCH_BYTES / size).max(1), AHEAD_BYTES / size);
+        let end = (at + ahead + stretch).min(limit);
+        let mut line = at + ahead;
+        while line < end {
+            prefetch_for_writing(self.pointer(line));
+            line += (LINE_BYTES / size).max(1);
+        }
+        (at + stretch).min(limit)
     }
 
     /// The slots of a run, to read.

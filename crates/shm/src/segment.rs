@@ -173,20 +173,7 @@ impl Memory for Segment {
 
     #[inline(always)]
     fn prefetch_for_writing(&self, at: Position) {
-        #[cfg(target_arch = "x86_64")]
-        // The intrinsic with the same hint becomes a fetch for reading, which takes the line
-        // twice, unless the whole program is built for newer processors. Those that do not know
-        // the instruction skip it.
-        // SAFETY: a hint may point anywhere.
-        unsafe {
-            core::arch::asm!(
-                "prefetchw [{line}]",
-                line = in(reg) self.byte(at).as_ptr(),
-                options(nostack, preserves_flags, readonly),
-            );
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
+        lanecast_base::prefetch_for_writing(self.byte(at).as_ptr());
     }
 
     fn heavy_fence(&self) -> bool {

@@ -1,0 +1,108 @@
+//! Keeping a fast reader off its writer's heels.
+//!
+//! A reader that is a little faster than its writer takes each cache line away in the middle of
+//! being written, and the processor's prefetcher takes the next ones too. Both then work at the
+//! pace of lines that travel, some ten nanoseconds a value. If the reader lets the writer get
+//! ahead first, both find their lines where they need them.
+//!
+//! Source of the idea: FastForward (PPoPP 2008), "temporal slipping". Here it is done only while
+//! it pays: while values come faster than one every second `pause`, some 40 million a second.
+//! Nothing that comes alone waits.
+
+/// Successful looks, less the empty ones, before the first pause is tried.
+const LOOKS_MIN: u32 = 8;
+/// The same after pauses that have not paid.
+const LOOKS_MAX: u32 = 4096;
+/// The first pause.
+const PAUSES_MIN: u32 = 16;
+/// The longest: some microseconds.
+const PAUSES_MAX: u32 = 256;
+
+/// A reader's pauses after it has caught up.
+#[derive(Debug)]
+pub(crate) struct HoldOff {
+    /// So many values or more, and the reader is far enough behind.
+    far: usize,
+    /// Successful looks lately, less empty ones.
+    looks: u32,
+    /// How many of them it takes to try a pause.
+    enough: u32,
+    /// How long the next pause is; 0 while pausing does not pay.
+    pauses: u32,
+    /// Whether the last look came after a pause.
+    has_paused: bool,
+}
+
+impl HoldOff {
+    /// For a reader of a ring of `capacity` values.
+    pub(crate) const fn new(capacity: u64) -> Self {
+        let far = (capacity / 4) as usize;
+        Self { far, looks: 0, enough: LOOKS_MIN, pauses: 0, has_paused: false }
+    }
+
+    /// The reader has handled `work` values (not 0), all that it knew of: how many pauses to make
+    /// before the next look.
+    #[inline(always)]
+    pub(crate) fn caught_up(&mut self, work: usize) -> u32 {
+        if self.pauses == 0 && self.looks < self.enough {
+            self.looks += 1;
+            0
+        } else {
+            self.next(work)
+        }
+    }
+
+    /// The reader has found nothing.
+    #[inline(always)]
+    pub(crate) fn dry(&mut self) {
+        self.looks = self.looks.saturating_sub(1);
+    }
+
+    #[inline(never)]
+    fn next(&mut self, work: usize) -> u32 {
+        if core::mem::take(&mut self.has_paused) && work as u64 * 2 < u64::from(self.pauses) {
+            self.enough = (self.enough * 2).min(LOOKS_MAX);
+            (self.pauses, self.looks) = (0, 0);
+            return 0;
+        }
+        if work >= self.far {
+            return 0;
+        }
+        self.pauses = (self.pauses * 2).clamp(PAUSES_MIN, PAUSES_MAX);
+        if self.pauses == PAUSES_MAX {
+            self.enough = LOOKS_MIN;
+        }
+        self.has_paused = true;
+        self.pauses
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_alone_never_waits() {
+        let mut hold_off = HoldOff::new(1024);
+        for _ in 0..10_000 {
+            assert_eq!(hold_off.caught_up(1), 0);
+            hold_off.dry();
+        }
+    }
+
+    #[test]
+    fn pauses_grow_while_they_pay() {
+        let mut hold_off = HoldOff::new(1 << 16);
+        let pauses: Vec<u32> = (0..16).map(|_| hold_off.caught_up(200)).collect();
+        assert_eq!(pauses[..LOOKS_MIN as usize], [0; LOOKS_MIN as usize]);
+        assert_eq!(pauses[LOOKS_MIN as usize..][..6], [16, 32, 64, 128, 256, 256]);
+        assert_eq!(hold_off.caught_up(1 << 14), 0, "far behind already");
+    }
+
+    #[test]
+    fn pauses_that_do_not_pay_are_tried_less_and_less() {
+        let mut hold_off = HoldOff::new(1 << 16);
+        let tries = (0..100_000).filter(|_| hold_off.caught_up(1) > 0).count();
+        assert!((10..50).contains(&tries), "{tries} in 100,000 looks");
+    }
+}
