@@ -19,6 +19,8 @@ use lanecast_os::barrier;
 const ASLEEP: u32 = 1;
 /// One sleeper that has asked publishers to fence.
 const FENCED: u32 = 2;
+/// The only sleeper has left for good.
+const GONE: u32 = 1 << 31;
 
 /// The mark: one word, written on the way to sleep and on waking only.
 #[derive(Debug, Default)]
@@ -42,6 +44,27 @@ const WEARY: u32 = 12;
 /// It grows no further, so that a busy sleeper is soon known as such.
 const WEARIEST: u32 = 24;
 
+/// What lies between a sleeper's mark and its last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fence {
+    /// Publishers fence themselves: the sleeper's own fence is enough.
+    Own,
+    /// Publishers rely on the sleeper.
+    Everywhere,
+}
+
+impl Fence {
+    pub(crate) fn pass(self) {
+        match self {
+            // PAIRS(asleep): with `take`; publishers fence, because they see the request.
+            Self::Own => fence(Ordering::SeqCst),
+            Self::Everywhere => {
+                barrier::heavy_fence();
+            }
+        }
+    }
+}
+
 impl Asleep {
     /// Whether somebody sleeps, or may be about to; for those who hold something back.
     #[inline(always)]
@@ -59,8 +82,9 @@ impl Asleep {
         self.word.load(Ordering::Relaxed) != 0 && self.take()
     }
 
+    /// The same for those who know already that somebody [is awaited](Self::is_awaited).
     #[cold]
-    fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         // PAIRS(asleep): published, fence, mark here; mark, fence, look again in `mark`.
         fence(Ordering::SeqCst);
         if self.word.load(Ordering::Relaxed) & ASLEEP == 0 {
@@ -72,6 +96,12 @@ impl Asleep {
 
     /// Marks the caller asleep: it must look once more before it sleeps.
     pub(crate) fn mark(&self, sleeper: &mut Sleeper) {
+        self.announce(sleeper).pass();
+    }
+
+    /// The same for those who sleep under several marks: they must pass a fence of the dearest
+    /// kind that any mark asks for before they look once more.
+    pub(crate) fn announce(&self, sleeper: &mut Sleeper) -> Fence {
         sleeper.weariness = (sleeper.weariness + SLEEP).min(WEARIEST);
         let ask = !sleeper.fenced && sleeper.weariness >= WEARY;
         if ask {
@@ -79,13 +109,25 @@ impl Asleep {
         }
         self.word.fetch_or(ASLEEP, Ordering::Relaxed);
         if sleeper.fenced {
-            // PAIRS(asleep): with `take`; publishers fence, because they see the request.
-            fence(Ordering::SeqCst);
+            Fence::Own
         } else {
-            // Also makes the request, if there is one, seen by every later publication.
-            barrier::heavy_fence();
+            // The heavy fence also makes the request, if there is one, seen by every later
+            // publication.
             sleeper.fenced = ask;
+            Fence::Everywhere
         }
+    }
+
+    /// The only sleeper leaves for good: publishers are told from now on.
+    pub(crate) fn leave(&self) {
+        // Relaxed: that nobody reads any more is all there is to know.
+        self.word.store(GONE, Ordering::Relaxed);
+    }
+
+    /// Whether the only sleeper has left.
+    #[inline(always)]
+    pub(crate) fn is_left(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & GONE != 0
     }
 
     /// Takes the mark back; false if a publisher was faster, whose wake-up is owed and comes.

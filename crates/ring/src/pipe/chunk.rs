@@ -1,0 +1,149 @@
+//! Blocks side by side: the whole of a bounded pipe, a link of an unbounded one's chain.
+
+use super::block::Block;
+use core::alloc::Layout;
+use core::marker::PhantomData;
+use core::ptr::{NonNull, null_mut};
+use lanecast_base::sync::{AtomicPtr, Ordering, UnsafeCell};
+use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+
+/// What stands before the blocks.
+#[derive(Debug)]
+pub(super) struct Head {
+    blocks: usize,
+    /// The chunk behind this one, once the writer has needed it. A circle's is itself.
+    next: AtomicPtr<Head>,
+    /// The chunk before this one: the writer's business alone.
+    previous: UnsafeCell<*mut Head>,
+}
+
+/// A chunk, by the address of its head.
+pub(super) struct Chunk<T> {
+    head: NonNull<Head>,
+    _values: PhantomData<*mut T>,
+}
+
+impl<T> Clone for Chunk<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Chunk<T> {}
+
+impl<T> Chunk<T> {
+    /// Where the first block begins.
+    const FIRST: usize = size_of::<Head>().next_multiple_of(Block::<T>::ALIGN);
+
+    const fn align() -> usize {
+        if align_of::<Head>() > Block::<T>::ALIGN { align_of::<Head>() } else { Block::<T>::ALIGN }
+    }
+
+    fn layout(blocks: usize) -> Option<Layout> {
+        let bytes = blocks.checked_mul(Block::<T>::BYTES)?.checked_add(Self::FIRST)?;
+        Layout::from_size_align(bytes, Self::align()).ok()
+    }
+
+    /// A chunk of `blocks` blocks (at least one) in which nothing is published, unless that is
+    /// more than the memory holds.
+    pub(super) fn try_new(blocks: usize) -> Option<Self> {
+        let layout = Self::layout(blocks)?;
+        // SAFETY: the layout's size is that of a head and more, and so not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let head = NonNull::new(memory.cast::<Head>())?;
+        let new = Head {
+            blocks,
+            next: AtomicPtr::new(null_mut()),
+            previous: UnsafeCell::new(null_mut()),
+        };
+        // SAFETY: the memory is aligned for a head, large enough, and nobody else's.
+        unsafe { head.write(new) };
+        let chunk = Self { head, _values: PhantomData };
+        if cfg!(loom) {
+            for index in 0..blocks {
+                // SAFETY: nobody else knows the chunk yet.
+                unsafe { chunk.block(index).make() };
+            }
+        }
+        Some(chunk)
+    }
+
+    /// The same, for as many blocks as surely fit.
+    pub(super) fn new(blocks: usize) -> Self {
+        Self::try_new(blocks).unwrap_or_else(|| {
+            handle_alloc_error(Self::layout(blocks).unwrap_or(Layout::new::<Head>()))
+        })
+    }
+
+    /// Gives the memory back. Values that are still in it are forgotten.
+    ///
+    /// # Safety
+    /// Nobody uses the chunk any more.
+    pub(super) unsafe fn free(self) {
+        let layout = Self::layout(self.head().blocks).expect("it was made with this layout");
+        // SAFETY: as the caller promises, this is the last use; it was allocated like this.
+        unsafe { dealloc(self.head.cast().as_ptr(), layout) };
+    }
+
+    fn head<'a>(self) -> &'a Head {
+        // SAFETY: a chunk lives while it is used, and nobody has its head exclusively.
+        unsafe { self.head.as_ref() }
+    }
+
+    /// The block `index`, which is below their number.
+    fn block(self, index: usize) -> Block<T> {
+        debug_assert!(index < self.head().blocks);
+        let offset = Self::FIRST + index * Block::<T>::BYTES;
+        // SAFETY: all blocks lie within the chunk.
+        let at = unsafe { self.head.cast::<u8>().add(offset) };
+        // SAFETY: here lies a block, which lives as long as the chunk.
+        unsafe { Block::new(at) }
+    }
+
+    pub(super) fn first(self) -> Block<T> {
+        self.block(0)
+    }
+
+    pub(super) fn last(self) -> Block<T> {
+        self.block(self.head().blocks - 1)
+    }
+
+    /// The chunk behind this one, if the writer has been there.
+    pub(super) fn next(self) -> Option<Self> {
+        // PAIRS(chunk): acquire here, release in `link`.
+        Self::from_raw(self.head().next.load(Ordering::Acquire))
+    }
+
+    /// The chunk before this one.
+    pub(super) fn previous(self) -> Option<Self> {
+        // SAFETY: only the writer reads and writes it.
+        Self::from_raw(self.head().previous.with(|previous| unsafe { *previous }))
+    }
+
+    /// Puts `next`, which nobody else knows, behind this chunk: the writer's business alone.
+    pub(super) fn link(self, next: Self) {
+        // Relaxed: nobody sees it before it is linked below.
+        next.head().next.store(null_mut(), Ordering::Relaxed);
+        // SAFETY: only the writer reads and writes it.
+        next.head().previous.with_mut(|previous| unsafe { *previous = self.into_raw() });
+        // PAIRS(chunk): release here, acquire in `next`: the new chunk is whole before it is seen.
+        self.head().next.store(next.into_raw(), Ordering::Release);
+    }
+
+    /// Closes a circle: behind this chunk comes itself.
+    pub(super) fn close_circle(self) {
+        // Relaxed: done before anybody else knows the chunk.
+        self.head().next.store(self.into_raw(), Ordering::Relaxed);
+        // SAFETY: as above.
+        self.head().previous.with_mut(|previous| unsafe { *previous = self.into_raw() });
+    }
+
+    pub(super) const fn into_raw(self) -> *mut Head {
+        self.head.as_ptr()
+    }
+
+    /// The chunk whose head is at `head`; none if that is null.
+    pub(super) fn from_raw(head: *mut Head) -> Option<Self> {
+        NonNull::new(head).map(|head| Self { head, _values: PhantomData })
+    }
+}

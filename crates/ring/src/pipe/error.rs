@@ -1,0 +1,112 @@
+//! What can go wrong with a pipe.
+
+use core::fmt;
+
+/// A capacity that no pipe can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CapacityError {
+    /// Nothing would ever fit.
+    #[error("a pipe for 0 messages can carry none: ask for at least 1")]
+    Zero,
+    /// More than the memory holds.
+    #[error(
+        "a pipe for {asked} messages of {size} bytes does not fit into memory: \
+         ask for fewer, or for an unbounded pipe"
+    )]
+    TooLarge {
+        /// The messages asked for.
+        asked: usize,
+        /// The size of one.
+        size: usize,
+    },
+}
+
+/// A value for which a bounded pipe has no room yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Full<T>(pub T);
+
+/// The other end is gone; a sender gets back the value that nobody will read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Closed<T = ()>(pub T);
+
+/// Why a value could not be sent now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySendError<T> {
+    /// The receiver has a whole pipe still to read.
+    Full(T),
+    /// The receiver is gone.
+    Closed(T),
+}
+
+/// Why nothing was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TryRecvError {
+    /// Nothing is there now.
+    #[error("nothing has been sent yet")]
+    Empty,
+    /// Everything was received, and every sender is gone.
+    #[error("every sender is gone and everything was received")]
+    Closed,
+}
+
+/// Why nothing was received in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecvTimeoutError {
+    /// The time is up.
+    #[error("nothing was sent in time")]
+    Timeout,
+    /// Everything was received, and every sender is gone.
+    #[error("every sender is gone and everything was received")]
+    Closed,
+}
+
+const FULL: &str = "the pipe is full: its reader has a whole pipe still to read";
+const CLOSED: &str = "the other end of the pipe is gone";
+
+// Not derived, all of these: values that cannot be printed can be sent as well.
+impl<T> fmt::Debug for Full<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Full(..)")
+    }
+}
+
+impl<T> fmt::Display for Full<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FULL)
+    }
+}
+
+impl<T> fmt::Debug for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Closed(..)")
+    }
+}
+
+impl<T> fmt::Display for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(CLOSED)
+    }
+}
+
+impl<T> fmt::Debug for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => FULL,
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl<T> std::error::Error for Full<T> {}
+impl<T> std::error::Error for Closed<T> {}
+impl<T> std::error::Error for TrySendError<T> {}

@@ -1,0 +1,119 @@
+//! The sending end of a channel.
+
+use super::{Bounded, Closed, Full, Peer, TrySendError, Writer};
+use crate::line::NAP;
+use crate::signal::{SemaphoreSignal, Signal};
+use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+
+/// The sending end of a channel. Dropping it closes its pipe.
+///
+/// It signals its receiver when that sleeps, and waits for room by the channel's strategy.
+#[derive(Debug)]
+pub struct Sender<T, S: Signal = SemaphoreSignal> {
+    writer: Writer<T, Bounded>,
+    signal: S,
+    waiter: Waiter,
+}
+
+impl<T, S: Signal> Sender<T, S> {
+    pub(super) const fn new(writer: Writer<T, Bounded>, signal: S, wait: WaitStrategy) -> Self {
+        Self { writer, signal, waiter: Waiter::new(wait) }
+    }
+
+    /// Sends `value`, and waits for room if there is none.
+    ///
+    /// # Errors
+    /// The value comes back if the receiver is gone.
+    #[inline]
+    pub fn send(&mut self, value: T) -> Result<(), Closed<T>> {
+        self.write(value)?;
+        self.flush();
+        Ok(())
+    }
+
+    /// Sends all `values`, which become visible at the end, or when there is no more room.
+    ///
+    /// # Errors
+    /// If the receiver is gone, the value that could not be sent; those behind it are left.
+    pub fn send_all(&mut self, values: impl IntoIterator<Item = T>) -> Result<(), Closed<T>> {
+        for value in values {
+            self.write(value)?;
+        }
+        self.flush();
+        Ok(())
+    }
+
+    /// Sends `value` if there is room; never blocks.
+    ///
+    /// # Errors
+    /// The value comes back if there is no room, or if the receiver is gone.
+    #[inline]
+    pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        if self.writer.is_closed() {
+            return Err(TrySendError::Closed(value));
+        }
+        self.writer.try_write(value).map_err(|Full(value)| TrySendError::Full(value))?;
+        self.flush();
+        Ok(())
+    }
+
+    /// Whether the receiver is gone.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.writer.is_closed()
+    }
+
+    /// Writes `value` without flushing it, unless it must wait for room.
+    #[inline(always)]
+    fn write(&mut self, value: T) -> Result<(), Closed<T>> {
+        if self.writer.is_closed() {
+            return Err(Closed(value));
+        }
+        match self.writer.try_write(value) {
+            Ok(()) => Ok(()),
+            Err(Full(value)) => self.write_later(value),
+        }
+    }
+
+    #[cold]
+    fn write_later(&mut self, mut value: T) -> Result<(), Closed<T>> {
+        // The receiver cannot make room by reading what it does not see.
+        self.flush();
+        loop {
+            self.wait();
+            if self.writer.is_closed() {
+                return Err(Closed(value));
+            }
+            match self.writer.try_write(value) {
+                Ok(()) => break,
+                Err(Full(back)) => value = back,
+            }
+        }
+        self.writer.found_room();
+        self.waiter.reset();
+        Ok(())
+    }
+
+    fn wait(&mut self) {
+        match self.waiter.next_step() {
+            Step::Spin(pauses) => spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            Step::Park => self.writer.sleep_until_room(NAP),
+        }
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        if self.writer.flush() == Peer::Asleep {
+            self.signal.signal();
+        }
+    }
+}
+
+impl<T, S: Signal> Drop for Sender<T, S> {
+    fn drop(&mut self) {
+        if self.writer.finish() == Peer::Asleep {
+            self.signal.signal();
+        }
+    }
+}

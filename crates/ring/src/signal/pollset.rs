@@ -1,0 +1,113 @@
+//! 63 signals from any threads to one, in one word.
+
+use super::numbers::place;
+use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
+use lanecast_base::Pad;
+use lanecast_base::sync::{Arc, AtomicU32, AtomicU64, Ordering};
+use lanecast_os::futex;
+use std::time::Duration;
+
+/// The waiter sleeps, or is about to; the bits below are the signals.
+const WAITING: u64 = 1 << 63;
+
+#[derive(Debug, Default)]
+struct Shared {
+    word: AtomicU64,
+    /// Counts wake-ups: the word that the waiter sleeps on, because a futex has 32 bits.
+    wakes: AtomicU32,
+}
+
+/// The waiting half of 63 signals: many senders, one waiter, one wake-up for any number of
+/// signals.
+///
+/// ```
+/// use lanecast_ring::signal::{PollSet, Signal, Signals};
+/// let mut waiter = PollSet::new();
+/// waiter.bind(62)?.signal();
+/// assert_eq!(waiter.check().iter().next(), Some(62));
+/// assert!(waiter.bind(63).is_err());
+/// # Ok::<(), lanecast_ring::signal::NoSuchSignal>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct PollSet {
+    shared: Arc<Pad<Shared>>,
+}
+
+/// The sending half of a [`PollSet`], bound to one signal.
+#[derive(Clone, Debug)]
+pub struct PollSetSignal {
+    shared: Arc<Pad<Shared>>,
+    bit: u64,
+}
+
+impl PollSet {
+    /// A waiter without signals.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The signals that are there, all at once.
+    #[inline]
+    fn take(&self) -> u64 {
+        // A look first: a waiter that spins must not write.
+        if self.shared.word.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        // PAIRS(pollset): acquire here, release in `signal`.
+        self.shared.word.swap(0, Ordering::Acquire) & !WAITING
+    }
+
+    /// Sleeps until a signal has come or the time is up.
+    #[cold]
+    fn sleep(&self, deadline: Deadline) {
+        let left = deadline.left();
+        let wakes = self.shared.wakes.load(Ordering::Relaxed);
+        // PAIRS(pollset-sleep): release here, acquire in `signal`: what wakes this sleep is
+        // counted after it began, so the count above does not have it yet.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        if self.shared.word.compare_exchange(0, WAITING, success, failure).is_ok() {
+            futex::wait_private(&self.shared.wakes, wakes, left);
+        }
+    }
+}
+
+impl Signals for PollSet {
+    type Signal = PollSetSignal;
+    const COUNT: usize = 63;
+
+    fn bind(&self, number: usize) -> Result<PollSetSignal, NoSuchSignal> {
+        NoSuchSignal::check(number, Self::COUNT)?;
+        let (_, bit) = place(number);
+        Ok(PollSetSignal { shared: Arc::clone(&self.shared), bit })
+    }
+
+    #[inline]
+    fn check(&mut self) -> SignalSet {
+        SignalSet::of_word(self.take())
+    }
+
+    fn poll(&mut self, limit: Duration) -> SignalSet {
+        let deadline = Deadline::after(limit);
+        loop {
+            let taken = self.take();
+            if taken != 0 || deadline.is_over() {
+                return SignalSet::of_word(taken);
+            }
+            self.sleep(deadline);
+        }
+    }
+}
+
+impl Signal for PollSetSignal {
+    #[inline]
+    fn signal(&self) {
+        // PAIRS(pollset): release here, acquire in `take`.
+        // PAIRS(pollset-sleep): acquire here, release in `sleep`.
+        let before = self.shared.word.fetch_or(self.bit, Ordering::AcqRel);
+        // Only the first signal of a sleep finds nothing but the mark.
+        if before == WAITING {
+            self.shared.wakes.fetch_add(1, Ordering::Relaxed);
+            super::wake_up(|| futex::wake_private(&self.shared.wakes, 1));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One signal between two threads: a word, and a futex on it.
+
+use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
+use lanecast_base::Pad;
+use lanecast_base::sync::{Arc, AtomicU32, Ordering};
+use lanecast_os::futex;
+use std::time::Duration;
+
+/// No signal, and nobody sleeps.
+const QUIET: u32 = 0;
+/// A signal has come.
+const SIGNALLED: u32 = 1;
+/// No signal yet; the waiter sleeps, or is about to.
+const WAITING: u32 = 2;
+
+/// The waiting half of one signal: the cheapest way for one thread to wake another.
+///
+/// ```
+/// use lanecast_ring::signal::{Semaphore, Signal, Signals};
+/// use std::time::Duration;
+/// let mut waiter = Semaphore::new();
+/// let signal = waiter.sender();
+/// let other = std::thread::spawn(move || signal.signal());
+/// assert!(!waiter.poll(Duration::MAX).is_empty());
+/// other.join().expect("it does not panic");
+/// ```
+#[derive(Debug, Default)]
+pub struct Semaphore {
+    word: Arc<Pad<AtomicU32>>,
+}
+
+/// The sending half of a [`Semaphore`].
+#[derive(Clone, Debug)]
+pub struct SemaphoreSignal {
+    word: Arc<Pad<AtomicU32>>,
+}
+
+impl Semaphore {
+    /// A waiter without a signal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A sender of the one signal.
+    pub fn sender(&self) -> SemaphoreSignal {
+        SemaphoreSignal { word: Arc::clone(&self.word) }
+    }
+
+    /// Whether the signal was there; takes it.
+    #[inline]
+    fn take(&self) -> bool {
+        // A look first: a waiter that spins must not write.
+        self.word.load(Ordering::Relaxed) == SIGNALLED && {
+            // PAIRS(semaphore): acquire here, release in `signal`.
+            self.word.swap(QUIET, Ordering::Acquire) == SIGNALLED
+        }
+    }
+
+    /// Sleeps until the signal has come or the time is up.
+    #[cold]
+    fn sleep(&self, deadline: Deadline) {
+        let left = deadline.left();
+        // Relaxed, both: what counts is who comes first on this one word.
+        let exchange =
+            |from, to| self.word.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        if exchange(QUIET, WAITING).is_ok() {
+            futex::wait_private(&self.word, WAITING, left);
+            let _ = exchange(WAITING, QUIET);
+        }
+    }
+}
+
+impl Signals for Semaphore {
+    type Signal = SemaphoreSignal;
+    const COUNT: usize = 1;
+
+    fn bind(&self, number: usize) -> Result<SemaphoreSignal, NoSuchSignal> {
+        NoSuchSignal::check(number, Self::COUNT).map(|()| self.sender())
+    }
+
+    #[inline]
+    fn check(&mut self) -> SignalSet {
+        SignalSet::of_word(u64::from(self.take()))
+    }
+
+    fn poll(&mut self, limit: Duration) -> SignalSet {
+        let deadline = Deadline::after(limit);
+        while !self.take() {
+            if deadline.is_over() {
+                return SignalSet::default();
+            }
+            self.sleep(deadline);
+        }
+        SignalSet::of_word(1)
+    }
+}
+
+impl Signal for SemaphoreSignal {
+    #[inline]
+    fn signal(&self) {
+        // PAIRS(semaphore): release here, acquire in `take`.
+        if self.word.swap(SIGNALLED, Ordering::Release) == WAITING {
+            super::wake_up(|| futex::wake_private(&self.word, 1));
+        }
+    }
+}

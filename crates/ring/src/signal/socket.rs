@@ -1,0 +1,152 @@
+//! 256 signals from any threads to one that also waits for sockets.
+//!
+//! A summary word says which words of the bitmap hold signals, and whether the waiter is armed.
+//! The bell, an eventfd, is rung only by the first signal that finds the waiter armed. While the
+//! waiter is not armed the descriptor stays readable, so whoever blocks on it without arming
+//! first is not left to sleep: the call returns at once.
+
+use super::numbers::{WORDS, place};
+use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
+use lanecast_base::Pad;
+use lanecast_base::sync::{Arc, AtomicU64, Ordering};
+use lanecast_os::event::{EventBell, wait_readable};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// The waiter blocks, or is about to; the bits below are the words that hold signals.
+const ARMED: u64 = 1 << 63;
+
+#[derive(Debug)]
+struct Shared {
+    summary: Pad<AtomicU64>,
+    words: Pad<[AtomicU64; WORDS]>,
+    bell: EventBell,
+}
+
+impl Shared {
+    /// The signals in the words that `summary` names, all at once.
+    fn take(&self, summary: u64) -> SignalSet {
+        let named = |index: usize| summary >> index & 1 == 1;
+        SignalSet::of_words(core::array::from_fn(|index| {
+            // PAIRS(socket-signal): acquire here, release in `signal`.
+            if named(index) { self.words[index].swap(0, Ordering::Acquire) } else { 0 }
+        }))
+    }
+}
+
+/// The waiting half of 256 signals, with a descriptor for poll(2), epoll or io_uring.
+///
+/// A loop that blocks in a system call of its own does so in this order:
+///
+/// 1. [`arm`](Self::arm). If that returns signals, handle them instead of blocking.
+/// 2. Block until the descriptor, or a socket beside it, is readable.
+/// 3. [`check`](Signals::check), handle the signals, then the sockets; back to 1.
+///
+/// Nothing is ever read from the descriptor: its readability is the message. Whoever forgets step
+/// 1 finds it readable and does not block at all.
+///
+/// ```
+/// use lanecast_ring::signal::{Signal, Signals, SocketSignal};
+/// use std::os::fd::AsFd;
+/// let mut waiter = SocketSignal::new()?;
+/// let signal = waiter.bind(200).expect("below 256");
+/// std::thread::spawn(move || signal.signal());
+/// let mut taken = waiter.arm();
+/// while taken.is_empty() {
+///     // Sockets' descriptors could stand beside this one.
+///     lanecast_os::event::wait_readable([waiter.as_fd()], None);
+///     taken = waiter.check();
+/// }
+/// assert!(taken.contains(200));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SocketSignal {
+    shared: Arc<Shared>,
+}
+
+/// The sending half of a [`SocketSignal`], bound to one signal.
+#[derive(Clone, Debug)]
+pub struct SocketSignalSender {
+    shared: Arc<Shared>,
+    word: usize,
+    bit: u64,
+}
+
+impl SocketSignal {
+    /// A waiter without signals.
+    ///
+    /// # Errors
+    /// If the process has no more descriptors to give: raise its limit (`ulimit -n`).
+    pub fn new() -> io::Result<Self> {
+        let shared =
+            Shared { summary: Pad::default(), words: Pad::default(), bell: EventBell::new(true)? };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Takes the signals that are there; from now on the first new one makes the descriptor
+    /// readable, which until then it is not. Empty: the caller may block.
+    pub fn arm(&mut self) -> SignalSet {
+        // First hush, then arm: whoever rings from the arming on is heard.
+        self.shared.bell.hush();
+        // PAIRS(socket-summary): acquire here, release in `signal`.
+        let summary = self.shared.summary.swap(ARMED, Ordering::Acquire);
+        self.shared.take(summary)
+    }
+}
+
+impl AsFd for SocketSignal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+}
+
+impl Signals for SocketSignal {
+    type Signal = SocketSignalSender;
+    const COUNT: usize = 256;
+
+    fn bind(&self, number: usize) -> Result<SocketSignalSender, NoSuchSignal> {
+        NoSuchSignal::check(number, Self::COUNT)?;
+        let (word, bit) = place(number);
+        Ok(SocketSignalSender { shared: Arc::clone(&self.shared), word, bit })
+    }
+
+    #[inline]
+    fn check(&mut self) -> SignalSet {
+        // A look first: an armed waiter without signals stays armed.
+        if self.shared.summary.load(Ordering::Relaxed) & !ARMED == 0 {
+            return SignalSet::default();
+        }
+        // PAIRS(socket-summary): acquire here, release in `signal`.
+        let summary = self.shared.summary.swap(0, Ordering::Acquire);
+        self.shared.take(summary)
+    }
+
+    fn poll(&mut self, limit: Duration) -> SignalSet {
+        let deadline = Deadline::after(limit);
+        let mut taken = self.check();
+        while taken.is_empty() && !deadline.is_over() {
+            taken = self.arm();
+            if taken.is_empty() {
+                wait_readable([self.as_fd()], deadline.left());
+                taken = self.check();
+            }
+        }
+        taken
+    }
+}
+
+impl Signal for SocketSignalSender {
+    #[inline]
+    fn signal(&self) {
+        // PAIRS(socket-signal): release here, acquire in `take`.
+        self.shared.words[self.word].fetch_or(self.bit, Ordering::Release);
+        // PAIRS(socket-summary): release here, acquire in `check` and `arm`: who sees the
+        // summary sees the signal.
+        let before = self.shared.summary.fetch_or(1 << self.word, Ordering::Release);
+        if before == ARMED {
+            super::wake_up(|| self.shared.bell.ring());
+        }
+    }
+}
