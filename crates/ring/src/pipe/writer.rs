@@ -11,6 +11,7 @@ use crate::asleep::Sleeper;
 use crate::cursor::DETACHED;
 use core::marker::PhantomData;
 use lanecast_base::sync::{Arc, Ordering};
+use lanecast_os::futex;
 use std::time::Duration;
 
 /// How many blocks ahead lines are taken back from the reader, so that writing need not wait.
@@ -244,7 +245,11 @@ impl<T, K> Writer<T, K> {
     /// then.
     pub(super) fn sleep_until_room(&mut self, limit: Duration) {
         let Room::Circle { total, .. } = self.shared.room else { return };
-        self.shared.freed.sleep(self.limit - total, &mut self.sleeper, limit, || true);
+        let freed = &self.shared.freed;
+        let wakes = freed.mark(&mut self.sleeper);
+        if freed.get() == self.limit - total {
+            futex::wait(freed.word(), wakes, limit);
+        }
     }
 
     /// The writer has found room without sleeping.
