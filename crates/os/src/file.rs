@@ -4,7 +4,7 @@ use crate::{LockByte, checked};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -115,6 +115,21 @@ impl NewFile {
         })?;
         Ok(self.lock)
     }
+}
+
+/// Memory of `bytes` zero bytes as a file without a name in any directory, all of it reserved.
+///
+/// It is gone with the last mapping and opening of it.
+///
+/// # Errors
+/// If the system refuses, or has not so much memory.
+pub fn memory_file(bytes: u64) -> io::Result<File> {
+    // SAFETY: the name, for people who look at /proc, is a live, terminated string.
+    let descriptor = unsafe { libc::memfd_create(c"lanecast".as_ptr(), libc::MFD_CLOEXEC) };
+    // SAFETY: if it is one, it was just made and belongs to nobody else.
+    let file = unsafe { File::from_raw_fd(checked(descriptor)?) };
+    reserve(&file, bytes)?;
+    Ok(file)
 }
 
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {

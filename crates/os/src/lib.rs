@@ -17,7 +17,7 @@ mod space;
 mod watch;
 
 pub use directory::{Access, DirectoryError, private_directory};
-pub use file::{FileError, NewFile, open};
+pub use file::{FileError, NewFile, memory_file, open};
 pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
 pub use ring::RingMapping;
