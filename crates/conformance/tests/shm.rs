@@ -1,4 +1,4 @@
-//! The suite over shared memory, both ends in one process.
+//! The suite over the way between processes, with both ends in one.
 
 use lanecast_base::WaitStrategy;
 use lanecast_shm::{Domain, Settings};
@@ -23,6 +23,7 @@ impl Stage {
             publisher_wait: wait,
             subscriber_wait: wait,
             first_position,
+            direct: false,
             ..Settings::default()
         });
         Self { domain: domain.expect("a domain"), _directory: directory }

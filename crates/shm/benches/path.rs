@@ -25,7 +25,13 @@ struct Bench {
 }
 
 impl Bench {
+    /// As between processes, with both ends in this one.
     fn new() -> Self {
+        Self::open(false)
+    }
+
+    /// `direct`: as between the threads of one process.
+    fn open(direct: bool) -> Self {
         let shm = Path::new("/dev/shm");
         let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
         let made = tempfile::Builder::new().prefix("lanecast-bench-").tempdir_in(parent);
@@ -34,6 +40,7 @@ impl Bench {
         let settings = Settings {
             directory: directory.path().join("domain"),
             window_bytes: 1 << 19,
+            direct,
             ..Settings::default()
         };
         let domain = Domain::open(settings).expect("a domain");
@@ -90,20 +97,23 @@ fn claim_commit(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Claim and commit, then poll what was published, one message at a time.
+/// Claim and commit, then poll what was published, one message at a time: joined through the
+/// directory, and in the lobby.
 fn claim_commit_poll(criterion: &mut Criterion) {
-    let bench = Bench::new();
-    let (mut publisher, mut subscriber) = bench.pair();
-    let mut group = by_size(criterion, "claim_commit_poll");
-    for size in SIZES {
-        group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter(|| {
-                send(&mut publisher, black_box(size));
-                read(&mut subscriber, 1)
+    for (name, direct) in [("claim_commit_poll", false), ("claim_commit_poll_thread", true)] {
+        let bench = Bench::open(direct);
+        let (mut publisher, mut subscriber) = bench.pair();
+        let mut group = by_size(criterion, name);
+        for size in SIZES {
+            group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
+                bencher.iter(|| {
+                    send(&mut publisher, black_box(size));
+                    read(&mut subscriber, 1)
+                });
             });
-        });
+        }
+        group.finish();
     }
-    group.finish();
 }
 
 /// Sixteen messages made visible together, then polled; the rate is of messages.

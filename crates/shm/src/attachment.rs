@@ -3,14 +3,15 @@
 use crate::error::AttachError;
 use crate::mailbox::{Mailbox, Peer};
 use crate::memory::Memory;
+use crate::place::Place;
 use crate::read_edge::{Next, ReadEdge};
+use crate::resident::Resident;
 use crate::segment::{Segment, SessionFiles};
-use crate::vigil::slot_lock;
 use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_carrier::{Event, Gap, LossReason, Message, SessionId, Stream, Tenure, TopicId, Why};
+use lanecast_os::MapMode;
 use lanecast_os::process::{Identity, own_name};
-use lanecast_os::{LockByte, MapMode};
 use lanecast_wire::shm::{Limits, RingHeader, Slot};
 use std::fs::File;
 use std::sync::Arc;
@@ -32,51 +33,76 @@ pub(crate) struct Attachment {
     session: u64,
     pid: u32,
     wanted: Arc<[String]>,
-    peer: Arc<Peer>,
-    is_over: bool,
-    // Proves that this process lives; freed after the slot has been left.
-    _place: LockByte,
+    /// Which way it was joined, for people.
+    source: String,
+    /// The publisher, if it is another process and may die alone.
+    peer: Option<Arc<Peer>>,
+    end: Option<Why>,
+    // Given back after the slot has been left.
+    _place: Place,
 }
 
 impl Attachment {
-    /// Joins a session whose ring file has been opened and checked.
+    /// Joins another process's session, whose ring file has been opened and checked.
     pub(crate) fn join(
         files: &SessionFiles,
         (ring, header, limits): (File, RingHeader, Limits),
         mailbox: &Arc<Mailbox>,
-        wait: WaitStrategy,
     ) -> Result<(Self, Arc<Peer>), AttachError> {
         let io = |source| AttachError::Io { path: files.gate.clone(), source };
         let gate = files.open_gate(&limits, true)?;
         let mapped_gate = gate.try_clone().map_err(io)?;
-        let (index, place) = take_place(gate, &limits).map_err(io)?.ok_or_else(|| {
-            AttachError::NoPlace { path: files.ring.clone(), places: limits.subscribers_max }
-        })?;
+        let places = limits.subscribers_max;
+        let place = Place::take(gate, places)
+            .map_err(io)?
+            .ok_or_else(|| AttachError::NoPlace { path: files.ring.clone(), places })?;
         let segment = Segment::map(&ring, &mapped_gate, limits, MapMode::Read)
             .map_err(|source| AttachError::Io { path: files.ring.clone(), source })?;
-        sign(segment.slot(index), wait);
-        let edge = ReadEdge::join(segment, index, limits.longest_message);
-        let owner = owner(&header);
-        let peer = Arc::new(Peer::new(ring, owner, Arc::downgrade(mailbox)));
-        let attachment = Self {
-            edge,
+        let peer = Arc::new(Peer::new(ring, owner(&header), Arc::downgrade(mailbox)));
+        let known = Some(Arc::clone(&peer));
+        let source = format!("shm:{:016x}", files.session);
+        Ok((Self::sit(segment, place, files.session, source, known, mailbox), peer))
+    }
+
+    /// Joins a session of this process.
+    pub(crate) fn meet(
+        resident: &Arc<Resident>,
+        mailbox: &Arc<Mailbox>,
+    ) -> Result<Self, AttachError> {
+        let place = resident.take_place()?;
+        let (segment, source) = (resident.segment().clone(), resident.source());
+        Ok(Self::sit(segment, place, resident.session(), source, None, mailbox))
+    }
+
+    fn sit(
+        segment: Segment,
+        place: Place,
+        session: u64,
+        source: String,
+        peer: Option<Arc<Peer>>,
+        mailbox: &Mailbox,
+    ) -> Self {
+        sign(segment.slot(place.index()), mailbox.wait);
+        let limits = *segment.limits();
+        Self {
+            edge: ReadEdge::join(segment, place.index(), limits.longest_message),
             streams: Vec::new(),
             announced: 0,
             release_every: limits.window_bytes / 8,
-            session: files.session,
-            pid: owner.pid,
+            session,
+            pid: peer.as_ref().map_or_else(std::process::id, |peer| peer.identity.pid),
             wanted: Arc::clone(&mailbox.topics),
-            peer: Arc::clone(&peer),
-            is_over: false,
+            source,
+            peer,
+            end: None,
             _place: place,
-        };
-        Ok((attachment, peer))
+        }
     }
 
     /// Hands over at most `limit` messages; returns how many events.
     #[inline(always)]
     pub(crate) fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: &mut F) -> usize {
-        if self.is_over {
+        if self.is_over() {
             // The handler panicked at the farewell, which is not repeated.
             return 0;
         }
@@ -105,7 +131,7 @@ impl Attachment {
             } else if frame.topic as usize >= self.streams.len() {
                 self.edge.unpass(frame.length);
                 work += self.new_topic(handler);
-                if self.is_over {
+                if self.is_over() {
                     return work;
                 }
                 continue;
@@ -132,7 +158,7 @@ impl Attachment {
         let topics = self.edge.memory().ring().topics.load(Ordering::Relaxed);
         let is_quiet = topics as usize == self.streams.len()
             && !self.edge.is_closed()
-            && !self.peer.is_gone()
+            && !self.is_orphan()
             && !self.edge.is_evicted();
         if is_quiet { 0 } else { self.news(handler) }
     }
@@ -144,7 +170,7 @@ impl Attachment {
             return self.broken(handler);
         }
         let work = self.refresh(handler);
-        let (closed, gone) = (self.edge.is_closed(), self.peer.is_gone());
+        let (closed, gone) = (self.edge.is_closed(), self.is_orphan());
         // Whatever was committed before the end is visible by now: look once more.
         match self.edge.peek() {
             Next::Empty if closed => work + self.end(Why::Closed, handler),
@@ -178,7 +204,7 @@ impl Attachment {
                 topic,
                 topic_id: TopicId(number),
                 pid: self.pid,
-                source: format!("shm:{:016x}", self.session),
+                source: self.source.clone(),
             }));
         }
         let mut joined = 0;
@@ -212,7 +238,7 @@ impl Attachment {
     }
 
     fn end<F: FnMut(Event<'_>)>(&mut self, why: Why, handler: &mut F) -> usize {
-        self.is_over = true;
+        self.end = Some(why);
         let streams = self.streams.iter().flatten();
         streams.map(|stream| handler(Event::Left(stream, why))).count()
     }
@@ -220,7 +246,18 @@ impl Attachment {
     /// Whether nothing more will come.
     #[inline]
     pub(crate) const fn is_over(&self) -> bool {
-        self.is_over
+        self.end.is_some()
+    }
+
+    /// Whether it is over because the publisher took the place away.
+    pub(crate) fn was_evicted(&self) -> bool {
+        self.end == Some(Why::Evicted)
+    }
+
+    /// Whether the publisher's process has ended.
+    #[inline]
+    fn is_orphan(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.is_gone())
     }
 
     pub(crate) const fn session(&self) -> u64 {
@@ -248,17 +285,6 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         self.edge.leave();
     }
-}
-
-/// Takes the lock of the first free slot; holding it is owning the slot.
-fn take_place(mut gate: File, limits: &Limits) -> std::io::Result<Option<(usize, LockByte)>> {
-    for index in 0..limits.subscribers_max as usize {
-        match LockByte::try_take(gate, slot_lock(index))? {
-            Ok(place) => return Ok(Some((index, place))),
-            Err(file) => gate = file,
-        }
-    }
-    Ok(None)
 }
 
 /// Writes into the slot who owns it, for others to look at.

@@ -5,6 +5,7 @@
 
 use crate::attachment::Attachment;
 use crate::error::AttachError;
+use crate::lobby::{self, DomainKey};
 use crate::mailbox::{Mailbox, Peer};
 use crate::registry;
 use crate::segment::SessionFiles;
@@ -23,6 +24,7 @@ pub(crate) type Subscribers = Arc<Mutex<Vec<Weak<Mailbox>>>>;
 
 pub(crate) struct Conductor {
     settings: Settings,
+    domain: Option<DomainKey>,
     watch: DirectoryWatch,
     subscribers: Subscribers,
     telemetry: Arc<Telemetry>,
@@ -35,12 +37,14 @@ pub(crate) struct Conductor {
 impl Conductor {
     pub(crate) fn new(
         settings: Settings,
+        domain: Option<DomainKey>,
         watch: DirectoryWatch,
         subscribers: Subscribers,
         telemetry: Arc<Telemetry>,
     ) -> Self {
         Self {
             settings,
+            domain,
             watch,
             subscribers,
             telemetry,
@@ -68,9 +72,12 @@ impl Conductor {
         for mailbox in self.living_subscribers() {
             mailbox.known().retain(|session| sessions.contains(session));
             for &session in &sessions {
-                if !mailbox.known().contains(&session) {
+                if !mailbox.known().contains(&session) && !self.lives_here(session) {
                     self.consider(session, &mailbox);
                 }
+            }
+            if let Some(domain) = &self.domain {
+                lobby::introduce(domain, &mailbox);
             }
         }
     }
@@ -79,6 +86,11 @@ impl Conductor {
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|mailbox| mailbox.strong_count() > 0);
         subscribers.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Whether the session is this process's own: the two meet in the lobby, not here.
+    fn lives_here(&self, session: u64) -> bool {
+        self.domain.as_ref().is_some_and(|domain| lobby::lives_here(domain, session))
     }
 
     fn consider(&mut self, session: u64, mailbox: &Arc<Mailbox>) {
@@ -114,10 +126,8 @@ impl Conductor {
         if registry::owner_of(files) != registry::Owner::Alive {
             return Ok(false);
         }
-        let wait = self.settings.subscriber_wait;
-        let (attachment, peer) = Attachment::join(files, opened, mailbox, wait)?;
+        let (attachment, peer) = Attachment::join(files, opened, mailbox)?;
         self.peers.push(Arc::downgrade(&peer));
-        self.telemetry.joined();
         mailbox.deliver(attachment);
         Ok(true)
     }

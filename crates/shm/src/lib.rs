@@ -1,13 +1,21 @@
-//! Process to process: publish and subscribe over shared memory.
+//! Memory shared by threads or processes: publish and subscribe over it.
 //!
 //! One publisher writes a session's ring, up to 64 subscribers read it in place; the slowest
 //! gates it (receiver-paced), so nothing is lost. Sessions are files in a directory: there is
 //! no daemon. The layout is stated in `docs/protocol/shm.md`.
 //!
+//! There is one ring, and there are two doors to it. A subscriber of another process finds the
+//! session in the directory, opens and checks its files, and maps them: its streams come from
+//! `shm:…`. A subscriber of the publisher's own process meets it in the `lobby`, shares its
+//! mapping, and is joined as soon as both are there: its streams come from `thread:…`. With
+//! [`Reach::Process`] there are no files, and only the second door; such sessions cannot be seen
+//! from outside.
+//!
 //! The path of a message: [`Publisher`] claims room (`write_edge`), the caller writes in place
 //! (`claim`), the commit word makes it visible; [`Subscriber`] polls its `attachment`s
 //! (`read_edge`), which hand the bytes to the caller's handler. Beside the path: `conductor`
-//! finds and joins sessions and notices deaths, `vigil` frees a publisher from the dead.
+//! finds and joins other processes' sessions and notices deaths, `vigil` frees a publisher from
+//! the dead.
 //!
 //! ```
 //! use lanecast_carrier::{Carrier, Claim, Event, Publish, Subscribe};
@@ -56,6 +64,8 @@ mod error;
 #[cfg(not(loom))]
 mod inspect;
 #[cfg(not(loom))]
+mod lobby;
+#[cfg(not(loom))]
 mod look;
 #[cfg(all(test, loom))]
 mod loom;
@@ -63,10 +73,14 @@ mod loom;
 mod mailbox;
 mod memory;
 #[cfg(not(loom))]
+mod place;
+#[cfg(not(loom))]
 mod publisher;
 mod read_edge;
 #[cfg(not(loom))]
 mod registry;
+#[cfg(not(loom))]
+mod resident;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
@@ -91,6 +105,6 @@ pub use {
     inspect::{Clean, SessionReport, SubscriberReport, clean, inspect},
     look::{Look, SessionRates, SubscriberRates},
     publisher::Publisher,
-    settings::{Settings, Stalled, default_directory},
+    settings::{Reach, Settings, Stalled, default_directory},
     subscriber::Subscriber,
 };

@@ -1,6 +1,8 @@
-//! Where the conductor leaves what it has found for one subscriber.
+//! Where others leave what they have joined for one subscriber.
 
 use crate::attachment::Attachment;
+use crate::telemetry::Telemetry;
+use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering};
 use lanecast_os::futex;
 use lanecast_os::process::Identity;
@@ -8,22 +10,28 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// One subscriber's wishes, and the sessions that the conductor has joined for it.
+/// One subscriber's wishes, and the sessions that the conductor or a publisher in the same process
+/// has joined for it.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     /// Shared with the attachments, which must not keep the mailbox itself: it holds them.
     pub(crate) topics: Arc<[String]>,
+    /// How the subscriber waits, for others to look at.
+    pub(crate) wait: WaitStrategy,
+    pub(crate) telemetry: Arc<Telemetry>,
     /// Counts deliveries and other news; the subscriber sleeps on it.
     news: AtomicU32,
     fresh: Mutex<Vec<Attachment>>,
-    /// Sessions that need no second look.
+    /// Sessions in the directory that need no second look.
     known: Mutex<HashSet<u64>>,
 }
 
 impl Mailbox {
-    pub(crate) fn new(topics: Vec<String>) -> Self {
+    pub(crate) fn new(topics: &[&str], wait: WaitStrategy, telemetry: Arc<Telemetry>) -> Self {
         Self {
-            topics: topics.into(),
+            topics: topics.iter().map(|&topic| topic.to_owned()).collect(),
+            wait,
+            telemetry,
             news: AtomicU32::new(0),
             fresh: Mutex::new(Vec::new()),
             known: Mutex::new(HashSet::new()),
@@ -37,6 +45,7 @@ impl Mailbox {
 
     /// Leaves a joined session and wakes the subscriber.
     pub(crate) fn deliver(&self, attachment: Attachment) {
+        self.telemetry.joined();
         lock(&self.fresh).push(attachment);
         self.ring();
     }
@@ -53,7 +62,7 @@ impl Mailbox {
         core::mem::take(&mut *lock(&self.fresh))
     }
 
-    /// The sessions that need no second look.
+    /// The sessions in the directory that need no second look.
     pub(crate) fn known(&self) -> MutexGuard<'_, HashSet<u64>> {
         lock(&self.known)
     }

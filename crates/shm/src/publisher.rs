@@ -1,21 +1,21 @@
-//! The writing end between processes.
+//! The writing end.
 
 use crate::claim::{ShmBatch, ShmClaim};
 use crate::error::{OpenError, TopicError};
+use crate::lobby::{self, DomainKey, Residence};
 use crate::memory::Memory;
-use crate::segment::{Segment, SessionFiles};
-use crate::session;
+use crate::resident::Resident;
+use crate::segment::Segment;
+use crate::session::{self, Names, Session, system};
 use crate::settings::Settings;
-use crate::vigil::{Blocker, Vigil, is_alive};
+use crate::vigil::{Blocker, Vigil};
 use crate::write_edge::WriteEdge;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Position, Step, Waiter, spin};
 use lanecast_carrier::{ClaimError, Pressure, Publish, SessionId, TopicId};
-use lanecast_os::LockByte;
 use lanecast_wire::shm::{TopicEntry, frame_bytes};
 use std::fmt;
-use std::fs::FileTimes;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// A publisher over shared memory: one session, one ring, one or several topics.
 ///
@@ -26,32 +26,41 @@ pub struct Publisher {
     topics: Vec<String>,
     waiter: Waiter,
     vigil: Vigil,
-    files: SessionFiles,
-    ring_lock: LockByte,
-    gate_lock: LockByte,
     source: String,
     is_closed: bool,
+    // Before the residence: while anybody can find the names, this process meets in the lobby.
+    names: Option<Names>,
+    residence: Residence,
 }
 
 impl Publisher {
-    pub(crate) fn open(settings: &Settings, topic: &str) -> Result<Self, OpenError> {
-        let session::Session { segment, files, ring_lock, gate_lock } = session::create(settings)?;
-        let source = format!("shm:{:016x}", files.session);
+    pub(crate) fn open(
+        settings: &Settings,
+        domain: Option<DomainKey>,
+        topic: &str,
+    ) -> Result<Self, OpenError> {
+        let Session { number, segment, names } = session::create(settings)?;
+        let gate = names.as_ref().map(Names::gate);
+        let resident = Resident::new(domain, number, segment.clone(), gate)
+            .map_err(system("keep the session's gate open"))?;
+        let source = match names {
+            Some(_) => format!("shm:{number:016x}"),
+            None => resident.source(),
+        };
         let mut publisher = Self {
             longest: segment.limits().longest_message,
             edge: WriteEdge::new(segment, settings.first_position()),
             topics: Vec::new(),
             waiter: Waiter::new(settings.publisher_wait),
             vigil: Vigil::new(settings.liveness, settings.stalled),
-            files,
-            ring_lock,
-            gate_lock,
             source,
             is_closed: false,
+            names,
+            residence: Residence::begin(resident),
         };
         let live = publisher.edge.memory().ring();
         live.wait.store(settings.publisher_wait.code(), Ordering::Relaxed);
-        // The topic wakes those who watch the directory: by now the session is complete.
+        // The topic wakes those who wait for it: by now the session is complete.
         publisher.add_topic(topic)?;
         Ok(publisher)
     }
@@ -133,8 +142,7 @@ impl Publisher {
             .collect();
         let mut evicted = false;
         for blocker in blockers {
-            let slot = self.edge.memory().slot(blocker.index);
-            let alive = || is_alive(self.gate_lock.file(), blocker.index, slot);
+            let alive = || self.residence.is_alive(blocker.index);
             if let Some(why) = self.vigil.judge(blocker, alive, now) {
                 self.edge.evict(blocker.index, blocker.tenure, why);
                 evicted = true;
@@ -182,8 +190,7 @@ impl Publisher {
 
     /// Whether the owner of slot `index` lives; if not, its place is taken away.
     fn is_joined(&mut self, index: usize, tenure: u64) -> bool {
-        let slot = self.edge.memory().slot(index);
-        let alive = is_alive(self.gate_lock.file(), index, slot);
+        let alive = self.residence.is_alive(index);
         if !alive {
             self.edge.evict(index, tenure, crate::write_edge::Eviction::Dead);
         }
@@ -197,8 +204,9 @@ impl Publisher {
         self.is_closed = true;
         let drained = self.wait_until(linger, |publisher| publisher.behind() == 0);
         self.edge.close();
-        // If the names cannot be removed, the next one to open the domain tries again.
-        let _ = self.files.remove();
+        if let Some(names) = &self.names {
+            names.remove();
+        }
         drained
     }
 }
@@ -223,11 +231,10 @@ impl Publish for Publisher {
         // before it is counted.
         self.segment().ring().topics.store(index + 1, Ordering::Release);
         self.topics.push(name.to_owned());
-        // Touching the file wakes those who watch the directory. If it fails, they find the
-        // topic at their next look. Both times: one alone is no change of attributes to inotify.
-        let now = SystemTime::now();
-        let both = FileTimes::new().set_accessed(now).set_modified(now);
-        let _ = self.ring_lock.file().set_times(both);
+        if let Some(names) = &self.names {
+            names.touch();
+        }
+        lobby::announce(&self.residence);
         Ok(TopicId(index))
     }
 
@@ -254,7 +261,7 @@ impl Publish for Publisher {
     }
 
     fn session(&self) -> SessionId {
-        SessionId(self.files.session)
+        SessionId(self.residence.session())
     }
 
     fn source(&self) -> &str {
@@ -266,8 +273,7 @@ impl Publish for Publisher {
     }
 
     fn subscribers(&self) -> usize {
-        let gate = self.gate_lock.file();
-        self.edge.readers().filter(|&(i, _, _)| is_alive(gate, i, self.segment().slot(i))).count()
+        self.edge.readers().filter(|&(index, _, _)| self.residence.is_alive(index)).count()
     }
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {

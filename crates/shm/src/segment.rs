@@ -14,11 +14,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The memory of one session, mapped for its publisher or for one of its subscribers.
-#[derive(Debug)]
+/// The memory of one session, mapped for its publisher or for one of its subscribers. A clone
+/// shares the mappings: that is how ends in one process do without a second one.
+#[derive(Clone, Debug)]
 pub(crate) struct Segment {
     data: NonNull<u8>,
     mask: u64,
@@ -26,13 +28,18 @@ pub(crate) struct Segment {
     gate_live: NonNull<GateLive>,
     slots: NonNull<Slot>,
     limits: Limits,
-    head: Mapping,
     // Held for the pointers above.
+    mappings: Arc<Mappings>,
+}
+
+#[derive(Debug)]
+struct Mappings {
+    head: Mapping,
     _ring: RingMapping,
     _gate: Mapping,
 }
 
-// SAFETY: the pointers go into mappings that the value owns; what they point at is atomics, and
+// SAFETY: the pointers go into mappings that the value keeps; what they point at is atomics, and
 // message bytes that the protocol hands from one side to the other.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
@@ -61,9 +68,7 @@ impl Segment {
             gate_live,
             slots,
             limits,
-            head,
-            _ring: data,
-            _gate: gate,
+            mappings: Arc::new(Mappings { head, _ring: data, _gate: gate }),
         })
     }
 
@@ -81,11 +86,10 @@ impl Segment {
     /// Writes the ring's header; only its publisher, before anybody else sees it.
     pub(crate) fn write_header(&mut self, header: &RingHeader) {
         let bytes = header.as_bytes();
+        let start = self.mappings.head.start();
         // SAFETY: the head is longer than a header, mapped for writing by its publisher, and
-        // nobody else has found the file yet.
-        unsafe {
-            core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.start().as_ptr(), bytes.len());
-        }
+        // nobody else has found the session yet.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
     }
 
     /// Writes entry `index` of the topic table; only the publisher, before counting it.
@@ -94,7 +98,7 @@ impl Segment {
         let bytes = entry.as_bytes();
         // SAFETY: the entry lies within the table, which lies within the head, and no reader
         // looks at it before it is counted.
-        let target = unsafe { self.head.start().add(topic_offset(index)) };
+        let target = unsafe { self.mappings.head.start().add(topic_offset(index)) };
         // SAFETY: as above; the head is mapped for writing by its publisher.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), bytes.len()) };
     }
@@ -106,7 +110,7 @@ impl Segment {
         }
         let mut bytes = [0u8; size_of::<TopicEntry>()];
         // SAFETY: the entry lies within the table; the copy is checked, not the shared bytes.
-        let source = unsafe { self.head.start().add(topic_offset(index)) };
+        let source = unsafe { self.mappings.head.start().add(topic_offset(index)) };
         // SAFETY: as above.
         unsafe {
             core::ptr::copy_nonoverlapping(source.as_ptr(), bytes.as_mut_ptr(), bytes.len());

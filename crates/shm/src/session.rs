@@ -1,35 +1,83 @@
-//! Making a session's files.
+//! Making a session: files for all processes of the host, or memory for this one alone.
 
 use crate::error::OpenError;
 use crate::segment::{Segment, SessionFiles};
-use crate::settings::Settings;
+use crate::settings::{Reach, Settings};
 use lanecast_base::sync::light_fences_enabled;
 use lanecast_os::process::{Identity, own_name, random};
-use lanecast_os::{LockByte, MapMode, NewFile, private_directory};
+use lanecast_os::{LockByte, MapMode, NewFile, memory_file, private_directory};
 use lanecast_wire::shm::{
     GATE_MAGIC, GateHeader, Limits, RING_MAGIC, RingHeader, VERSION, gate_bytes,
 };
+use std::fs::FileTimes;
 use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
-/// A session that has just been made: mapped, locked, found by others from now on.
+/// A session that has just been made: mapped, and ready for its first topic.
 pub(crate) struct Session {
+    pub(crate) number: u64,
     pub(crate) segment: Segment,
-    pub(crate) files: SessionFiles,
-    pub(crate) ring_lock: LockByte,
-    pub(crate) gate_lock: LockByte,
+    /// By which other processes find it; `None` if they are not to.
+    pub(crate) names: Option<Names>,
+}
+
+/// A session's files in the directory, and the locks that prove that its publisher lives.
+#[derive(Debug)]
+pub(crate) struct Names {
+    files: SessionFiles,
+    ring_lock: LockByte,
+    gate_lock: LockByte,
+}
+
+impl Names {
+    /// The lock on the gate file, by which its slots can be locked and looked at, too.
+    pub(crate) const fn gate(&self) -> &LockByte {
+        &self.gate_lock
+    }
+
+    /// Touches the ring file: that wakes those who watch the directory.
+    ///
+    /// If it fails, they find what is new at their next look.
+    pub(crate) fn touch(&self) {
+        let now = SystemTime::now();
+        // Both times: one alone is no change of attributes to inotify.
+        let both = FileTimes::new().set_accessed(now).set_modified(now);
+        let _ = self.ring_lock.file().set_times(both);
+    }
+
+    /// Removes both; if that fails, the next one to open the domain tries again.
+    pub(crate) fn remove(&self) {
+        let _ = self.files.remove();
+    }
 }
 
 pub(crate) fn create(settings: &Settings) -> Result<Session, OpenError> {
     settings.check()?;
+    let limits = Limits::new(settings.window_bytes, settings.topics_max, settings.subscribers_max);
+    let number = random().map_err(system("get a random number"))?;
+    match settings.reach {
+        Reach::Host => with_names(settings, number, limits),
+        Reach::Process => without_names(number, limits),
+    }
+}
+
+/// In memory that has no name: it is gone with its last mapping.
+fn without_names(number: u64, limits: Limits) -> Result<Session, OpenError> {
+    let reserve = |bytes| memory_file(bytes).map_err(system("reserve the session's memory"));
+    let (ring, gate) =
+        (reserve(limits.file_bytes())?, reserve(gate_bytes(limits.subscribers_max))?);
+    let mut segment = Segment::map(&ring, &gate, limits, MapMode::ReadWrite)
+        .map_err(system("map the session's memory"))?;
+    segment.write_header(&ring_header(number, &limits));
+    Ok(Session { number, segment, names: None })
+}
+
+fn with_names(settings: &Settings, session: u64, limits: Limits) -> Result<Session, OpenError> {
     let directory = &settings.directory;
     private_directory(directory, settings.access)?;
-    let limits = Limits::new(settings.window_bytes, settings.topics_max, settings.subscribers_max);
-    let session = random().map_err(system("get a random number"))?;
     let files = SessionFiles::new(directory, session);
-
     let gate = NewFile::create(
         directory,
         gate_bytes(limits.subscribers_max),
@@ -56,7 +104,8 @@ pub(crate) fn create(settings: &Settings) -> Result<Session, OpenError> {
             return Err(error.into());
         }
     };
-    Ok(Session { segment, files, ring_lock, gate_lock })
+    let names = Some(Names { files, ring_lock, gate_lock });
+    Ok(Session { number: session, segment, names })
 }
 
 fn ring_header(session: u64, limits: &Limits) -> RingHeader {

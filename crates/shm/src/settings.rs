@@ -7,10 +7,13 @@ use lanecast_wire::shm::{FRAME_ALIGN, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, W
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Settings of the shared-memory carrier.
+/// Settings of the carriers that share memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// How far the domain reaches.
+    pub reach: Reach,
     /// The domain's directory: publishers and subscribers with the same one find each other.
+    /// Within one process it is a mere name.
     pub directory: PathBuf,
     /// Who may use the domain.
     pub access: Access,
@@ -32,6 +35,20 @@ pub struct Settings {
     /// Where a session's positions start, so that tests can run them through their wrap.
     #[doc(hidden)]
     pub first_position: u64,
+    /// Whether ends in one process meet directly, so that tests and benchmarks can have both
+    /// ends of the way between processes in one.
+    #[doc(hidden)]
+    pub direct: bool,
+}
+
+/// How far a domain reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// All processes of the host that may use its directory. Ends in one process meet directly.
+    #[default]
+    Host,
+    /// The calling process: sessions have no files, and nobody outside can find them.
+    Process,
 }
 
 /// What a publisher does about a subscriber that lives but does not read.
@@ -47,6 +64,7 @@ pub enum Stalled {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            reach: Reach::Host,
             directory: default_directory(),
             access: Access::Owner,
             window_bytes: 1 << 20,
@@ -57,6 +75,7 @@ impl Default for Settings {
             liveness: Duration::from_secs(1),
             stalled: Stalled::Wait,
             first_position: 0,
+            direct: true,
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The reading end between processes.
+//! The reading end.
 
 use crate::attachment::Attachment;
 use crate::domain::Shared;
+use crate::lobby::Visit;
 use crate::mailbox::Mailbox;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_base::{Step, Waiter, spin};
@@ -19,9 +20,13 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Made by [`Domain`](crate::Domain)'s `subscriber`. From the moment it has joined a
 /// session it holds the publisher to its pace: poll it, or drop it.
 pub struct Subscriber {
+    // First: no session is joined for a subscriber that is being dropped.
+    visit: Visit,
     attachments: Vec<Attachment>,
     /// Whose turn it is to be polled first.
     turn: usize,
+    /// The sessions that have taken its place away.
+    evicted_from: Vec<u64>,
     mailbox: Arc<Mailbox>,
     news_seen: u32,
     waiter: Waiter,
@@ -30,20 +35,29 @@ pub struct Subscriber {
 
 impl Subscriber {
     pub(crate) fn new(mailbox: Arc<Mailbox>, domain: Arc<Shared>) -> Self {
-        let waiter = Waiter::new(domain.settings().subscriber_wait);
-        Self { attachments: Vec::new(), turn: 0, mailbox, news_seen: 0, waiter, domain }
+        Self {
+            visit: Visit::begin(domain.key().cloned(), Arc::clone(&mailbox)),
+            attachments: Vec::new(),
+            turn: 0,
+            evicted_from: Vec::new(),
+            waiter: Waiter::new(mailbox.wait),
+            mailbox,
+            news_seen: 0,
+            domain,
+        }
     }
 
     /// Joins again the sessions that evicted this subscriber, at their live edge.
     ///
     /// Their streams are told as joined anew.
     pub fn rejoin(&mut self) {
-        let joined: Vec<u64> = self.attachments.iter().map(Attachment::session).collect();
-        self.mailbox.known().retain(|session| joined.contains(session));
+        let sessions = core::mem::take(&mut self.evicted_from);
+        self.mailbox.known().retain(|session| !sessions.contains(session));
+        self.visit.meet_again(&sessions);
         self.domain.look_again();
     }
 
-    /// Takes over what the conductor has joined since the last call.
+    /// Takes over what has been joined for it since the last call.
     #[cold]
     #[inline(never)]
     fn collect(&mut self, news: u32) {
@@ -67,9 +81,17 @@ impl Subscriber {
             }
         }
         if over {
-            self.attachments.retain(|attachment| !attachment.is_over());
+            self.bury();
         }
         work
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bury(&mut self) {
+        let evicted = self.attachments.iter().filter(|attachment| attachment.was_evicted());
+        self.evicted_from.extend(evicted.map(Attachment::session));
+        self.attachments.retain(|attachment| !attachment.is_over());
     }
 
     /// Sleeps until any session or the conductor has news.

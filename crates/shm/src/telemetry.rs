@@ -1,6 +1,6 @@
 //! What a domain counts about itself, readable from outside.
 
-use crate::settings::Settings;
+use crate::settings::{Reach, Settings};
 use lanecast_stats::Counters;
 
 const LABELS: [&str; 3] = ["sessions joined", "stale sessions removed", "errors"];
@@ -8,8 +8,8 @@ const JOINED: usize = 0;
 const RECLAIMED: usize = 1;
 const ERRORS: usize = 2;
 
-/// A domain's counters; without a file (the disk is full, say) nothing is counted, and the
-/// carrier works all the same.
+/// A domain's counters; without a file (the disk is full, say, or nobody outside is to see the
+/// domain) nothing is counted, and the carrier works all the same.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     counters: Option<Counters>,
@@ -17,6 +17,9 @@ pub(crate) struct Telemetry {
 
 impl Telemetry {
     pub(crate) fn open(settings: &Settings) -> Self {
+        if settings.reach == Reach::Process {
+            return Self { counters: None };
+        }
         let mode = settings.access.read_mode();
         Self { counters: Counters::create(&settings.directory, mode, &LABELS).ok() }
     }

@@ -3,6 +3,7 @@
 //! Nobody else frees a blocked publisher: it asks the kernel itself whether a subscriber in its
 //! way still lives. Only a blocked publisher asks, and only now and then.
 
+use crate::place::slot_lock;
 use crate::settings::Stalled;
 use lanecast_base::Position;
 use lanecast_base::sync::Ordering;
@@ -14,11 +15,6 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use crate::write_edge::Eviction;
-
-/// The lock byte of slot `index` in the gate file; byte 0 is the publisher's.
-pub(crate) const fn slot_lock(index: usize) -> u64 {
-    1 + index as u64
-}
 
 /// The watch: when it looked last, and since when each subscriber has stood still.
 #[derive(Debug)]

@@ -15,7 +15,8 @@ const MESSAGES: u64 = 10_000;
 fn domain(parent: &Path, access: Access) -> Domain {
     let directory = parent.join(format!("{access:?}"));
     let wait = WaitStrategy::BusySpin;
-    let settings = Settings { directory, access, subscriber_wait: wait, ..Settings::default() };
+    let settings =
+        Settings { directory, access, subscriber_wait: wait, direct: false, ..Settings::default() };
     Domain::open(settings).expect("a domain")
 }
 

@@ -68,7 +68,10 @@ fn subscribe(domain: &Domain, read: u64, streams: u64) {
                 std::process::exit(1);
             }
             match event {
-                Event::Joined(stream) => println!("joined={}", stream.session.0),
+                Event::Joined(stream) => {
+                    println!("source={}", stream.source);
+                    println!("joined={}", stream.session.0);
+                }
                 Event::Message(_) => messages += 1,
                 Event::Lost(gap) => println!("lost={}", gap.why.describe()),
                 Event::Left(stream, why) => {

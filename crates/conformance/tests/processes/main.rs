@@ -5,6 +5,7 @@
 mod actor;
 mod child;
 mod deaths;
+mod doors;
 mod killer;
 mod ledger;
 mod stalls;

@@ -30,6 +30,7 @@ impl Scene {
         let domain = Domain::open(Settings {
             directory: directory.path().join("domain"),
             window_bytes: WINDOW_BYTES,
+            direct: false,
             topics_max: 8,
             liveness: Duration::from_millis(20),
             ..Settings::default()

@@ -1,0 +1,187 @@
+//! Ends in one process meet directly: at once, without files if they like, and leave nothing.
+
+use lanecast_carrier::{Carrier, Event, LossReason, Publish, Subscribe, Why};
+use lanecast_shm::{Domain, Reach, Settings, Stalled, Subscriber, inspect};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn settings(reach: Reach, directory: &Path) -> Settings {
+    Settings {
+        reach,
+        directory: directory.to_owned(),
+        window_bytes: 64 << 10,
+        ..Settings::default()
+    }
+}
+
+fn open(reach: Reach, directory: &Path) -> Domain {
+    Domain::open(settings(reach, directory)).expect("a domain")
+}
+
+/// What one poll tells, each in a few words.
+fn poll(subscriber: &mut Subscriber) -> Vec<String> {
+    let mut told = Vec::new();
+    subscriber.poll(64, |event| {
+        told.push(match event {
+            Event::Joined(stream) => format!("joined {}", stream.source),
+            Event::Message(message) => String::from_utf8_lossy(message.bytes()).into_owned(),
+            Event::Lost(gap) => format!("lost: {}", gap.why.describe()),
+            Event::Left(stream, why) => format!("left {}: {why}", stream.source),
+            other => format!("{other:?}"),
+        });
+    });
+    told
+}
+
+/// Neither a conductor nor a second poll is waited for, whoever comes first.
+#[test]
+fn both_are_joined_when_the_second_one_is_made() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for reach in [Reach::Host, Reach::Process] {
+        let path = directory.path().join(format!("{reach:?}"));
+        // Two handles on one domain: as two parts of a program would have them.
+        let (ours, theirs) = (open(reach, &path), open(reach, &path));
+        let mut early = ours.subscriber(&["t"]).expect("a subscriber");
+        let mut publisher = theirs.publisher("t").expect("a publisher");
+        let mut late = ours.subscriber(&["t"]).expect("a subscriber");
+        assert_eq!(publisher.subscribers(), 2, "{reach:?}");
+        let joined = format!("joined thread:{}", publisher.session());
+        publisher.send(b"one").expect("room");
+        for subscriber in [&mut early, &mut late] {
+            assert_eq!(poll(subscriber), [joined.as_str(), "one"], "{reach:?}");
+        }
+        publisher.close(Duration::ZERO);
+        let left = joined.replace("joined", "left") + ": closed";
+        for subscriber in [&mut early, &mut late] {
+            assert_eq!(poll(subscriber), [left.as_str()], "{reach:?}");
+            assert_eq!(subscriber.streams(), 0, "{reach:?}");
+        }
+    }
+}
+
+#[test]
+fn a_topic_added_later_is_met_at_once() {
+    let domain = open(Reach::Process, Path::new("later"));
+    let mut publisher = domain.publisher("first").expect("a publisher");
+    let mut subscriber = domain.subscriber(&["second"]).expect("a subscriber");
+    assert!(poll(&mut subscriber).is_empty());
+    let second = publisher.add_topic("second").expect("a topic");
+    publisher.send(b"unwanted").expect("room");
+    publisher.send_on(second, b"wanted").expect("room");
+    let joined = format!("joined thread:{}", publisher.session());
+    assert_eq!(poll(&mut subscriber), [joined.as_str(), "wanted"]);
+}
+
+#[test]
+fn other_domains_and_other_reaches_are_not_met() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("domain");
+    let publisher = open(Reach::Process, &path).publisher("t").expect("a publisher");
+    let other = directory.path().join("other");
+    for domain in [open(Reach::Process, &other), open(Reach::Host, &path)] {
+        let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+        assert!(poll(&mut subscriber).is_empty());
+    }
+    assert_eq!(publisher.subscribers(), 0);
+}
+
+/// Directories are the same if they are the same, not if they are written alike.
+#[test]
+fn a_directory_by_another_name_is_the_same_domain() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("domain");
+    let publisher = open(Reach::Host, &path).publisher("t").expect("a publisher");
+    let again = open(Reach::Host, &directory.path().join("domain/../domain/."));
+    let mut subscriber = again.subscriber(&["t"]).expect("a subscriber");
+    assert_eq!(poll(&mut subscriber), [format!("joined thread:{}", publisher.session())]);
+}
+
+/// What other processes see of a subscriber does not depend on how it was joined.
+#[test]
+fn who_has_met_in_the_process_is_seen_from_outside() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Reach::Host, directory.path());
+    let mut publisher = domain.publisher("t").expect("a publisher");
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    publisher.send(b"one").expect("room");
+    assert_eq!(poll(&mut subscriber).len(), 2);
+    assert!(publisher.drain(LONG));
+    let report = || inspect(directory.path()).expect("a look").remove(0).expect("a session");
+    let [seen] = &report().subscribers[..] else { panic!("one subscriber") };
+    assert!(seen.is_alive && !seen.is_evicted);
+    assert_eq!((seen.process.pid, seen.messages, seen.lag_bytes), (std::process::id(), 1, 0));
+    drop(subscriber);
+    assert!(report().subscribers.is_empty());
+}
+
+/// No directory is made, looked at or needed.
+#[test]
+fn within_a_process_there_are_no_files() {
+    let domain = open(Reach::Process, Path::new("/proc/none/such"));
+    assert_eq!(domain.name(), "thread");
+    let mut publisher = domain.publisher("t").expect("a publisher");
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    publisher.send(b"one").expect("room");
+    assert_eq!(publisher.source(), format!("thread:{}", publisher.session()));
+    assert_eq!(poll(&mut subscriber).last().map(String::as_str), Some("one"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Reach::Process, &directory.path().join("domain"));
+    let ends = (domain.publisher("t"), domain.subscriber(&["t"]));
+    assert!(ends.0.is_ok() && ends.1.is_ok());
+    assert_eq!(directory.path().read_dir().expect("a directory").count(), 0);
+}
+
+/// The memory is the subscriber's as long as it reads there.
+#[test]
+fn what_was_sent_outlives_the_publisher() {
+    let domain = open(Reach::Process, Path::new("outlived"));
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    let mut publisher = domain.publisher("t").expect("a publisher");
+    publisher.send(b"last words").expect("room");
+    drop((publisher, domain));
+    let told = poll(&mut subscriber);
+    assert!(told[0].starts_with("joined") && told[2].ends_with(": closed"), "{told:?}");
+    assert_eq!((told.len(), told[1].as_str()), (3, "last words"));
+}
+
+/// Without a conductor, too: whoever was turned away comes when a place is given back.
+#[test]
+fn a_place_given_back_is_taken_by_who_was_turned_away() {
+    let mut settings = settings(Reach::Process, Path::new("crowded"));
+    settings.subscribers_max = 1;
+    let domain = Domain::open(settings).expect("a domain");
+    let publisher = domain.publisher("t").expect("a publisher");
+    let mut first = domain.subscriber(&["t"]).expect("a subscriber");
+    let mut second = domain.subscriber(&["t"]).expect("a subscriber");
+    assert_eq!((poll(&mut first).len(), poll(&mut second).len()), (1, 0));
+    drop(first);
+    assert_eq!(poll(&mut second).len(), 1);
+    assert_eq!(publisher.subscribers(), 1);
+}
+
+#[test]
+fn who_is_evicted_is_told_and_can_come_back() {
+    let mut settings = settings(Reach::Process, Path::new("evicted"));
+    settings.stalled = Stalled::EvictAfter(Duration::from_millis(5));
+    let domain = Domain::open(settings).expect("a domain");
+    let mut publisher = domain.publisher("t").expect("a publisher");
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    let joined = poll(&mut subscriber);
+    let start = Instant::now();
+    while publisher.subscribers() > 0 {
+        assert!(start.elapsed() < LONG, "it is evicted");
+        let _ = publisher.offer(&[0; 8000]);
+    }
+    let told = poll(&mut subscriber);
+    let lost = format!("lost: {}", LossReason::Evicted.describe());
+    let left = format!("left {}: {}", publisher.source(), Why::Evicted);
+    assert_eq!(told[told.len() - 2..], [lost, left]);
+    assert!(poll(&mut subscriber).is_empty(), "it does not come back by itself");
+    subscriber.rejoin();
+    assert_eq!(poll(&mut subscriber), joined);
+    subscriber.rejoin();
+    publisher.send(b"again").expect("room");
+    assert_eq!(poll(&mut subscriber), ["again"], "and not twice");
+}
