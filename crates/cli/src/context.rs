@@ -27,6 +27,11 @@ impl DomainArgs {
         Ok(builder)
     }
 
+    /// A builder for tools that meet other programs, even if these keep to themselves.
+    pub(crate) fn outward(&self) -> anyhow::Result<Builder> {
+        Ok(self.builder()?.set("shm.reach", "host")?)
+    }
+
     /// The domain's directory, without opening anything.
     pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
         Ok(self.builder()?.config()?.shm.directory)
@@ -37,7 +42,7 @@ impl DomainArgs {
 pub(crate) fn open_for_perf(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
     let domain =
         DomainArgs { config: arguments.config.clone(), directory: arguments.directory.clone() };
-    let mut builder = domain.builder()?;
+    let mut builder = domain.outward()?;
     if let Some(window) = arguments.window {
         builder = builder.set("shm.window", window)?;
     }

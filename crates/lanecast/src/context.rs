@@ -14,12 +14,17 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The shared-memory carrier cannot be set up.
+    /// The carrier over shared memory cannot be set up.
     #[error(transparent)]
     Shm(#[from] OpenError),
 }
 
 /// A program's handle on lanecast: makes publishers and subscribers.
+///
+/// A message takes the shortest way to each subscriber: to another thread through the memory that
+/// both have anyway, to another process through memory that both map. The publisher writes it
+/// once for all of them. With `shm.reach = "process"`, nobody outside the program can join, and
+/// nothing of it is in any directory.
 ///
 /// Cheap to clone; its background thread starts with the first subscriber and ends with the
 /// last handle.
@@ -80,7 +85,7 @@ impl Context {
         Waiter::new(self.config.shm.subscriber_wait)
     }
 
-    /// The shared-memory carrier, for tools that are written against any carrier.
+    /// The carrier over shared memory, for tools that are written against any carrier.
     pub const fn shm(&self) -> &Domain {
         &self.domain
     }

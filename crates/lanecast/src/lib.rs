@@ -44,9 +44,11 @@ pub use lanecast_carrier::{
     Batch, Carrier, Claim, ClaimError, Event, Gap, LossReason, Message, Pressure, Publish,
     SessionId, Shared, Stream, Subscribe, TopicId, Why,
 };
+pub use lanecast_ring as ring;
+pub use lanecast_shm::Reach;
 pub use table::{SETTINGS, Setting};
 
-/// The shared-memory carrier: its ends, its settings, and its looks from outside.
+/// The carrier over shared memory: its ends, its settings, and its looks from outside.
 pub mod shm {
     pub use lanecast_shm::*;
 }

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
 use lanecast_os::Access;
-use lanecast_shm::Stalled;
+use lanecast_shm::{Reach, Stalled};
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,25 @@ where
 
 /// Every setting there is.
 pub const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "shm.reach",
+        values: "host or process",
+        about: "How far a domain reaches: to all processes of the host that use its directory, or \
+                not out of the program. Ends in one program meet directly either way; with \
+                process, there are no files, and the directory is a mere name.",
+        set: |config, text| {
+            config.shm.reach = match text {
+                "host" => Reach::Host,
+                "process" => Reach::Process,
+                _ => return Err(format!("'{text}' is neither host nor process")),
+            };
+            Ok(())
+        },
+        get: |config| match config.shm.reach {
+            Reach::Host => "host".into(),
+            Reach::Process => "process".into(),
+        },
+    },
     Setting {
         key: "shm.directory",
         values: "a path",

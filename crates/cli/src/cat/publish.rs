@@ -67,7 +67,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
-    let context = arguments.domain.builder()?.build()?;
+    let context = arguments.domain.outward()?.build()?;
     let mut publisher = context.publisher(&arguments.topic)?;
     while publisher.subscribers() < arguments.wait_subscribers && !stop() {
         publisher.wait_for_subscribers(arguments.wait_subscribers, LOOK);

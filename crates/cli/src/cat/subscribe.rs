@@ -61,7 +61,7 @@ struct Printer<'a, W> {
 
 pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
-    let context = arguments.domain.builder()?.build()?;
+    let context = arguments.domain.outward()?.build()?;
     let topics: Vec<&str> = arguments.topics.iter().map(String::as_str).collect();
     let mut feed = context.subscriber_to(&topics)?;
     let mut printer = Printer {

@@ -53,6 +53,7 @@ fn the_written_file_reads_back_the_same() {
     let mut config = Config::default();
     config.set("shm.stalled", "1500ms", "test").unwrap();
     config.set("shm.access", "group", "test").unwrap();
+    config.set("shm.reach", "process", "test").unwrap();
     let text = config.to_toml();
     assert_eq!(apply("round.toml", &text).unwrap(), config, "{text}");
 }
