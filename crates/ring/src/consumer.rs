@@ -2,7 +2,7 @@
 
 use crate::cursor::{Cursor, DETACHED, sleep_on_any};
 use crate::gates::{Gates, Mark};
-use crate::hold_off::HoldOff;
+use crate::hold_off::{self, HoldOff};
 use crate::line::{Line, NAP};
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{Step, WaitStrategy, Waiter};
@@ -149,7 +149,8 @@ impl<T> Consumer<T> {
             self.waiter.found(work);
             self.found();
             if self.at == self.limit {
-                lanecast_base::spin(self.hold_off.caught_up(work));
+                let pauses = self.hold_off.caught_up(work);
+                hold_off::pause(pauses, self.waiter.strategy());
             }
         } else {
             self.hold_off.dry();

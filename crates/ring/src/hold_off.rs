@@ -9,6 +9,9 @@
 //! it pays: while values come faster than one every second `pause`, some 40 million a second.
 //! Nothing that comes alone waits.
 
+use lanecast_base::{WaitStrategy, spin};
+use std::time::{Duration, Instant};
+
 /// Successful looks, less the empty ones, before the first pause is tried.
 const LOOKS_MIN: u32 = 8;
 /// The same after pauses that have not paid.
@@ -17,6 +20,30 @@ const LOOKS_MAX: u32 = 4096;
 const PAUSES_MIN: u32 = 16;
 /// The longest: some microseconds.
 const PAUSES_MAX: u32 = 256;
+
+/// From so many pauses on, others on this core are asked first whether they can use the time.
+const PAUSES_TO_GIVE: u32 = 64;
+/// Somebody else has had the core for a while: time enough has passed.
+const GIVEN: Duration = Duration::from_micros(2);
+
+/// Lets time pass: `pauses`, or somebody else's turn on this core.
+#[inline(always)]
+pub(crate) fn pause(pauses: u32, strategy: WaitStrategy) {
+    if pauses < PAUSES_TO_GIVE || strategy == WaitStrategy::BusySpin {
+        spin(pauses);
+    } else {
+        give(pauses);
+    }
+}
+
+#[cold]
+fn give(pauses: u32) {
+    let start = Instant::now();
+    std::thread::yield_now();
+    if start.elapsed() < GIVEN {
+        spin(pauses);
+    }
+}
 
 /// A reader's pauses after it has caught up.
 #[derive(Debug)]
