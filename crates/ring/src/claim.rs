@@ -39,7 +39,7 @@ impl<T> Deref for Claim<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: the slots lie before the producer's limit: they are this claim's alone.
-        unsafe { self.producer.line.slots.read(self.producer.at, self.count) }
+        unsafe { self.producer.line().slots.read(self.producer.at, self.count) }
     }
 }
 
@@ -47,6 +47,6 @@ impl<T> DerefMut for Claim<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `deref`.
-        unsafe { self.producer.line.slots.write(self.producer.at, self.count) }
+        unsafe { self.producer.line().slots.write(self.producer.at, self.count) }
     }
 }

@@ -16,6 +16,7 @@ mod multi;
 pub mod pipe;
 mod producer;
 pub mod rings;
+mod room;
 mod share;
 pub mod signal;
 mod slots;

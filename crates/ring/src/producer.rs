@@ -3,30 +3,36 @@
 use crate::claim::Claim;
 use crate::error::{Closed, PushError};
 use crate::gates::Gates;
-use crate::line::{Line, NAP};
-use lanecast_base::{Step, WaitStrategy, Waiter};
+use crate::line::Line;
+use crate::room::Room;
+use core::ptr::NonNull;
+use lanecast_base::WaitStrategy;
 use std::sync::Arc;
 
 /// The one writer of a ring.
 ///
 /// Dropped, it publishes what is unpublished and ends the stream: consumers read what is there
 /// and then see [`Consumer::is_closed`](crate::rings::Consumer::is_closed).
-#[derive(Debug)]
+///
+/// Keep it in a variable of the thread that publishes: the compiler then holds its position in a
+/// register. Behind a reference each push waits for the last one's position to be stored.
 pub struct Producer<T> {
-    pub(crate) line: Arc<Line<T>>,
     /// Where the next value goes.
     pub(crate) at: u64,
-    /// Values may be written up to here, as far as known; 0 once all consumers are gone.
-    limit: u64,
-    closed: bool,
-    /// Where [`push`](Self::push) has to look up: at the limit, or to fetch lines for writing.
+    /// Where [`push`](Self::push) has to look up from writing.
     turn: u64,
     published: u64,
     /// Values between two publications.
     stride: u64,
-    gates: Gates,
-    waiter: Waiter,
+    // What follows is never handed out by reference to code that is not inlined, nor is anything
+    // above: this is what lets the position live in a register.
+    line: NonNull<Line<T>>,
+    /// Owned; it owns the line.
+    room: NonNull<Room<T>>,
 }
+
+// SAFETY: it owns what it points to, and values go to other threads, which read them in place.
+unsafe impl<T: Send + Sync> Send for Producer<T> {}
 
 impl<T> Producer<T> {
     pub(crate) fn new(
@@ -35,9 +41,27 @@ impl<T> Producer<T> {
         stride: u64,
         strategy: WaitStrategy,
     ) -> Self {
-        let limit = line.slots.capacity();
-        let waiter = Waiter::new(strategy);
-        Self { line, at: 0, limit, closed: false, turn: 0, published: 0, stride, gates, waiter }
+        let pointer = NonNull::from(&*line);
+        let room = Box::leak(Box::new(Room::new(line, gates, strategy)));
+        Self { at: 0, turn: 0, published: 0, stride, line: pointer, room: NonNull::from(room) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn line(&self) -> &Line<T> {
+        // SAFETY: the room owns the line for as long as this producer lives.
+        unsafe { self.line.as_ref() }
+    }
+
+    #[inline(always)]
+    fn room(&self) -> &Room<T> {
+        // SAFETY: it is this producer's own until it is dropped.
+        unsafe { self.room.as_ref() }
+    }
+
+    #[inline(always)]
+    fn room_mut(&mut self) -> &mut Room<T> {
+        // SAFETY: as above.
+        unsafe { self.room.as_mut() }
     }
 
     /// Publishes `value`, or gives it back if there is no room now.
@@ -46,7 +70,7 @@ impl<T> Producer<T> {
     /// See [`PushError`].
     #[inline(always)]
     pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
-        if self.at >= self.turn && !self.look_up() && !self.look_for_room() {
+        if self.at >= self.turn && !self.look_up() {
             return Err(if self.is_closed() {
                 PushError::Closed(value)
             } else {
@@ -63,7 +87,7 @@ impl<T> Producer<T> {
     /// If all consumers are gone.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> Result<(), Closed<T>> {
-        if self.at >= self.turn && !self.look_up() && !self.wait_for_room() {
+        if self.at >= self.turn && !self.look_up() && !self.wait() {
             return Err(Closed(value));
         }
         self.put(value);
@@ -77,9 +101,11 @@ impl<T> Producer<T> {
     #[inline(always)]
     pub fn try_claim(&mut self, count: usize) -> Option<Claim<'_, T>> {
         if self.free() < count as u64 {
-            self.look_for_room();
+            self.flush();
+            let at = self.at;
+            self.room_mut().look(at);
         }
-        let count = self.line.slots.run(self.at, self.free().min(count as u64));
+        let count = self.line().slots.run(self.at, self.free().min(count as u64));
         (count > 0).then(|| Claim::new(self, count))
     }
 
@@ -89,11 +115,14 @@ impl<T> Producer<T> {
     /// If all consumers are gone.
     #[inline(always)]
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, Closed<()>> {
-        let is_short = self.free() < count as u64;
-        if is_short && !self.look_for_room() && !self.wait_for_room() {
-            return Err(Closed(()));
+        let at = self.at;
+        if self.free() < count as u64 {
+            self.flush();
+            if !self.room_mut().look(at) && !self.wait() {
+                return Err(Closed(()));
+            }
         }
-        let count = self.line.slots.run(self.at, self.free().min(count as u64));
+        let count = self.line().slots.run(at, self.free().min(count as u64));
         Ok(Claim::new(self, count))
     }
 
@@ -107,25 +136,25 @@ impl<T> Producer<T> {
 
     /// How many values fit in the ring.
     pub fn capacity(&self) -> usize {
-        self.line.slots.capacity() as usize
+        self.line().slots.capacity() as usize
     }
 
     /// Whether all consumers are gone, as far as is known: it is looked up when there is no room.
-    pub const fn is_closed(&self) -> bool {
-        self.closed
+    pub fn is_closed(&self) -> bool {
+        self.room().is_closed
     }
 
     /// How many slots are free, as far as known.
     #[inline(always)]
-    const fn free(&self) -> u64 {
-        self.limit.saturating_sub(self.at)
+    fn free(&self) -> u64 {
+        self.room().limit.saturating_sub(self.at)
     }
 
     #[inline(always)]
     fn put(&mut self, value: T) {
         // SAFETY: the slot lies before the limit, so every consumer is done with it, and none
         // looks at it again before it is published.
-        let slot = unsafe { self.line.slots.write(self.at, 1) };
+        let slot = unsafe { self.line().slots.write(self.at, 1) };
         slot[0] = value;
         self.pass(1);
     }
@@ -134,11 +163,12 @@ impl<T> Producer<T> {
     #[inline(always)]
     pub(crate) fn pass(&mut self, count: u64) {
         self.at += count;
+        let line = self.line();
         if self.stride == 1 {
-            self.line.tail.publish(self.at);
+            line.tail.publish(self.at);
         } else {
-            self.line.write_up_to(self.at);
-            if self.at - self.published >= self.stride || self.line.tail.is_awaited() {
+            line.write_up_to(self.at);
+            if self.at - self.published >= self.stride || line.tail.is_awaited() {
                 self.publish();
             }
         }
@@ -147,55 +177,52 @@ impl<T> Producer<T> {
     #[inline(always)]
     fn publish(&mut self) {
         self.published = self.at;
-        self.line.tail.publish(self.at);
+        self.line().tail.publish(self.at);
     }
 
-    /// Whether there is room for a value; now and then takes lines back from the consumers that
-    /// read them a lap ago, so that writing does not wait for each.
-    #[cold]
-    #[inline(never)]
+    /// Whether there is room for a value after all.
+    #[inline(always)]
     fn look_up(&mut self) -> bool {
-        self.turn = self.line.slots.fetch_ahead(self.at, self.limit);
-        self.at < self.limit
-    }
-
-    /// Looks how far the consumers are; whether there is room for a value.
-    #[cold]
-    #[inline(never)]
-    fn look_for_room(&mut self) -> bool {
-        self.flush();
-        let slowest = self.gates.slowest();
-        self.closed = slowest.is_none();
-        self.limit = slowest.map_or(0, |slowest| slowest + self.line.slots.capacity());
-        self.at < self.limit
+        let at = self.at;
+        if at >= self.room().limit {
+            self.flush();
+        }
+        self.turn = self.room_mut().next(at);
+        at < self.turn
     }
 
     /// Waits until there is room for a value; false if all consumers are gone.
-    #[cold]
-    #[inline(never)]
-    fn wait_for_room(&mut self) -> bool {
-        while !self.look_for_room() {
-            if self.is_closed() {
-                return false;
-            }
-            match self.waiter.next_step() {
-                Step::Spin(pauses) => lanecast_base::spin(pauses),
-                Step::Yield => std::thread::yield_now(),
-                Step::Park => {
-                    let slowest = self.limit - self.line.slots.capacity();
-                    self.gates.sleep(slowest, NAP);
-                }
-            }
-        }
-        self.waiter.reset();
-        self.gates.found();
-        true
+    #[inline(always)]
+    fn wait(&mut self) -> bool {
+        let at = self.at;
+        self.turn = self.room_mut().wait(at);
+        at < self.turn
     }
 }
 
 impl<T> Drop for Producer<T> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.flush();
-        self.line.close(self.at);
+        close(self.room, self.at);
+    }
+}
+
+/// Ends the stream at `at`, and gives the room back.
+#[inline(never)]
+fn close<T>(room: NonNull<Room<T>>, at: u64) {
+    // SAFETY: the producer that owned it is being dropped, and made it from a box.
+    let room = unsafe { Box::from_raw(room.as_ptr()) };
+    room.line.close(at);
+}
+
+impl<T> core::fmt::Debug for Producer<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Producer")
+            .field("at", &self.at)
+            .field("stride", &self.stride)
+            .field("limit", &self.room().limit)
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,65 @@
+//! How far a producer may write.
+
+use crate::gates::Gates;
+use crate::line::{Line, NAP};
+use lanecast_base::{Step, WaitStrategy, Waiter};
+use std::sync::Arc;
+
+/// A producer's knowledge of its consumers, looked up anew only when it is used up.
+#[derive(Debug)]
+pub(crate) struct Room<T> {
+    pub(crate) line: Arc<Line<T>>,
+    gates: Gates,
+    waiter: Waiter,
+    /// Values may be written up to here, as far as known; 0 once all consumers are gone.
+    pub(crate) limit: u64,
+    pub(crate) is_closed: bool,
+}
+
+impl<T> Room<T> {
+    pub(crate) fn new(line: Arc<Line<T>>, gates: Gates, strategy: WaitStrategy) -> Self {
+        let limit = line.slots.capacity();
+        Self { line, gates, waiter: Waiter::new(strategy), limit, is_closed: false }
+    }
+
+    /// How far a producer at `at` may write before it asks again; no further than `at` if there
+    /// is no room. Takes lines back from the consumers that read them a lap ago, so that writing
+    /// does not wait for each.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next(&mut self, at: u64) -> u64 {
+        if at >= self.limit {
+            self.look(at);
+        }
+        self.line.slots.fetch_ahead(at, self.limit)
+    }
+
+    /// As [`next`](Self::next), but waits until there is room, or all consumers are gone.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait(&mut self, at: u64) -> u64 {
+        while !self.look(at) && !self.is_closed {
+            match self.waiter.next_step() {
+                Step::Spin(pauses) => lanecast_base::spin(pauses),
+                Step::Yield => std::thread::yield_now(),
+                Step::Park => {
+                    let slowest = self.limit - self.line.slots.capacity();
+                    self.gates.sleep(slowest, NAP);
+                }
+            }
+        }
+        self.waiter.reset();
+        self.gates.found();
+        self.line.slots.fetch_ahead(at, self.limit)
+    }
+
+    /// Looks how far the consumers are; whether there is room for a value at `at`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look(&mut self, at: u64) -> bool {
+        let slowest = self.gates.slowest();
+        self.is_closed = slowest.is_none();
+        self.limit = slowest.map_or(0, |slowest| slowest + self.line.slots.capacity());
+        at < self.limit
+    }
+}
