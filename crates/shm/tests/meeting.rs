@@ -1,7 +1,9 @@
 //! Ends in one process meet directly: at once, without files if they like, and leave nothing.
 
-use lanecast_carrier::{Carrier, Event, LossReason, Publish, Subscribe, Why};
+use lanecast_base::sync::{AtomicBool, Ordering};
+use lanecast_carrier::{Carrier, Event, LossReason, Publish, SessionId, Subscribe, Why};
 use lanecast_shm::{Domain, Reach, Settings, Stalled, Subscriber, inspect};
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -184,4 +186,72 @@ fn who_is_evicted_is_told_and_can_come_back() {
     subscriber.rejoin();
     publisher.send(b"again").expect("room");
     assert_eq!(poll(&mut subscriber), ["again"], "and not twice");
+}
+
+/// Publishers come and go on some threads, subscribers on others: each pair meets once, and the
+/// conductor, which sees the same sessions in the directory, joins none of them again.
+#[test]
+fn in_a_crowd_each_pair_meets_once() {
+    const PUBLISHERS: usize = 3;
+    const ROUNDS: usize = if cfg!(debug_assertions) { 40 } else { 200 };
+    let directory = tempfile::tempdir().expect("a directory");
+    for reach in [Reach::Host, Reach::Process] {
+        let path = directory.path().join(format!("{reach:?}"));
+        let domain = open(reach, &path);
+        let stay = [0, 1].map(|_| domain.subscriber(&["t"]).expect("a subscriber"));
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let readers = stay.map(|stay| scope.spawn(|| lives(stay, PUBLISHERS * ROUNDS)));
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let mut short = domain.subscriber(&["t"]).expect("a subscriber");
+                    short.poll(64, |_| {});
+                }
+            });
+            let publishers =
+                [(); PUBLISHERS].map(|()| scope.spawn(|| come_and_go(&domain, ROUNDS)));
+            let ended_well = publishers.map(|publisher| publisher.join().is_ok());
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(ended_well, [true; PUBLISHERS]);
+            for reader in readers {
+                let lives = reader.join().expect("a reader");
+                assert!(lives.values().all(|told| told == "joined thread,read,left"), "{lives:?}");
+                assert_eq!(lives.len(), PUBLISHERS * ROUNDS);
+            }
+        });
+        let mut late = domain.subscriber(&["t"]).expect("a subscriber");
+        assert!(poll(&mut late).is_empty(), "nobody is left");
+    }
+}
+
+fn come_and_go(domain: &Domain, rounds: usize) {
+    for _ in 0..rounds {
+        let mut publisher = domain.publisher("t").expect("a publisher");
+        assert!(publisher.subscribers() >= 2, "those who stay are there at once");
+        publisher.send(b"hello").expect("room");
+    }
+}
+
+/// What a subscriber is told of each session, until so many have left.
+fn lives(mut subscriber: Subscriber, sessions: usize) -> HashMap<SessionId, String> {
+    let (mut lives, mut left, start) = (HashMap::<_, String>::new(), 0, Instant::now());
+    while left < sessions {
+        assert!(start.elapsed() < LONG, "{left} of {sessions} have left");
+        let work = subscriber.poll(64, |event| match event {
+            Event::Joined(stream) => {
+                let door = stream.source.split(':').next().unwrap_or_default();
+                *lives.entry(stream.session).or_default() += &format!("joined {door},");
+            }
+            Event::Message(message) => {
+                *lives.entry(message.stream().session).or_default() += "read,";
+            }
+            Event::Left(stream, _) => {
+                *lives.entry(stream.session).or_default() += "left";
+                left += 1;
+            }
+            other => panic!("{other:?}"),
+        });
+        subscriber.wait(work);
+    }
+    lives
 }
