@@ -89,6 +89,15 @@ fn tape_keeps_order_across_topics() {
 }
 
 #[test]
+fn threads_read_everything_without_a_file() {
+    let domain = domain();
+    let text = Run::start("threads", domain.path(), &[]).finish();
+    assert!(text.contains(" has 2 subscribers") && text.starts_with("thread:"), "{text}");
+    assert!(text.contains("all read by both: true; sum 5000050000, largest 100000"), "{text}");
+    assert_eq!(domain.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
 fn ping_meets_pong_in_any_order() {
     for names in [["ping", "pong"], ["pong", "ping"]] {
         let domain = domain();
