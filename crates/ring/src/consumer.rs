@@ -9,6 +9,9 @@ use lanecast_base::{Step, WaitStrategy, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// So many values are handled before they are released, if more are there.
+const RELEASE_EVERY: usize = 32;
+
 /// A reader of every value of a ring, in place.
 ///
 /// What it has not read holds the producer back. Dropped, it holds nobody back any more.
@@ -98,6 +101,27 @@ impl<T> Consumer<T> {
         count
     }
 
+    /// Hands over what is there, a few values at a time and the last with a word that it is so,
+    /// until `handle` has done fewer than it was given; returns how many are done, and releases
+    /// them on the way.
+    pub(crate) fn drain_while(&mut self, mut handle: impl FnMut(&[T], bool) -> usize) -> usize {
+        let count = self.available(usize::MAX);
+        let mut done = 0;
+        while done < count {
+            let run = self.line.slots.run(self.at, (count - done).min(RELEASE_EVERY) as u64);
+            // SAFETY: the run lies between the head and the limit: nobody writes there.
+            let values = unsafe { self.line.slots.read(self.at, run) };
+            let handled = handle(values, done + run == count);
+            self.at += handled as u64;
+            done += handled;
+            self.release();
+            if handled < run {
+                break;
+            }
+        }
+        done
+    }
+
     /// Whether there is a value now. Releases what was read only every so many values, and when
     /// there is none left.
     #[inline(always)]
@@ -145,6 +169,12 @@ impl<T> Consumer<T> {
     /// all if there was some. Returns after at most 100 ms, values or not.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
+        self.wait_unless(work, || false);
+    }
+
+    /// As [`wait`](Self::wait), but does not sleep if `stop` holds.
+    #[inline(always)]
+    pub(crate) fn wait_unless(&mut self, work: usize, stop: impl Fn() -> bool) {
         if work > 0 {
             self.waiter.found(work);
             self.found();
@@ -154,7 +184,7 @@ impl<T> Consumer<T> {
             }
         } else {
             self.hold_off.dry();
-            self.wait_once();
+            self.wait_once(stop);
         }
     }
 
@@ -166,12 +196,12 @@ impl<T> Consumer<T> {
     }
 
     #[inline(never)]
-    fn wait_once(&mut self) {
+    fn wait_once(&mut self, stop: impl Fn() -> bool) {
         match self.waiter.next_step() {
             Step::Spin(pauses) => lanecast_base::spin(pauses),
             Step::Yield => std::thread::yield_now(),
             Step::Park => {
-                if self.mark() {
+                if self.mark() && !stop() {
                     sleep_on_any(self.word(), NAP);
                 }
             }

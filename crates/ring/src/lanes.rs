@@ -89,7 +89,7 @@ impl<E: End> Lanes<E> {
     /// Returns after at most 100 ms, values or not.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
-        self.wait_by(work, Self::sleep);
+        self.wait_by(work, |lanes| lanes.sleep_unless(|| false));
     }
 
     /// As [`wait`](Self::wait), with another way to sleep.
@@ -112,10 +112,10 @@ impl<E: End> Lanes<E> {
         }
     }
 
-    /// Sleeps until a lane has something, or its end has come.
+    /// Sleeps until a lane has something, or its end has come; not at all if `stop` holds.
     #[cold]
-    pub(crate) fn sleep(&mut self) {
-        if self.lanes.iter_mut().all(E::mark) {
+    pub(crate) fn sleep_unless(&mut self, stop: impl Fn() -> bool) {
+        if self.lanes.iter_mut().all(E::mark) && !stop() {
             sleep_on_any(self.lanes.iter().filter_map(E::word), NAP);
         }
     }
@@ -131,6 +131,11 @@ impl<T> Lanes<Consumer<T>> {
     #[inline(always)]
     pub fn drain(&mut self, max: usize, mut handle: impl FnMut(&[T])) -> usize {
         self.take_from_all(max, |lane, max| lane.drain(max, &mut handle))
+    }
+
+    /// As [`Consumer::drain_while`], from all lanes.
+    pub(crate) fn drain_while(&mut self, mut handle: impl FnMut(&[T], bool) -> usize) -> usize {
+        self.take_from_all(usize::MAX, |lane, _| lane.drain_while(&mut handle))
     }
 }
 

@@ -9,6 +9,7 @@ mod consumer;
 mod cursor;
 mod error;
 mod gates;
+mod handlers;
 mod hold_off;
 mod lanes;
 mod line;

@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::slots::Slots;
 use lanecast_base::Pad;
-use lanecast_base::sync::{AtomicU64, Ordering};
+use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub(crate) struct Lane<M> {
     written: Pad<AtomicU64>,
     /// The final tail, once the producer has gone.
     end: Pad<AtomicU64>,
+    /// Whether consumers have closed it to the producer.
+    refused: AtomicBool,
     /// Every consumer's cursor, known when the ring is complete.
     pub(crate) heads: OnceLock<Box<[Arc<Cursor>]>>,
 }
@@ -36,6 +38,7 @@ impl<M> Lane<M> {
             tail: Arc::new(Cursor::new(0)),
             written: Pad::default(),
             end: Pad::new(AtomicU64::new(OPEN)),
+            refused: AtomicBool::new(false),
             heads: OnceLock::new(),
         }
     }
@@ -64,6 +67,23 @@ impl<M> Lane<M> {
     pub(crate) fn close(&self, position: u64) {
         // PAIRS(end): release here, acquire in `ends_at`.
         self.end.store(position, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Closes it to the producer, who notices when it next looks for room.
+    pub(crate) fn refuse(&self) {
+        // Relaxed: it guards no data, and whoever goes to sleep looks at it behind a fence.
+        self.refused.store(true, Ordering::Relaxed);
+        self.wake_all();
+    }
+
+    /// Whether consumers want nothing more.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Wakes everybody who waits for anybody, because there is something else to see.
+    pub(crate) fn wake_all(&self) {
         self.tail.nudge();
         for head in self.heads.get().into_iter().flatten() {
             head.nudge();

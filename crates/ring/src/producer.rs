@@ -53,7 +53,7 @@ impl<T> Producer<T> {
     }
 
     #[inline(always)]
-    fn room(&self) -> &Room<T> {
+    pub(crate) fn room(&self) -> &Room<T> {
         // SAFETY: it is this producer's own until it is dropped.
         unsafe { self.room.as_ref() }
     }

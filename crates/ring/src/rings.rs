@@ -67,6 +67,10 @@
 pub use crate::claim::Claim;
 pub use crate::consumer::Consumer;
 pub use crate::error::{BuildError, Closed, PushError};
+pub use crate::handlers::{
+    Handled, Handler, Handlers, Named, OnPanic, Panicked, Place, Report, Stage, Staged, StartError,
+    named,
+};
 pub use crate::lanes::Lanes;
 pub use crate::multi::{MultiRings, multi_producer};
 pub use crate::producer::Producer;

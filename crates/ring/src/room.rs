@@ -1,5 +1,6 @@
 //! How far a producer may write.
 
+use crate::cursor::sleep_on_any;
 use crate::gates::Gates;
 use crate::line::{Line, NAP};
 use lanecast_base::{Step, WaitStrategy, Waiter};
@@ -11,7 +12,8 @@ pub(crate) struct Room<T> {
     pub(crate) line: Arc<Line<T>>,
     gates: Gates,
     waiter: Waiter,
-    /// Values may be written up to here, as far as known; 0 once all consumers are gone.
+    /// Values may be written up to here, as far as known; 0 once all consumers are gone, or want
+    /// nothing more.
     pub(crate) limit: u64,
     pub(crate) is_closed: bool,
 }
@@ -44,7 +46,10 @@ impl<T> Room<T> {
                 Step::Yield => std::thread::yield_now(),
                 Step::Park => {
                     let slowest = self.limit - self.line.slots.capacity();
-                    self.gates.sleep(slowest, NAP);
+                    let mark = self.gates.mark(slowest);
+                    if !self.line.is_refused() {
+                        sleep_on_any(mark.map(|mark| self.gates.word(mark)), NAP);
+                    }
                 }
             }
         }
@@ -57,7 +62,7 @@ impl<T> Room<T> {
     #[cold]
     #[inline(never)]
     pub(crate) fn look(&mut self, at: u64) -> bool {
-        let slowest = self.gates.slowest();
+        let slowest = self.gates.slowest().filter(|_| !self.line.is_refused());
         self.is_closed = slowest.is_none();
         self.limit = slowest.map_or(0, |slowest| slowest + self.line.slots.capacity());
         at < self.limit

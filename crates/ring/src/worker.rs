@@ -58,8 +58,14 @@ impl<T> Worker<T> {
     /// Of a group that sleeps, as many are woken as find work, and one more.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
+        self.wait_unless(work, || false);
+    }
+
+    /// As [`wait`](Self::wait), but does not sleep for long if `stop` holds.
+    #[inline(always)]
+    pub(crate) fn wait_unless(&mut self, work: usize, stop: impl Fn() -> bool) {
         let watch = &self.watch;
-        self.lanes.wait_by(work, |lanes| watch.keep(NAP, || lanes.sleep()));
+        self.lanes.wait_by(work, |lanes| watch.keep(NAP, || lanes.sleep_unless(stop)));
     }
 
     /// Whether all producers are gone and everything is claimed, by this worker or another,

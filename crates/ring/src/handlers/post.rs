@@ -1,0 +1,192 @@
+//! One handler at work, on its own thread.
+
+use super::feed::Feed;
+use super::panics::{OnPanic, Panics};
+use super::{Handler, Place};
+use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What all handlers of a ring share.
+pub(super) struct Shared {
+    pub(super) panics: Panics,
+    pub(super) on_panic: OnPanic,
+    /// Nothing more is to be waited for from producers.
+    closing: AtomicBool,
+    pub(super) alarm: Box<dyn Alarm>,
+}
+
+/// A ring, as those see it who end it.
+pub trait Alarm: Send + Sync {
+    /// Closes it to producers.
+    fn refuse(&self);
+    /// Wakes everybody who waits for anybody, so that they look again.
+    fn wake_all(&self);
+}
+
+impl Shared {
+    pub(super) fn new(on_panic: OnPanic, alarm: Box<dyn Alarm>) -> Self {
+        Self { panics: Panics::default(), on_panic, closing: AtomicBool::new(false), alarm }
+    }
+
+    /// Ends the stream after what is published by now.
+    pub(super) fn close(&self) {
+        // PAIRS(handlers-closing): release here, acquire in `Attendance::is_over`.
+        self.closing.store(true, Ordering::Release);
+        self.alarm.refuse();
+        self.alarm.wake_all();
+    }
+}
+
+/// The handlers of a stage that are still at work.
+#[derive(Debug)]
+pub(super) struct Crew(AtomicUsize);
+
+impl Crew {
+    pub(super) fn new(count: usize) -> Self {
+        Self(AtomicUsize::new(count))
+    }
+}
+
+/// A handler's presence in its stage; dropped, the stage behind may be over.
+pub(super) struct Attendance {
+    pub(super) shared: Arc<Shared>,
+    pub(super) crew: Arc<Crew>,
+    /// The stage before.
+    pub(super) before: Option<Arc<Crew>>,
+}
+
+impl Attendance {
+    /// Whether nothing more comes than is there now.
+    fn is_over(&self) -> bool {
+        match &self.before {
+            // PAIRS(handlers-crew): acquire here, release in `drop`.
+            Some(before) => before.0.load(Ordering::Acquire) == 0,
+            // PAIRS(handlers-closing): acquire here, release in `Shared::close`.
+            None => self.shared.closing.load(Ordering::Acquire),
+        }
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        // PAIRS(handlers-crew): release here, acquire in `is_over`; each of a stage hands on what
+        // those that left before it did, because a decrement continues their releases.
+        self.crew.0.fetch_sub(1, Ordering::Release);
+        self.shared.alarm.wake_all();
+    }
+}
+
+/// One handler's place: what it is fed from, and what is known of it.
+pub(super) struct Post<T> {
+    pub(super) feed: Box<dyn Feed<T>>,
+    pub(super) attendance: Attendance,
+    pub(super) record: Record,
+}
+
+/// What becomes of a handler's messages.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) name: String,
+    pub(super) on_panic: OnPanic,
+    /// Messages finished without a panic, for the report.
+    pub(super) handled: Arc<AtomicU64>,
+    /// The next message.
+    sequence: u64,
+    halted: bool,
+}
+
+impl Record {
+    pub(super) fn new(name: String, on_panic: OnPanic, handled: Arc<AtomicU64>) -> Self {
+        Self { name, on_panic, handled, sequence: 0, halted: false }
+    }
+
+    /// Hands over `values` one by one; returns how many are done with. All are, unless a panic
+    /// halts the handler.
+    fn hand_over<T>(
+        &mut self,
+        handler: &mut impl Handler<T>,
+        values: &[T],
+        is_last: bool,
+        shared: &Shared,
+    ) -> usize {
+        let first = self.sequence;
+        let mut done = 0;
+        while done < values.len() && !self.halted {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                for value in &values[done..] {
+                    let last_in_batch = is_last && done + 1 == values.len();
+                    let place = Place { sequence: first + done as u64, last_in_batch };
+                    handler.on_event(value, place);
+                    done += 1;
+                }
+            }));
+            self.count(first + done as u64);
+            if let Err(payload) = result {
+                self.note(shared, &*payload);
+                let is_skipped = !self.halted;
+                done += usize::from(is_skipped);
+                self.sequence += u64::from(is_skipped);
+            }
+        }
+        done
+    }
+
+    /// All before `sequence` is consumed, what is new without a panic.
+    fn count(&mut self, sequence: u64) {
+        // Relaxed: read after the thread was joined.
+        self.handled.fetch_add(sequence - self.sequence, Ordering::Relaxed);
+        self.sequence = sequence;
+    }
+
+    /// Calls `act`, unless the handler is halted.
+    fn guard(&mut self, shared: &Shared, act: impl FnOnce()) {
+        if self.halted {
+            return;
+        }
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(act)) {
+            self.note(shared, &*payload);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, shared: &Shared, payload: &(dyn core::any::Any + Send)) {
+        shared.panics.note(&self.name, self.sequence, payload);
+        if self.on_panic == OnPanic::Halt {
+            self.halted = true;
+            shared.alarm.refuse();
+        }
+    }
+}
+
+/// A handler's whole life. Gives its end of the ring back, which keeps those behind where they
+/// are if the handler was halted.
+pub(super) fn work<T, H: Handler<T>>(mut post: Post<T>, mut handler: H) -> Box<dyn Feed<T>> {
+    let Post { feed, attendance, record } = &mut post;
+    let shared = &*attendance.shared;
+    record.guard(shared, || handler.on_start());
+    let mut is_busy = false;
+    while !record.halted {
+        // Asked first: what was published before the end is there when it is looked for now.
+        let is_over = attendance.is_over() || feed.is_closed();
+        let work = feed
+            .take(&mut |values, is_last| record.hand_over(&mut handler, values, is_last, shared));
+        if work == 0 {
+            if is_over {
+                break;
+            }
+            if core::mem::take(&mut is_busy) {
+                record.guard(shared, || handler.on_idle());
+            }
+        } else {
+            is_busy = true;
+        }
+        feed.wait(work, &|| attendance.is_over());
+    }
+    record.guard(shared, || handler.on_end());
+    let dropped = catch_unwind(AssertUnwindSafe(move || drop(handler)));
+    if let Err(payload) = dropped {
+        record.note(shared, &*payload);
+    }
+    post.feed
+}

@@ -1,0 +1,121 @@
+//! Handlers at work.
+
+use super::feed::Feed;
+use super::panics::Panicked;
+use super::post::Shared;
+use crate::producer::Producer;
+use core::fmt;
+use lanecast_base::sync::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// The handlers of a ring, each at work on its thread, and the ring's producer or producers.
+///
+/// Dropped, it does as [`finish`](Self::finish) does; what that returns is lost.
+pub struct Handlers<T, Producers> {
+    producers: Option<Producers>,
+    shared: Arc<Shared>,
+    threads: Vec<Thread<T>>,
+}
+
+/// A handler's thread.
+pub(super) struct Thread<T> {
+    pub(super) name: String,
+    pub(super) handled: Arc<AtomicU64>,
+    pub(super) join: JoinHandle<Box<dyn Feed<T>>>,
+}
+
+/// What the handlers have done, stage by stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Each handler's part.
+    pub handlers: Vec<Handled>,
+}
+
+/// What one handler has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// Its name.
+    pub handler: String,
+    /// The messages that it has handled without a panic.
+    pub messages: u64,
+}
+
+impl<T, Producers> Handlers<T, Producers> {
+    pub(super) const fn new(producers: Producers, shared: Arc<Shared>) -> Self {
+        Self { producers: Some(producers), shared, threads: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, thread: Thread<T>) {
+        self.threads.push(thread);
+    }
+
+    /// Closes the ring, lets every stage handle what is published, and joins the threads.
+    ///
+    /// A producer that was taken out and still lives is told that the ring is closed when it has
+    /// used up the room that it knows of; what it publishes after this call may stay unread.
+    ///
+    /// # Errors
+    /// If handlers have panicked: who was first, where, and with what words.
+    pub fn finish(mut self) -> Result<Report, Panicked> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Report, Panicked> {
+        // Publishes what it holds back.
+        self.producers = None;
+        self.shared.close();
+        let mut report = Report::default();
+        // Ends of the ring stay where they are until all handlers are done.
+        let mut feeds = Vec::new();
+        for Thread { name, handled, join } in self.threads.drain(..) {
+            let result = join.join();
+            let messages = handled.load(Ordering::Relaxed);
+            match result {
+                Ok(feed) => feeds.push(feed),
+                Err(payload) => self.shared.panics.note(&name, messages, &*payload),
+            }
+            report.handlers.push(Handled { handler: name, messages });
+        }
+        self.shared.panics.verdict(report)
+    }
+
+    /// Takes the producer or the producers out, for other threads.
+    #[must_use]
+    pub fn split(mut self) -> (Producers, Handlers<T, ()>) {
+        let producers = self.producers.take().expect("nobody else takes them");
+        let shared = Arc::clone(&self.shared);
+        let threads = core::mem::take(&mut self.threads);
+        (producers, Handlers { producers: None, shared, threads })
+    }
+}
+
+impl<T> Handlers<T, Producer<T>> {
+    /// The ring's producer; [`split`](Self::split) takes it out.
+    pub fn producer(&mut self) -> &mut Producer<T> {
+        self.producers.as_mut().expect("`split` alone takes it")
+    }
+}
+
+impl<T> Handlers<T, Vec<Producer<T>>> {
+    /// The ring's producers, taken out for other threads: none if they have been.
+    pub fn producers(&mut self) -> Vec<Producer<T>> {
+        self.producers.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+}
+
+impl<T, Producers> Drop for Handlers<T, Producers> {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            // There is nobody to tell; the panics themselves were printed when they came.
+            let _ = self.end();
+        }
+    }
+}
+
+impl<T, Producers> fmt::Debug for Handlers<T, Producers> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.threads.iter().map(|thread| &thread.name);
+        f.debug_list().entries(names).finish()
+    }
+}
