@@ -66,6 +66,8 @@ impl Resident {
     pub(crate) fn offers(&self, topics: &[String]) -> bool {
         // PAIRS(topics): acquire here, release in `Publisher::add_topic`.
         let count = self.segment.ring().topics.load(Ordering::Acquire);
+        // Anybody of the same user may have written the count.
+        let count = count.min(self.segment.limits().topics_max);
         let names = (0..count).filter_map(|number| self.segment.read_topic(number));
         names.into_iter().any(|name| topics.contains(&name))
     }

@@ -25,12 +25,22 @@ struct Scene {
 }
 
 impl Scene {
+    /// Both ends are in this process, but meet as if they were in two.
     fn new() -> Self {
+        Self::open(false)
+    }
+
+    /// One whose ends meet through the directory, and one where they share their memory.
+    fn by_both_doors() -> [Self; 2] {
+        [false, true].map(Self::open)
+    }
+
+    fn open(direct: bool) -> Self {
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
         let domain = Domain::open(Settings {
             directory: directory.path().join("domain"),
             window_bytes: WINDOW_BYTES,
-            direct: false,
+            direct,
             topics_max: 8,
             liveness: Duration::from_millis(20),
             ..Settings::default()
