@@ -15,8 +15,8 @@ DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
 # schedules, but not across crates, and in a directory of its own, so that neither it nor the
 # other builds start anew because of the other's flags.
 LOOM := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-	RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-base -p lanecast-ring \
-	-p lanecast-shm --lib --target-dir target/loom
+	RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-base -p lanecast-shm --lib \
+	--target-dir target/loom
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | \
@@ -48,7 +48,7 @@ rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh
 
 rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without the large peers
-	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe --rows rate,latency
+	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe,std --rows rate,latency,queue
 
 docs: cargo ## The reference documentation, in target/doc
 	$(DOC)

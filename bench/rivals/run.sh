@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds lanecast and the peers that are asked for, then measures them side by side.
+# Builds lanecast and the peers that the rows ask for, then measures them side by side.
 # All arguments go to the measuring program: run.sh --help lists them.
 # PROFILE=dev builds everything unoptimised: to see that it works, not how fast it is.
 set -euo pipefail
@@ -16,15 +16,16 @@ asked_for() {
   return 1
 }
 
-# The peers in the argument list, between commas; all of them when it has none.
-peers_of() {
-  local peers=aeron,iceoryx2,zmq,unix,pipe before='' word
+# The value of an option in the argument list; a default when it is not there.
+value_of() {
+  local option=$1 value=$2 before='' word
+  shift 2
   for word in "$@"; do
-    [[ $before == --peers ]] && peers=$word
-    [[ $word == --peers=* ]] && peers=${word#--peers=}
+    [[ $before == "$option" ]] && value=$word
+    [[ $word == "$option="* ]] && value=${word#"$option="}
     before=$word
   done
-  echo ",$peers,"
+  echo ",$value,"
 }
 
 build() {
@@ -37,36 +38,63 @@ build_zmq() {
   rm -f "$folder"/rivals-zmq-{pub,sub}
 }
 
-build_aeron() {
+build_java() {
   if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then
-    echo "Aeron is not built: apt-get install default-jdk-headless maven" >&2
+    echo "Aeron and LMAX are not built: apt-get install default-jdk-headless maven" >&2
     return
   fi
-  local folder=$here/aeron built=$here/aeron/target/built
+  local folder=$here/java built=$here/java/target/built
   if [[ -f $built && -z $(find "$folder/pom.xml" "$folder/src" -newer "$built") ]]; then
     return
   fi
   if mvn -q -B -f "$folder/pom.xml" package >&2; then
     touch "$built"
   else
-    echo "Aeron is left out: Maven failed (the first build needs Maven Central)" >&2
+    echo "Aeron and LMAX are left out: Maven failed (the first build needs Maven Central)" >&2
     rm -rf "$folder/target"
   fi
+}
+
+# The queues between threads, with the libraries that are asked for.
+build_queues() {
+  local features=() word
+  asked_for --peers-only "$@" || features+=(lanecast)
+  for word in disruptor rtrb crossbeam kanal tokio; do
+    [[ $peers == *,$word,* ]] && features+=("$word")
+  done
+  local list
+  list=$(IFS=,; echo "${features[*]}")
+  if [[ $peers == *,zmq,* ]]; then
+    build -p rivals-queues --features "$list,zmq" && return
+    echo "ØMQ is left out: its sources need a C++ compiler (apt-get install g++)" >&2
+  fi
+  build -p rivals-queues --features "$list"
 }
 
 if asked_for --help "$@" || asked_for -h "$@"; then
   build -p rivals
   exec "$folder/rivals" "$@"
 fi
-if ! asked_for --peers-only "$@" && ! asked_for --lanecast "$@"; then
-  cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
-    -p lanecast-cli
-fi
-peers=$(peers_of "$@")
+peers=$(value_of --peers \
+  aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio "$@")
+rows=$(value_of --rows "$(asked_for --threads "$@" && echo queue || echo rate)" "$@")
+threads='^(queue|pop|batch|multicast|diamond|mpmc|pingpong|pingpong-park|pipe)$'
 packages=(-p rivals)
-[[ $peers == *,iceoryx2,* ]] && packages+=(-p rivals-iceoryx2)
-[[ $peers == *,unix,* || $peers == *,pipe,* ]] && packages+=(-p rivals-kernel)
+java=no
+if tr ',' '\n' <<<"$rows" | grep -v '^$' | grep -qvE "$threads"; then
+  if ! asked_for --peers-only "$@" && ! asked_for --lanecast "$@"; then
+    cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
+      -p lanecast-cli
+  fi
+  [[ $peers == *,iceoryx2,* ]] && packages+=(-p rivals-iceoryx2)
+  [[ $peers == *,unix,* || $peers == *,pipe,* ]] && packages+=(-p rivals-kernel)
+  [[ $peers == *,zmq,* ]] && build_zmq
+  [[ $peers == *,aeron,* ]] && java=yes
+fi
+if tr ',' '\n' <<<"$rows" | grep -qE "$threads"; then
+  build_queues "$@"
+  [[ $peers == *,lmax,* ]] && java=yes
+fi
 build "${packages[@]}"
-[[ $peers == *,zmq,* ]] && build_zmq
-[[ $peers == *,aeron,* ]] && build_aeron
+[[ $java == yes ]] && build_java
 exec "$folder/rivals" "$@"

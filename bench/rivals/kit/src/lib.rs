@@ -17,6 +17,7 @@ pub mod message;
 pub mod pace;
 pub mod placement;
 pub mod recorder;
+pub mod rounds;
 pub mod tally;
 
 pub use clock::Clock;
@@ -24,4 +25,5 @@ pub use line::Line;
 pub use load::{Load, Role, Touch, Wait};
 pub use pace::{Sender, publish};
 pub use recorder::{Recorder, Spread};
+pub use rounds::Rounds;
 pub use tally::{Receiver, Tally, receive};

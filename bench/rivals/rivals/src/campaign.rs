@@ -35,7 +35,7 @@ pub struct Run {
 #[derive(Clone, Debug)]
 pub struct SideRuns {
     /// The side.
-    pub side: &'static str,
+    pub side: String,
     /// Its version.
     pub version: String,
     /// Its repetitions.
@@ -73,8 +73,11 @@ pub fn run_row(row: Row, sides: &[Box<dyn Side>], options: &Options) -> Vec<Outc
 }
 
 fn run_cell(cell: Cell, sides: &[&dyn Side], options: &Options) -> Outcome {
-    let empty =
-        |side: &&dyn Side| SideRuns { side: side.name(), version: side.version(), runs: vec![] };
+    let empty = |side: &&dyn Side| SideRuns {
+        side: side.name().to_owned(),
+        version: side.version(),
+        runs: vec![],
+    };
     let mut all: Vec<SideRuns> = sides.iter().map(empty).collect();
     for pair in 1..=options.pairs() {
         for (side, so_far) in sides.iter().zip(&mut all) {
@@ -103,11 +106,16 @@ fn run_once(cell: Cell, side: &dyn Side, before: &[Run], options: &Options) -> R
         cell,
         messages: (rate * options.seconds()).clamp(1.0, MOST_MESSAGES) as u64,
         seconds: options.seconds(),
-        cpus: Cpus { publisher: options.publisher_cpu, subscriber: options.subscriber_cpu },
+        cpus: cpus_of(&cell, options),
     };
     let (started_unix_ns, watch) = (unix_ns(), Watch::start());
     let result = side.measure(&repetition).map_err(|error| format!("{error:#}"));
     Run { started_unix_ns, disturbance: watch.stop(), result }
+}
+
+fn cpus_of(cell: &Cell, options: &Options) -> Cpus {
+    let publisher = options.publisher_cpu;
+    Cpus { publisher, subscriber: if cell.one_cpu { publisher } else { options.subscriber_cpu } }
 }
 
 /// Nanoseconds since 1970.
@@ -121,11 +129,16 @@ fn was_too_short(run: &Run, cell: &Cell, options: &Options) -> bool {
     cell.rate == 0 && measurement.received > 0 && seconds < options.seconds() * SHORTEST_SHARE
 }
 
-fn title(cell: &Cell) -> String {
+/// What is measured in a cell, in a few words.
+pub fn title(cell: &Cell) -> String {
     let rate = if cell.rate > 0 { format!(" {}/s", cell.rate) } else { String::new() };
     let many =
         if cell.subscribers > 1 { format!(" 1:{}", cell.subscribers) } else { String::new() };
-    format!("{} {} B{rate}{many}", name_of(cell.row), cell.size)
+    if !cell.row.is_between_threads() {
+        return format!("{} {} B{rate}{many}", name_of(cell.row), cell.size);
+    }
+    let (place, Cell { producers, subscribers, batch, .. }) = (cell.place(), cell);
+    format!("{} {producers}P-{subscribers}C batch {batch}, {place}", name_of(cell.row))
 }
 
 fn brief(run: &Run) -> String {
@@ -157,7 +170,7 @@ mod tests {
     struct Scripted(&'static str, Rc<RefCell<Vec<&'static str>>>, bool);
 
     impl Side for Scripted {
-        fn name(&self) -> &'static str {
+        fn name(&self) -> &str {
             self.0
         }
 
@@ -187,6 +200,7 @@ mod tests {
                 latency: None,
                 clock: String::new(),
                 clock_cost_ns: 0.0,
+                way: String::new(),
             })
         }
     }

@@ -6,6 +6,8 @@ use crate::options::{Options, Row};
 
 /// Wake-ups per second: rare enough for the sleeper to sleep each time.
 const WAKES_PER_S: u64 = 500;
+/// Batch of the rows that have one kind of batch only.
+const FULL_BATCH: u64 = 64;
 /// Sizes below this cannot carry the stamps of the latency row.
 const LEAST_STAMPED: usize = 24;
 
@@ -18,15 +20,21 @@ pub struct Cell {
     pub size: usize,
     /// Messages per second, 0 = flat out.
     pub rate: u64,
-    /// Subscribers.
+    /// Subscribers; between threads, consumers.
     pub subscribers: usize,
+    /// Producers; only between threads more than one.
+    pub producers: usize,
+    /// Messages that are published at once.
+    pub batch: u64,
+    /// Whether all ends share the publisher's CPU.
+    pub one_cpu: bool,
 }
 
 impl Cell {
     /// All cells of one row, in the order of the report.
     pub fn of_row(row: Row, options: &Options) -> Vec<Cell> {
         let sizes = options.sizes_of(row);
-        let flat_out = |size| Cell { row, size, rate: 0, subscribers: 1 };
+        let flat_out = |size| Cell { size, ..Cell::alone(row) };
         match row {
             Row::Bare => {
                 let first = sizes[0];
@@ -53,6 +61,32 @@ impl Cell {
             Row::Wake => {
                 sizes.into_iter().map(|size| Cell { rate: WAKES_PER_S, ..flat_out(size) }).collect()
             }
+            _ => Cell::between_threads(flat_out(sizes[0]), options),
+        }
+    }
+
+    /// One publisher, one subscriber, flat out, one by one.
+    pub fn alone(row: Row) -> Cell {
+        let (size, rate, one_cpu) = (8, 0, false);
+        Cell { row, size, rate, subscribers: 1, producers: 1, batch: 1, one_cpu }
+    }
+
+    fn between_threads(one: Cell, options: &Options) -> Vec<Cell> {
+        let batches = |one: Cell, batches: &[u64]| -> Vec<Cell> {
+            batches.iter().map(|batch| Cell { batch: *batch, ..one }).collect()
+        };
+        match one.row {
+            Row::Batch => batches(one, &options.batches),
+            Row::Pipe => batches(one, &[&[1], options.batches.as_slice()].concat()),
+            Row::Multicast | Row::Diamond => {
+                batches(Cell { subscribers: 3, ..one }, &[1, FULL_BATCH])
+            }
+            Row::Mpmc => {
+                let groups = [2, 4].map(|n| Cell { producers: n, subscribers: n, ..one });
+                groups.into_iter().flat_map(|group| batches(group, &[1, FULL_BATCH])).collect()
+            }
+            Row::PingpongPark => vec![one, Cell { one_cpu: true, ..one }],
+            _ => vec![one],
         }
     }
 
@@ -72,6 +106,15 @@ impl Cell {
         if self.row == Row::Fanout { Wait::Yield } else { Wait::Spin }
     }
 
+    /// Where the ends of a queue between threads run.
+    pub fn place(&self) -> &'static str {
+        match self {
+            Cell { one_cpu: true, .. } => "one CPU",
+            Cell { row: Row::Mpmc, .. } => "mixed",
+            _ => "two CPUs",
+        }
+    }
+
     /// Bytes of payload per second at a rate of messages.
     pub fn bytes_per_s(&self, rate: f64) -> f64 {
         rate * self.size as f64
@@ -87,5 +130,14 @@ pub fn name_of(row: Row) -> &'static str {
         Row::Latency => "latency",
         Row::Fanout => "fanout",
         Row::Wake => "wake",
+        Row::Queue => "queue",
+        Row::Pop => "pop",
+        Row::Batch => "batch",
+        Row::Multicast => "multicast",
+        Row::Diamond => "diamond",
+        Row::Mpmc => "mpmc",
+        Row::Pingpong => "pingpong",
+        Row::PingpongPark => "pingpong-park",
+        Row::Pipe => "pipe",
     }
 }

@@ -93,6 +93,10 @@ impl Lines {
             "size": cell.size,
             "rate_asked": cell.rate,
             "subscribers": cell.subscribers,
+            "producers": cell.producers,
+            "batch": cell.batch,
+            "one_cpu": cell.one_cpu,
+            "way": (!measurement.way.is_empty()).then_some(&measurement.way),
             "touch": cell.touch().to_string(),
             "pair": pair,
             "stolen_share": run.disturbance.stolen_share,
@@ -186,11 +190,12 @@ mod tests {
             latency: Some(Latency { actual: times, intended: times }),
             clock: "tsc".into(),
             clock_cost_ns: 15.0,
+            way: "written".into(),
         };
         let runs = vec![run(Ok(measurement)), run(Err("no room".into()))];
         Outcome {
-            cell: Cell { row: Row::Latency, size: 100, rate: 1000, subscribers: 1 },
-            sides: vec![SideRuns { side: "pipe", version: "Linux 6".into(), runs }],
+            cell: Cell { size: 100, rate: 1000, ..Cell::alone(Row::Latency) },
+            sides: vec![SideRuns { side: "pipe".into(), version: "Linux 6".into(), runs }],
         }
     }
 
@@ -213,6 +218,7 @@ mod tests {
         let done = &lines[0];
         assert_eq!((&done["kind"], &done["peer"]), (&json!("rival"), &json!("pipe")));
         assert_eq!((&done["pair"], &done["pairs"]), (&json!(1), &json!(2)));
+        assert_eq!((&done["way"], &done["batch"]), (&json!("written"), &json!(1)));
         assert_eq!((&done["row"], &done["rate_asked"]), (&json!("latency"), &json!(1000)));
         assert_eq!((&done["started_unix_ns"], &done["rate"]), (&json!(77), &json!(7.5)));
         let times = json!({ "min_ns": 1, "p50_ns": 3, "p90_ns": 3, "p99_ns": 4, "max_ns": 5,

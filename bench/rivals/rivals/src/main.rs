@@ -33,6 +33,7 @@ use sides::iceoryx2::Iceoryx2;
 use sides::kernel::{Kernel, Means};
 use sides::lanecast::Lanecast;
 use sides::zmq::Zmq;
+use sides::{lmax, queues};
 
 /// Runs lanecast and its peers side by side
 #[derive(Debug, Parser)]
@@ -105,34 +106,21 @@ fn compare(options: &Options) -> Result<ExitCode> {
 }
 
 /// Sides that are there, and names of those that are not, with the reason.
-type Present = (Vec<Box<dyn Side>>, Vec<(&'static str, String)>);
+type Present = (Vec<Box<dyn Side>>, Vec<(String, String)>);
 
-/// The sides that are there, lanecast first.
+/// The sides that are there and that a row asks for, lanecast first.
 fn present(options: &Options, host: &Host) -> Result<Present> {
     let mut found: Present = (Vec::new(), Vec::new());
     let built = own_folder()?;
     // target/release lies two folders below the workspace, which lies two below the product's.
     let workspace = built.ancestors().nth(2).context("not in a workspace's target folder")?;
-    let product = workspace.ancestors().nth(2).context("no product beside the peers")?;
-    if !options.peers_only {
-        let profile = built.file_name().unwrap_or_default();
-        let beside = || product.join("target").join(profile).join("lanecast");
-        let program = options.lanecast.clone().unwrap_or_else(beside);
-        add(&mut found, "lanecast", Lanecast::new(&program));
+    let java = options.java.clone().unwrap_or_else(|| workspace.join("java/target"));
+    let rows = options.rows();
+    if rows.iter().any(|row| !row.is_between_threads()) {
+        add_processes(&mut found, (&built, workspace, &java), options, host)?;
     }
-    let kernel = |means| Kernel::new(&built, means, host.kernel.as_deref());
-    for peer in &options.peers {
-        match peer {
-            Peer::Aeron => {
-                let folder = options.aeron.clone();
-                let folder = folder.unwrap_or_else(|| workspace.join("aeron/target"));
-                add(&mut found, "aeron", Aeron::new(&folder));
-            }
-            Peer::Iceoryx2 => add(&mut found, "iceoryx2", Iceoryx2::new(&built)),
-            Peer::Zmq => add(&mut found, "zmq", Zmq::new(&built)),
-            Peer::Unix => add(&mut found, "unix", kernel(Means::Unix)),
-            Peer::Pipe => add(&mut found, "pipe", kernel(Means::Pipe)),
-        }
+    if rows.iter().any(|row| row.is_between_threads()) {
+        add_threads(&mut found, (&built, &java), options);
     }
     if found.0.is_empty() {
         bail!("nothing to measure");
@@ -141,13 +129,74 @@ fn present(options: &Options, host: &Host) -> Result<Present> {
     Ok(found)
 }
 
-fn add<S: Side + 'static>(found: &mut Present, name: &'static str, side: Result<S>) {
+/// Sides whose messages go from process to process.
+fn add_processes(
+    found: &mut Present,
+    (built, workspace, java): (&Path, &Path, &Path),
+    options: &Options,
+    host: &Host,
+) -> Result<()> {
+    let product = workspace.ancestors().nth(2).context("no product beside the peers")?;
+    if !options.peers_only {
+        let profile = built.file_name().unwrap_or_default();
+        let beside = || product.join("target").join(profile).join("lanecast");
+        let program = options.lanecast.clone().unwrap_or_else(beside);
+        add(found, "lanecast", Lanecast::new(&program));
+    }
+    let kernel = |means| Kernel::new(built, means, host.kernel.as_deref());
+    for peer in &options.peers {
+        match peer {
+            Peer::Aeron => add(found, "aeron", Aeron::new(java)),
+            Peer::Iceoryx2 => add(found, "iceoryx2", Iceoryx2::new(built)),
+            Peer::Zmq => add(found, "zmq", Zmq::new(built)),
+            Peer::Unix => add(found, "unix", kernel(Means::Unix)),
+            Peer::Pipe => add(found, "pipe", kernel(Means::Pipe)),
+            // These hand over between threads only.
+            Peer::Lmax | Peer::Disruptor | Peer::Rtrb | Peer::Crossbeam => (),
+            Peer::Kanal | Peer::Std | Peer::Tokio => (),
+        }
+    }
+    Ok(())
+}
+
+/// Sides whose messages go from thread to thread: lanecast, then the peers in their order.
+fn add_threads(found: &mut Present, (built, java): (&Path, &Path), options: &Options) {
+    let mut cases = match queues::all(built) {
+        Ok(cases) => cases,
+        Err(error) => return found.1.push(("queues".into(), format!("{error:#}"))),
+    };
+    if !options.peers_only {
+        let own = cases.extract_if(.., |case| case.is_own()).collect();
+        add_all(found, "lanecast", Ok(own));
+    }
+    for peer in &options.peers {
+        match peer {
+            Peer::Lmax => add_all(found, "lmax", lmax::all(java)),
+            // These hand over between processes only.
+            Peer::Aeron | Peer::Iceoryx2 | Peer::Pipe => (),
+            peer => {
+                let own = cases.extract_if(.., |case| case.is_of(*peer)).collect();
+                add_all(found, &peer.name(), Ok(own));
+            }
+        }
+    }
+}
+
+fn add_all<S: Side + 'static>(found: &mut Present, name: &str, sides: Result<Vec<S>>) {
+    match sides {
+        Err(error) => found.1.push((name.to_owned(), format!("{error:#}"))),
+        Ok(sides) if sides.is_empty() => found.1.push((name.to_owned(), "not built".into())),
+        Ok(sides) => sides.into_iter().for_each(|side| add(found, name, Ok(side))),
+    }
+}
+
+fn add<S: Side + 'static>(found: &mut Present, name: &str, side: Result<S>) {
     match side {
         Ok(side) => {
-            println!("{name} {}", side.version());
+            println!("{} {}", side.name(), side.version());
             found.0.push(Box::new(side));
         }
-        Err(error) => found.1.push((name, format!("{error:#}"))),
+        Err(error) => found.1.push((name.to_owned(), format!("{error:#}"))),
     }
 }
 

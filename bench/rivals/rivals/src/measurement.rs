@@ -49,6 +49,8 @@ pub struct Measurement {
     pub clock: String,
     /// Cost of reading it, ns.
     pub clock_cost_ns: f64,
+    /// In which way the library was used, in a few words; empty where there is only one.
+    pub way: String,
 }
 
 impl Measurement {
@@ -76,6 +78,7 @@ impl Measurement {
             latency,
             clock: line.get("clock").unwrap_or_default().to_owned(),
             clock_cost_ns: number("clock_cost_ns")?,
+            way: line.get("way").unwrap_or_default().to_owned(),
         })
     }
 

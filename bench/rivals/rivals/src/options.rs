@@ -20,7 +20,48 @@ pub enum Row {
     Fanout,
     /// Wake-up of a sleeping subscriber against a bare futex
     Wake,
+    /// Between threads, 8 bytes: published one by one, drained as the library can
+    Queue,
+    /// The same, popped one by one
+    Pop,
+    /// The same in batches
+    Batch,
+    /// One producer, three consumers that each get everything
+    Multicast,
+    /// The same, the third after the other two
+    Diamond,
+    /// Two to four producers and consumers, each message to one of them
+    Mpmc,
+    /// Round trips, spinning
+    Pingpong,
+    /// Round trips, sleeping each time, on two CPUs and on one
+    PingpongPark,
+    /// One way, against sockets: each message visible at once, and in batches
+    Pipe,
 }
+
+/// Rows between threads of one process; all others are between processes.
+const BETWEEN_THREADS: [Row; 9] = [
+    Row::Queue,
+    Row::Pop,
+    Row::Batch,
+    Row::Multicast,
+    Row::Diamond,
+    Row::Mpmc,
+    Row::Pingpong,
+    Row::PingpongPark,
+    Row::Pipe,
+];
+
+impl Row {
+    /// Whether messages go from thread to thread, and not from process to process.
+    pub fn is_between_threads(self) -> bool {
+        BETWEEN_THREADS.contains(&self)
+    }
+}
+
+/// Bytes of a message between threads: one word.
+const THREAD_SIZE: usize = 8;
 
 /// One transport that is not lanecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,12 +70,33 @@ pub enum Peer {
     Aeron,
     /// iceoryx2 (Rust)
     Iceoryx2,
-    /// ØMQ over ipc (C++)
+    /// ØMQ over ipc, between threads over inproc (C++)
     Zmq,
     /// Unix sockets
     Unix,
     /// Pipes
     Pipe,
+    /// LMAX Disruptor (Java)
+    Lmax,
+    /// The crate disruptor
+    Disruptor,
+    /// The crate rtrb
+    Rtrb,
+    /// crossbeam's channel and queues
+    Crossbeam,
+    /// The crate kanal
+    Kanal,
+    /// `std::sync::mpsc`
+    Std,
+    /// `tokio::sync::mpsc`
+    Tokio,
+}
+
+impl Peer {
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
 }
 
 /// Choices of a run. Sizes and rates that are not given have a default for each row.
@@ -52,6 +114,9 @@ pub struct Options {
     /// Numbers of subscribers of the fanout row
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 3])]
     pub subscribers: Vec<usize>,
+    /// Messages that are published at once, for the rows batch and pipe
+    #[arg(long, value_delimiter = ',', default_values_t = [16, 64, 256])]
+    pub batches: Vec<u64>,
     /// Interleaved repetitions of each figure
     #[arg(long)]
     pub pairs: Option<usize>,
@@ -60,8 +125,12 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// Peers to compare with
     #[arg(long, value_enum, value_delimiter = ',',
-          default_values = ["aeron", "iceoryx2", "zmq", "unix", "pipe"])]
+          default_values = ["aeron", "iceoryx2", "zmq", "unix", "pipe", "lmax", "disruptor",
+                            "rtrb", "crossbeam", "kanal", "std", "tokio"])]
     pub peers: Vec<Peer>,
+    /// All rows between threads, in place of those between processes
+    #[arg(long, conflicts_with = "rows")]
+    pub threads: bool,
     /// Leave lanecast out
     #[arg(long)]
     pub peers_only: bool,
@@ -83,9 +152,9 @@ pub struct Options {
     /// Program of lanecast; found beside the peers' workspace when not given
     #[arg(long, value_name = "FILE")]
     pub lanecast: Option<PathBuf>,
-    /// Folder with the built Aeron programs; found beside the peers' workspace when not given
+    /// Folder with the built Java programs; found beside the peers' workspace when not given
     #[arg(long, value_name = "FOLDER")]
-    pub aeron: Option<PathBuf>,
+    pub java: Option<PathBuf>,
 }
 
 /// How much of the full programme a run goes through.
@@ -108,6 +177,7 @@ impl Options {
         ensure!(self.sizes.iter().all(|size| (8..=4096).contains(size)), "--sizes: 8 to 4096");
         ensure!(self.rates.iter().all(|rate| *rate > 0), "--rates must be more than 0");
         ensure!(self.subscribers.iter().all(|n| (1..=8).contains(n)), "--subscribers: 1 to 8");
+        ensure!(self.batches.iter().all(|n| (1..=4096).contains(n)), "--batches: 1 to 4096");
         Ok(())
     }
 
@@ -126,6 +196,9 @@ impl Options {
         if !self.rows.is_empty() {
             return self.rows.clone();
         }
+        if self.threads {
+            return BETWEEN_THREADS.to_vec();
+        }
         let smoke: &[Row] = &[Row::Bare, Row::Rate, Row::Latency];
         let full: &[Row] = &[Row::Bare, Row::Rate, Row::Touch, Row::Latency, Row::Fanout];
         self.by_extent(smoke, full, full).to_vec()
@@ -133,6 +206,9 @@ impl Options {
 
     /// Sizes of a row.
     pub fn sizes_of(&self, row: Row) -> Vec<usize> {
+        if row.is_between_threads() {
+            return vec![THREAD_SIZE];
+        }
         if !self.sizes.is_empty() {
             return self.sizes.clone();
         }
@@ -141,6 +217,7 @@ impl Options {
             Row::Latency => (&[100, 1500], &[100, 500, 1500]),
             Row::Fanout => (&[100], &[100, 1500]),
             Row::Bare | Row::Wake => (&[100], &[100]),
+            _ => (&[THREAD_SIZE], &[THREAD_SIZE]),
         };
         self.by_extent::<&[usize]>(&[100], quick, full).to_vec()
     }

@@ -79,10 +79,15 @@ mod tests {
                 latency: None,
                 clock: String::new(),
                 clock_cost_ns: 0.0,
+                way: String::new(),
             });
             Run { started_unix_ns: 0, disturbance, result: measurement.ok_or("no".into()) }
         };
-        SideRuns { side, version: "1".into(), runs: rates.iter().map(run).collect() }
+        SideRuns {
+            side: side.to_owned(),
+            version: "1".into(),
+            runs: rates.iter().map(run).collect(),
+        }
     }
 
     #[test]
@@ -96,7 +101,7 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_pairs() {
         let outcome = Outcome {
-            cell: Cell { row: Row::Rate, size: 8, rate: 0, subscribers: 1 },
+            cell: Cell::alone(Row::Rate),
             sides: vec![
                 runs("lanecast", &[Some(10.0), Some(100.0), Some(30.0), None]),
                 runs("aeron", &[Some(5.0), Some(25.0), None, Some(1.0)]),

@@ -6,6 +6,7 @@
 
 pub mod copy;
 pub mod line;
+pub mod rounds;
 pub mod wake;
 
 use anyhow::Result;
@@ -20,6 +21,8 @@ pub enum Bare {
     Copy(Hand),
     /// One CPU woken by the other through a futex, at a rate
     Wake(Hand),
+    /// One cache line from CPU to CPU and back, flat out
+    Rounds(rounds::Hands),
 }
 
 /// Where and how much.
@@ -53,6 +56,7 @@ impl Bare {
             Bare::Line(hand) => line::measure(hand)?,
             Bare::Copy(hand) => copy::measure(hand)?,
             Bare::Wake(hand) => wake::measure(hand)?,
+            Bare::Rounds(hands) => rounds::measure(hands)?,
         };
         println!("{line}");
         Ok(())

@@ -5,7 +5,8 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use rivals_kit::{Clock, Line, Recorder, clock, futex, placement};
+use rivals_kit::futex::{self, Reach};
+use rivals_kit::{Clock, Line, Recorder, clock, placement};
 
 use super::Hand;
 
@@ -34,7 +35,7 @@ pub fn measure(hand: &Hand) -> Result<Line> {
         let rung = ring(hand, &bell, &clock);
         // PAIRS(bell): the end is rung like everything else.
         bell.word.store(OVER, Ordering::Release);
-        futex::wake(&bell.word);
+        futex::wake(&bell.word, Reach::Host);
         (rung, sleeper.join())
     });
     rung?;
@@ -60,7 +61,7 @@ fn ring(hand: &Hand, bell: &Bell, clock: &Clock) -> Result<()> {
         bell.stamp.store(clock::now(), Ordering::Relaxed);
         // PAIRS(bell): the stamp is there before the word says so.
         bell.word.store(index, Ordering::Release);
-        futex::wake(&bell.word);
+        futex::wake(&bell.word, Reach::Host);
     }
     Ok(())
 }
@@ -70,7 +71,7 @@ fn sleep(hand: &Hand, bell: &Bell) -> Result<Recorder> {
     let (mut recorder, mut seen) = (Recorder::default(), 0);
     let first_measured = (hand.rate * hand.warmup_ms / 1000) as u32;
     loop {
-        futex::wait(&bell.word, seen);
+        futex::wait(&bell.word, seen, Reach::Host);
         // PAIRS(bell): after the word the stamp is the one that was rung.
         let word = bell.word.load(Ordering::Acquire);
         if word == OVER {

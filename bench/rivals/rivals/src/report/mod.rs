@@ -1,8 +1,9 @@
 //! The report as text: for each row a table, for each cell a line per side.
 
 mod table;
+mod threads;
 
-use crate::campaign::{Outcome, Run, SideRuns};
+use crate::campaign::{Outcome, Run, SideRuns, title};
 use crate::measurement::{Measurement, Percentiles};
 use crate::options::{Options, Row};
 use crate::summary::{Summary, figure, p50, rate, ratio};
@@ -16,6 +17,8 @@ pub fn text(row: Row, outcomes: &[Outcome], options: &Options) -> String {
         Row::Rate | Row::Touch => rates(outcomes),
         Row::Fanout => fanout(outcomes),
         Row::Latency | Row::Wake => latencies(outcomes),
+        Row::Pingpong | Row::PingpongPark => threads::round_trips(outcomes),
+        _ => threads::rates(outcomes),
     };
     format!("{head}\n{body}")
 }
@@ -34,14 +37,7 @@ pub fn troubles(outcomes: &[Outcome]) -> Vec<String> {
                     Ok(_) => continue,
                 };
                 let cell = &outcome.cell;
-                troubles.push(format!(
-                    "{}, {} B, rate {}, {} subscribers, pair {}: {what}",
-                    side.side,
-                    cell.size,
-                    cell.rate,
-                    cell.subscribers,
-                    pair + 1
-                ));
+                troubles.push(format!("{}, {}, pair {}: {what}", side.side, title(cell), pair + 1));
             }
         }
     }
@@ -60,9 +56,12 @@ fn headline(row: Row, options: &Options) -> String {
         }
         Row::Fanout => "fanout: 1 publisher, n subscribers on one CPU, flat out; slowest counts",
         Row::Wake => "wake: a sleeping subscriber woken by a message; bare = futex",
+        row => threads::headline(row),
     };
     let better = match row {
-        Row::Latency | Row::Wake => "; ratio lanecast/side of p50, less is better",
+        Row::Latency | Row::Wake | Row::Pingpong | Row::PingpongPark => {
+            "; ratio lanecast/side of p50, less is better"
+        }
         Row::Bare => "",
         _ => "; ratio lanecast/side, more is better",
     };
@@ -83,12 +82,12 @@ fn rates(outcomes: &[Outcome]) -> String {
             };
             table.add(vec![
                 outcome.cell.size.to_string(),
-                runs.side.into(),
+                runs.side.clone(),
                 millions(summary.median),
                 range(&summary, millions),
                 format!("{:.2}", outcome.cell.bytes_per_s(summary.median) / 1e9),
                 lost(runs),
-                ratio_text(ratio(outcome, runs.side, rate), runs),
+                ratio_text(ratio(outcome, &runs.side, rate), runs),
             ]);
         }
     }
@@ -113,17 +112,17 @@ fn fanout(outcomes: &[Outcome]) -> String {
                 continue;
             };
             let subscribers = outcome.cell.subscribers;
-            let share = rate_alone(outcomes, outcome, runs.side)
+            let share = rate_alone(outcomes, outcome, &runs.side)
                 .map(|alone| summary.median * subscribers as f64 / alone);
             table.add(vec![
                 outcome.cell.size.to_string(),
-                runs.side.into(),
+                runs.side.clone(),
                 subscribers.to_string(),
                 millions(summary.median),
                 range(&summary, millions),
                 share.map_or_else(String::new, |share| format!("{:.0} %", share * 100.0)),
                 lost(runs),
-                ratio_text(ratio(outcome, runs.side, rate), runs),
+                ratio_text(ratio(outcome, &runs.side, rate), runs),
             ]);
         }
     }
@@ -165,7 +164,7 @@ fn latencies(outcomes: &[Outcome]) -> String {
             };
             table.add(vec![
                 outcome.cell.size.to_string(),
-                runs.side.into(),
+                runs.side.clone(),
                 outcome.cell.rate.to_string(),
                 figure(runs, rate).map_or_else(String::new, |rate| format!("{:.0}", rate.median)),
                 actual(runs, |latency| latency.min_ns),
@@ -178,7 +177,7 @@ fn latencies(outcomes: &[Outcome]) -> String {
                 intended(runs, |latency| latency.p99_ns),
                 lost(runs),
                 clock(runs),
-                ratio_text(ratio(outcome, runs.side, p50), runs),
+                ratio_text(ratio(outcome, &runs.side, p50), runs),
             ]);
         }
     }
@@ -219,7 +218,7 @@ fn bare(outcomes: &[Outcome]) -> String {
 
 /// A line for a side that gave no figure at all; the reasons are listed at the end.
 fn failed(outcome: &Outcome, runs: &SideRuns, columns: usize) -> Vec<String> {
-    let mut row = vec![outcome.cell.size.to_string(), runs.side.into(), "failed".into()];
+    let mut row = vec![outcome.cell.size.to_string(), runs.side.clone(), "failed".into()];
     row.resize(columns, String::new());
     row
 }

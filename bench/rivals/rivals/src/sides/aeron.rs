@@ -94,7 +94,7 @@ impl Aeron {
 }
 
 impl Side for Aeron {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "aeron"
     }
 
@@ -103,7 +103,7 @@ impl Side for Aeron {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        cell.row != Row::Wake
+        cell.row != Row::Wake && !cell.row.is_between_threads()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {

@@ -17,7 +17,7 @@ use crate::process::Program;
 pub struct Bare;
 
 impl Side for Bare {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "bare"
     }
 
@@ -39,7 +39,8 @@ impl Side for Bare {
         let own = std::env::current_exe().context("cannot find this program's own file")?;
         let measured = Duration::from_secs_f64(repetition.seconds);
         let text = Program::new("the bare experiment", &own)
-            .args(["bare", experiment])
+            .args(["bare"])
+            .args(experiment)
             .args(["--from-cpu", &repetition.cpus.publisher.to_string()])
             .args(["--to-cpu", &repetition.cpus.subscriber.to_string()])
             .args(["--rate", &cell.rate.max(1).to_string()])
@@ -51,12 +52,24 @@ impl Side for Bare {
 }
 
 /// The experiment that bounds a cell.
-fn experiment(cell: &Cell) -> Option<&'static str> {
+fn experiment(cell: &Cell) -> Option<&'static [&'static str]> {
     match cell.row {
-        Row::Wake => Some("wake"),
-        Row::Touch => Some("copy"),
-        Row::Bare | Row::Latency => Some("line"),
-        Row::Rate | Row::Fanout => None,
+        Row::Wake => Some(&["wake"]),
+        Row::Touch | Row::Queue | Row::Pop | Row::Batch | Row::Pipe => Some(&["copy"]),
+        Row::Bare | Row::Latency => Some(&["line"]),
+        Row::Pingpong => Some(&["rounds"]),
+        Row::PingpongPark => Some(&["rounds", "--asleep"]),
+        Row::Rate | Row::Fanout | Row::Multicast | Row::Diamond | Row::Mpmc => None,
+    }
+}
+
+/// What the experiment does, where it stands beside queues between threads.
+fn way(cell: &Cell) -> &'static str {
+    match cell.row {
+        Row::Queue | Row::Pop | Row::Batch | Row::Pipe => "copy bandwidth as messages",
+        Row::Pingpong => "one cache line",
+        Row::PingpongPark => "futex",
+        _ => "",
     }
 }
 
@@ -82,5 +95,6 @@ fn read(line: &Line, cell: &Cell) -> Result<Measurement> {
         latency,
         clock: line.get("clock").unwrap_or_default().to_owned(),
         clock_cost_ns: line.number("clock_cost_ns").unwrap_or_default(),
+        way: way(cell).to_owned(),
     })
 }

@@ -32,7 +32,7 @@ impl Iceoryx2 {
 }
 
 impl Side for Iceoryx2 {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "iceoryx2"
     }
 
@@ -41,7 +41,7 @@ impl Side for Iceoryx2 {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        cell.row != Row::Wake
+        cell.row != Row::Wake && !cell.row.is_between_threads()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {

@@ -62,7 +62,7 @@ impl Kernel {
 }
 
 impl Side for Kernel {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         match self.means {
             Means::Unix => "unix",
             Means::Pipe => "pipe",
@@ -73,8 +73,8 @@ impl Side for Kernel {
         format!("Linux {}", self.release)
     }
 
-    fn takes(&self, _cell: &Cell) -> bool {
-        true
+    fn takes(&self, cell: &Cell) -> bool {
+        !cell.row.is_between_threads()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {

@@ -116,7 +116,7 @@ impl Lanecast {
 }
 
 impl Side for Lanecast {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "lanecast"
     }
 
@@ -124,8 +124,8 @@ impl Side for Lanecast {
         self.version.clone()
     }
 
-    fn takes(&self, _cell: &Cell) -> bool {
-        true
+    fn takes(&self, cell: &Cell) -> bool {
+        !cell.row.is_between_threads()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {
@@ -172,6 +172,7 @@ fn read(text: &str, expected: u64) -> Result<Measurement> {
         }),
         clock: result.clock.as_str().unwrap_or_default().to_owned(),
         clock_cost_ns: result.clock_cost_ns,
+        way: String::new(),
     })
 }
 

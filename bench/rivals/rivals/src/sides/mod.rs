@@ -5,7 +5,9 @@ pub mod bare;
 pub mod iceoryx2;
 pub mod kernel;
 pub mod lanecast;
+pub mod lmax;
 mod programs;
+pub mod queues;
 pub mod zmq;
 
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use anyhow::Result;
 
 use crate::cell::Cell;
 use crate::measurement::Measurement;
+use crate::options::Row;
 use crate::process::{Program, Running};
 use crate::scratch::Domain;
 
@@ -49,7 +52,7 @@ pub struct Repetition {
 /// One side of the comparison.
 pub trait Side {
     /// Its name in the report.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Its version in the report.
     fn version(&self) -> String;
@@ -91,6 +94,17 @@ impl Repetition {
             arguments.push("--latency".into());
         }
         arguments
+    }
+}
+
+/// Messages or round trips per second that even the slowest queue between threads gets near: the
+/// first repetition of a quick one is then short, and repeated.
+fn slow_queue_rate(cell: &Cell) -> f64 {
+    match cell.row {
+        Row::PingpongPark => 20e3,
+        Row::Pingpong => 200e3,
+        Row::Multicast | Row::Diamond | Row::Pipe => 1e6,
+        _ => 3e6,
     }
 }
 

@@ -45,7 +45,7 @@ impl Zmq {
 }
 
 impl Side for Zmq {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "zmq"
     }
 
@@ -53,8 +53,8 @@ impl Side for Zmq {
         self.version.clone()
     }
 
-    fn takes(&self, _cell: &Cell) -> bool {
-        true
+    fn takes(&self, cell: &Cell) -> bool {
+        !cell.row.is_between_threads()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {
@@ -82,7 +82,7 @@ fn reader_wait(cell: &Cell) -> Wait {
         Row::Wake | Row::Fanout => Wait::Block,
         Row::Latency if is_slow(cell) => Wait::Yield,
         Row::Latency => Wait::Block,
-        Row::Bare | Row::Rate | Row::Touch if cell.size <= SMALL => Wait::Block,
-        Row::Bare | Row::Rate | Row::Touch => Wait::Yield,
+        _ if cell.size <= SMALL => Wait::Block,
+        _ => Wait::Yield,
     }
 }

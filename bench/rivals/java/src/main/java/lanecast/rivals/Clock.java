@@ -1,15 +1,15 @@
 package lanecast.rivals;
 
 /** The clock of the stamps, and what reading it costs. */
-final class Clock {
-  static final String NAME = "nanoTime";
+public final class Clock {
+  public static final String NAME = "nanoTime";
   private static final int READS = 200_000;
   private static final int ROUNDS = 5;
 
   private Clock() {}
 
   /** Nanoseconds of one read: the best mean of several rounds, the first of which warm up. */
-  static double costNs() {
+  public static double costNs() {
     double best = Double.MAX_VALUE;
     long kept = 0;
     for (int round = 0; round < ROUNDS; round++) {

@@ -8,12 +8,12 @@ import java.nio.file.Path;
  * Pins the calling thread, and it alone: the compiler's and the collector's threads stay free to
  * run elsewhere, so that they do not take turns with the measured one.
  */
-final class Placement {
+public final class Placement {
   private static final Path THIS_THREAD = Path.of("/proc/thread-self");
 
   private Placement() {}
 
-  static void pin(final int cpu) throws IOException, InterruptedException {
+  public static void pin(final int cpu) throws IOException, InterruptedException {
     if (cpu < 0) {
       throw new IllegalArgumentException("--cpu is needed");
     }
