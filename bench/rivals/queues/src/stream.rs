@@ -72,6 +72,7 @@ pub fn each(put: impl FnMut(u64) + Send + 'static) -> Box<dyn Feed> {
 }
 
 /// Sends values one at a time, and at the end something to each consumer.
+#[cfg(feature = "kanal")]
 pub fn each_until(
     put: impl FnMut(u64) + Send + 'static,
     end: impl FnMut(usize) + Send + 'static,

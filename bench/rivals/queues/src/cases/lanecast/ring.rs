@@ -1,60 +1,16 @@
-//! lanecast's own rings, as its documentation says to use them: whoever finds nothing leaves the
-//! waiting to the ring's strategy.
+//! Rings with one producer.
 
 use anyhow::Result;
-use lanecast_base::WaitStrategy;
 use lanecast_ring::rings::{self, Consumer, Producer, Taker};
 
-use super::{Built, Case};
+use super::super::Built;
+use super::strategy;
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{End, Pair, end};
 use crate::stream::{Drain, Feed, Stream, drained, each, polled, runs};
 
-const PACKAGE: Option<&str> = Some("lanecast-ring");
-
-pub const CASES: &[Case] = &[
-    Case {
-        peer: "lanecast",
-        side: "lanecast",
-        package: PACKAGE,
-        rows: &[Row::Queue, Row::Batch, Row::Multicast, Row::Diamond],
-        build: drained_in_slices,
-    },
-    Case { peer: "lanecast", side: "lanecast", package: PACKAGE, rows: &[Row::Pop], build: popped },
-    Case {
-        peer: "lanecast",
-        side: "lanecast-pop",
-        package: PACKAGE,
-        rows: &[Row::Queue],
-        build: popped,
-    },
-    Case {
-        peer: "lanecast",
-        side: "lanecast",
-        package: PACKAGE,
-        rows: &[Row::Pingpong, Row::PingpongPark],
-        build: round_trips,
-    },
-    Case {
-        peer: "lanecast",
-        side: "lanecast-spin-park",
-        package: PACKAGE,
-        rows: &[Row::Pingpong, Row::PingpongPark],
-        build: round_trips_that_may_sleep,
-    },
-];
-
-/// How both ends of a ring wait.
-fn strategy(load: &Load) -> WaitStrategy {
-    match load.row {
-        Row::Multicast | Row::Diamond | Row::Mpmc => WaitStrategy::SpinYield,
-        Row::PingpongPark => WaitStrategy::Park,
-        _ => WaitStrategy::BusySpin,
-    }
-}
-
-fn drained_in_slices(load: &Load) -> Result<(Built, &'static str)> {
+pub(super) fn in_slices(load: &Load) -> Result<(Built, &'static str)> {
     let mut build = rings::single_producer(load.capacity, || 0_u64)?.wait(strategy(load));
     let first = build.consumer()?;
     let mut consumers = vec![first];
@@ -69,11 +25,15 @@ fn drained_in_slices(load: &Load) -> Result<(Built, &'static str)> {
     }
     let feed = feed(build.producer()?, load.batch);
     let drains = consumers.into_iter().map(slices).collect();
-    let way = if load.batch > 1 { "claim; drained as slices" } else { "push; drained as slices" };
+    let way = if load.batch > 1 {
+        "ring: claim; drained as slices"
+    } else {
+        "ring: push; drained as slices"
+    };
     Ok((Built::Stream(Stream { feeds: vec![feed], drains }), way))
 }
 
-fn feed(mut ring: Producer<u64>, batch: u64) -> Box<dyn Feed> {
+pub(super) fn feed(mut ring: Producer<u64>, batch: u64) -> Box<dyn Feed> {
     if batch == 1 {
         return each(move |value| ring.push(value).expect("consumers stay"));
     }
@@ -95,12 +55,12 @@ fn slices(mut ring: Consumer<u64>) -> Box<dyn Drain> {
     })
 }
 
-fn popped(load: &Load) -> Result<(Built, &'static str)> {
+pub(super) fn popped(load: &Load) -> Result<(Built, &'static str)> {
     let (mut put, ring) = rings::unicast(load.capacity, || 0_u64, strategy(load))?;
     let feed = each(move |value| put.push(value).expect("the consumer stays"));
     let mut pops = Pops { ring, since_dry: 0 };
     let drain = polled(Idle::inside(), move || pops.one_or_wait());
-    Ok((Built::Stream(Stream { feeds: vec![feed], drains: vec![drain] }), "push; pop"))
+    Ok((Built::Stream(Stream { feeds: vec![feed], drains: vec![drain] }), "ring: push; pop"))
 }
 
 /// Takes values singly, and tells the ring's strategy how many there were before none was there.
@@ -131,18 +91,11 @@ impl Pops {
     }
 }
 
-fn round_trips(load: &Load) -> Result<(Built, &'static str)> {
-    Ok((Built::Pair(pair(load, strategy(load))?), "push; pop"))
-}
-
-fn round_trips_that_may_sleep(load: &Load) -> Result<(Built, &'static str)> {
-    Ok((Built::Pair(pair(load, WaitStrategy::SpinPark)?), "push; pop (spins before it sleeps)"))
-}
-
-fn pair(load: &Load, strategy: WaitStrategy) -> Result<Pair> {
-    let (there, take) = rings::unicast(load.capacity, || 0_u64, strategy)?;
-    let (back, taken_back) = rings::unicast(load.capacity, || 0_u64, strategy)?;
-    Ok(Pair { near: both(there, taken_back), far: both(back, take) })
+pub(super) fn round_trips(load: &Load) -> Result<(Built, &'static str)> {
+    let (there, take) = rings::unicast(load.capacity, || 0_u64, strategy(load))?;
+    let (back, taken_back) = rings::unicast(load.capacity, || 0_u64, strategy(load))?;
+    let pair = Pair { near: both(there, taken_back), far: both(back, take) };
+    Ok((Built::Pair(pair), "ring: push; pop"))
 }
 
 fn both(mut put: Producer<u64>, ring: Taker<u64>) -> Box<dyn End> {

@@ -1,0 +1,43 @@
+//! lanecast's own rings and pipes, as their documentation says to use them: whoever finds nothing
+//! leaves the waiting to their strategy.
+
+mod pipe;
+mod ring;
+mod workers;
+
+use lanecast_base::WaitStrategy;
+
+use super::Case;
+use crate::load::{Load, Row};
+
+const PEER: &str = "lanecast";
+const PACKAGE: Option<&str> = Some("lanecast-ring");
+
+pub const CASES: &[Case] = &[
+    case("lanecast", &[Row::Queue, Row::Batch, Row::Multicast, Row::Diamond], ring::in_slices),
+    case("lanecast", &[Row::Pop], ring::popped),
+    case("lanecast", &[Row::Mpmc], workers::build),
+    case("lanecast", &[Row::Pingpong, Row::PingpongPark], pipe::round_trips),
+    case("lanecast", &[Row::Pipe], pipe::flushed),
+    // The same row in another way, to stand beside the first.
+    case("lanecast-pop", &[Row::Queue], ring::popped),
+    case("lanecast-pipe", &[Row::Queue], pipe::flushed),
+    case("lanecast-pipe", &[Row::Pop], pipe::received),
+    case("lanecast-spin-park", &[Row::Pingpong, Row::PingpongPark], pipe::round_trips_spin_park),
+    case("lanecast-ring", &[Row::Pingpong, Row::PingpongPark], ring::round_trips),
+];
+
+type Build = fn(&Load) -> anyhow::Result<(super::Built, &'static str)>;
+
+const fn case(side: &'static str, rows: &'static [Row], build: Build) -> Case {
+    Case { peer: PEER, side, package: PACKAGE, rows, build }
+}
+
+/// How both ends wait.
+fn strategy(load: &Load) -> WaitStrategy {
+    match load.row {
+        Row::Multicast | Row::Diamond | Row::Mpmc => WaitStrategy::SpinYield,
+        Row::PingpongPark => WaitStrategy::Park,
+        _ => WaitStrategy::BusySpin,
+    }
+}
