@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use surgery::Mutation;
 
 /// The crates whose orderings are weakened.
-const SUBJECTS: [&str; 2] = ["crates/base/src/", "crates/shm/src/"];
+const SUBJECTS: [&str; 3] = ["crates/base/src/", "crates/ring/src/", "crates/shm/src/"];
 
 /// The check that must notice.
-const CHECK: &str =
-    "RUSTFLAGS=\"--cfg loom\" cargo test --release -p lanecast-shm --lib --no-fail-fast loom";
+const CHECK: &str = "RUSTFLAGS=\"--cfg loom\" cargo test --release \
+                     -p lanecast-ring -p lanecast-shm --lib --no-fail-fast loom";
 
 /// Pairs that are left alone, and why.
 const SKIPPED: [(&str, &str); 1] =

@@ -43,6 +43,9 @@ pub(crate) fn open_for_perf(arguments: &ContextArgs) -> anyhow::Result<Opened<Do
     let domain =
         DomainArgs { config: arguments.config.clone(), directory: arguments.directory.clone() };
     let mut builder = domain.outward()?;
+    if arguments.stays_inside() {
+        builder = builder.set("shm.reach", "process")?;
+    }
     if let Some(window) = arguments.window {
         builder = builder.set("shm.window", window)?;
     }

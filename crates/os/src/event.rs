@@ -1,50 +1,17 @@
 //! A bell that a thread can wait for beside its sockets: eventfd(2), and poll(2).
 
-use crate::checked;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+#[cfg(not(loom))]
+mod bell;
+#[cfg(loom)]
+mod model;
+
+#[cfg(not(loom))]
+pub use self::bell::EventBell;
+#[cfg(loom)]
+pub use self::model::EventBell;
+
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
-
-/// A descriptor that is readable from the time it is rung until it is hushed.
-#[derive(Debug)]
-pub struct EventBell(OwnedFd);
-
-impl EventBell {
-    /// A bell, which is ringing already if `ringing`.
-    ///
-    /// # Errors
-    /// If the process has no more descriptors to give.
-    pub fn new(ringing: bool) -> io::Result<Self> {
-        // SAFETY: eventfd takes no pointers.
-        let fd = checked(unsafe {
-            libc::eventfd(u32::from(ringing), libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)
-        })?;
-        // SAFETY: the system has just given this descriptor to us alone.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    /// Makes the descriptor readable.
-    pub fn ring(&self) {
-        let one = 1_u64;
-        // It fails only when rung 2^64 times and never hushed: then it is readable anyway.
-        // SAFETY: `one` is readable and as long as is said.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
-    }
-
-    /// Makes the descriptor unreadable until it is rung again.
-    pub fn hush(&self) {
-        let mut rings = 0_u64;
-        // It fails only where nobody has rung.
-        // SAFETY: `rings` is writable and as long as is said.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), size_of::<u64>()) };
-    }
-}
-
-impl AsFd for EventBell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
 
 /// Sleeps until one of `descriptors` is readable (or broken), at most `limit`, for ever without
 /// one; says which are. Wakes early now and then, and says that none is.
@@ -64,9 +31,10 @@ pub fn wait_readable<const N: usize>(
     watched.map(|watched| found > 0 && watched.revents != 0)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_bell_is_heard_until_it_is_hushed() {
@@ -87,7 +55,7 @@ mod tests {
     fn ringing_ends_a_sleep_without_limit() {
         let bell = EventBell::new(false).unwrap();
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| while wait_readable([bell.as_fd()], None) != [true] {});
+            let sleeper = scope.spawn(|| bell.wait(None));
             bell.ring();
             sleeper.join().unwrap();
         });

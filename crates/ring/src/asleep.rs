@@ -118,6 +118,13 @@ impl Asleep {
         }
     }
 
+    /// Puts the request for fences in place before anybody publishes.
+    #[cfg(all(test, loom))]
+    pub(crate) fn fence_always(&self, sleeper: &mut Sleeper) {
+        self.word.fetch_add(FENCED, Ordering::Relaxed);
+        sleeper.fenced = true;
+    }
+
     /// The only sleeper leaves for good: publishers are told from now on.
     pub(crate) fn leave(&self) {
         // Relaxed: that nobody reads any more is all there is to know.

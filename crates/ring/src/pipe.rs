@@ -146,5 +146,7 @@ fn ends<T, K>(chunk: Chunk<T>, room: Room) -> (Writer<T, K>, Reader<T>) {
     (Writer::new(start, lanecast_base::sync::Arc::clone(&shared)), Reader::new(start, shared))
 }
 
+#[cfg(all(test, loom))]
+mod loom;
 #[cfg(all(test, not(loom)))]
 mod tests;

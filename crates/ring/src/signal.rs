@@ -119,5 +119,7 @@ std::thread_local! {
     pub(crate) static WAKES: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
 }
 
+#[cfg(all(test, loom))]
+mod loom;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -126,3 +126,11 @@ fn stalled_sender_hides_its_stall_from_one_measurement_only() {
     assert!(text.starts_with("40000 messages"), "{text}");
     assert!(longest("from the intended") >= 99_000.0, "{text}");
 }
+
+#[test]
+fn pollset_with_sockets_hears_both() {
+    let text = run("pollset_with_sockets");
+    assert!(text.contains("from the pipe:   message 5") && text.contains("datagram 5"), "{text}");
+    assert!(text.contains("signal 200"), "{text}");
+    assert!(text.ends_with("5 messages from the thread, 5 datagrams from the network\n"), "{text}");
+}

@@ -38,10 +38,28 @@ impl ContextArgs {
 
     /// Refuses a carrier that is planned, but not there.
     pub(super) fn check_carrier(&self) -> anyhow::Result<()> {
-        if self.carrier != CarrierName::Shm {
+        if !matches!(self.carrier, CarrierName::Shm | CarrierName::Thread) {
             bail!("carrier '{}' is not in this version: use --carrier shm", self.carrier.name());
         }
         Ok(())
+    }
+
+    /// Refuses a carrier by which no other process can be met.
+    pub(super) fn check_outward(&self) -> anyhow::Result<()> {
+        self.check_carrier()?;
+        if self.stays_inside() {
+            bail!(
+                "carrier '{}' is for one process: lanecast perf pub runs both sides, or use \
+                 --carrier shm",
+                self.carrier.name()
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether both sides must be in one process.
+    pub(crate) fn stays_inside(&self) -> bool {
+        self.carrier == CarrierName::Thread
     }
 }
 

@@ -5,6 +5,7 @@ mod files;
 mod jitter;
 mod priority;
 mod publish;
+mod readers;
 mod smx;
 mod subscribe;
 
@@ -59,15 +60,11 @@ impl<C: Carrier> Opened<C> {
 }
 
 /// Runs a command over the carrier that `open` makes; `stop` ends it early.
-pub(crate) fn run<C: Carrier>(
+pub(crate) fn run<C: Carrier + Sync>(
     command: &PerfCommand,
     open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
-    let open = |context: &ContextArgs| {
-        context.check_carrier()?;
-        open(context)
-    };
     match command {
         PerfCommand::Pub(arguments) => publish::run(arguments, open, stop),
         PerfCommand::Sub(arguments) => subscribe::run(arguments, open, stop),

@@ -2,6 +2,7 @@
 
 use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
+use super::readers::{self, ReadersArgs};
 use super::{ContextArgs, Opened, jitter, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;
@@ -18,9 +19,14 @@ use std::time::Duration;
 /// The CPU of the sending thread, unless another is asked for.
 const DEFAULT_CPU: usize = 1;
 
+const NO_TIMES: &str = "this publisher records no times: it does with -f 1 and a rate (-r)";
+
 /// Arguments of `perf pub`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 all was sent, 1 error or interrupted, 2 wrong arguments.")]
+#[command(after_help = "With --carrier thread, receiving threads beside the publisher say what \
+    they read, too.\n\
+    Exit status: 0 all was sent, 1 error or interrupted, 2 wrong arguments, \
+    3 a receiving thread lost messages.")]
 pub(crate) struct PubArgs {
     /// CPU of the sending thread; -1 for any [default: 1, if there is one]
     #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
@@ -95,6 +101,9 @@ pub(crate) struct PubArgs {
     json: bool,
 
     #[command(flatten)]
+    readers: ReadersArgs,
+
+    #[command(flatten)]
     files: FilesArgs,
 
     #[command(flatten)]
@@ -110,8 +119,10 @@ fn flags(text: &str) -> Result<Flags, String> {
 }
 
 impl PubArgs {
-    fn settings(&self, place: Place, setup: Setup) -> Settings {
+    /// `readers` threads of this process subscribe.
+    fn settings(&self, place: Place, setup: Setup, readers: usize) -> Settings {
         let pause = Arrival::Pause(Duration::from_millis(self.resolution_ms));
+        let arrival = if readers > 0 { Arrival::Subscribers(readers) } else { pause };
         Settings {
             topic: self.topic.clone(),
             size: self.size,
@@ -124,7 +135,7 @@ impl PubArgs {
             flags: self.flags,
             touch: self.touch,
             place,
-            arrival: self.wait_subscribers.map_or(pause, Arrival::Subscribers),
+            arrival: self.wait_subscribers.map_or(arrival, Arrival::Subscribers),
             linger: Duration::from_millis(self.linger_ms),
             setup,
         }
@@ -139,12 +150,17 @@ impl PubArgs {
         }
     }
 
-    /// Lateness is recorded for stamped messages that have a schedule.
-    fn times(&self) -> Times {
-        if self.jitter_loops > 0 || self.flags.timestamp && !is_flat_out(self.rate) {
-            Times::One
-        } else {
-            Times::None("this publisher records no times: it does with -f 1 and a rate (-r)")
+    /// Lateness is recorded for stamped messages that have a schedule, latency for all stamped
+    /// messages that are read here.
+    fn times(&self, readers: usize) -> Times {
+        if self.jitter_loops > 0 {
+            return Times::One;
+        }
+        match usize::from(!is_flat_out(self.rate)) + readers {
+            _ if !self.flags.timestamp => Times::None(NO_TIMES),
+            0 => Times::None(NO_TIMES),
+            1 => Times::One,
+            _ => Times::Several,
         }
     }
 
@@ -153,12 +169,14 @@ impl PubArgs {
     }
 }
 
-pub(super) fn run<C: Carrier>(
+pub(super) fn run<C: Carrier + Sync>(
     arguments: &PubArgs,
     open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
-    let files = arguments.files.open(arguments.times())?;
+    arguments.context.check_carrier()?;
+    let places = arguments.readers.places(&arguments.context)?;
+    let files = arguments.files.open(arguments.times(places.len()))?;
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
     if arguments.jitter_loops > 0 {
@@ -166,7 +184,9 @@ pub(super) fn run<C: Carrier>(
     }
     let head = Head::now();
     let opened = open(&arguments.context)?;
-    let settings = arguments.settings(place, opened.setup(opened.publisher_wait, raise));
+    let setup = opened.setup(opened.publisher_wait, raise);
+    let settings = arguments.settings(place, setup, places.len());
+    let readers = readers::settings(places, &arguments.topic, arguments.touch, &opened, raise);
     if !arguments.json {
         print_line(&arguments.options(&settings))?;
     }
@@ -178,16 +198,23 @@ pub(super) fn run<C: Carrier>(
     };
     let back_pressured = |publisher: &C::Publisher| (opened.back_pressured)(publisher);
     let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
-    let result = publisher::run(&opened.carrier, &settings, hooks)?;
+    let publish = || publisher::run(&opened.carrier, &settings, hooks);
+    let (result, read) = readers::beside(&opened.carrier, &readers, publish)?;
     printed?;
-    let line = head.line(Kind::Publisher, &result)?;
+    let mut lines = vec![head.line(Kind::Publisher, &result)?];
+    for result in &read {
+        lines.push(head.line(Kind::Subscriber, result)?);
+    }
     if arguments.json {
-        print_line(&line)?;
+        lines.iter().try_for_each(|line| print_line(line))?;
     } else {
         print(&report::publisher_end(&result))?;
+        for (settings, result) in readers.iter().zip(&read) {
+            print(&readers::text(settings, result, &arguments.context.config_names()))?;
+        }
     }
-    files.write(&[line])?;
-    Ok(verdict(&result, &settings))
+    files.write(&lines)?;
+    Ok(verdict(&result, &settings).unwrap_or_else(|| readers::verdict(&read)))
 }
 
 /// The jitter test instead, with the publisher's option line before it.
@@ -202,17 +229,18 @@ fn only_jitter(
         // Neither window nor waiting is in the line, so none need be found out.
         let (wait, window) = (Default::default(), Default::default());
         let setup = Setup { wait, window, raise, clock: Clock::host() };
-        print_line(&arguments.options(&arguments.settings(place, setup)))?;
+        print_line(&arguments.options(&arguments.settings(place, setup, 0)))?;
     }
     let settings = jitter::settings(arguments.jitter_loops, place, raise);
     jitter::measure(settings, arguments.json, files, stop)
 }
 
-/// Says on standard error what makes the figures worth less than they look.
-fn verdict(result: &PublisherResult, settings: &Settings) -> ExitCode {
+/// Says on standard error what makes the figures worth less than they look; the exit status, if
+/// that settles it.
+fn verdict(result: &PublisherResult, settings: &Settings) -> Option<ExitCode> {
     if result.interrupted {
         say(&format!("interrupted after {} of {} messages", result.sent, settings.messages));
-        return ExitCode::FAILURE;
+        return Some(ExitCode::FAILURE);
     }
     if result.subscribers_at_start == 0 {
         say(&format!("nobody subscribed to '{}': nothing held this publisher back", result.topic));
@@ -220,5 +248,5 @@ fn verdict(result: &PublisherResult, settings: &Settings) -> ExitCode {
     if result.drained == Some(false) {
         say("a subscriber had not read everything when this publisher closed (see -l)");
     }
-    ExitCode::SUCCESS
+    None
 }

@@ -87,6 +87,7 @@ pub(super) fn run<C: Carrier>(
     open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
+    arguments.context.check_outward()?;
     let files = arguments.files.open(arguments.times())?;
     let head = Head::now();
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;

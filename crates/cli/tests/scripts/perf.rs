@@ -58,6 +58,27 @@ fn as_many_as_possible_all_arrive() {
 }
 
 #[test]
+fn threads_of_one_process_are_measured_by_one_command() {
+    let stage = Stage::new();
+    let line = "perf pub --carrier thread --subscriber-cpus 0,-1 -f 1 -m 32 -r 0 -n 50000 -w 100";
+    let text = stage.run(line).good();
+    let order = ["actual_sends=50000", "drained=true", "o_fast=0", "rcv event EOS, 'smx_perf', "];
+    let places = order.map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    assert_eq!(text.matches("num_rcv_msgs=50100, ").count(), 2, "{text}");
+    assert_eq!(text.matches("thread:").count(), 3, "one source, of three ends: {text}");
+
+    let lines = stage.run(&format!("{line} --json -o both.jsonl")).good();
+    let kinds = lines.lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["carrier"], "thread");
+        line["kind"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), ["publisher", "subscriber", "subscriber"]);
+    assert_eq!(std::fs::read_to_string(stage.path("both.jsonl")).unwrap(), lines);
+}
+
+#[test]
 fn timestamps_give_latencies() {
     // A window that rides out whatever else the machine does.
     let (published, received) =

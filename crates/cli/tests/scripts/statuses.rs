@@ -47,6 +47,10 @@ fn what_cannot_be_done_is_said() {
         ("sub topic -c missing.toml", "cannot read missing.toml"),
         (&format!("sub {endless}"), "topic"),
         ("perf sub --carrier tcp", "'tcp' is not in this version"),
+        ("perf sub --carrier thread", "lanecast perf pub runs both sides"),
+        ("perf smx-report --carrier thread", "--carrier shm"),
+        ("perf pub --subscriber-cpus 0", "--carrier thread"),
+        ("perf pub --carrier thread --subscriber-cpus 4000", "4000"),
     ] {
         let done = stage.run(line);
         let words = done.refused(1);

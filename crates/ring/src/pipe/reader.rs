@@ -182,6 +182,12 @@ impl<T> Reader<T> {
         self.at.slot == self.seen && self.shared.is_closed() && !self.look()
     }
 
+    /// Makes the writer fence from the start, as for a reader that has slept often.
+    #[cfg(all(test, loom))]
+    pub(super) fn fence_always(&mut self) {
+        self.shared.asleep.fence_always(&mut self.sleeper);
+    }
+
     /// How many values were read.
     #[inline(always)]
     pub(super) const fn position(&self) -> u64 {

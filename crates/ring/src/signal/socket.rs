@@ -9,8 +9,9 @@ use super::numbers::{WORDS, place};
 use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
 use lanecast_base::Pad;
 use lanecast_base::sync::{Arc, AtomicU64, Ordering};
-use lanecast_os::event::{EventBell, wait_readable};
+use lanecast_os::event::EventBell;
 use std::io;
+#[cfg(not(loom))]
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -85,6 +86,12 @@ impl SocketSignal {
         Ok(Self { shared: Arc::new(shared) })
     }
 
+    /// Blocks on the bell, as an event loop does.
+    #[cfg(all(test, loom))]
+    pub(super) fn block(&self) {
+        self.shared.bell.wait(None);
+    }
+
     /// Takes the signals that are there; from now on the first new one makes the descriptor
     /// readable, which until then it is not. Empty: the caller may block.
     pub fn arm(&mut self) -> SignalSet {
@@ -96,6 +103,7 @@ impl SocketSignal {
     }
 }
 
+#[cfg(not(loom))]
 impl AsFd for SocketSignal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
@@ -129,7 +137,7 @@ impl Signals for SocketSignal {
         while taken.is_empty() && !deadline.is_over() {
             taken = self.arm();
             if taken.is_empty() {
-                wait_readable([self.as_fd()], deadline.left());
+                self.shared.bell.wait(deadline.left());
                 taken = self.check();
             }
         }

@@ -54,7 +54,10 @@ where
 fn every_waiter_keeps_the_contract() {
     keeps_the_contract(Semaphore::new());
     keeps_the_contract(PollSet::new());
-    keeps_the_contract(SocketSignal::new().unwrap());
+    // Miri knows no ppoll, here and below.
+    if !cfg!(miri) {
+        keeps_the_contract(SocketSignal::new().unwrap());
+    }
 }
 
 /// Several senders at once, many rounds: none is forgotten.
@@ -95,7 +98,9 @@ where
 fn no_signal_is_lost_among_more_threads_than_cores() {
     loses_nothing(Semaphore::new(), 1);
     loses_nothing(PollSet::new(), 5);
-    loses_nothing(SocketSignal::new().unwrap(), 5);
+    if !cfg!(miri) {
+        loses_nothing(SocketSignal::new().unwrap(), 5);
+    }
 }
 
 #[test]
@@ -125,7 +130,7 @@ fn is_readable(waiter: &SocketSignal) -> bool {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "Miri knows no ppoll")]
+#[cfg_attr(miri, ignore = "it knows no ppoll")]
 fn the_descriptor_is_quiet_only_while_armed() {
     let mut waiter = SocketSignal::new().unwrap();
     let signal = waiter.bind(9).unwrap();

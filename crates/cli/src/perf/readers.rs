@@ -1,0 +1,111 @@
+//! Subscriber threads beside a publisher, for a carrier that stays in one process.
+
+use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
+use anyhow::bail;
+use lanecast_base::sync::{AtomicBool, Ordering};
+use lanecast_carrier::Carrier;
+use lanecast_measure::publisher::PublisherError;
+use lanecast_measure::subscriber::{self, Settings, SubscriberError};
+use lanecast_measure::{Place, PublisherResult, Raise, SubscriberResult, Touch, report};
+use std::process::ExitCode;
+use std::thread::{self, Builder};
+
+/// The CPU of the one receiving thread, unless others are asked for.
+const DEFAULT_CPU: usize = 0;
+
+/// Arguments about the subscriber threads.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ReadersArgs {
+    /// With --carrier thread: CPUs of the receiving threads, one each; -1 for any [default: 0]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = parse_cpu)]
+    #[arg(allow_negative_numbers = true)]
+    subscriber_cpus: Vec<i64>,
+}
+
+impl ReadersArgs {
+    /// Where each receiving thread runs; none if the receivers are other processes.
+    ///
+    /// # Errors
+    /// If there is no such CPU, or threads are asked for that would have nothing to read.
+    pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Place>> {
+        if !context.stays_inside() {
+            if !self.subscriber_cpus.is_empty() {
+                bail!("--subscriber-cpus is for --carrier thread: other processes run perf sub");
+            }
+            return Ok(Vec::new());
+        }
+        if self.subscriber_cpus.is_empty() {
+            return Ok(vec![Place::on_this_host(None, DEFAULT_CPU)?]);
+        }
+        let place = |&cpu| Ok(Place::on_this_host(Some(cpu), DEFAULT_CPU)?);
+        self.subscriber_cpus.iter().map(place).collect()
+    }
+}
+
+/// What each receiving thread is to do: read all of one stream.
+pub(super) fn settings<C: Carrier>(
+    places: Vec<Place>,
+    topic: &str,
+    touch: Touch,
+    opened: &Opened<C>,
+    raise: Raise,
+) -> Vec<Settings> {
+    let reader = |place| Settings {
+        topic: topic.to_owned(),
+        place,
+        fast: false,
+        linear: None,
+        spin: 0,
+        touch,
+        once: true,
+        setup: opened.setup(opened.subscriber_wait, raise),
+    };
+    places.into_iter().map(reader).collect()
+}
+
+/// Runs `publish` in this thread, and beside it a thread for each of `readers`.
+///
+/// # Errors
+/// If a thread cannot be started, or either side fails.
+pub(super) fn beside<C: Carrier + Sync>(
+    carrier: &C,
+    readers: &[Settings],
+    publish: impl FnOnce() -> Result<PublisherResult, PublisherError>,
+) -> anyhow::Result<(PublisherResult, Vec<SubscriberResult>)> {
+    let is_off = AtomicBool::new(false);
+    let stop = || is_off.load(Ordering::Relaxed);
+    let read = |settings| subscriber::run(carrier, settings, &stop, &mut |_| {});
+    thread::scope(|scope| {
+        let threads = readers.iter().map(|settings| {
+            Builder::new().name("subscriber".into()).spawn_scoped(scope, move || read(settings))
+        });
+        let threads: Vec<_> = threads.collect();
+        let all_there = threads.iter().all(Result::is_ok);
+        let published = all_there.then(publish);
+        // A stream that has begun ends by itself.
+        let has_begun = matches!(published, Some(Ok(_)));
+        is_off.store(!has_begun, Ordering::Relaxed);
+        let mut results = Vec::new();
+        for thread in threads {
+            let result: Result<_, SubscriberError> =
+                thread?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            results.push(result?);
+        }
+        let Some(published) = published else { bail!("not all receiving threads were started") };
+        Ok((published?, results))
+    })
+}
+
+/// What a receiving thread prints: its options, its streams' results, its conditions.
+pub(super) fn text(settings: &Settings, result: &SubscriberResult, config: &str) -> String {
+    let streams: String = result.streams.iter().map(report::stream_result).collect();
+    let (options, end) =
+        (report::subscriber_options(settings, config), report::conditions(&result.conditions));
+    format!("{options}\n{streams}{end}")
+}
+
+/// The exit status of the receiving side.
+pub(super) fn verdict(results: &[SubscriberResult]) -> ExitCode {
+    let is_complete = results.iter().all(|result| result.figures.is_complete());
+    ExitCode::from(if is_complete { 0 } else { INCOMPLETE })
+}
