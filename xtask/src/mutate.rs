@@ -21,8 +21,11 @@ const CHECK: &str = "RUSTFLAGS=\"--cfg loom\" cargo test --release \
                      -p lanecast-ring -p lanecast-shm --lib --no-fail-fast loom";
 
 /// Pairs that are left alone, and why.
-const SKIPPED: [(&str, &str); 1] =
-    [("runner-stop", "a flag that guards no other data, between threads of the standard library")];
+const SKIPPED: [(&str, &str); 3] = [
+    ("runner-stop", "a flag that guards no other data, between threads of the standard library"),
+    ("pollset-sleep", "orders a load before an exchange, which loom never runs the other way"),
+    ("socket-summary", "orders exchanges of two words, which loom always runs in this order"),
+];
 
 /// What the command line asks for.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 /// What stands before the blocks.
 #[derive(Debug)]
 pub(super) struct Head {
-    blocks: usize,
+    /// How many blocks there are. It never changes, but the model checker must see who reads it.
+    blocks: UnsafeCell<usize>,
     /// The chunk behind this one, once the writer has needed it. A circle's is itself.
     next: AtomicPtr<Head>,
     /// The chunk before this one: the writer's business alone.
@@ -52,7 +53,7 @@ impl<T> Chunk<T> {
         let memory = unsafe { alloc_zeroed(layout) };
         let head = NonNull::new(memory.cast::<Head>())?;
         let new = Head {
-            blocks,
+            blocks: UnsafeCell::new(blocks),
             next: AtomicPtr::new(null_mut()),
             previous: UnsafeCell::new(null_mut()),
         };
@@ -80,7 +81,7 @@ impl<T> Chunk<T> {
     /// # Safety
     /// Nobody uses the chunk any more.
     pub(super) unsafe fn free(self) {
-        let layout = Self::layout(self.head().blocks).expect("it was made with this layout");
+        let layout = Self::layout(self.blocks()).expect("it was made with this layout");
         // SAFETY: as the caller promises, this is the last use; it was allocated like this.
         unsafe { dealloc(self.head.cast().as_ptr(), layout) };
     }
@@ -90,9 +91,14 @@ impl<T> Chunk<T> {
         unsafe { self.head.as_ref() }
     }
 
+    fn blocks(self) -> usize {
+        // SAFETY: nobody writes it.
+        self.head().blocks.with(|blocks| unsafe { *blocks })
+    }
+
     /// The block `index`, which is below their number.
     fn block(self, index: usize) -> Block<T> {
-        debug_assert!(index < self.head().blocks);
+        debug_assert!(index < self.blocks());
         let offset = Self::FIRST + index * Block::<T>::BYTES;
         // SAFETY: all blocks lie within the chunk.
         let at = unsafe { self.head.cast::<u8>().add(offset) };
@@ -105,7 +111,7 @@ impl<T> Chunk<T> {
     }
 
     pub(super) fn last(self) -> Block<T> {
-        self.block(self.head().blocks - 1)
+        self.block(self.blocks() - 1)
     }
 
     /// The chunk behind this one, if the writer has been there.

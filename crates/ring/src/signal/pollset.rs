@@ -3,7 +3,7 @@
 use super::numbers::place;
 use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
 use lanecast_base::Pad;
-use lanecast_base::sync::{Arc, AtomicU32, AtomicU64, Ordering};
+use lanecast_base::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
 use lanecast_os::futex;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl PollSet {
     fn sleep(&self, deadline: Deadline) {
         let left = deadline.left();
         let wakes = self.shared.wakes.load(Ordering::Relaxed);
-        // PAIRS(pollset-sleep): release here, acquire in `signal`: what wakes this sleep is
+        // PAIRS(pollset-sleep): release here, acquire in `wake`: what wakes this sleep is
         // counted after it began, so the count above does not have it yet.
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
         if self.shared.word.compare_exchange(0, WAITING, success, failure).is_ok() {
@@ -102,12 +102,20 @@ impl Signal for PollSetSignal {
     #[inline]
     fn signal(&self) {
         // PAIRS(pollset): release here, acquire in `take`.
-        // PAIRS(pollset-sleep): acquire here, release in `sleep`.
-        let before = self.shared.word.fetch_or(self.bit, Ordering::AcqRel);
+        let before = self.shared.word.fetch_or(self.bit, Ordering::Release);
         // Only the first signal of a sleep finds nothing but the mark.
         if before == WAITING {
-            self.shared.wakes.fetch_add(1, Ordering::Relaxed);
-            super::wake_up(|| futex::wake_private(&self.shared.wakes, 1));
+            self.wake();
         }
+    }
+}
+
+impl PollSetSignal {
+    #[cold]
+    fn wake(&self) {
+        // PAIRS(pollset-sleep): acquire here, release in `sleep`.
+        fence(Ordering::Acquire);
+        self.shared.wakes.fetch_add(1, Ordering::Relaxed);
+        super::wake_up(|| futex::wake_private(&self.shared.wakes, 1));
     }
 }
