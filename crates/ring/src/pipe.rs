@@ -66,7 +66,7 @@ pub enum Peer {
     /// It found nothing and waits: the caller owes it one signal. No other flush says so before
     /// it sleeps again.
     Asleep,
-    /// It is no more.
+    /// It is no more: what is written from now on is only dropped with the pipe.
     Gone,
 }
 

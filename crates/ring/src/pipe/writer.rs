@@ -153,7 +153,8 @@ impl<T, K> Writer<T, K> {
         Some(value)
     }
 
-    /// Makes every complete message visible, all at once, and says whether the reader sleeps.
+    /// Makes every complete message visible, all at once, and says whether the reader sleeps. If
+    /// there is nothing to show, nothing is owed.
     #[inline(always)]
     pub fn flush(&mut self) -> Peer {
         if self.parts.is_any() {

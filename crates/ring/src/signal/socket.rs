@@ -92,9 +92,13 @@ impl SocketSignal {
         self.shared.bell.wait(None);
     }
 
-    /// Takes the signals that are there; from now on the first new one makes the descriptor
-    /// readable, which until then it is not. Empty: the caller may block.
+    /// Takes the signals that are there. If there are none the caller may block: the descriptor is
+    /// unreadable from now on, until the first signal.
     pub fn arm(&mut self) -> SignalSet {
+        let taken = self.check();
+        if !taken.is_empty() {
+            return taken;
+        }
         // First hush, then arm: whoever rings from the arming on is heard.
         self.shared.bell.hush();
         // PAIRS(socket-summary): acquire here, release in `signal`.
