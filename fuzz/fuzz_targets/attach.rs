@@ -37,6 +37,8 @@ impl Stage {
             window_bytes: 64 << 10,
             topics_max: 8,
             subscribers_max: 8,
+            // The honest one is met where the others are: in the directory, and after them.
+            direct: false,
             ..Settings::default()
         })
         .expect("a domain");

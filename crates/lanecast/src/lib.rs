@@ -45,7 +45,6 @@ pub use lanecast_carrier::{
     SessionId, Shared, Stream, Subscribe, TopicId, Why,
 };
 pub use lanecast_ring as ring;
-pub use lanecast_shm::Reach;
 pub use table::{SETTINGS, Setting};
 
 /// The carrier over shared memory: its ends, its settings, and its looks from outside.
