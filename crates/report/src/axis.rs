@@ -31,14 +31,26 @@ pub(crate) fn times(from_ns: f64, to_ns: f64) -> Axis {
     Axis { label: "latency".to_owned(), scale: Scale::Linear, from: from_ns, to, ticks }
 }
 
-/// Powers of ten around `least` and `most`, with steps between them if there are few.
+/// Powers of ten around `least` (or 1, if that is more) and `most`, with steps between them if
+/// there are few.
 pub(crate) fn logarithmic(
     label: &str,
     least: f64,
     most: f64,
     show: fn(f64) -> number::Quantity,
 ) -> Axis {
-    let least = if least.is_finite() { least.max(1.0) } else { 1.0 };
+    logarithmic_above(1.0, label, least, most, show)
+}
+
+/// The same for values that may be fractions, but no less than `floor`.
+pub(crate) fn logarithmic_above(
+    floor: f64,
+    label: &str,
+    least: f64,
+    most: f64,
+    show: fn(f64) -> number::Quantity,
+) -> Axis {
+    let least = if least.is_finite() { least.max(floor) } else { floor };
     let most = if most.is_finite() { most.max(least) } else { least };
     let floor = least.log10().floor() as i32;
     let all: Vec<f64> = (floor..=floor + 21)
@@ -85,6 +97,19 @@ pub(crate) fn percentiles(samples: f64) -> Axis {
     Axis { label: "percentile".to_owned(), scale: Scale::Logarithmic, from, to, ticks }
 }
 
+/// Powers of two from 1 to at least `most`.
+pub(crate) fn doublings(label: &str, most: f64) -> Axis {
+    let powers = if most.is_finite() { most.max(2.0).log2().ceil().min(40.0) as i32 } else { 1 };
+    let ticks = (0..=powers).map(|power| 2f64.powi(power)).map(|at| (at, format!("{at}")));
+    Axis {
+        label: label.to_owned(),
+        scale: Scale::Logarithmic,
+        from: 1.0,
+        to: 2f64.powi(powers),
+        ticks: ticks.collect(),
+    }
+}
+
 /// One place after another, evenly spaced, whatever their values are.
 pub(crate) fn places(label: &str, names: Vec<String>) -> Axis {
     let to = (names.len() as f64 - 0.5).max(0.5);
@@ -121,6 +146,9 @@ mod tests {
         assert_eq!(names(&times), ["100 ns", "1 µs", "10 µs", "100 µs"]);
         assert_eq!(names(&logarithmic("", 120.0, 180.0, number::time_tick)), ["100 ns", "200 ns"]);
         assert_eq!(names(&percentiles(1500.0)), ["0%", "90%", "99%", "99.9%"]);
+        assert_eq!(names(&doublings("", 9.0)), ["1", "2", "4", "8", "16"]);
+        let fractions = logarithmic_above(0.01, "", 0.4, 900.0, number::time_tick);
+        assert_eq!(names(&fractions), ["1 ns", "10 ns", "100 ns", "1 µs"]);
     }
 
     #[test]
@@ -132,6 +160,9 @@ mod tests {
             logarithmic("", 5.0, f64::MAX, number::time_tick),
             percentiles(0.0),
             places("", Vec::new()),
+            doublings("", f64::NAN),
+            doublings("", 0.0),
+            logarithmic_above(0.01, "", f64::NAN, 0.0, number::time_tick),
             super::times(5.0, 5.0),
         ];
         for axis in axes {

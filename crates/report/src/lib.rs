@@ -37,6 +37,7 @@ mod since;
 mod source;
 mod spread;
 mod text;
+mod threads;
 
 pub use read::ReadError;
 pub use report::{NoTimes, Report};

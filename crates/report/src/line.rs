@@ -5,6 +5,7 @@ use crate::distribution::Distribution;
 use crate::doctor::Doctor;
 use crate::outcome::{Jitter, Publisher, Subscriber};
 use crate::series::{Rival, Run, Skipped};
+use crate::threads::{Outcome, Pipes, Rings};
 use serde::{Deserialize, Serialize};
 
 /// A line that was read.
@@ -37,6 +38,8 @@ impl Line {
                 jitter.interference.iter().flat_map(|found| found.doubts()).collect()
             }
             Record::Run(run) => run.doubts().collect(),
+            Record::Pipes(pipes) => pipes.outcome.doubts().collect(),
+            Record::Rings(rings) => rings.outcome.doubts().collect(),
             Record::Skipped(_) | Record::Rival(_) | Record::Doctor(_) | Record::Log(_) => {
                 Vec::new()
             }
@@ -53,7 +56,16 @@ impl Line {
             Record::Rival(rival) if rival.peer.as_deref() == Some("lanecast") => {
                 rival.lost.unwrap_or(0).saturating_add(rival.damaged.unwrap_or(0))
             }
-            _ => 0,
+            _ => self.outcome().map_or(0, Outcome::wrong),
+        }
+    }
+
+    /// What an exchange between threads came to.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        match &self.record {
+            Record::Pipes(pipes) => Some(&pipes.outcome),
+            Record::Rings(rings) => Some(&rings.outcome),
+            _ => None,
         }
     }
 
@@ -90,6 +102,8 @@ pub(crate) enum Record {
     Skipped(Skipped),
     Rival(Box<Rival>),
     Doctor(Box<Doctor>),
+    Pipes(Box<Pipes>),
+    Rings(Box<Rings>),
     /// An interval of a HdrHistogram log.
     Log(Box<Interval>),
 }

@@ -98,6 +98,14 @@ pub(crate) fn ratio(times: f64) -> Quantity {
     Quantity::new(format!("×{times:.digits$}"), "")
 }
 
+/// How many of one for each of another, such as `1.25`, or `1/2500` where that is little.
+pub(crate) fn share(share: f64) -> Quantity {
+    match share.clamp(0.0, HIGHEST) {
+        s if (1.0 / HIGHEST..0.1).contains(&s) => Quantity::new(format!("1/{:.0}", 1.0 / s), ""),
+        s => short(Quantity::new(format!("{s:.2}"), "")),
+    }
+}
+
 /// A share as a percentage, such as `0.3%`.
 pub(crate) fn percent(share: f64) -> Quantity {
     let percent = (share * 100.0).clamp(-HIGHEST, HIGHEST);
@@ -176,6 +184,10 @@ mod tests {
         assert_eq!(count(1_234_567).text(), "1\u{202f}234\u{202f}567");
         assert_eq!([bytes(512), bytes(20 << 20)].map(|found| found.text()), ["512 B", "20 MiB"]);
         assert_eq!([asked(0), asked(250_000), asked(7)], ["flat out", "250 k/s", "7 /s"]);
+        assert_eq!(
+            [share(1.254), share(0.0), share(0.0004)].map(|s| s.number),
+            ["1.25", "0", "1/2500"]
+        );
         let changes = [change(0.012), change(-0.5), change(0.0001)].map(|found| found.text());
         assert_eq!(changes, ["+1.2%", "−50%", "±0.0%"]);
     }

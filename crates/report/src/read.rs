@@ -77,6 +77,8 @@ fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
         Some("skipped") => Record::Skipped(json::<series::Skipped>(text)?),
         Some("rival") => Record::Rival(json(text)?),
         Some("doctor") => Record::Doctor(json(text)?),
+        Some("pipes") => Record::Pipes(json(text)?),
+        Some("rings") => Record::Rings(json(text)?),
         Some(_) => return Ok(None),
     };
     Ok(Some((head, record)))

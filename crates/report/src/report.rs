@@ -139,6 +139,10 @@ fn distributions<'a>(line: &'a Line, since: &[Since]) -> Vec<Named<'a>> {
             let tag = interval.tag.as_deref().map(|tag| format!("/{tag}")).unwrap_or_default();
             vec![(tag, None, Some(&interval.times))]
         }
-        Record::Skipped(_) | Record::Rival(_) | Record::Doctor(_) => Vec::new(),
+        Record::Skipped(_)
+        | Record::Rival(_)
+        | Record::Doctor(_)
+        | Record::Pipes(_)
+        | Record::Rings(_) => Vec::new(),
     }
 }

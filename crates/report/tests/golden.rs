@@ -66,6 +66,13 @@ fn a_series_as_it_was_recorded() {
 }
 
 #[test]
+fn messages_between_threads() {
+    let report = report(&["threads.jsonl"]);
+    compare("threads.txt", &report.to_text(100));
+    compare("threads.html", &report.to_html());
+}
+
+#[test]
 fn two_series_and_what_makes_them_differ() {
     compare("two.txt", &report(&["smx.jsonl", "smx-later.jsonl"]).to_text(120));
 }
@@ -94,7 +101,8 @@ fn a_log_is_read_as_it_was_written() {
 
 #[test]
 fn every_link_to_a_line_has_its_target_and_nothing_leads_out() {
-    for names in [&["smx.jsonl", "smx-later.jsonl"] as &[&str], &["hand.jsonl"]] {
+    let lists = [&["smx.jsonl", "smx-later.jsonl"] as &[&str], &["hand.jsonl"], &["threads.jsonl"]];
+    for names in lists {
         let page = report(names).to_html();
         let targets: Vec<&str> = page.split("href=\"#l").skip(1).collect();
         assert!(targets.len() > 20);

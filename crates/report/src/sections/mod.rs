@@ -1,5 +1,6 @@
 //! What a report says, section by section. Each is left out where no line speaks of it.
 
+mod batches;
 mod chart;
 mod comparison;
 mod difference;
@@ -8,7 +9,9 @@ mod histogram;
 mod jitter;
 mod latency;
 mod machine;
+mod pipes;
 mod rate;
+mod rings;
 mod rivals;
 mod single;
 mod summary;
@@ -25,7 +28,7 @@ const EXPERIMENTS: [&str; 7] =
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);
-    let sections: [fn(&Cases<'_>) -> Option<Section>; 15] = [
+    let sections: [fn(&Cases<'_>) -> Option<Section>; 17] = [
         machine::section,
         doctor::section,
         rate::size,
@@ -36,6 +39,8 @@ pub(crate) fn document(lines: &Lines) -> Document {
         rate::receivers,
         rate::numa,
         rate::others,
+        pipes::section,
+        rings::section,
         single::section,
         single::logs,
         jitter::section,

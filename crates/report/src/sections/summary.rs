@@ -8,6 +8,9 @@ use crate::number::{self, plural};
 use crate::since::Since;
 use crate::spread::Spread;
 
+/// Series whose cases are no experiments of their own.
+const BETWEEN_THREADS: [&str; 2] = ["pipes", "rings"];
+
 pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
     let mut blocks = vec![Block::Words(what(cases, unknown))];
     let tiles: Vec<Tile> =
@@ -24,7 +27,7 @@ type Is = fn(&Record) -> bool;
 
 /// How many lines of what.
 fn what(cases: &Cases<'_>, unknown: usize) -> Words {
-    let kinds: [(&str, &str, Is); 8] = [
+    let kinds: [(&str, &str, Is); 10] = [
         ("run", "runs", |record| matches!(record, Record::Run(_))),
         ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
         ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
@@ -32,6 +35,8 @@ fn what(cases: &Cases<'_>, unknown: usize) -> Words {
         ("run beside other libraries", "runs beside other libraries", |record| {
             matches!(record, Record::Rival(_))
         }),
+        ("run of a pipe", "runs of pipes", |record| matches!(record, Record::Pipes(_))),
+        ("run of a ring", "runs of rings", |record| matches!(record, Record::Rings(_))),
         ("examination of the machine", "examinations of the machine", |record| {
             matches!(record, Record::Doctor(_))
         }),
@@ -107,7 +112,9 @@ fn gap(cases: &Cases<'_>) -> Option<Tile> {
 
 /// Messages lost, repeated or damaged in all lines together.
 fn wrong(cases: &Cases<'_>) -> Option<Tile> {
-    let counted = |line: &&Line| matches!(line.record, Record::Run(_) | Record::Subscriber(_));
+    let counted = |line: &&Line| {
+        matches!(line.record, Record::Run(_) | Record::Subscriber(_)) || line.outcome().is_some()
+    };
     let lines: Vec<&Line> = cases.lines.iter().filter(counted).collect();
     let worst = lines.iter().max_by_key(|line| line.wrong())?;
     let sum = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.wrong()));
@@ -251,7 +258,8 @@ fn failed(cases: &Cases<'_>) -> Vec<Words> {
         let why = skipped.why.as_deref().unwrap_or("no reason is given");
         let words = Words::new().line(line.id, line.place());
         let words = words.text(format!(": left out of {experiment}: {why}."));
-        (!cases.of(experiment).is_empty()).then_some(words)
+        let is_told = !cases.of(experiment).is_empty() || BETWEEN_THREADS.contains(&experiment);
+        is_told.then_some(words)
     });
     failed.collect()
 }
