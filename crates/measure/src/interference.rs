@@ -138,24 +138,7 @@ pub struct Interference {
 
 impl Interference {
     fn new(elapsed_ns: u64, counters: Counters) -> Self {
-        let mut doubts = Vec::new();
-        let percent = |ns: u64| 100.0 * ns as f64 / elapsed_ns.max(1) as f64;
-        if let Some(share) = counters.waited_ns.map(percent).filter(|p| *p >= DOUBTFUL_PERCENT) {
-            doubts.push(format!("{share:.1} % of the time went to other threads on the CPU"));
-        }
-        if let Some(share) = counters.stolen_ns.map(percent).filter(|p| *p >= DOUBTFUL_PERCENT) {
-            doubts.push(format!("{share:.1} % of the time went to other virtual machines"));
-        }
-        let per_second = |count: u64| count as f64 * 1e9 / elapsed_ns.max(1) as f64;
-        if let Some(rate) = counters
-            .involuntary_switches
-            .filter(|count| *count > 2)
-            .map(per_second)
-            .filter(|rate| *rate >= DOUBTFUL_SWITCHES_PER_SECOND)
-        {
-            doubts.push(format!("the thread was interrupted {rate:.0} times a second"));
-        }
-        Self {
+        let mut found = Self {
             elapsed_ns,
             involuntary_switches: counters.involuntary_switches,
             voluntary_switches: counters.voluntary_switches,
@@ -163,8 +146,40 @@ impl Interference {
             stolen_ns: counters.stolen_ns,
             longest_gap_ns: None,
             gap_watched: None,
-            doubts,
-        }
+            doubts: Vec::new(),
+        };
+        let [waited, interrupted] = found.turns();
+        let stolen = found.share(found.stolen_ns);
+        let stolen = stolen.map(|s| format!("{s:.1} % of the time went to other virtual machines"));
+        found.doubts.extend([waited, stolen, interrupted].into_iter().flatten());
+        found
+    }
+
+    /// So much of the time in per cent, if that is worth a doubt.
+    fn share(&self, ns: Option<u64>) -> Option<f64> {
+        let percent = 100.0 * ns? as f64 / self.elapsed_ns.max(1) as f64;
+        (percent >= DOUBTFUL_PERCENT).then_some(percent)
+    }
+
+    /// What is to be doubted because other threads had the CPU in between.
+    fn turns(&self) -> [Option<String>; 2] {
+        let waited = self.share(self.waited_ns);
+        let per_second = |count: u64| count as f64 * 1e9 / self.elapsed_ns.max(1) as f64;
+        let interrupted = self
+            .involuntary_switches
+            .filter(|count| *count > 2)
+            .map(per_second)
+            .filter(|rate| *rate >= DOUBTFUL_SWITCHES_PER_SECOND);
+        [
+            waited.map(|s| format!("{s:.1} % of the time went to other threads on the CPU")),
+            interrupted.map(|rate| format!("the thread was interrupted {rate:.0} times a second")),
+        ]
+    }
+
+    /// Takes those back: the other threads are measured, too, so that the figure has them in it.
+    pub(crate) fn forgive_turns(&mut self) {
+        let turns = self.turns();
+        self.doubts.retain(|doubt| !turns.iter().flatten().any(|turn| turn == doubt));
     }
 
     /// Adds the longest time for which a thread that only reads the clock was held up.
@@ -207,7 +222,8 @@ impl Interference {
     /// Adds a doubt if so many measured threads cannot have a CPU each.
     pub(crate) fn doubt_crowd(&mut self, threads: usize, online: usize) {
         if threads > online {
-            let doubt = format!("{threads} measured threads take turns on {online} CPUs");
+            let cpus = if online == 1 { "1 CPU".to_owned() } else { format!("{online} CPUs") };
+            let doubt = format!("{threads} measured threads take turns on {cpus}");
             self.doubts.push(doubt);
         }
     }
@@ -284,6 +300,20 @@ mod tests {
         ] {
             assert!(verdict.contains(part), "{part}: {verdict}");
         }
+    }
+
+    #[test]
+    fn turns_that_measured_threads_take_are_no_doubt() {
+        let counters = Counters {
+            involuntary_switches: Some(500),
+            waited_ns: Some(500_000_000),
+            stolen_ns: Some(20_000_000),
+            ..Counters::default()
+        };
+        let mut found = Interference::new(1_000_000_000, counters);
+        assert_eq!(found.doubts.len(), 3);
+        found.forgive_turns();
+        assert_eq!(found.doubts, ["2.0 % of the time went to other virtual machines"]);
     }
 
     #[test]

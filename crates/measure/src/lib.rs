@@ -7,6 +7,8 @@
 //! - [`Recorder`], [`Distribution`], [`Latency`], [`Linear`]: times and their percentiles;
 //! - [`Interference`], [`Raise`], [`Place`]: what a figure is worth on a shared machine;
 //! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
+//! - [`pipes`], [`rings`]: messages between threads of one process, as two more documents measure
+//!   them;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
 //! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
 //! - [`Yardstick`]: what the machine can do at the moment;
@@ -31,6 +33,7 @@ mod linear;
 mod number;
 mod outcome;
 pub mod pacing;
+pub mod pipes;
 mod place;
 mod probe;
 pub mod publisher;
@@ -39,11 +42,13 @@ mod real_time;
 pub mod record;
 mod recorder;
 pub mod report;
+pub mod rings;
 mod root;
 mod sender;
 pub mod smx;
 pub mod subscriber;
 mod tally;
+mod threads;
 mod touch;
 mod watch;
 mod yardstick;
@@ -61,5 +66,6 @@ pub use outcome::{Figures, JitterResult, PublisherResult, StreamResult, Subscrib
 pub use place::{Choice, Cpus, Place, PlaceError};
 pub use raise::{Raise, RaiseAsked};
 pub use recorder::{EXACT_NS, Recorder};
+pub use threads::{Failed, Outcome, Role, ThreadResult, Wrong};
 pub use touch::Touch;
 pub use yardstick::Yardstick;

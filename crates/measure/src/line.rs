@@ -27,6 +27,10 @@ pub enum Kind {
     Rival,
     /// What disturbs measurements on this machine.
     Doctor,
+    /// One repetition of messages between two threads, through a pipe or sockets.
+    Pipes,
+    /// One repetition of messages between threads, through a ring.
+    Rings,
 }
 
 /// Who wrote a line, where and when: made when the program starts.

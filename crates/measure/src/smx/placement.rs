@@ -55,6 +55,23 @@ impl Placement {
         Self::among(&usable, affinity::node_of, publisher, receivers)
     }
 
+    /// The CPUs for the threads of one process, in the order in which they are taken: those that
+    /// are asked for, or else all, the publisher's proposed one first.
+    ///
+    /// # Errors
+    /// If one that was asked for is not there.
+    pub fn cpus(asked: &[usize]) -> Result<Vec<usize>, PlacementError> {
+        let allowed = usable();
+        match asked.iter().find(|cpu| !allowed.contains(cpu)) {
+            Some(&asked) => Err(PlacementError::NotAllowed { asked, allowed }),
+            None if !asked.is_empty() => Ok(asked.to_vec()),
+            None => Ok(match Self::choose(None, &[]) {
+                Ok(chosen) => [&[chosen.publisher], &chosen.receivers[..]].concat(),
+                Err(_) => allowed,
+            }),
+        }
+    }
+
     /// By default the second of `allowed` is the publisher's, and the first a receiver's.
     fn among(
         allowed: &[usize],
@@ -130,6 +147,15 @@ mod tests {
     fn the_order_of_the_cpus_decides_what_is_not_asked_for() {
         let placement = Placement::among(&[6, 4, 0, 2], ONE_NODE, None, &[]).unwrap();
         assert_eq!((placement.publisher, &placement.receivers[..]), (4, &[6, 0, 2][..]));
+    }
+
+    #[test]
+    fn threads_get_every_cpu_or_those_that_are_asked_for() {
+        let all = Placement::cpus(&[]).unwrap();
+        assert_eq!(all.len(), usable().len());
+        assert_eq!(Placement::cpus(&[all[0], all[0]]), Ok(vec![all[0], all[0]]));
+        let error = Placement::cpus(&[4000]).unwrap_err();
+        assert!(error.to_string().contains("CPU 4000 cannot be used here"), "{error}");
     }
 
     #[test]

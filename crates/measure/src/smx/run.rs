@@ -27,9 +27,9 @@ pub struct Run<Y, P, S> {
 
 /// An experiment, or a case of it, that was left out or failed: a line of kind `skipped`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Skipped {
+pub struct Skipped<E = Experiment> {
     /// What it belongs to.
-    pub experiment: Experiment,
+    pub experiment: E,
     /// Why, in words.
     pub why: String,
 }

@@ -5,8 +5,10 @@
 
 use crate::memory::{Fate, Memory};
 use crate::{NOWHERE, reading, run, sending};
+use lanecast_base::WaitStrategy;
+use lanecast_measure::smx::Length;
 use lanecast_measure::{
-    Head, Kind, LinearShape, Raise, Yardstick, doctor, jitter, publisher, subscriber,
+    Head, Kind, LinearShape, Raise, Yardstick, doctor, jitter, pipes, publisher, rings, subscriber,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -190,11 +192,44 @@ fn the_doctor_writes_what_the_page_names() {
     }
 }
 
+fn check_threads(page: &Page, what: &str, line: &Value) {
+    let documented = [&page.tabled("Every line"), &page.tabled("Between threads")];
+    check(what, line, &with(&page.tabled(what), &documented));
+    check("threads", &line["threads"][0], &page.row("Between threads", "threads"));
+    check("published", &line["published"], &page.row(what, "published"));
+    let interference = &line["threads"][0]["interference"];
+    check("interference", interference, &page.row("Conditions", "interference"));
+}
+
+#[test]
+fn pipes_and_rings_write_what_the_page_names() {
+    let page = Page::read();
+    let cpu = lanecast_os::affinity::allowed().unwrap()[0];
+    let (length, raise) = (Length::Messages(100), Raise::NotAsked);
+    let case = pipes::Case {
+        experiment: pipes::Experiment::PingPong,
+        transport: pipes::Transport::Socketpair,
+        wait: WaitStrategy::Park,
+        seats: pipes::Seats::One,
+        batch: 1,
+    };
+    let settings = pipes::Settings { case, length, producer_cpu: cpu, consumer_cpu: cpu, raise };
+    check_threads(&page, "pipes", &line(Kind::Pipes, &pipes::run(&settings).unwrap()));
+
+    let row = rings::Row::Unicast;
+    let seats = rings::Seats::deal(row, None, &[cpu]).unwrap();
+    let wait = WaitStrategy::SpinYield;
+    let case = rings::Case { row, batch: 1, size: 8, capacity: 64, wait, seats };
+    let result = rings::run(&rings::Settings { case, length, raise }).unwrap();
+    check_threads(&page, "rings", &line(Kind::Rings, &result));
+}
+
 #[test]
 fn every_kind_is_on_the_page() {
     let documented = Page::read().row("Every line", "kind");
     let kinds = [Kind::Publisher, Kind::Subscriber, Kind::Jitter, Kind::Run];
-    for kind in kinds.into_iter().chain([Kind::Skipped, Kind::Rival, Kind::Doctor]) {
+    let others = [Kind::Skipped, Kind::Rival, Kind::Doctor, Kind::Pipes, Kind::Rings];
+    for kind in kinds.into_iter().chain(others) {
         let name = serde_json::to_value(kind).unwrap();
         assert!(documented.contains(name.as_str().unwrap()), "{name}");
     }

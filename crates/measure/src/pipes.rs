@@ -1,0 +1,23 @@
+//! The experiments of the Y-suite document: messages between two threads through pipes and
+//! signals, with local sockets beside them.
+//!
+//! The document measures on an Athlon 64 X2 3800+, and says how long one message takes (its
+//! density): alone, to a reader that is asleep each time, and as many as possible, written one by
+//! one or in batches. A message is the size of a pointer.
+
+mod case;
+mod link;
+mod piped;
+mod published;
+mod run;
+mod series;
+mod sockets;
+
+pub use case::{Case, Experiment, Seats, Transport};
+pub(crate) use case::{as_text, chosen};
+pub use published::Published;
+pub use run::{PipesResult, Settings, run};
+pub use series::{BATCHES, QUICK_BATCHES, Series, Wanted};
+
+#[cfg(test)]
+mod tests;

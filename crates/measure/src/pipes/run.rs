@@ -1,0 +1,159 @@
+//! One repetition of a case: two threads, the message under way between them, the time it takes.
+
+use super::case::{Case, Experiment, Transport};
+use super::link::{Reads, Writes};
+use super::published::Published;
+use super::{piped, sockets};
+use crate::raise::Raise;
+use crate::smx::Length;
+use crate::threads::{Crew, Failed, Numbers, Outcome, Quota, Role, Wrong};
+use crate::yardstick::Yardstick;
+use lanecast_ring::signal::{PollSet, Semaphore, SocketSignal};
+use serde::Serialize;
+
+/// What to run, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The case.
+    pub case: Case,
+    /// How much of it.
+    pub length: Length,
+    /// The CPU of the thread that sends, or begins.
+    pub producer_cpu: usize,
+    /// The CPU of the other one.
+    pub consumer_cpu: usize,
+    /// What was done to the process's priority.
+    pub raise: Raise,
+}
+
+/// One repetition: a line of kind `pipes`.
+#[derive(Clone, Debug, Serialize)]
+pub struct PipesResult {
+    /// What was run.
+    #[serde(flatten)]
+    pub case: Case,
+    /// What it came to.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// How often a reader was asleep and had to be woken, in both directions; none for sockets,
+    /// where the system does not tell.
+    pub signals: Option<u64>,
+    /// What the document says of this case.
+    pub published: Option<Published>,
+    /// Which repetition, counted from 1.
+    pub repetition: u32,
+    /// Of how many.
+    pub repetitions: u32,
+}
+
+/// What an end came to.
+#[derive(Clone, Debug, Default)]
+struct End {
+    /// Messages sent; of a ping-pong, rounds.
+    sent: u64,
+    /// What was wrong with what it received; to be compared with what was sent.
+    seen: Option<Numbers>,
+    /// Signals given.
+    signals: Option<u64>,
+}
+
+/// Measures once, in threads of its own.
+///
+/// # Errors
+/// If a thread, a CPU or a transport cannot be had.
+pub fn run(settings: &Settings) -> Result<PipesResult, Failed> {
+    let Case { batch, wait, .. } = settings.case;
+    match settings.case.transport {
+        Transport::Socketpair => measure(settings, sockets::pair(batch)?, sockets::pair(batch)?),
+        Transport::Pollset => {
+            let pair = || piped::pair(PollSet::new(), wait);
+            measure(settings, pair()?, pair()?)
+        }
+        Transport::Semaphore => {
+            let pair = || piped::pair(Semaphore::new(), wait);
+            measure(settings, pair()?, pair()?)
+        }
+        Transport::SocketSignal => {
+            let pair = || piped::pair(SocketSignal::new()?, wait);
+            measure(settings, pair()?, pair()?)
+        }
+    }
+}
+
+fn measure<W: Writes + Send, R: Reads + Send>(
+    settings: &Settings,
+    there: (W, R),
+    back: (W, R),
+) -> Result<PipesResult, Failed> {
+    let Settings { case, length, producer_cpu, consumer_cpu, raise } = *settings;
+    let yardstick = Yardstick::measure(producer_cpu, consumer_cpu);
+    let mut crew = Crew::new();
+    match case.experiment {
+        Experiment::PingPong => {
+            crew.join(Role::Producer, producer_cpu, || ask(there.0, back.1, length));
+            crew.join(Role::Consumer, consumer_cpu, || answer(there.1, back.0));
+        }
+        Experiment::Throughput => {
+            crew.join(Role::Producer, producer_cpu, || send(there.0, length, case.batch));
+            crew.join(Role::Consumer, consumer_cpu, || receive(there.1));
+        }
+    }
+    let shares = crew.run()?;
+    let sent: u64 = shares.iter().map(|share| share.found.sent).sum();
+    let signals = shares.iter().filter_map(|share| share.found.signals).reduce(|a, b| a + b);
+    let mut wrong = Wrong::default();
+    for share in &shares {
+        let seen = share.found.seen.clone();
+        wrong = wrong.and(seen.map(|seen| seen.against(&[sent])).unwrap_or_default());
+    }
+    let outcome = Outcome::new(sent, wrong, yardstick, raise, shares);
+    let published = Published::of(&case);
+    Ok(PipesResult { case, outcome, signals, published, repetition: 1, repetitions: 1 })
+}
+
+/// Sends one message, waits until it comes back, sends the next one.
+fn ask(mut writer: impl Writes, mut reader: impl Reads, length: Length) -> End {
+    let (mut quota, mut seen, mut round) = (Quota::new(length, 1), Numbers::new(1), 0);
+    while let Some(portion) = quota.next() {
+        for _ in 0..portion {
+            writer.write(round);
+            writer.flush();
+            reader.read(|message| seen.see_word(message));
+            round += 1;
+        }
+    }
+    End { sent: round, seen: Some(seen), signals: writer.close() }
+}
+
+/// Sends back what comes.
+fn answer(mut reader: impl Reads, mut writer: impl Writes) -> End {
+    let mut seen = Numbers::new(1);
+    while reader.read(|message| {
+        seen.see_word(message);
+        writer.write(message);
+        writer.flush();
+    }) {}
+    End { sent: 0, seen: Some(seen), signals: writer.close() }
+}
+
+/// Sends as much as possible, in batches.
+fn send(mut writer: impl Writes, length: Length, batch: usize) -> End {
+    let (mut quota, batch, mut number) = (Quota::new(length, batch), batch as u64, 0);
+    while let Some(portion) = quota.next() {
+        let end = number + portion;
+        while number < end {
+            let next = end.min(number + batch);
+            (number..next).for_each(|message| writer.write(message));
+            writer.flush();
+            number = next;
+        }
+    }
+    End { sent: number, seen: None, signals: writer.close() }
+}
+
+/// Receives until the end.
+fn receive(mut reader: impl Reads) -> End {
+    let mut seen = Numbers::new(1);
+    while reader.read(|message| seen.see_word(message)) {}
+    End { sent: 0, seen: Some(seen), signals: None }
+}

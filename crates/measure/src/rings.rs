@@ -1,0 +1,23 @@
+//! The ring-buffer table of the AMPS slides: messages a second between threads, through rings of
+//! different shapes.
+//!
+//! The slides measure on an Intel Core i7-3770K, beside the LMAX Disruptor, and do not say how
+//! large a message is or how many are published at a time. Here they are values of 8 bytes unless
+//! said otherwise, one by one and in batches.
+
+mod layout;
+mod published;
+mod row;
+mod run;
+mod series;
+mod shared;
+mod single;
+
+pub use layout::{Layout, LayoutError, Seats};
+pub use published::Published;
+pub use row::Row;
+pub use run::{Case, RingsResult, SIZES, Settings, run};
+pub use series::{BATCHES, Series, Turn};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! One repetition of a row.
+
+use super::layout::{Layout, Seats};
+use super::published::Published;
+use super::row::Row;
+use super::{shared, single};
+use crate::pipes::as_text;
+use crate::raise::Raise;
+use crate::smx::Length;
+use crate::threads::{Failed, Numbers, Outcome, Share, Wrong};
+use crate::yardstick::Yardstick;
+use lanecast_base::WaitStrategy;
+use serde::Serialize;
+
+/// What one run looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Who sends to whom.
+    pub row: Row,
+    /// Messages that are written in place and published together; 1 is one by one. Consumers who
+    /// share the messages take as many at once, at most.
+    pub batch: usize,
+    /// The length of a message in bytes: one of [`SIZES`].
+    pub size: usize,
+    /// How many messages a ring holds.
+    pub capacity: usize,
+    /// How both ends wait.
+    pub wait: WaitStrategy,
+    /// Where the threads are.
+    pub seats: Seats,
+}
+
+/// The lengths of messages, in bytes.
+pub const SIZES: [usize; 6] = [8, 16, 32, 64, 128, 256];
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The case.
+    pub case: Case,
+    /// How much of it.
+    pub length: Length,
+    /// What was done to the process's priority.
+    pub raise: Raise,
+}
+
+/// One repetition: a line of kind `rings`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RingsResult {
+    /// Who sent to whom.
+    pub row: Row,
+    /// Messages that were published together.
+    pub batch: usize,
+    /// The length of a message in bytes.
+    pub size: usize,
+    /// How many messages a ring holds.
+    pub capacity: usize,
+    /// How both ends waited.
+    #[serde(serialize_with = "as_text")]
+    pub wait: WaitStrategy,
+    /// How threads were dealt to CPUs.
+    pub placement: Layout,
+    /// What it came to.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// What the slides say of this row.
+    pub published: Option<Published>,
+    /// Which repetition, counted from 1.
+    pub repetition: u32,
+    /// Of how many.
+    pub repetitions: u32,
+}
+
+/// What a thread came to: messages sent, or seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct End {
+    sent: Option<u64>,
+    seen: Option<Numbers>,
+}
+
+impl End {
+    pub(super) fn sent(messages: u64) -> Self {
+        Self { sent: Some(messages), ..Self::default() }
+    }
+
+    pub(super) fn seen(numbers: Numbers) -> Self {
+        Self { seen: Some(numbers), ..Self::default() }
+    }
+}
+
+/// What all threads came to.
+#[derive(Debug)]
+pub(super) struct Found {
+    shares: Vec<Share<End>>,
+    sent: Vec<u64>,
+    wrong: Wrong,
+}
+
+impl Found {
+    /// Of consumers that each get every message.
+    pub(super) fn each_sees_all(shares: Vec<Share<End>>) -> Self {
+        let sent = sent(&shares);
+        let seen = shares.iter().filter_map(|share| share.found.seen.clone());
+        let wrong = seen.map(|seen| seen.against(&sent)).fold(Wrong::default(), Wrong::and);
+        Self { shares, sent, wrong }
+    }
+
+    /// Of consumers that share the messages.
+    pub(super) fn all_see_all(shares: Vec<Share<End>>) -> Self {
+        let sent = sent(&shares);
+        let mut seen = Numbers::new(sent.len());
+        shares.iter().filter_map(|share| share.found.seen.clone()).for_each(|one| seen.add(one));
+        Self { shares, wrong: seen.against(&sent), sent }
+    }
+}
+
+/// How many messages each producer has sent.
+fn sent(shares: &[Share<End>]) -> Vec<u64> {
+    shares.iter().filter_map(|share| share.found.sent).collect()
+}
+
+/// Measures once, in threads of its own.
+///
+/// # Errors
+/// If a thread, a CPU or the ring cannot be had, or the size is none of [`SIZES`].
+pub fn run(settings: &Settings) -> Result<RingsResult, Failed> {
+    let Settings { case, length, raise } = settings;
+    let (producer, consumer) = (case.seats.producers[0], case.seats.consumers[0]);
+    let yardstick = Yardstick::measure(producer, consumer);
+    let found = match case.size {
+        8 => shaped::<1>(case, *length),
+        16 => shaped::<2>(case, *length),
+        32 => shaped::<4>(case, *length),
+        64 => shaped::<8>(case, *length),
+        128 => shaped::<16>(case, *length),
+        256 => shaped::<32>(case, *length),
+        size => Err(Failed::Size(size)),
+    }?;
+    let messages = found.sent.iter().sum();
+    Ok(RingsResult {
+        row: case.row,
+        batch: case.batch,
+        size: case.size,
+        capacity: case.capacity,
+        wait: case.wait,
+        placement: case.seats.layout,
+        outcome: Outcome::new(messages, found.wrong, yardstick, *raise, found.shares),
+        published: Published::of(case.row),
+        repetition: 1,
+        repetitions: 1,
+    })
+}
+
+fn shaped<const WORDS: usize>(case: &Case, length: Length) -> Result<Found, Failed> {
+    match case.row {
+        Row::Unicast | Row::Singly | Row::Multicast | Row::Diamond => {
+            single::run::<WORDS>(case, length)
+        }
+        Row::TwoByTwo | Row::FourByFour => shared::run::<WORDS>(case, length),
+    }
+}

@@ -1,0 +1,42 @@
+//! Rings with several producers, whose consumers share the messages.
+
+use super::run::{Case, End, Found};
+use super::single::produce;
+use crate::smx::Length;
+use crate::threads::{Block, Crew, Failed, Numbers, Quota, Role};
+use lanecast_ring::rings::{self, Worker};
+
+/// Lets the threads of a row with several producers work.
+pub(super) fn run<const WORDS: usize>(case: &Case, length: Length) -> Result<Found, Failed> {
+    let (producers, consumers) = (case.row.producers(), case.row.consumers());
+    let build = rings::multi_producer(producers, case.capacity, Block::<WORDS>::default)?;
+    let mut build = build.wait(case.wait);
+    let workers = build.workers(consumers)?;
+    let mut crew = Crew::new();
+    for ((at, producer), cpu) in
+        build.producers()?.into_iter().enumerate().zip(&case.seats.producers)
+    {
+        let share = Quota::share(length, at, producers);
+        crew.join(Role::Producer, *cpu, move || produce(producer, case.batch, share, at));
+    }
+    for (worker, cpu) in workers.into_iter().zip(&case.seats.consumers) {
+        crew.join(Role::Consumer, *cpu, move || work(worker, case.batch, producers));
+    }
+    Ok(Found::all_see_all(crew.run()?))
+}
+
+/// Takes runs of at most a batch, each of which nobody else gets.
+fn work<const WORDS: usize>(
+    mut worker: Worker<Block<WORDS>>,
+    batch: usize,
+    producers: usize,
+) -> End {
+    let mut seen = Numbers::new(producers);
+    loop {
+        let work = worker.take(batch, |blocks| seen.see(blocks));
+        if work == 0 && worker.is_closed() {
+            return End::seen(seen);
+        }
+        worker.wait(work);
+    }
+}

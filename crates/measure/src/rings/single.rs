@@ -1,0 +1,118 @@
+//! Rings with one producer.
+
+use super::row::Row;
+use super::run::{Case, End, Found};
+use crate::smx::Length;
+use crate::threads::{Block, Crew, Failed, Numbers, Quota, Role, tag};
+use lanecast_ring::rings::{self, Consumer, Producer, Taker};
+
+/// Lets the threads of a row with one producer work.
+pub(super) fn run<const WORDS: usize>(case: &Case, length: Length) -> Result<Found, Failed> {
+    let build = rings::single_producer(case.capacity, Block::<WORDS>::default)?;
+    let mut build = build.wait(case.wait);
+    let (mut consumers, mut taker) = (Vec::new(), None);
+    match case.row {
+        Row::Singly => taker = Some(build.taker()?),
+        Row::Diamond => {
+            let (first, second) = (build.consumer()?, build.consumer()?);
+            let third = build.after(&[&first, &second])?;
+            consumers.extend([first, second, third]);
+        }
+        row => {
+            for _ in 0..row.consumers() {
+                consumers.push(build.consumer()?);
+            }
+        }
+    }
+    let producer = build.producer()?;
+    let seats = &case.seats;
+    let mut crew = Crew::new();
+    crew.join(Role::Producer, seats.producers[0], || produce(producer, case.batch, length, 0));
+    let (most, mut cpus) = (most_at_once(case.capacity), seats.consumers.iter());
+    for consumer in consumers {
+        let Some(cpu) = cpus.next() else { break };
+        crew.join(Role::Consumer, *cpu, move || drain(consumer, most));
+    }
+    if let (Some(taker), Some(cpu)) = (taker, cpus.next()) {
+        crew.join(Role::Consumer, *cpu, move || pop(taker));
+    }
+    Ok(Found::each_sees_all(crew.run()?))
+}
+
+/// The most that a consumer takes before it releases it.
+pub(super) const fn most_at_once(capacity: usize) -> usize {
+    if capacity < 4 { 1 } else { capacity / 4 }
+}
+
+/// Sends as much as possible, one by one or in batches that are written in place.
+pub(super) fn produce<const WORDS: usize>(
+    mut producer: Producer<Block<WORDS>>,
+    batch: usize,
+    length: Length,
+    number: usize,
+) -> End {
+    let (mut quota, mut at) = (Quota::new(length, batch), tag(number));
+    while let Some(portion) = quota.next() {
+        let sent = match batch {
+            1 => push(&mut producer, at, portion),
+            batch => claim(&mut producer, at, portion, batch as u64),
+        };
+        at += sent;
+        if sent < portion {
+            break;
+        }
+    }
+    End::sent(at - tag(number))
+}
+
+/// Sends one by one; how many, which is less than asked for if nobody is there any more.
+fn push<const WORDS: usize>(producer: &mut Producer<Block<WORDS>>, first: u64, count: u64) -> u64 {
+    (0..count).find(|at| producer.push(Block::new(first + at)).is_err()).unwrap_or(count)
+}
+
+fn claim<const WORDS: usize>(
+    producer: &mut Producer<Block<WORDS>>,
+    first: u64,
+    count: u64,
+    batch: u64,
+) -> u64 {
+    let mut sent = 0;
+    while sent < count {
+        let Ok(mut claim) = producer.claim(batch.min(count - sent) as usize) else { break };
+        let number = first + sent;
+        for (block, at) in claim.iter_mut().zip(number..) {
+            *block = Block::new(at);
+        }
+        sent += claim.len() as u64;
+        claim.commit();
+    }
+    sent
+}
+
+/// Reads in place whatever is there.
+fn drain<const WORDS: usize>(mut consumer: Consumer<Block<WORDS>>, most: usize) -> End {
+    let mut seen = Numbers::new(1);
+    loop {
+        let work = consumer.drain(most, |blocks| seen.see(blocks));
+        if work == 0 && consumer.is_closed() {
+            return End::seen(seen);
+        }
+        consumer.wait(work);
+    }
+}
+
+/// Takes one message after the other.
+fn pop<const WORDS: usize>(mut taker: Taker<Block<WORDS>>) -> End {
+    let mut seen = Numbers::new(1);
+    loop {
+        let mut work = 0;
+        while let Some(block) = taker.pop() {
+            seen.see(&[block]);
+            work += 1;
+        }
+        if work == 0 && taker.is_closed() {
+            return End::seen(seen);
+        }
+        taker.wait(work);
+    }
+}

@@ -1,0 +1,236 @@
+//! Threads that measure together: each on its CPU, all from one moment on.
+
+use super::outcome::{Role, ThreadResult};
+use crate::interference::{Baseline, load_average};
+use crate::place::{Choice, Cpus, Place};
+use lanecast_os::affinity;
+use std::any::Any;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Instant;
+use thiserror::Error;
+
+/// What a thread does, and what it has found at its end.
+pub(crate) type Work<'a, T> = Box<dyn FnOnce() -> T + Send + 'a>;
+
+/// Why an exchange between threads was not measured.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Failed {
+    /// The system refuses a thread, or its place.
+    #[error("there can be no {role} on CPU {cpu}: choose other CPUs with --cpus")]
+    NoThread {
+        /// Who.
+        role: Role,
+        /// Where.
+        cpu: usize,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A thread broke off.
+    #[error("the {0} broke off: {1}")]
+    Broke(Role, String),
+    /// The ring cannot be built.
+    #[error(transparent)]
+    Ring(#[from] lanecast_ring::rings::BuildError),
+    /// Messages have other lengths.
+    #[error("messages of {0} bytes are not measured: choose of 8, 16, 32, 64, 128, 256")]
+    Size(usize),
+    /// The pipe cannot be made.
+    #[error(transparent)]
+    Pipe(#[from] lanecast_ring::pipe::CapacityError),
+    /// The pipe's reader has no such signal.
+    #[error(transparent)]
+    Signal(#[from] lanecast_ring::signal::NoSuchSignal),
+    /// There are no sockets to be had, or no event descriptor.
+    #[error("the system gives no more descriptors")]
+    Descriptors(#[from] std::io::Error),
+}
+
+/// What a thread came to.
+#[derive(Debug)]
+pub(crate) struct Share<T> {
+    /// When it began its work, and when it had ended it.
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+    pub(crate) thread: ThreadResult,
+    pub(crate) found: T,
+}
+
+/// The threads of one exchange.
+pub(crate) struct Crew<'a, T> {
+    members: Vec<(Role, usize, Work<'a, T>)>,
+}
+
+impl<'a, T: Send> Crew<'a, T> {
+    pub(crate) const fn new() -> Self {
+        Self { members: Vec::new() }
+    }
+
+    /// One more, on `cpu`.
+    pub(crate) fn join(&mut self, role: Role, cpu: usize, work: impl FnOnce() -> T + Send + 'a) {
+        self.members.push((role, cpu, Box::new(work)));
+    }
+
+    /// Lets all of them work, and waits for their ends; their shares in the order of joining.
+    ///
+    /// # Errors
+    /// If one cannot be had, in which case none works; or if one panics.
+    pub(crate) fn run(self) -> Result<Vec<Share<T>>, Failed> {
+        let crowd = Crowd::new(self.members.iter().map(|(_, cpu, _)| *cpu));
+        std::thread::scope(|scope| {
+            let mut started = Vec::new();
+            for (role, cpu, work) in self.members {
+                started.push(Started::new(scope, role, cpu, work)?);
+            }
+            // One that is let down here never works: its channel is gone when this returns.
+            let going = started.iter().map(Started::is_ready).collect::<Result<Vec<_>, _>>()?;
+            // Those who wait for the others are there first.
+            for go in going.iter().rev() {
+                // It has broken off since: its end tells why.
+                let _ = go.send(());
+            }
+            started.into_iter().map(|member| member.finish(&crowd)).collect()
+        })
+    }
+}
+
+/// A thread that waits for the others, or works.
+struct Started<'scope, T> {
+    role: Role,
+    cpu: usize,
+    ready: Receiver<std::io::Result<()>>,
+    go: Sender<()>,
+    thread: ScopedJoinHandle<'scope, Option<Share<T>>>,
+}
+
+impl<'scope, T: Send + 'scope> Started<'scope, T> {
+    fn new(
+        scope: &'scope Scope<'scope, '_>,
+        role: Role,
+        cpu: usize,
+        work: Work<'scope, T>,
+    ) -> Result<Self, Failed> {
+        let (tell_ready, ready) = channel();
+        let (go, started) = channel();
+        let body = move || {
+            let pinned = affinity::pin(cpu);
+            let before = Baseline::take(Some(cpu));
+            tell_ready.send(pinned).ok()?;
+            started.recv().ok()?;
+            let start = Instant::now();
+            let found = work();
+            let end = Instant::now();
+            let place = Place { cpu: Some(cpu), choice: Choice::Given };
+            let thread = ThreadResult {
+                role,
+                cpu,
+                node: affinity::node_of(cpu),
+                ran_on: Cpus::now(place).ran_on,
+                interference: before.since(),
+            };
+            Some(Share { start, end, thread, found })
+        };
+        let spawned = Builder::new().name(role.to_string()).spawn_scoped(scope, body);
+        let thread = spawned.map_err(|source| Failed::NoThread { role, cpu, source })?;
+        Ok(Self { role, cpu, ready, go, thread })
+    }
+
+    /// The channel to start it with, once it has its place.
+    fn is_ready(&self) -> Result<&Sender<()>, Failed> {
+        let (role, cpu) = (self.role, self.cpu);
+        match self.ready.recv() {
+            Ok(Ok(())) => Ok(&self.go),
+            Ok(Err(source)) => Err(Failed::NoThread { role, cpu, source }),
+            Err(_) => Err(Failed::Broke(role, "it never started".to_owned())),
+        }
+    }
+
+    fn finish(self, crowd: &Crowd) -> Result<Share<T>, Failed> {
+        let share = self.thread.join().map_err(|panic| Failed::Broke(self.role, said(&*panic)))?;
+        let mut share = share.ok_or_else(|| Failed::Broke(self.role, "it gave up".to_owned()))?;
+        crowd.judge(&mut share.thread);
+        Ok(share)
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_owned()
+}
+
+/// How many measured threads there are for how many CPUs, and what else wanted them.
+struct Crowd {
+    cpus: Vec<usize>,
+    online: usize,
+    load: Option<f64>,
+}
+
+impl Crowd {
+    fn new(cpus: impl Iterator<Item = usize>) -> Self {
+        let online = affinity::online().len();
+        Self { cpus: cpus.collect(), online, load: load_average() }
+    }
+
+    /// Adds the doubts that the thread's counters cannot tell, and takes back those that are of
+    /// the measurement's own making: threads that share a CPU keep each other from it.
+    fn judge(&self, thread: &mut ThreadResult) {
+        let here = self.cpus.iter().filter(|cpu| **cpu == thread.cpu).count();
+        let mut cpus = self.cpus.clone();
+        cpus.sort_unstable();
+        cpus.dedup();
+        let cpu = Some(thread.cpu);
+        let (ran_on, online, choice) = (thread.ran_on, self.online, Choice::Given);
+        let interference = &mut thread.interference;
+        if here > 1 {
+            interference.forgive_turns();
+            interference.doubt_crowd(self.cpus.len(), cpus.len());
+        }
+        interference.doubt_place(&Cpus { pinned: cpu, choice, ran_on, online }, self.load);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first() -> usize {
+        affinity::allowed().unwrap()[0]
+    }
+
+    #[test]
+    fn all_work_at_once_and_are_told_apart() {
+        let (send, receive) = channel();
+        let mut crew = Crew::new();
+        // Each waits for the other: neither is let to work alone.
+        crew.join(Role::Producer, first(), move || send.send(7).map_or(0, |()| 1));
+        crew.join(Role::Consumer, first(), move || receive.recv().unwrap_or(0));
+        let shares = crew.run().unwrap();
+        assert_eq!(shares.iter().map(|share| share.found).collect::<Vec<_>>(), [1, 7]);
+        for share in &shares {
+            assert!(share.start <= share.end);
+            assert_eq!((share.thread.cpu, share.thread.ran_on), (first(), first()));
+            let doubts = share.thread.interference.doubts.join("; ");
+            assert!(doubts.contains("2 measured threads take turns on 1 CPU"), "{doubts}");
+            assert!(!doubts.contains("other threads"), "{doubts}");
+        }
+    }
+
+    #[test]
+    fn nobody_works_if_one_cannot() {
+        let mut crew = Crew::new();
+        crew.join(Role::Consumer, first(), || panic!("works"));
+        crew.join(Role::Producer, 99_999, || ());
+        let error = crew.run().unwrap_err();
+        assert!(error.to_string().contains("no producer on CPU 99999"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_is_an_error_with_its_words() {
+        let mut crew = Crew::<()>::new();
+        crew.join(Role::Consumer, first(), || panic!("no {}", "room"));
+        let error = crew.run().unwrap_err().to_string();
+        assert_eq!(error, "the consumer broke off: no room");
+    }
+}

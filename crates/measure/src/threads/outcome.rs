@@ -1,0 +1,93 @@
+//! What an exchange between threads came to.
+
+use super::crew::Share;
+use super::numbers::Wrong;
+use crate::interference::Interference;
+use crate::outcome::rate;
+use crate::raise::Raise;
+use crate::yardstick::Yardstick;
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// What a thread does in an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It sends; of a ping-pong, it begins.
+    Producer,
+    /// It receives; of a ping-pong, it answers.
+    Consumer,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Producer => "producer",
+            Self::Consumer => "consumer",
+        })
+    }
+}
+
+/// One thread of an exchange.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadResult {
+    /// What it did.
+    pub role: Role,
+    /// The CPU that it was kept on.
+    pub cpu: usize,
+    /// The NUMA node of that CPU, where the system tells.
+    pub node: Option<usize>,
+    /// The CPU that it ran on at the end.
+    pub ran_on: usize,
+    /// What disturbed it.
+    pub interference: Interference,
+}
+
+/// What an exchange came to: its counts, its time, and what these are worth.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Messages sent, by all producers together; of a ping-pong, rounds there and back.
+    pub messages: u64,
+    /// What did not arrive as it should have.
+    #[serde(flatten)]
+    pub wrong: Wrong,
+    /// From the first producer's start to the last consumer's end.
+    pub duration_ns: u64,
+    /// The duration of one message: the document's density.
+    pub density_ns: f64,
+    /// Messages a second.
+    pub rate: f64,
+    /// What the machine could do just before.
+    pub yardstick: Yardstick,
+    /// What was done to the process's priority.
+    pub raise: Raise,
+    /// Who took part, producers first.
+    pub threads: Vec<ThreadResult>,
+}
+
+impl Outcome {
+    /// Of `messages` in the time that `shares` took together.
+    pub(crate) fn new<T>(
+        messages: u64,
+        wrong: Wrong,
+        yardstick: Yardstick,
+        raise: Raise,
+        shares: Vec<Share<T>>,
+    ) -> Self {
+        let start = shares.iter().map(|share| share.start).min();
+        let end = shares.iter().map(|share| share.end).max();
+        let time = start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start);
+        let duration_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            messages,
+            wrong,
+            duration_ns,
+            density_ns: duration_ns as f64 / messages.max(1) as f64,
+            rate: rate(messages, duration_ns),
+            yardstick,
+            raise,
+            threads: shares.into_iter().map(|share| share.thread).collect(),
+        }
+    }
+}
