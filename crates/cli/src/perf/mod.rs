@@ -3,15 +3,22 @@
 mod context;
 mod files;
 mod jitter;
+mod pipes;
 mod priority;
+mod progress;
 mod publish;
 mod readers;
+mod record;
+mod rings;
 mod smx;
 mod subscribe;
+mod threads;
 
 pub(crate) use context::ContextArgs;
 pub(crate) use jitter::JitterArgs;
+pub(crate) use pipes::PipesArgs;
 pub(crate) use publish::PubArgs;
+pub(crate) use rings::RingsArgs;
 pub(crate) use smx::SmxArgs;
 pub(crate) use subscribe::SubArgs;
 
@@ -36,6 +43,10 @@ pub(crate) enum PerfCommand {
     Jitter(JitterArgs),
     /// Run every experiment of the SMX document, and show the figures beside the document's
     SmxReport(SmxArgs),
+    /// Measure messages between two threads through pipes, beside local sockets
+    Pipes(PipesArgs),
+    /// Measure messages between threads through rings of every shape
+    Rings(RingsArgs),
 }
 
 /// A carrier made from [`ContextArgs`], and what it was set to.
@@ -70,6 +81,8 @@ pub(crate) fn run<C: Carrier + Sync>(
         PerfCommand::Sub(arguments) => subscribe::run(arguments, open, stop),
         PerfCommand::Jitter(arguments) => jitter::run(arguments, stop),
         PerfCommand::SmxReport(arguments) => smx::run(arguments, stop),
+        PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),
+        PerfCommand::Rings(arguments) => rings::run(arguments, stop),
     }
 }
 

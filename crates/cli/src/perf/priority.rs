@@ -5,6 +5,13 @@ use anyhow::Context;
 use lanecast_measure::{Raise, RaiseAsked};
 use lanecast_os::process;
 
+/// Leaves the session of the process that started this one, and ends when that does.
+pub(super) fn leave_session() -> anyhow::Result<()> {
+    process::end_with_parent().context("cannot tie this process to its parent")?;
+    process::start_session()
+        .context("cannot start a session: --own-session is for processes that another one starts")
+}
+
 /// How a measuring process comes before others.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct PriorityArgs {
@@ -21,10 +28,7 @@ impl PriorityArgs {
     /// Does what can be done before the measurement.
     pub(super) fn apply(self) -> anyhow::Result<Raise> {
         if self.own_session {
-            process::end_with_parent().context("cannot tie this process to its parent")?;
-            process::start_session().context(
-                "cannot start a session: --own-session is for processes that another one starts",
-            )?;
+            leave_session()?;
         }
         let raise = Raise::by(self.raise);
         if self.raise == RaiseAsked::RealTime && raise == Raise::NotPermitted {

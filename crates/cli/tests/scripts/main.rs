@@ -13,4 +13,5 @@ mod run;
 mod signals;
 mod smx;
 mod statuses;
+mod threads;
 mod watching;

@@ -4,15 +4,15 @@
 //! tells how far it is, and during a run it sleeps.
 
 mod conduct;
-mod progress;
 
 use super::files::{Files, Times};
+use super::progress::Progress;
+use super::record::Record;
 use super::{ContextArgs, INCOMPLETE};
-use conduct::{Conduct, Measured};
+use conduct::Conduct;
 use lanecast_base::parse_duration;
-use lanecast_measure::smx::{Experiment, Placement, Series};
+use lanecast_measure::smx::{Experiment, Placement, Series, Turn};
 use lanecast_measure::{Head, Raise, RaiseAsked};
-use progress::Progress;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,11 +93,13 @@ pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
         series = series.without(Experiment::Numa);
         record.lines.push(conduct.skipped(Experiment::Numa, "this host has one NUMA node".into())?);
     }
-    let mut progress = Progress::new(&series);
+    let mut progress = Progress::new(series.expected());
     for turn in series.turns().take_while(|_| !stop()) {
-        progress.begin(&turn);
+        let Turn { step, repetition, repetitions } = &turn;
+        let what = format!("{step} ({repetition}/{repetitions})");
+        progress.begin(&what, step.expected());
         match conduct.measure(&turn, stop) {
-            Ok(measured) => record.keep(measured),
+            Ok(measured) => record.keep(measured.line, measured.is_complete),
             Err(_) if stop() => {}
             Err(error) => {
                 let why = format!("{}, repetition {}: {error:#}", turn.step, turn.repetition);
@@ -111,38 +113,4 @@ pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
         anyhow::bail!("interrupted: the figures so far are written");
     }
     Ok(ExitCode::from(if record.failed == 0 { 0 } else { INCOMPLETE }))
-}
-
-/// The lines so far.
-#[derive(Default)]
-struct Record {
-    lines: Vec<String>,
-    /// Runs that failed or lost messages.
-    failed: usize,
-}
-
-impl Record {
-    fn keep(&mut self, measured: Measured) {
-        self.failed += usize::from(!measured.is_complete);
-        self.lines.push(measured.line);
-    }
-
-    fn fail(&mut self, line: String) {
-        self.failed += 1;
-        self.lines.push(line);
-    }
-
-    /// Writes the files, which matter more than what is printed, and then prints the lines, or
-    /// the report on them.
-    fn publish(&self, json: bool, files: Files) -> anyhow::Result<()> {
-        let name = files.lines_name();
-        files.write(&self.lines)?;
-        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
-        if json {
-            crate::output::print(&text)?
-        } else {
-            crate::report::print_text(&name, &text)?
-        }
-        Ok(())
-    }
 }

@@ -1,7 +1,6 @@
 //! How far a series is, told between two runs: drawing during one would disturb it.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lanecast_measure::smx::{Series, Turn};
 use std::time::{Duration, Instant};
 
 /// A bar on standard error, if that is a terminal.
@@ -16,8 +15,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(series: &Series) -> Self {
-        let expected = series.expected();
+    /// Of turns that are expected to take so long together.
+    pub(super) fn new(expected: Duration) -> Self {
         let bar = ProgressBar::new(millis(expected));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
             bar.set_style(style);
@@ -26,14 +25,13 @@ impl Progress {
         Self { bar, start, expected, passed: Duration::ZERO, current: Duration::ZERO }
     }
 
-    /// Tells which turn comes, and how much time is left.
-    pub(super) fn begin(&mut self, turn: &Turn) {
+    /// Tells what comes, for how long it is expected, and how much time is left for all.
+    pub(super) fn begin(&mut self, what: &str, expected: Duration) {
         self.passed += self.current;
-        self.current = turn.step.expected();
+        self.current = expected;
         self.bar.set_position(millis(self.passed));
         let left = time_left(self.start.elapsed(), self.passed, self.expected);
-        let Turn { step, repetition, repetitions } = turn;
-        self.bar.set_message(format!("{}  {step} ({repetition}/{repetitions})", in_words(left)));
+        self.bar.set_message(format!("{}  {what}", in_words(left)));
     }
 
     /// Takes the bar away.
