@@ -15,14 +15,15 @@ const PACKAGE: Option<&str> = Some("lanecast-ring");
 
 pub const CASES: &[Case] = &[
     case("lanecast", &[Row::Queue, Row::Batch, Row::Multicast, Row::Diamond], ring::in_slices),
-    case("lanecast", &[Row::Pop], ring::popped),
-    case("lanecast", &[Row::Mpmc], workers::build),
+    case("lanecast", &[Row::Pop], pipe::received),
+    case("lanecast", &[Row::Mpmc], workers::like_producers),
     case("lanecast", &[Row::Pingpong, Row::PingpongPark], pipe::round_trips),
     case("lanecast", &[Row::Pipe], pipe::flushed),
     // The same row in another way, to stand beside the first.
     case("lanecast-pop", &[Row::Queue], ring::popped),
     case("lanecast-pipe", &[Row::Queue], pipe::flushed),
-    case("lanecast-pipe", &[Row::Pop], pipe::received),
+    case("lanecast-ring", &[Row::Pop], ring::popped),
+    case("lanecast-runs", &[Row::Mpmc], workers::in_runs),
     case("lanecast-spin-park", &[Row::Pingpong, Row::PingpongPark], pipe::round_trips_spin_park),
     case("lanecast-ring", &[Row::Pingpong, Row::PingpongPark], ring::round_trips),
 ];

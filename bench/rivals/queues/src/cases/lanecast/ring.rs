@@ -41,7 +41,10 @@ pub(super) fn feed(mut ring: Producer<u64>, batch: u64) -> Box<dyn Feed> {
         while !values.is_empty() {
             let wanted = (values.end - values.start) as usize;
             let mut claim = ring.claim(wanted).expect("consumers stay");
-            claim.iter_mut().zip(&mut values).for_each(|(slot, value)| *slot = value);
+            for (slot, value) in claim.iter_mut().zip(values.clone()) {
+                *slot = value;
+            }
+            values.start += claim.len() as u64;
             claim.commit();
         }
     })

@@ -9,20 +9,31 @@ use crate::idle::Idle;
 use crate::load::Load;
 use crate::stream::{Drain, Stream, drained, polled};
 
-pub(super) fn build(load: &Load) -> Result<(Built, &'static str)> {
+/// The most values that a worker takes at once, where it takes runs.
+const RUN: usize = 64;
+
+/// Workers take one by one what is sent one by one, and in runs what is sent in batches.
+pub(super) fn like_producers(load: &Load) -> Result<(Built, &'static str)> {
+    if load.batch == 1 {
+        Ok((stream(load, singly)?, "ring a producer: push; workers pop"))
+    } else {
+        Ok((stream(load, runs)?, "ring a producer: claim; workers take runs"))
+    }
+}
+
+/// However it was sent, workers take runs.
+pub(super) fn in_runs(load: &Load) -> Result<(Built, &'static str)> {
+    let load = Load { batch: 1, ..*load };
+    Ok((stream(&load, runs)?, "ring a producer: push; workers take runs"))
+}
+
+fn stream(load: &Load, drain: fn(Worker<u64>) -> Box<dyn Drain>) -> Result<Built> {
     let build = rings::multi_producer(load.producers, load.capacity, || 0_u64)?;
     let mut build = build.wait(strategy(load));
-    let workers = build.workers(load.consumers)?;
+    let drains = build.workers(load.consumers)?.into_iter().map(drain).collect();
     let producers = build.producers()?.into_iter();
     let feeds = producers.map(|producer| ring::feed(producer, load.batch)).collect();
-    let (drains, way) = if load.batch == 1 {
-        (workers.into_iter().map(singly).collect(), "ring a producer: push; workers pop")
-    } else {
-        let most = load.batch as usize;
-        let drains = workers.into_iter().map(|worker| in_runs(worker, most)).collect();
-        (drains, "ring a producer: claim; workers take runs")
-    };
-    Ok((Built::Stream(Stream { feeds, drains }), way))
+    Ok(Built::Stream(Stream { feeds, drains }))
 }
 
 fn singly(mut worker: Worker<u64>) -> Box<dyn Drain> {
@@ -33,9 +44,9 @@ fn singly(mut worker: Worker<u64>) -> Box<dyn Drain> {
     })
 }
 
-fn in_runs(mut worker: Worker<u64>, most: usize) -> Box<dyn Drain> {
+fn runs(mut worker: Worker<u64>) -> Box<dyn Drain> {
     drained(Idle::inside(), move |tally| {
-        let work = worker.take(most, |values| tally.slice(values));
+        let work = worker.take(RUN, |values| tally.slice(values));
         worker.wait(work);
         work > 0
     })
