@@ -134,3 +134,21 @@ fn pollset_with_sockets_hears_both() {
     assert!(text.contains("signal 200"), "{text}");
     assert!(text.ends_with("5 messages from the thread, 5 datagrams from the network\n"), "{text}");
 }
+
+#[test]
+fn pipeline_stages_see_every_order() {
+    let text = run("pipeline");
+    assert!(text.contains("audit    100000 orders"), "{text}");
+}
+
+#[test]
+fn diamond_reads_every_value_three_times() {
+    let text = run("diamond");
+    assert_eq!(text.matches("sum 499999500000 of 1000000 values").count(), 3, "{text}");
+}
+
+#[test]
+fn fan_in_keeps_each_writers_order() {
+    let text = run("fan_in");
+    assert_eq!(text.matches("50000 lines, in order").count(), 3, "{text}");
+}
