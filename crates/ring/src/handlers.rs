@@ -3,6 +3,7 @@
 //! Handlers of one stage run side by side and each sees every message; a later stage sees what all
 //! handlers of the stage before it are done with. Panics stay in their thread and are reported.
 
+mod arrival;
 mod build;
 mod feed;
 mod panics;

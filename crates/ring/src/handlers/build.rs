@@ -1,5 +1,6 @@
 //! Giving a ring its handlers.
 
+use super::arrival::Arrival;
 use super::feed::{Feed, Plan};
 use super::panics::OnPanic;
 use super::post::{Attendance, Crew, Post, Record, Shared};
@@ -13,7 +14,6 @@ use lanecast_base::sync::AtomicU64;
 use lanecast_os::affinity;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
 
 /// Why handlers cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +154,6 @@ impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
         let (producers, alarm) = self.plan.complete()?;
         let shared = Arc::new(Shared::new(self.on_panic, alarm));
         let mut handlers = Handlers::new(producers, Arc::clone(&shared));
-        let (ready, pinned) = channel();
         let mut before = None;
         let mut cpus = self.cpus.iter().copied().cycle();
         for (stage, (row, ends)) in self.stages.into_iter().zip(ends).enumerate() {
@@ -167,15 +166,12 @@ impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
                 let (shared, crew) = (Arc::clone(&shared), Arc::clone(&crew));
                 let attendance = Attendance { shared, crew, before: before.clone() };
                 let post = Post { feed, attendance, record };
-                handlers.add(start_one(seat, post, cpus.next(), ready.clone(), handled)?);
+                handlers.add(start_one(seat, post, cpus.next(), handled)?);
             }
             before = Some(crew);
         }
-        drop(ready);
-        match pinned.into_iter().find_map(Result::err) {
-            Some(error) => Err(error),
-            None => Ok(handlers),
-        }
+        handlers.wait_for_arrivals()?;
+        Ok(handlers)
     }
 
     /// An end of the ring for each handler.
@@ -211,21 +207,21 @@ fn start_one<T: Send + Sync + 'static>(
     seat: Seat<T>,
     post: Post<T>,
     cpu: Option<usize>,
-    ready: Sender<Result<(), StartError>>,
     handled: Arc<AtomicU64>,
 ) -> Result<Thread<T>, StartError> {
     let name = post.record.name.clone();
     let builder = std::thread::Builder::new().name(name.replace('\0', " "));
-    let begin = move || {
-        let pinned = cpu.map_or(Ok(()), affinity::pin);
-        let handler = post.record.name.clone();
-        // Nobody listens any more if another one failed.
-        let _ = ready.send(pinned.map_err(|source| StartError::Pin { handler, source }));
-        drop(ready);
-        (seat.work)(post)
+    let arrival = Arc::new(Arrival::new());
+    let begin = {
+        let arrival = Arc::clone(&arrival);
+        move || {
+            let pinned = cpu.map_or(Ok(()), affinity::pin);
+            arrival.tell(pinned.is_ok());
+            pinned.map(|()| (seat.work)(post))
+        }
     };
     match builder.spawn(begin) {
-        Ok(join) => Ok(Thread { name, handled, join }),
+        Ok(join) => Ok(Thread { name, handled, arrival, join }),
         Err(source) => Err(StartError::Thread { handler: name, source }),
     }
 }

@@ -1,11 +1,14 @@
 //! Handlers at work.
 
+use super::arrival::Arrival;
+use super::build::StartError;
 use super::feed::Feed;
 use super::panics::Panicked;
 use super::post::Shared;
 use crate::producer::Producer;
 use core::fmt;
 use lanecast_base::sync::{AtomicU64, Ordering};
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -22,7 +25,9 @@ pub struct Handlers<T, Producers> {
 pub(super) struct Thread<T> {
     pub(super) name: String,
     pub(super) handled: Arc<AtomicU64>,
-    pub(super) join: JoinHandle<Box<dyn Feed<T>>>,
+    pub(super) arrival: Arc<Arrival>,
+    /// Ends with its end of the ring, or with the reason why it could not begin.
+    pub(super) join: JoinHandle<io::Result<Box<dyn Feed<T>>>>,
 }
 
 /// What the handlers have done, stage by stage.
@@ -50,6 +55,19 @@ impl<T, Producers> Handlers<T, Producers> {
         self.threads.push(thread);
     }
 
+    /// Waits until all threads are where they belong; tells of the first that is not.
+    pub(super) fn wait_for_arrivals(&mut self) -> Result<(), StartError> {
+        let Some(lost) = self.threads.iter().position(|thread| !thread.arrival.wait()) else {
+            return Ok(());
+        };
+        let Thread { name: handler, join, .. } = self.threads.swap_remove(lost);
+        match join.join() {
+            Ok(Err(source)) => Err(StartError::Pin { handler, source }),
+            // It has told that there is a reason.
+            _ => Err(StartError::Pin { handler, source: io::ErrorKind::Other.into() }),
+        }
+    }
+
     /// Closes the ring, lets every stage handle what is published, and joins the threads.
     ///
     /// A producer that was taken out and still lives is told that the ring is closed when it has
@@ -68,11 +86,11 @@ impl<T, Producers> Handlers<T, Producers> {
         let mut report = Report::default();
         // Ends of the ring stay where they are until all handlers are done.
         let mut feeds = Vec::new();
-        for Thread { name, handled, join } in self.threads.drain(..) {
+        for Thread { name, handled, join, .. } in self.threads.drain(..) {
             let result = join.join();
             let messages = handled.load(Ordering::Relaxed);
             match result {
-                Ok(feed) => feeds.push(feed),
+                Ok(feed) => feeds.extend(feed),
                 Err(payload) => self.shared.panics.note(&name, messages, &*payload),
             }
             report.handlers.push(Handled { handler: name, messages });

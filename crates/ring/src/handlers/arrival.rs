@@ -1,0 +1,36 @@
+//! Whether a handler's thread is where it belongs.
+
+use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_os::futex;
+
+const UNDER_WAY: u32 = 0;
+const HERE: u32 = 1;
+const LOST: u32 = 2;
+
+/// One thread's word to whoever started it.
+#[derive(Debug)]
+pub(super) struct Arrival(AtomicU32);
+
+impl Arrival {
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(UNDER_WAY))
+    }
+
+    /// The thread says how it went.
+    pub(super) fn tell(&self, is_here: bool) {
+        // PAIRS(handlers-arrival): release here, acquire in `wait`.
+        self.0.store(if is_here { HERE } else { LOST }, Ordering::Release);
+        futex::wake_private(&self.0, 1);
+    }
+
+    /// Waits for that word.
+    pub(super) fn wait(&self) -> bool {
+        loop {
+            // PAIRS(handlers-arrival): acquire here, release in `tell`.
+            match self.0.load(Ordering::Acquire) {
+                UNDER_WAY => futex::wait_private(&self.0, UNDER_WAY, None),
+                word => return word == HERE,
+            }
+        }
+    }
+}
