@@ -178,7 +178,7 @@ impl<T> Consumer<T> {
         if work > 0 {
             self.waiter.found(work);
             self.found();
-            if self.at == self.limit {
+            if !self.has_more() {
                 let pauses = self.hold_off.caught_up(work);
                 hold_off::pause(pauses, self.waiter.strategy());
             }
@@ -186,6 +186,12 @@ impl<T> Consumer<T> {
             self.hold_off.dry();
             self.wait_once(stop);
         }
+    }
+
+    /// Whether there is more to read, as far as known.
+    #[inline(always)]
+    pub(crate) const fn has_more(&self) -> bool {
+        self.at != self.limit
     }
 
     /// There was something to read.

@@ -2,14 +2,20 @@
 
 use crate::consumer::Consumer;
 use crate::cursor::sleep_on_any;
+use crate::hold_off::{self, HoldOff};
 use crate::line::NAP;
 use crate::share::Share;
 use crate::taker::Taker;
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{Step, WaitStrategy, Waiter};
 
-/// So many values are taken from one lane before the next has its turn.
+/// So many values are taken from one of its own lanes before the next has its turn.
 const PATIENCE: usize = 1024;
+/// So often it finds nothing in its own lanes before it helps out in others: those whom it would
+/// meet there are soon done alone, if they have a core.
+const DRY: u32 = 64;
+/// The same with the others' lanes, where those may be at work.
+const PATIENCE_AWAY: usize = 256;
 
 /// An end in every producer's lane: [`Lanes<Consumer<T>>`](Consumer), [`Lanes<Taker<T>>`](Taker).
 ///
@@ -18,15 +24,24 @@ const PATIENCE: usize = 1024;
 #[derive(Debug)]
 pub struct Lanes<E> {
     pub(crate) lanes: Box<[E]>,
+    /// So many lanes are its own, the first ones: with the others it only helps out.
+    own: usize,
     /// The lane that is looked at next.
     turn: usize,
+    /// So often has it found nothing since it found something.
+    dry: u32,
     /// What may still be taken from it.
     patience: usize,
     waiter: Waiter,
+    hold_off: HoldOff,
 }
 
 /// An end in one lane.
 pub trait End {
+    /// How many values the lane holds.
+    fn capacity(&self) -> u64;
+    /// Whether there is more to take, as far as known.
+    fn has_more(&self) -> bool;
     /// There was something to take.
     fn found(&mut self);
     /// Marks this end asleep, if it goes on; whether there is nothing to take.
@@ -38,11 +53,11 @@ pub trait End {
 }
 
 impl<E: End> Lanes<E> {
-    /// `lanes`, of which that with the number `turn` comes first.
-    pub(crate) fn new(lanes: impl IntoIterator<Item = E>, turn: usize, wait: WaitStrategy) -> Self {
-        let lanes: Box<[E]> = lanes.into_iter().collect();
-        let turn = turn % lanes.len();
-        Self { lanes, turn, patience: PATIENCE, waiter: Waiter::new(wait) }
+    /// `lanes`, of which the first `own` are its own.
+    pub(crate) fn new(lanes: Box<[E]>, own: usize, wait: WaitStrategy) -> Self {
+        let hold_off = HoldOff::new(lanes.iter().map(E::capacity).sum());
+        let waiter = Waiter::new(wait);
+        Self { lanes, own, turn: 0, dry: 0, patience: PATIENCE, waiter, hold_off }
     }
 
     /// Takes at most `max` values, from all lanes.
@@ -54,35 +69,48 @@ impl<E: End> Lanes<E> {
                 break;
             }
             work += take(&mut self.lanes[self.turn], max - work);
-            self.pass_turn();
+            self.turn = if self.turn + 1 == self.lanes.len() { 0 } else { self.turn + 1 };
         }
         work
     }
 
-    /// Takes from the first lane that has something, at first from where it took last.
+    /// Takes from the first lane that has something, at first from where it took last. The others'
+    /// lanes come last, and only when its own have been dry for a while.
     #[inline(always)]
     pub(crate) fn take_from_one(&mut self, mut take: impl FnMut(&mut E) -> usize) -> usize {
-        for _ in 0..self.lanes.len() {
-            let work = take(&mut self.lanes[self.turn]);
-            if work > 0 && work < self.patience {
-                self.patience -= work;
-                return work;
-            }
-            self.pass_turn();
-            if work > 0 {
-                return work;
-            }
+        let mut work = take(&mut self.lanes[self.turn]);
+        if work > 0 && work < self.patience {
+            self.patience -= work;
+            return work;
         }
-        0
+        let helps = work == 0 && self.helps_out();
+        let turns = if helps { self.own + self.lanes.len() } else { self.own };
+        for _ in 0..turns {
+            self.pass_turn(helps);
+            if work > 0 {
+                break;
+            }
+            work = take(&mut self.lanes[self.turn]);
+        }
+        if work > 0 {
+            self.dry = 0;
+        }
+        work
     }
 
+    /// Whether its own lanes have been dry for so long that it looks at the others'.
     #[inline(always)]
-    fn pass_turn(&mut self) {
-        self.patience = PATIENCE;
-        self.turn += 1;
-        if self.turn == self.lanes.len() {
-            self.turn = 0;
-        }
+    const fn helps_out(&mut self) -> bool {
+        self.dry = self.dry.saturating_add(1);
+        self.dry >= DRY && self.own < self.lanes.len()
+    }
+
+    /// Passes the turn on to the next of its own lanes, or of all lanes.
+    #[inline(always)]
+    const fn pass_turn(&mut self, helps: bool) {
+        let lanes = if helps { self.lanes.len() } else { self.own };
+        self.turn = if self.turn + 1 < lanes { self.turn + 1 } else { 0 };
+        self.patience = if self.turn < self.own { PATIENCE } else { PATIENCE_AWAY };
     }
 
     /// Waits by the rings' strategy after a round that did `work`: not at all if it did some.
@@ -98,7 +126,12 @@ impl<E: End> Lanes<E> {
         if work > 0 {
             self.waiter.found(work);
             self.lanes.iter_mut().for_each(E::found);
+            if !self.lanes.iter().any(E::has_more) {
+                let pauses = self.hold_off.caught_up(work);
+                hold_off::pause(pauses, self.waiter.strategy());
+            }
         } else {
+            self.hold_off.dry();
             self.wait_once(sleep);
         }
     }
@@ -168,6 +201,13 @@ impl<T> Lanes<Taker<T>> {
 }
 
 impl<T> End for Consumer<T> {
+    fn capacity(&self) -> u64 {
+        self.line.slots.capacity()
+    }
+    #[inline(always)]
+    fn has_more(&self) -> bool {
+        self.has_more()
+    }
     #[inline(always)]
     fn found(&mut self) {
         self.found();
@@ -184,6 +224,13 @@ impl<T> End for Consumer<T> {
 }
 
 impl<T> End for Taker<T> {
+    fn capacity(&self) -> u64 {
+        self.consumer.line.slots.capacity()
+    }
+    #[inline(always)]
+    fn has_more(&self) -> bool {
+        self.consumer.has_more()
+    }
     #[inline(always)]
     fn found(&mut self) {
         self.consumer.found();
@@ -200,6 +247,13 @@ impl<T> End for Taker<T> {
 }
 
 impl<T> End for Share<T> {
+    fn capacity(&self) -> u64 {
+        self.line().slots.capacity()
+    }
+    #[inline(always)]
+    fn has_more(&self) -> bool {
+        self.has_more()
+    }
     #[inline(always)]
     fn found(&mut self) {
         self.found();

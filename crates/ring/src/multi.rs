@@ -69,7 +69,7 @@ impl<T: Send + Sync> MultiRings<T> {
         others: &[&Lanes<E>],
     ) -> Result<Lanes<Consumer<T>>, BuildError> {
         let lanes = self.in_each(others, |lane, others| lane.after(others))?;
-        Ok(Lanes::new(lanes, 0, self.strategy))
+        Ok(Lanes::new(lanes.into(), self.lanes.len(), self.strategy))
     }
 
     /// A consumer that may take values out, because it is the only one.
@@ -89,7 +89,7 @@ impl<T: Send + Sync> MultiRings<T> {
         others: &[&Lanes<E>],
     ) -> Result<Lanes<Taker<T>>, BuildError> {
         let lanes = self.in_each(others, |lane, others| lane.taker_after(others))?;
-        Ok(Lanes::new(lanes, 0, self.strategy))
+        Ok(Lanes::new(lanes.into(), self.lanes.len(), self.strategy))
     }
 
     /// A group of `count` workers that share the values of all producers among themselves. They
@@ -114,9 +114,12 @@ impl<T: Send + Sync> MultiRings<T> {
         let mut groups: Vec<_> = groups.into_iter().map(Vec::into_iter).collect();
         let watch = Arc::new(Watch::default());
         let workers = (0..count).map(|number| {
-            let shares: Vec<_> = groups.iter_mut().filter_map(Iterator::next).collect();
-            let turn = number * shares.len() / count;
-            Worker::new(shares, turn, Arc::clone(&watch), self.strategy)
+            let mut shares: Box<[_]> = groups.iter_mut().filter_map(Iterator::next).collect();
+            // Each has some lanes of its own, or shares one if there are fewer lanes.
+            let begin = |number| number * shares.len() / count;
+            let (first, own) = (begin(number), (begin(number + 1) - begin(number)).max(1));
+            shares.rotate_left(first);
+            Worker::new(shares, own, Arc::clone(&watch), self.strategy)
         });
         Ok(workers.collect())
     }

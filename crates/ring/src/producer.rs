@@ -87,7 +87,7 @@ impl<T> Producer<T> {
     /// If all consumers are gone.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> Result<(), Closed<T>> {
-        if self.at >= self.turn && !self.look_up() && !self.wait() {
+        if self.at >= self.turn && !self.wait() {
             return Err(Closed(value));
         }
         self.put(value);
@@ -115,14 +115,10 @@ impl<T> Producer<T> {
     /// If all consumers are gone.
     #[inline(always)]
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, Closed<()>> {
-        let at = self.at;
-        if self.free() < count as u64 {
-            self.flush();
-            if !self.room_mut().look(at) && !self.wait() {
-                return Err(Closed(()));
-            }
+        if self.free() < count as u64 && !self.wait_for_room() {
+            return Err(Closed(()));
         }
-        let count = self.line().slots.run(at, self.free().min(count as u64));
+        let count = self.line().slots.run(self.at, self.free().min(count as u64));
         Ok(Claim::new(self, count))
     }
 
@@ -191,9 +187,16 @@ impl<T> Producer<T> {
         at < self.turn
     }
 
-    /// Waits until there is room for a value; false if all consumers are gone.
+    /// As [`look_up`](Self::look_up), but waits for room; false if all consumers are gone.
     #[inline(always)]
     fn wait(&mut self) -> bool {
+        if self.at >= self.room().limit { self.wait_for_room() } else { self.look_up() }
+    }
+
+    /// Looks for room until there is some; false if all consumers are gone.
+    #[inline(always)]
+    fn wait_for_room(&mut self) -> bool {
+        self.flush();
         let at = self.at;
         self.turn = self.room_mut().wait(at);
         at < self.turn

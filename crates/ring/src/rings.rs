@@ -220,7 +220,7 @@ impl<T: Send + Sync> Rings<T> {
     ) -> Result<Vec<Worker<T>>, BuildError> {
         let watch = Arc::new(Watch::default());
         let shares = self.shares(count, others)?.into_iter();
-        let worker = |share| Worker::new([share], 0, Arc::clone(&watch), self.strategy);
+        let worker = |share| Worker::new(Box::new([share]), 1, Arc::clone(&watch), self.strategy);
         Ok(shares.map(worker).collect())
     }
 

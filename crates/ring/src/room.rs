@@ -2,9 +2,15 @@
 
 use crate::cursor::sleep_on_any;
 use crate::gates::Gates;
+use crate::hold_off;
 use crate::line::{Line, NAP};
 use lanecast_base::{Step, WaitStrategy, Waiter};
 use std::sync::Arc;
+
+/// How often a producer that has found little room looks for more before it makes do with it.
+const LOOKS_FOR_MORE: u32 = 4;
+/// Pauses before each of these looks.
+const PAUSES_FOR_MORE: u32 = 128;
 
 /// A producer's knowledge of its consumers, looked up anew only when it is used up.
 #[derive(Debug)]
@@ -36,7 +42,7 @@ impl<T> Room<T> {
         self.line.slots.fetch_ahead(at, self.limit)
     }
 
-    /// As [`next`](Self::next), but waits until there is room, or all consumers are gone.
+    /// Looks until there is room, or all consumers are gone; returns as [`next`](Self::next).
     #[cold]
     #[inline(never)]
     pub(crate) fn wait(&mut self, at: u64) -> u64 {
@@ -55,7 +61,20 @@ impl<T> Room<T> {
         }
         self.waiter.reset();
         self.gates.found();
+        self.wait_for_more(at);
         self.line.slots.fetch_ahead(at, self.limit)
+    }
+
+    /// Little room: consumers are the slower ones. To look again for each value would take their
+    /// lines away from them every time, so they get some microseconds to go on undisturbed.
+    fn wait_for_more(&mut self, at: u64) {
+        let enough = at + self.line.slots.capacity() / 8;
+        let mut looks = 0;
+        while self.limit < enough && looks < LOOKS_FOR_MORE && !self.is_closed {
+            hold_off::pause(PAUSES_FOR_MORE, self.waiter.strategy());
+            self.look(at);
+            looks += 1;
+        }
     }
 
     /// Looks how far the consumers are; whether there is room for a value at `at`.

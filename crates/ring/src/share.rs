@@ -7,6 +7,7 @@
 
 use crate::consumer::Consumer;
 use crate::cursor::{Cursor, DETACHED, IDLE};
+use crate::line::Line;
 use crate::slots::Slots;
 use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
@@ -17,7 +18,15 @@ pub(crate) struct Share<T> {
     /// Its head shows where the unfinished run begins. Gone before the group is.
     consumer: Consumer<T>,
     group: Arc<Group>,
+    /// Claims until it looks whether it meets others.
+    claims: u32,
 }
+
+/// Claims between two such looks.
+const CLAIMS: u32 = 64;
+/// Pauses for those that it has met: about as long as [`CLAIMS`] take one worker alone. Two that
+/// alternate need ten times as long, because every line goes back and forth.
+const PAUSES: u32 = 64;
 
 /// Those who share a ring's values among themselves; gone with the last of them.
 #[derive(Debug)]
@@ -55,7 +64,7 @@ impl Drop for Run<'_> {
 impl<T> Share<T> {
     /// `consumer` has read nothing, and its head is idle.
     pub(crate) const fn new(consumer: Consumer<T>, group: Arc<Group>) -> Self {
-        Self { consumer, group }
+        Self { consumer, group, claims: CLAIMS }
     }
 
     /// Claims a run of at most `max` values and hands it over, as at most two slices; returns
@@ -89,6 +98,9 @@ impl<T> Share<T> {
 
     #[inline(always)]
     fn claim(&mut self, max: usize) -> Option<(Run<'_>, &Slots<T>)> {
+        if self.claims == 0 {
+            self.give_way();
+        }
         let mut is_shown = false;
         loop {
             let at = self.catch_up();
@@ -102,6 +114,8 @@ impl<T> Share<T> {
             self.consumer.head.show(at);
             is_shown = true;
             if self.group.claimed.advance(at, at + count as u64) {
+                self.claims -= 1;
+                self.consumer.at = at + count as u64;
                 let head = &*self.consumer.head;
                 return Some((Run { head, at, count }, &self.consumer.line.slots));
             }
@@ -115,6 +129,26 @@ impl<T> Share<T> {
         self.consumer.at = at;
         self.consumer.limit = self.consumer.limit.max(at);
         at
+    }
+
+    /// Leaves the ring for a moment to others, if some have been here since the last claim.
+    #[cold]
+    #[inline(never)]
+    fn give_way(&mut self) {
+        self.claims = CLAIMS;
+        if self.group.claimed.get() != self.consumer.at {
+            lanecast_base::spin(PAUSES);
+        }
+    }
+
+    /// Whether there is more to take, as far as known.
+    #[inline(always)]
+    pub(crate) const fn has_more(&self) -> bool {
+        self.consumer.has_more()
+    }
+
+    pub(crate) fn line(&self) -> &Line<T> {
+        &self.consumer.line
     }
 
     /// There was something to take.

@@ -10,6 +10,10 @@ use std::sync::Arc;
 /// One of a group that shares a ring's values, or those of several producers' rings: each value
 /// goes to one of them.
 ///
+/// With several producers each worker serves lanes of its own, and helps out in the others' when
+/// its own have been dry some dozen times: two that take one by one from one lane hinder each
+/// other.
+///
 /// A worker that loses its core inside a run holds up the producer when that comes round to this
 /// very run again, and nobody else.
 #[derive(Debug)]
@@ -20,16 +24,17 @@ pub struct Worker<T> {
 
 impl<T> Worker<T> {
     pub(crate) fn new(
-        lanes: impl IntoIterator<Item = Share<T>>,
-        turn: usize,
+        lanes: Box<[Share<T>]>,
+        own: usize,
         watch: Arc<Watch>,
         strategy: WaitStrategy,
     ) -> Self {
-        Self { lanes: Lanes::new(lanes, turn, strategy), watch }
+        Self { lanes: Lanes::new(lanes, own, strategy), watch }
     }
 
     /// Claims a run of at most `max` values, all of one producer, and hands it over as at most
-    /// two slices, to be read, changed or emptied; returns how many values. Never blocks.
+    /// two slices, to be read, changed or emptied; returns how many values: 0 if there is none
+    /// now in its own lanes. Never blocks.
     ///
     /// The run goes back to the producer when the last call of `handle` has returned. A `handle`
     /// that panics has consumed it.
@@ -38,7 +43,8 @@ impl<T> Worker<T> {
         self.lanes.take_from_one(|lane| lane.take(max, &mut handle))
     }
 
-    /// Takes the next value, leaving the default in its slot; `None` if there is none now.
+    /// Takes the next value, leaving the default in its slot; `None` if there is none now in its
+    /// own lanes.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T>
     where
