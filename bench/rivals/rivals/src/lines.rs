@@ -85,6 +85,7 @@ impl Lines {
                 return skipped(row, &why);
             }
         };
+        let between_threads = cell.row.is_between_threads();
         let mut line = members(json!({
             "kind": "rival",
             "peer": side.side,
@@ -93,9 +94,9 @@ impl Lines {
             "size": cell.size,
             "rate_asked": cell.rate,
             "subscribers": cell.subscribers,
-            "producers": cell.producers,
-            "batch": cell.batch,
-            "one_cpu": cell.one_cpu,
+            "producers": between_threads.then_some(cell.producers),
+            "batch": between_threads.then_some(cell.batch),
+            "one_cpu": between_threads.then_some(cell.one_cpu),
             "way": (!measurement.way.is_empty()).then_some(&measurement.way),
             "touch": cell.touch().to_string(),
             "pair": pair,
@@ -218,7 +219,7 @@ mod tests {
         let done = &lines[0];
         assert_eq!((&done["kind"], &done["peer"]), (&json!("rival"), &json!("pipe")));
         assert_eq!((&done["pair"], &done["pairs"]), (&json!(1), &json!(2)));
-        assert_eq!((&done["way"], &done["batch"]), (&json!("written"), &json!(1)));
+        assert_eq!((&done["way"], &done["batch"]), (&json!("written"), &json!(null)));
         assert_eq!((&done["row"], &done["rate_asked"]), (&json!("latency"), &json!(1000)));
         assert_eq!((&done["started_unix_ns"], &done["rate"]), (&json!(77), &json!(7.5)));
         let times = json!({ "min_ns": 1, "p50_ns": 3, "p90_ns": 3, "p99_ns": 4, "max_ns": 5,

@@ -21,7 +21,10 @@ struct Load<'a> {
     row: &'a str,
     size: Option<u64>,
     rate_asked: Option<u64>,
+    producers: Option<u64>,
     subscribers: Option<u64>,
+    batch: Option<u64>,
+    one_cpu: Option<bool>,
     touch: Option<&'a str>,
 }
 
@@ -76,9 +79,13 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
             let columns = [
                 ">size",
                 ">asked",
+                ">producers",
                 ">subscribers",
+                ">batch",
+                "placed",
                 "touch",
                 "library",
+                "used",
                 "version",
                 ">rate",
                 ">lanecast to it",
@@ -132,6 +139,15 @@ fn caption(row: &str) -> String {
         "fanout" => "One publisher, several subscribers".to_owned(),
         "wake" => "Latency of a subscriber that sleeps".to_owned(),
         "bare" => "The bare ring".to_owned(),
+        "queue" => "Between threads: published one by one, drained".to_owned(),
+        "pop" => "Between threads: pushed and popped one by one".to_owned(),
+        "batch" => "Between threads: in batches".to_owned(),
+        "multicast" => "Between threads: every consumer sees all".to_owned(),
+        "diamond" => "Between threads: the last consumer after the others".to_owned(),
+        "mpmc" => "Between threads: consumers share the work".to_owned(),
+        "pingpong" => "Between threads: round trips, spinning".to_owned(),
+        "pingpong-park" => "Between threads: round trips, sleeping".to_owned(),
+        "pipe" => "Between threads: visible after each flush".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -139,6 +155,7 @@ fn caption(row: &str) -> String {
 fn row(load: &Load<'_>, lines: &[Found<'_>], name: &str) -> Vec<Words> {
     let own = || of(lines, name);
     let version = own().find_map(|(_, rival)| rival.peer_version.as_deref());
+    let way = own().find_map(|(_, rival)| rival.way.as_deref());
     let asked = load.rate_asked.map(|rate| Words::from(number::asked(rate)));
     let text = |text: Option<&str>| text.map(Words::from).unwrap_or_default();
     let count = |count: Option<u64>| count.map(|n| Words::from(n.to_string())).unwrap_or_default();
@@ -149,9 +166,13 @@ fn row(load: &Load<'_>, lines: &[Found<'_>], name: &str) -> Vec<Words> {
     let mut row = vec![
         load.size.map(|size| Words::from(format!("{size} B"))).unwrap_or_default(),
         asked.unwrap_or_default(),
+        count(load.producers),
         count(load.subscribers),
+        count(load.batch),
+        text(load.one_cpu.map(|one| if one { "on one CPU" } else { "on two CPUs" })),
         text(load.touch),
         name.into(),
+        text(way),
         text(version),
         words(Spread::of(own().filter_map(rate))),
         if is_flat_out { ratio(rate_of) } else { Words::new() },
@@ -177,7 +198,10 @@ fn loads<'a>(cases: &Cases<'a>) -> Vec<(Load<'a>, Vec<Found<'a>>)> {
             row: rival.row.as_deref().unwrap_or("other"),
             size: rival.size,
             rate_asked: rival.rate_asked,
+            producers: rival.producers,
             subscribers: rival.subscribers,
+            batch: rival.batch,
+            one_cpu: rival.one_cpu,
             touch: rival.touch.as_deref(),
         };
         if !rows.contains(&load.row) {
