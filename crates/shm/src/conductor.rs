@@ -88,7 +88,8 @@ impl Conductor {
         subscribers.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Whether the session is this process's own: the two meet in the lobby, not here.
+    /// Whether the session is this process's own: the two meet in the lobby, not here. It is there
+    /// from before it has names in the directory until after.
     fn lives_here(&self, session: u64) -> bool {
         self.domain.as_ref().is_some_and(|domain| lobby::lives_here(domain, session))
     }

@@ -6,7 +6,7 @@ use crate::lobby::{self, DomainKey, Residence};
 use crate::memory::Memory;
 use crate::resident::Resident;
 use crate::segment::Segment;
-use crate::session::{self, Names, Session, system};
+use crate::session::{self, Hidden, Names, Session, system};
 use crate::settings::Settings;
 use crate::vigil::{Blocker, Vigil};
 use crate::write_edge::WriteEdge;
@@ -28,7 +28,7 @@ pub struct Publisher {
     vigil: Vigil,
     source: String,
     is_closed: bool,
-    // Before the residence: while anybody can find the names, this process meets in the lobby.
+    // Before the residence: while the names can be found, this process knows whose they are.
     names: Option<Names>,
     residence: Residence,
 }
@@ -39,13 +39,16 @@ impl Publisher {
         domain: Option<DomainKey>,
         topic: &str,
     ) -> Result<Self, OpenError> {
-        let Session { number, segment, names } = session::create(settings)?;
-        let gate = names.as_ref().map(Names::gate);
+        let Session { number, segment, hidden } = session::create(settings)?;
+        let gate = hidden.as_ref().map(Hidden::gate);
         let resident = Resident::new(domain, number, segment.clone(), gate)
             .map_err(system("keep the session's gate open"))?;
+        // Before the names: whoever in this process finds them is to know whose they are.
+        let residence = Residence::begin(resident);
+        let names = hidden.map(Hidden::publish).transpose()?;
         let source = match names {
             Some(_) => format!("shm:{number:016x}"),
-            None => resident.source(),
+            None => residence.source(),
         };
         let mut publisher = Self {
             longest: segment.limits().longest_message,
@@ -56,7 +59,7 @@ impl Publisher {
             source,
             is_closed: false,
             names,
-            residence: Residence::begin(resident),
+            residence,
         };
         let live = publisher.edge.memory().ring();
         live.wait.store(settings.publisher_wait.code(), Ordering::Relaxed);

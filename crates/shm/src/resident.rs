@@ -7,7 +7,6 @@ use crate::place::{Place, lock_first};
 use crate::segment::Segment;
 use crate::vigil::is_alive;
 use lanecast_base::sync::Ordering;
-use lanecast_os::LockByte;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,9 +37,9 @@ impl Resident {
         domain: Option<DomainKey>,
         session: u64,
         segment: Segment,
-        gate: Option<&LockByte>,
+        gate: Option<&File>,
     ) -> io::Result<Self> {
-        let gate = gate.map(|lock| lock.file().try_clone()).transpose()?;
+        let gate = gate.map(File::try_clone).transpose()?;
         Ok(Self { domain, session, segment, gate, places: Mutex::default() })
     }
 

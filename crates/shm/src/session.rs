@@ -9,7 +9,7 @@ use lanecast_os::{LockByte, MapMode, NewFile, memory_file, private_directory};
 use lanecast_wire::shm::{
     GATE_MAGIC, GateHeader, Limits, RING_MAGIC, RingHeader, VERSION, gate_bytes,
 };
-use std::fs::FileTimes;
+use std::fs::{File, FileTimes};
 use std::os::unix::fs::FileExt;
 use std::time::SystemTime;
 use zerocopy::IntoBytes;
@@ -19,8 +19,37 @@ use zerocopy::little_endian::{U32, U64};
 pub(crate) struct Session {
     pub(crate) number: u64,
     pub(crate) segment: Segment,
-    /// By which other processes find it; `None` if they are not to.
-    pub(crate) names: Option<Names>,
+    /// Its files, for other processes to find; `None` if they are not to.
+    pub(crate) hidden: Option<Hidden>,
+}
+
+/// A session's files, complete but for their names.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    files: SessionFiles,
+    ring: NewFile,
+    gate: NewFile,
+}
+
+impl Hidden {
+    /// The gate file, by which its slots can be locked and looked at.
+    pub(crate) fn gate(&self) -> &File {
+        self.gate.file()
+    }
+
+    /// Names them: from now on others find the session.
+    pub(crate) fn publish(self) -> Result<Names, OpenError> {
+        let Self { files, ring, gate } = self;
+        // The gate first: whoever finds the ring finds the gate as well.
+        let gate_lock = gate.publish(&name_of(&files.gate))?;
+        match ring.publish(&name_of(&files.ring)) {
+            Ok(ring_lock) => Ok(Names { files, ring_lock, _gate_lock: gate_lock }),
+            Err(error) => {
+                let _ = files.remove();
+                Err(error.into())
+            }
+        }
+    }
 }
 
 /// A session's files in the directory, and the locks that prove that its publisher lives.
@@ -28,15 +57,10 @@ pub(crate) struct Session {
 pub(crate) struct Names {
     files: SessionFiles,
     ring_lock: LockByte,
-    gate_lock: LockByte,
+    _gate_lock: LockByte,
 }
 
 impl Names {
-    /// The lock on the gate file, by which its slots can be locked and looked at, too.
-    pub(crate) const fn gate(&self) -> &LockByte {
-        &self.gate_lock
-    }
-
     /// Touches the ring file: that wakes those who watch the directory.
     ///
     /// If it fails, they find what is new at their next look.
@@ -58,23 +82,23 @@ pub(crate) fn create(settings: &Settings) -> Result<Session, OpenError> {
     let limits = Limits::new(settings.window_bytes, settings.topics_max, settings.subscribers_max);
     let number = random().map_err(system("get a random number"))?;
     match settings.reach {
-        Reach::Host => with_names(settings, number, limits),
-        Reach::Process => without_names(number, limits),
+        Reach::Host => in_files(settings, number, limits),
+        Reach::Process => in_memory(number, limits),
     }
 }
 
 /// In memory that has no name: it is gone with its last mapping.
-fn without_names(number: u64, limits: Limits) -> Result<Session, OpenError> {
+fn in_memory(number: u64, limits: Limits) -> Result<Session, OpenError> {
     let reserve = |bytes| memory_file(bytes).map_err(system("reserve the session's memory"));
     let (ring, gate) =
         (reserve(limits.file_bytes())?, reserve(gate_bytes(limits.subscribers_max))?);
     let mut segment = Segment::map(&ring, &gate, limits, MapMode::ReadWrite)
         .map_err(system("map the session's memory"))?;
     segment.write_header(&ring_header(number, &limits));
-    Ok(Session { number, segment, names: None })
+    Ok(Session { number, segment, hidden: None })
 }
 
-fn with_names(settings: &Settings, session: u64, limits: Limits) -> Result<Session, OpenError> {
+fn in_files(settings: &Settings, session: u64, limits: Limits) -> Result<Session, OpenError> {
     let directory = &settings.directory;
     private_directory(directory, settings.access)?;
     let files = SessionFiles::new(directory, session);
@@ -95,17 +119,7 @@ fn with_names(settings: &Settings, session: u64, limits: Limits) -> Result<Sessi
         .map_err(system("map the session's memory"))?;
     segment.write_header(&ring_header(session, &limits));
 
-    // The gate first: whoever finds the ring finds the gate as well.
-    let gate_lock = gate.publish(&name_of(&files.gate))?;
-    let ring_lock = match ring.publish(&name_of(&files.ring)) {
-        Ok(lock) => lock,
-        Err(error) => {
-            let _ = files.remove();
-            return Err(error.into());
-        }
-    };
-    let names = Some(Names { files, ring_lock, gate_lock });
-    Ok(Session { number: session, segment, names })
+    Ok(Session { number: session, segment, hidden: Some(Hidden { files, ring, gate }) })
 }
 
 fn ring_header(session: u64, limits: &Limits) -> RingHeader {
