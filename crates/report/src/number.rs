@@ -66,7 +66,10 @@ pub(crate) fn time(ns: f64) -> Quantity {
 
 /// A rate on an axis, without digits that say nothing, such as `5 M/s`.
 pub(crate) fn rate_tick(per_second: f64) -> Quantity {
-    short(rate(per_second))
+    match per_second {
+        r if r >= 1e9 => short(Quantity::new(format!("{:.2}", r / 1e9), "G/s")),
+        r => short(rate(r)),
+    }
 }
 
 /// A time on an axis, such as `1 µs`.
@@ -188,6 +191,7 @@ mod tests {
             [share(1.254), share(0.0), share(0.0004)].map(|s| s.number),
             ["1.25", "0", "1/2500"]
         );
+        assert_eq!([rate_tick(2e9), rate_tick(5e6)].map(|tick| tick.text()), ["2 G/s", "5 M/s"]);
         let changes = [change(0.012), change(-0.5), change(0.0001)].map(|found| found.text());
         assert_eq!(changes, ["+1.2%", "−50%", "±0.0%"]);
     }

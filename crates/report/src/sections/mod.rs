@@ -22,8 +22,8 @@ use crate::number;
 use crate::read::Lines;
 
 /// The experiments of a series that have sections of their own.
-const EXPERIMENTS: [&str; 7] =
-    ["size", "workload", "slow", "latency", "generic", "receivers", "numa"];
+const EXPERIMENTS: [&str; 9] =
+    ["size", "workload", "slow", "latency", "generic", "receivers", "numa", "pipes", "rings"];
 
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
