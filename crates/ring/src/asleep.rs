@@ -90,8 +90,9 @@ impl Asleep {
         if self.word.load(Ordering::Relaxed) & ASLEEP == 0 {
             return false;
         }
-        // PAIRS(wake): the sleeper's acquiring `unmark` sees what was published before.
-        self.word.fetch_and(!ASLEEP, Ordering::Release) & ASLEEP != 0
+        // Relaxed, as in `unmark`: what counts is who comes first on this one word. What was
+        // published is seen where it was published, and by who is woken through the wake-up.
+        self.word.fetch_and(!ASLEEP, Ordering::Relaxed) & ASLEEP != 0
     }
 
     /// Marks the caller asleep: it must look once more before it sleeps.
@@ -139,8 +140,7 @@ impl Asleep {
 
     /// Takes the mark back; false if a publisher was faster, whose wake-up is owed and comes.
     pub(crate) fn unmark(&self) -> bool {
-        // PAIRS(wake): acquire here, release in `take`.
-        self.word.fetch_and(!ASLEEP, Ordering::Acquire) & ASLEEP != 0
+        self.word.fetch_and(!ASLEEP, Ordering::Relaxed) & ASLEEP != 0
     }
 
     /// The sleeper has found something without sleeping.
