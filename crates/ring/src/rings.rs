@@ -331,3 +331,6 @@ impl<T> Drop for Rings<T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+#[cfg(all(test, loom))]
+mod loom;

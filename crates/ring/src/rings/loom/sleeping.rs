@@ -1,0 +1,119 @@
+//! Nobody sleeps through what it waits for.
+
+use super::{Watched, check_sleep, offer};
+use crate::asleep::{Asleep, Sleeper};
+use crate::rings::{multi_producer, single_producer};
+use lanecast_base::WaitStrategy;
+use lanecast_base::sync::{Arc, AtomicU64, Ordering};
+use loom::thread;
+
+#[test]
+fn a_consumer_that_sleeps_is_woken_by_values_and_by_their_end() {
+    check_sleep(|| {
+        let mut build = single_producer(2, Watched::new).unwrap().wait(WaitStrategy::Park);
+        let mut consumer = build.consumer().unwrap();
+        let mut producer = build.producer().unwrap();
+        let writer = thread::spawn(move || assert!(offer(&mut producer, 1)));
+        let mut count = 0;
+        while !consumer.is_closed() {
+            let work = consumer.drain(9, |run| assert_eq!(run[0].read(), 1));
+            count += work;
+            consumer.wait(work);
+        }
+        assert_eq!(count, 1);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_producer_that_sleeps_is_woken_by_room_and_by_whoever_goes() {
+    check_sleep(|| {
+        let mut build = single_producer(1, Watched::new).unwrap().wait(WaitStrategy::Park);
+        let mut consumer = build.consumer().unwrap();
+        let mut producer = build.producer().unwrap();
+        assert!(offer(&mut producer, 1));
+        let reader = thread::spawn(move || assert_eq!(consumer.drain(1, |_| {}), 1));
+        // Room for one, and then nobody is left.
+        if let Ok(claim) = producer.claim(1) {
+            claim.commit();
+            assert!(producer.claim(1).is_err());
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn who_sleeps_on_a_chain_is_woken_by_the_end() {
+    check_sleep(|| {
+        let mut build = single_producer(1, Watched::new).unwrap().wait(WaitStrategy::Park);
+        let first = build.consumer().unwrap();
+        let mut last = build.after(&[&first]).unwrap();
+        let producer = build.producer().unwrap();
+        let writer = thread::spawn(move || drop(producer));
+        while !last.is_closed() {
+            last.wait(0);
+        }
+        writer.join().unwrap();
+        drop(first);
+    });
+}
+
+#[test]
+fn who_sleeps_while_a_stride_holds_back_is_woken() {
+    check_sleep(|| {
+        let build = single_producer(2, Watched::new).unwrap();
+        let mut build = build.wait(WaitStrategy::Park).stride(2, super::LONG);
+        let mut consumer = build.consumer().unwrap();
+        let mut producer = build.producer().unwrap();
+        let writer = thread::spawn(move || {
+            assert!(offer(&mut producer, 1));
+            producer
+        });
+        // Never polled before it sleeps, so it can only be woken.
+        consumer.wait(0);
+        drop(writer.join().unwrap());
+    });
+}
+
+#[test]
+fn publishers_fence_for_one_that_sleeps_often() {
+    check_sleep(|| {
+        let shared = Arc::new((Asleep::default(), AtomicU64::new(0)));
+        let publisher = Arc::clone(&shared);
+        let mut sleeper = Sleeper::default();
+        // So weary that the second time it has publishers fence, and itself pays little.
+        for _ in 0..4 {
+            shared.0.mark(&mut sleeper);
+            assert!(shared.0.unmark());
+        }
+        let other = thread::spawn(move || {
+            publisher.1.store(1, Ordering::Relaxed);
+            publisher.0.is_owed()
+        });
+        shared.0.mark(&mut sleeper);
+        let seen = shared.1.load(Ordering::Relaxed) == 1;
+        let owed = other.join().unwrap();
+        assert!(seen || owed, "slept through it");
+        shared.0.forget(&mut sleeper);
+    });
+}
+
+#[test]
+fn who_sleeps_on_several_lanes_is_woken_by_each_and_by_their_end() {
+    check_sleep(|| {
+        let mut build = multi_producer(2, 1, Watched::new).unwrap().wait(WaitStrategy::Park);
+        let mut consumer = build.consumer().unwrap();
+        let mut producers = build.producers().unwrap();
+        let mut writes = producers.pop().unwrap();
+        drop(producers);
+        let writer = thread::spawn(move || assert!(offer(&mut writes, 1)));
+        let mut count = 0;
+        while !consumer.is_closed() {
+            let work = consumer.drain(9, |run| assert_eq!(run[0].read(), 1));
+            count += work;
+            consumer.wait(work);
+        }
+        assert_eq!(count, 1);
+        writer.join().unwrap();
+    });
+}
