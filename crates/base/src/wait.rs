@@ -189,6 +189,8 @@ impl Waiter {
     fn end_wait(&mut self) {
         if self.looks <= self.budget {
             self.budget = SPINS_MAX; // Spinning was enough.
+        } else if self.looks < u32::MAX {
+            self.spun_in_vain(); // Whoever was waited for needed this very core.
         }
         self.looks = 0;
         self.yields = 0;
@@ -280,6 +282,17 @@ mod tests {
         assert_eq!(waiter.next_step(), Step::Spin(CAUGHT_UP_PAUSES));
         waiter.reset();
         assert_eq!(spins(&mut waiter), SPINS_MAX, "one success brings spinning back");
+    }
+
+    #[test]
+    fn who_comes_when_the_core_is_given_away_needs_this_core() {
+        let mut waiter = Waiter::new(WaitStrategy::SpinPark);
+        for expected in [SPINS_MAX, SPINS_MAX / 2, SPINS_MAX / 4] {
+            let spins = core::iter::from_fn(|| Some(waiter.next_step()));
+            let spins = spins.take_while(|step| *step != Step::Yield).count() as u32;
+            assert_eq!(spins, expected);
+            waiter.found(1);
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Consumer<T> {
     gates: Gates,
     waiter: Waiter,
     hold_off: HoldOff,
+    /// The position at the last [`wait`](Self::wait).
+    waited_at: u64,
     /// After how long without values it looks at those that a stride holds back.
     pull_after: Option<Duration>,
     /// When it ran dry.
@@ -53,6 +55,7 @@ impl<T> Consumer<T> {
             gates,
             waiter: Waiter::new(strategy),
             hold_off,
+            waited_at: 0,
             pull_after,
             dry_since: None,
             mark: None,
@@ -165,8 +168,8 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Waits by the ring's strategy after a [`drain`](Self::drain) that returned `work`: not at
-    /// all if there was some. Returns after at most 100 ms, values or not.
+    /// Waits by the ring's strategy after a round that did `work`: not at all if it did some, or
+    /// read values since the last call. Returns after at most 100 ms, values or not.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
         self.wait_unless(work, || false);
@@ -175,14 +178,17 @@ impl<T> Consumer<T> {
     /// As [`wait`](Self::wait), but does not sleep if `stop` holds.
     #[inline(always)]
     pub(crate) fn wait_unless(&mut self, work: usize, stop: impl Fn() -> bool) {
-        if work > 0 {
-            self.waiter.found(work);
+        // Not the caller's word: who takes values one by one often says only that it is dry.
+        let read = (self.at - self.waited_at) as usize;
+        self.waited_at = self.at;
+        if read > 0 {
+            self.waiter.found(read);
             self.found();
             if !self.has_more() {
-                let pauses = self.hold_off.caught_up(work);
+                let pauses = self.hold_off.caught_up(read);
                 hold_off::pause(pauses, self.waiter.strategy());
             }
-        } else {
+        } else if work == 0 {
             self.hold_off.dry();
             self.wait_once(stop);
         }

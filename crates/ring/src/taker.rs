@@ -62,6 +62,22 @@ impl<T> Taker<T> {
         self.consumer.at += 1;
         Some(core::mem::take(&mut slot[0]))
     }
+
+    /// As [`pop`](Self::pop), but leaves the value in its slot.
+    #[inline(always)]
+    pub fn pop_copy(&mut self) -> Option<T>
+    where
+        T: Copy,
+    {
+        if !self.consumer.has_one(self.release_every) {
+            return None;
+        }
+        // SAFETY: the slot lies between the head and the limit: nobody writes there.
+        let slot = unsafe { self.consumer.line.slots.read(self.consumer.at, 1) };
+        let value = slot[0];
+        self.consumer.at += 1;
+        Some(value)
+    }
 }
 
 impl<T> Deref for Taker<T> {

@@ -61,36 +61,18 @@ fn slices(mut ring: Consumer<u64>) -> Box<dyn Drain> {
 pub(super) fn popped(load: &Load) -> Result<(Built, &'static str)> {
     let (mut put, ring) = rings::unicast(load.capacity, || 0_u64, strategy(load))?;
     let feed = each(move |value| put.push(value).expect("the consumer stays"));
-    let mut pops = Pops { ring, since_dry: 0 };
-    let drain = polled(Idle::inside(), move || pops.one_or_wait());
+    let drain = polled(Idle::inside(), one_or_wait(ring));
     Ok((Built::Stream(Stream { feeds: vec![feed], drains: vec![drain] }), "ring: push; pop"))
 }
 
-/// Takes values singly, and tells the ring's strategy how many there were before none was there.
-struct Pops {
-    ring: Taker<u64>,
-    since_dry: usize,
-}
-
-impl Pops {
-    #[inline(always)]
-    fn one_or_wait(&mut self) -> Option<u64> {
-        let value = self.ring.pop();
-        if value.is_some() {
-            self.since_dry += 1;
-        } else {
-            self.wait();
+/// Takes values singly, and leaves the waiting to the ring when there is none.
+fn one_or_wait(mut ring: Taker<u64>) -> impl FnMut() -> Option<u64> {
+    move || {
+        let value = ring.pop_copy();
+        if value.is_none() {
+            ring.wait(0);
         }
         value
-    }
-
-    #[cold]
-    fn wait(&mut self) {
-        if self.since_dry > 0 {
-            self.ring.wait(self.since_dry);
-            self.since_dry = 0;
-        }
-        self.ring.wait(0);
     }
 }
 
@@ -102,10 +84,10 @@ pub(super) fn round_trips(load: &Load) -> Result<(Built, &'static str)> {
 }
 
 fn both(mut put: Producer<u64>, ring: Taker<u64>) -> Box<dyn End> {
-    let mut pops = Pops { ring, since_dry: 0 };
+    let mut one = one_or_wait(ring);
     let mut waits = Idle::inside();
     end(
         move |value| put.push(value).expect("the other end stays"),
-        move || waits.until(|| pops.one_or_wait()),
+        move || waits.until(&mut one),
     )
 }
