@@ -6,6 +6,8 @@
 mod arrival;
 mod build;
 mod feed;
+#[cfg(all(test, loom))]
+mod loom;
 mod panics;
 mod post;
 mod running;

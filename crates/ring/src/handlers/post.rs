@@ -58,7 +58,7 @@ pub(super) struct Attendance {
 
 impl Attendance {
     /// Whether nothing more comes than is there now.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         match &self.before {
             // PAIRS(handlers-crew): acquire here, release in `drop`.
             Some(before) => before.0.load(Ordering::Acquire) == 0,

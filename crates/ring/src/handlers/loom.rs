@@ -1,0 +1,192 @@
+//! How handlers end, explored by loom: the code that products run, on loom's threads.
+
+use super::arrival::Arrival;
+use super::feed::{Feed, Plan};
+use super::panics::OnPanic;
+use super::post::{Attendance, Crew, Post, Record, Shared, work};
+use super::{Handler, Place};
+use crate::producer::Producer;
+use crate::rings::{Rings, single_producer};
+use lanecast_base::WaitStrategy;
+use lanecast_base::sync::{AtomicU64, Ordering, without_light_fences};
+use loom::cell::UnsafeCell;
+use loom::thread;
+use std::sync::Arc;
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    if builder.preemption_bound.is_none() {
+        builder.preemption_bound = Some(2);
+    }
+    builder.check(model);
+}
+
+/// A cell that one thread writes before it ends something, and another reads after that.
+struct Trace(UnsafeCell<u64>);
+
+// SAFETY: loom finds accesses that are not ordered.
+unsafe impl Sync for Trace {}
+// SAFETY: as above.
+unsafe impl Send for Trace {}
+
+impl Trace {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(UnsafeCell::new(0)))
+    }
+
+    fn leave(&self) {
+        // SAFETY: loom finds whoever reads or writes it at the same time.
+        self.0.with_mut(|trace| unsafe { *trace = 1 });
+    }
+
+    fn find(&self) {
+        // SAFETY: loom finds whoever writes it at the same time.
+        assert_eq!(self.0.with(|trace| unsafe { *trace }), 1);
+    }
+}
+
+fn ring() -> Rings<u64> {
+    single_producer(2, || 0).unwrap().wait(WaitStrategy::Park)
+}
+
+fn complete(ring: Rings<u64>) -> (Producer<u64>, Arc<Shared>) {
+    let (producer, alarm) = ring.complete().unwrap();
+    (producer, Arc::new(Shared::new(OnPanic::Halt, alarm)))
+}
+
+fn attend(shared: &Arc<Shared>, crew: &Arc<Crew>, before: Option<&Arc<Crew>>) -> Attendance {
+    let (shared, crew) = (Arc::clone(shared), Arc::clone(crew));
+    Attendance { shared, crew, before: before.map(Arc::clone) }
+}
+
+#[test]
+fn who_has_arrived_has_done_so_before() {
+    check(|| {
+        let (arrival, trace) = (Arc::new(Arrival::new()), Trace::new());
+        let arriving = {
+            let (arrival, trace) = (Arc::clone(&arrival), Arc::clone(&trace));
+            thread::spawn(move || {
+                trace.leave();
+                arrival.tell(true);
+            })
+        };
+        assert!(arrival.wait());
+        trace.find();
+        arriving.join().unwrap();
+    });
+}
+
+#[test]
+fn a_stage_is_over_when_all_of_it_are_done() {
+    check(|| {
+        let mut ring = ring();
+        let _consumer = ring.consumer().unwrap();
+        let (_producer, shared) = complete(ring);
+        let (first, second) = (Arc::new(Crew::new(2)), Arc::new(Crew::new(1)));
+        let leavers: Vec<_> = (0..2)
+            .map(|_| {
+                let (attendance, trace) = (attend(&shared, &first, None), Trace::new());
+                let left = Arc::clone(&trace);
+                let leaver = thread::spawn(move || {
+                    left.leave();
+                    drop(attendance);
+                });
+                (leaver, trace)
+            })
+            .collect();
+        let behind = attend(&shared, &second, Some(&first));
+        while !behind.is_over() {
+            thread::yield_now();
+        }
+        leavers.iter().for_each(|(_, trace)| trace.find());
+        leavers.into_iter().for_each(|(leaver, _)| leaver.join().unwrap());
+    });
+}
+
+/// A handler's place, fed from `feed`.
+fn post(feed: Box<dyn Feed<u64>>, attendance: Attendance, handled: &Arc<AtomicU64>) -> Post<u64> {
+    let record = Record::new("model".to_owned(), OnPanic::Halt, Arc::clone(handled));
+    Post { feed, attendance, record }
+}
+
+struct Quiet;
+
+impl Handler<u64> for Quiet {
+    fn on_event(&mut self, event: &u64, place: Place) {
+        assert_eq!((*event, place.sequence), (7, 0));
+    }
+}
+
+#[test]
+fn who_knows_of_the_end_knows_what_came_before_it() {
+    // Nobody sleeps, and full fences would hide an ordering that is missing.
+    without_light_fences(|| {
+        check(|| {
+            let mut ring = ring();
+            let mut consumer = ring.consumer().unwrap();
+            let (mut producer, shared) = complete(ring);
+            let attendance = attend(&shared, &Arc::new(Crew::new(1)), None);
+            let reader = thread::spawn(move || {
+                while !attendance.is_over() {
+                    thread::yield_now();
+                }
+                assert_eq!(consumer.drain(9, |values| assert_eq!(values, [7])), 1);
+            });
+            producer.push(7).unwrap();
+            shared.close();
+            reader.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn what_is_published_before_the_end_is_handled_by_a_handler_that_sleeps() {
+    check(|| {
+        let mut ring = ring();
+        let consumer = ring.consumer().unwrap();
+        let (mut producer, shared) = complete(ring);
+        let handled = Arc::new(AtomicU64::new(0));
+        let attendance = attend(&shared, &Arc::new(Crew::new(1)), None);
+        let post = post(Box::new(consumer), attendance, &handled);
+        let handler = thread::spawn(move || work(post, Quiet));
+        producer.push(7).unwrap();
+        // The producer itself lives on.
+        shared.close();
+        let feed = handler.join().unwrap();
+        assert_eq!(handled.load(Ordering::Relaxed), 1);
+        drop((feed, producer));
+    });
+}
+
+#[test]
+fn a_handler_that_sleeps_is_woken_by_the_end_of_those_before_it() {
+    check(|| {
+        let mut ring = ring();
+        let before = ring.consumer().unwrap();
+        let consumer = ring.after(&[&before]).unwrap();
+        let (producer, shared) = complete(ring);
+        let (first, second) = (Arc::new(Crew::new(1)), Arc::new(Crew::new(1)));
+        let handled = Arc::new(AtomicU64::new(0));
+        let post = post(Box::new(consumer), attend(&shared, &second, Some(&first)), &handled);
+        let leaving = attend(&shared, &first, None);
+        let handler = thread::spawn(move || work(post, Quiet));
+        drop(leaving);
+        drop(handler.join().unwrap());
+        drop((before, producer));
+    });
+}
+
+#[test]
+fn a_producer_that_sleeps_is_woken_by_a_refusal() {
+    check(|| {
+        let mut ring = ring();
+        let consumer = ring.consumer().unwrap();
+        let (mut producer, shared) = complete(ring);
+        producer.push(1).unwrap();
+        producer.push(2).unwrap();
+        let pushing = thread::spawn(move || producer.push(3).is_err());
+        shared.alarm.refuse();
+        assert!(pushing.join().unwrap());
+        drop(consumer);
+    });
+}
