@@ -36,8 +36,10 @@ impl Watch {
     }
 
     fn begin(&self) -> bool {
-        // Relaxed: nothing is read that the one before has written.
-        !self.is_kept.swap(true, Ordering::Relaxed)
+        // Relaxed: nothing is read that the one before has written. Who fails writes nothing, so
+        // that it cannot be taken for one that keeps watch.
+        let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.is_kept.compare_exchange(false, true, done, failed).is_ok()
     }
 
     fn end(&self) {

@@ -117,3 +117,28 @@ fn who_sleeps_on_several_lanes_is_woken_by_each_and_by_their_end() {
         writer.join().unwrap();
     });
 }
+#[test]
+fn workers_that_sleep_are_woken_one_after_the_other() {
+    check_sleep(|| {
+        let mut build = single_producer(2, Watched::new).unwrap().wait(WaitStrategy::Park);
+        let workers = build.workers(2).unwrap();
+        let mut producer = build.producer().unwrap();
+        let work = |mut worker: crate::rings::Worker<Watched>| {
+            move || {
+                let mut count = 0;
+                while !worker.is_closed() {
+                    let work = worker.take(1, |_| {});
+                    count += work;
+                    worker.wait(work);
+                }
+                count
+            }
+        };
+        let [one, mut other] = <[_; 2]>::try_from(workers).unwrap().map(work);
+        let worker = thread::spawn(one);
+        let writer = thread::spawn(move || assert!(offer(&mut producer, 1)));
+        let count = other();
+        assert_eq!(count + worker.join().unwrap(), 1);
+        writer.join().unwrap();
+    });
+}
