@@ -45,7 +45,7 @@ impl<T> Consumer<T> {
         pull_after: Option<Duration>,
         strategy: WaitStrategy,
     ) -> Self {
-        let hold_off = HoldOff::new(line.slots.capacity());
+        let hold_off = HoldOff::new(line.slots.far());
         Self {
             line,
             at: 0,

@@ -61,9 +61,8 @@ pub(crate) struct HoldOff {
 }
 
 impl HoldOff {
-    /// For a reader of a ring of `capacity` values.
-    pub(crate) const fn new(capacity: u64) -> Self {
-        let far = (capacity / 4) as usize;
+    /// For a reader that is far enough behind with `far` values to read.
+    pub(crate) const fn new(far: usize) -> Self {
         Self { far, looks: 0, enough: LOOKS_MIN, pauses: 0, has_paused: false }
     }
 
@@ -110,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_comes_alone_never_waits() {
-        let mut hold_off = HoldOff::new(1024);
+        let mut hold_off = HoldOff::new(256);
         for _ in 0..10_000 {
             assert_eq!(hold_off.caught_up(1), 0);
             hold_off.dry();
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_while_they_pay() {
-        let mut hold_off = HoldOff::new(1 << 16);
+        let mut hold_off = HoldOff::new(1 << 14);
         let pauses: Vec<u32> = (0..16).map(|_| hold_off.caught_up(200)).collect();
         assert_eq!(pauses[..LOOKS_MIN as usize], [0; LOOKS_MIN as usize]);
         assert_eq!(pauses[LOOKS_MIN as usize..][..6], [16, 32, 64, 128, 256, 256]);
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn pauses_that_do_not_pay_are_tried_less_and_less() {
-        let mut hold_off = HoldOff::new(1 << 16);
+        let mut hold_off = HoldOff::new(1 << 14);
         let tries = (0..100_000).filter(|_| hold_off.caught_up(1) > 0).count();
         assert!((10..50).contains(&tries), "{tries} in 100,000 looks");
     }

@@ -38,8 +38,8 @@ pub struct Lanes<E> {
 
 /// An end in one lane.
 pub trait End {
-    /// How many values the lane holds.
-    fn capacity(&self) -> u64;
+    /// With so many values to read it is far enough behind the producer.
+    fn far(&self) -> usize;
     /// Whether there is more to take, as far as known.
     fn has_more(&self) -> bool;
     /// There was something to take.
@@ -55,7 +55,7 @@ pub trait End {
 impl<E: End> Lanes<E> {
     /// `lanes`, of which the first `own` are its own.
     pub(crate) fn new(lanes: Box<[E]>, own: usize, wait: WaitStrategy) -> Self {
-        let hold_off = HoldOff::new(lanes.iter().map(E::capacity).sum());
+        let hold_off = HoldOff::new(lanes.iter().map(E::far).sum());
         let waiter = Waiter::new(wait);
         Self { lanes, own, turn: 0, dry: 0, patience: PATIENCE, waiter, hold_off }
     }
@@ -201,8 +201,8 @@ impl<T> Lanes<Taker<T>> {
 }
 
 impl<T> End for Consumer<T> {
-    fn capacity(&self) -> u64 {
-        self.line.slots.capacity()
+    fn far(&self) -> usize {
+        self.line.slots.far()
     }
     #[inline(always)]
     fn has_more(&self) -> bool {
@@ -224,8 +224,8 @@ impl<T> End for Consumer<T> {
 }
 
 impl<T> End for Taker<T> {
-    fn capacity(&self) -> u64 {
-        self.consumer.line.slots.capacity()
+    fn far(&self) -> usize {
+        self.consumer.line.slots.far()
     }
     #[inline(always)]
     fn has_more(&self) -> bool {
@@ -247,8 +247,8 @@ impl<T> End for Taker<T> {
 }
 
 impl<T> End for Share<T> {
-    fn capacity(&self) -> u64 {
-        self.line().slots.capacity()
+    fn far(&self) -> usize {
+        self.line().slots.far()
     }
     #[inline(always)]
     fn has_more(&self) -> bool {

@@ -9,6 +9,8 @@ use lanecast_base::prefetch_for_writing;
 const LINE_BYTES: u64 = 64;
 /// How far ahead lines are taken back from the consumers that read them a lap ago.
 const AHEAD_BYTES: u64 = 1024;
+/// Between two ends that are so far apart no line is on its way.
+const FAR_BYTES: usize = 16 << 10;
 /// How much is taken back at a time.
 const STRETCH_BYTES: u64 = 512;
 
@@ -36,6 +38,11 @@ impl<T> Slots<T> {
     #[inline(always)]
     pub(crate) const fn capacity(&self) -> u64 {
         self.mask + 1
+    }
+
+    /// A reader with so many values to read works undisturbed by the writer.
+    pub(crate) fn far(&self) -> usize {
+        (self.capacity() as usize / 4).min(FAR_BYTES / size_of::<T>().max(1))
     }
 
     /// How many of `count` slots from `at` on lie side by side.
