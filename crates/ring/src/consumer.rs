@@ -98,9 +98,8 @@ impl<T> Consumer<T> {
             left -= run;
             handle(self, at, run);
         }
-        if count > 0 {
-            self.release();
-        }
+        // Also when there is nothing: a `handle` that panicked has released nothing.
+        self.release();
         count
     }
 
