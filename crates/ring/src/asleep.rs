@@ -90,9 +90,9 @@ impl Asleep {
         if self.word.load(Ordering::Relaxed) & ASLEEP == 0 {
             return false;
         }
-        // Relaxed, as in `unmark`: what counts is who comes first on this one word. What was
-        // published is seen where it was published, and by who is woken through the wake-up.
-        self.word.fetch_and(!ASLEEP, Ordering::Relaxed) & ASLEEP != 0
+        // PAIRS(asleep-wakes): acquire here, release in `announce`: what counts wake-ups was read
+        // before. What was published is seen where it was published.
+        self.word.fetch_and(!ASLEEP, Ordering::Acquire) & ASLEEP != 0
     }
 
     /// Marks the caller asleep: it must look once more before it sleeps.
@@ -108,7 +108,8 @@ impl Asleep {
         if ask {
             self.word.fetch_add(FENCED, Ordering::Relaxed);
         }
-        self.word.fetch_or(ASLEEP, Ordering::Relaxed);
+        // PAIRS(asleep-wakes): release here, acquire in `take`.
+        self.word.fetch_or(ASLEEP, Ordering::Release);
         if sleeper.fenced {
             Fence::Own
         } else {
@@ -140,6 +141,7 @@ impl Asleep {
 
     /// Takes the mark back; false if a publisher was faster, whose wake-up is owed and comes.
     pub(crate) fn unmark(&self) -> bool {
+        // Relaxed: what counts is who comes first on this one word.
         self.word.fetch_and(!ASLEEP, Ordering::Relaxed) & ASLEEP != 0
     }
 

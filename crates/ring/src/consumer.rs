@@ -234,7 +234,8 @@ impl<T> Consumer<T> {
         self.mark.map(|mark| self.gates.word(mark))
     }
 
-    /// Whether the producer is gone and everything is read.
+    /// Whether the producer is gone and everything is read. Whatever its thread did before that,
+    /// here or elsewhere in memory, is seen then.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.line.ends_at(self.at)

@@ -97,8 +97,9 @@ impl Cursor {
     /// Marks the caller asleep, who must then look again; the value of [`word`](Self::word)
     /// while nobody has woken it.
     pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> u32 {
-        // PAIRS(asleep): before the mark, whose fence orders the two.
-        let wakes = self.rest.wakes.load(Ordering::Acquire);
+        // Relaxed: the mark is set later, by a release that whoever takes it acquires before it
+        // counts the wake-up.
+        let wakes = self.rest.wakes.load(Ordering::Relaxed);
         self.rest.asleep.mark(sleeper);
         wakes
     }

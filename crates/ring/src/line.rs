@@ -56,7 +56,8 @@ impl<M> Lane<M> {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Whether `position` is the end of the stream.
+    /// Whether `position` is the end of the stream. Who sees it sees all that the producer's
+    /// thread did before it closed the stream.
     #[inline]
     pub(crate) fn ends_at(&self, position: u64) -> bool {
         // PAIRS(end): acquire here, release in `close`.

@@ -10,6 +10,7 @@ mod sleeping;
 use crate::rings::{Consumer, Producer, single_producer};
 use lanecast_base::sync::{UnsafeCell, without_light_fences};
 use loom::thread;
+use std::sync::Arc;
 
 /// A value whose readings and writings the model checker sees.
 #[derive(Debug)]
@@ -102,6 +103,27 @@ fn the_end_comes_after_the_last_value() {
             thread::yield_now();
         }
         assert_eq!(count, 1);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn who_sees_the_end_sees_what_the_producer_did_elsewhere() {
+    check(|| {
+        let mut build = single_producer(1, Watched::new).unwrap();
+        let consumer = build.consumer().unwrap();
+        let producer = build.producer().unwrap();
+        let elsewhere = Arc::new(Watched::new());
+        let written = Arc::clone(&elsewhere);
+        let writer = thread::spawn(move || {
+            // SAFETY: the model checker tells whether anybody reads it meanwhile.
+            written.0.with_mut(|value| unsafe { *value = 1 });
+            drop(producer);
+        });
+        while !consumer.is_closed() {
+            thread::yield_now();
+        }
+        assert_eq!(elsewhere.read(), 1);
         writer.join().unwrap();
     });
 }

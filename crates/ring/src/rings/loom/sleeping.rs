@@ -1,6 +1,6 @@
 //! Nobody sleeps through what it waits for.
 
-use super::{Watched, check_sleep, offer};
+use super::{Watched, check, check_sleep, offer};
 use crate::asleep::{Asleep, Sleeper};
 use crate::rings::{multi_producer, single_producer};
 use lanecast_base::WaitStrategy;
@@ -77,7 +77,8 @@ fn who_sleeps_while_a_stride_holds_back_is_woken() {
 
 #[test]
 fn publishers_fence_for_one_that_sleeps_often() {
-    check_sleep(|| {
+    // As in products: only the fence that is asked for.
+    check(|| {
         let shared = Arc::new((Asleep::default(), AtomicU64::new(0)));
         let publisher = Arc::clone(&shared);
         let mut sleeper = Sleeper::default();
