@@ -6,11 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A command, where it runs, and for how long at most.
+/// Where commands run, and for how long at most.
 #[derive(Debug)]
 pub(crate) struct Check<'a> {
-    /// For bash.
-    pub(crate) command: &'a str,
     /// The copy of the tree.
     pub(crate) directory: &'a Path,
     /// Where builds go: kept from run to run, apart from everybody else's.
@@ -45,12 +43,12 @@ pub(crate) enum Outcome {
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Check<'_> {
-    /// Runs the command once.
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    /// Runs `command`, which is for bash, once.
+    pub(crate) fn run(&self, command: &str) -> Result<Outcome> {
         let path = self.directory.join(".check-output");
         let log = File::create(&path).context("the copy is not writable")?;
         let mut child = Command::new("bash")
-            .args(["-c", self.command])
+            .args(["-c", command])
             .current_dir(self.directory)
             .env("CARGO_TARGET_DIR", self.target)
             // The mutants are many, and each is built once and run once.
@@ -69,9 +67,9 @@ impl Check<'_> {
         Ok(classify(status.success(), output))
     }
 
-    /// Runs the command on the tree as it is: unless it passes, it can prove nothing.
-    pub(crate) fn must_pass(&self) -> Result<()> {
-        match self.run()? {
+    /// Runs `command` on the tree as it is: unless it passes, it can prove nothing.
+    pub(crate) fn must_pass(&self, command: &str) -> Result<()> {
+        match self.run(command)? {
             Outcome::Passed { output } if ran_nothing(&output) => {
                 bail!("the check ran no test, so it cannot notice anything:\n{}", tail(&output))
             }
@@ -165,7 +163,7 @@ mod tests {
     fn run(command: &str, timeout: Duration) -> Outcome {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (directory, target) = (directory.path(), directory.path().join("target"));
-        Check { command, directory, target: &target, timeout }.run().expect("bash runs")
+        Check { directory, target: &target, timeout }.run(command).expect("bash runs")
     }
 
     #[test]
@@ -206,15 +204,10 @@ mod tests {
     fn a_failing_baseline_is_an_error() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let timeout = Duration::from_secs(60);
-        let at = |command| Check {
-            command,
-            directory: directory.path(),
-            target: directory.path(),
-            timeout,
-        };
-        assert!(at("true").must_pass().is_ok());
-        let error = at("echo reason; false").must_pass().expect_err("it fails");
+        let check = Check { directory: directory.path(), target: directory.path(), timeout };
+        assert!(check.must_pass("true").is_ok());
+        let error = check.must_pass("echo reason; false").expect_err("it fails");
         assert!(error.to_string().contains("reason"));
-        assert!(at("echo running 0 tests").must_pass().is_err());
+        assert!(check.must_pass("echo running 0 tests").is_err());
     }
 }
