@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run test test-long check bench rivals rivals-smoke docs page guide fuzz tsan \
-	mutants clean cargo linters
+	miri mutants clean cargo linters
 
 # Not the program's: its pages would take the place of the library's, which has the same name.
 DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
@@ -68,6 +68,12 @@ fuzz: cargo ## Every fuzz target for a minute (SECONDS_EACH=... for longer)
 
 tsan: cargo ## The programs crates/*/examples/tsan_*.rs under ThreadSanitizer
 	bash tests/tsan.sh
+
+miri: cargo ## The rings' unit tests under Miri (needs nightly; takes minutes)
+	@cargo +nightly miri --version >/dev/null 2>&1 || { \
+	echo "nightly Miri is missing: rustup toolchain install nightly -c miri -c rust-src"; exit 1; }
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test \
+	-p lanecast-ring --lib --target-dir target/miri rings
 
 mutants: cargo ## Does loom notice every weakened memory ordering?
 	cargo xtask mutate-orderings
