@@ -1,6 +1,9 @@
 //! Thread to thread: pipes, signals, and rings in every topology.
-
-#![allow(dead_code, reason = "pipes and lanes use the rest")]
+//!
+//! - [`pipe`]: one writer, one reader, values that move; channels that also wait, and fan-in;
+//! - [`signal`]: what wakes a reader, behind one interface;
+//! - [`rings`]: values that stay in place, consumers in any topology, workers, handlers;
+//! - [`bytes`]: the same for messages of any length.
 
 mod asleep;
 pub mod bytes;

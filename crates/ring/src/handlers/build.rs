@@ -152,7 +152,7 @@ impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
     pub fn start(mut self) -> Result<Handlers<T, P::Producers>, StartError> {
         let ends = self.ends()?;
         let (producers, alarm) = self.plan.complete()?;
-        let shared = Arc::new(Shared::new(self.on_panic, alarm));
+        let shared = Arc::new(Shared::new(alarm));
         let mut handlers = Handlers::new(producers, Arc::clone(&shared));
         let mut before = None;
         let mut cpus = self.cpus.iter().copied().cycle();

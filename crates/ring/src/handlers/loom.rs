@@ -51,7 +51,7 @@ fn ring() -> Rings<u64> {
 
 fn complete(ring: Rings<u64>) -> (Producer<u64>, Arc<Shared>) {
     let (producer, alarm) = ring.complete().unwrap();
-    (producer, Arc::new(Shared::new(OnPanic::Halt, alarm)))
+    (producer, Arc::new(Shared::new(alarm)))
 }
 
 fn attend(shared: &Arc<Shared>, crew: &Arc<Crew>, before: Option<&Arc<Crew>>) -> Attendance {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// What all handlers of a ring share.
 pub(super) struct Shared {
     pub(super) panics: Panics,
-    pub(super) on_panic: OnPanic,
     /// Nothing more is to be waited for from producers.
     closing: AtomicBool,
     pub(super) alarm: Box<dyn Alarm>,
@@ -25,8 +24,8 @@ pub trait Alarm: Send + Sync {
 }
 
 impl Shared {
-    pub(super) fn new(on_panic: OnPanic, alarm: Box<dyn Alarm>) -> Self {
-        Self { panics: Panics::default(), on_panic, closing: AtomicBool::new(false), alarm }
+    pub(super) fn new(alarm: Box<dyn Alarm>) -> Self {
+        Self { panics: Panics::default(), closing: AtomicBool::new(false), alarm }
     }
 
     /// Ends the stream after what is published by now.
