@@ -6,5 +6,6 @@
 #[cfg(target_endian = "big")]
 compile_error!("shared memory is little-endian: this processor would misread it");
 
+pub mod net;
 pub mod shm;
 pub mod stats;

@@ -1,0 +1,234 @@
+//! The bodies of frames that carry no messages.
+#![allow(missing_debug_implementations, reason = "types that zerocopy derives within the macro")]
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+macro_rules! body {
+    ($(#[$about:meta])* $name:ident [$bytes:literal] { $($(#[$field_about:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+        #[repr(C)]
+        pub struct $name {
+            $($(#[$field_about])* pub $field: $type,)*
+        }
+
+        impl $name {
+            /// The body at the front of `bytes`, and what follows it.
+            #[inline]
+            pub fn split(bytes: &[u8]) -> Option<(&Self, &[u8])> {
+                Self::ref_from_prefix(bytes).ok()
+            }
+        }
+
+        const _: () = assert!(size_of::<$name>() == $bytes);
+    };
+}
+
+body! {
+    /// Sequences `first` and the `count - 1` after it.
+    Range [16] {
+        /// The first.
+        first: U64,
+        /// How many.
+        count: U32,
+        /// Zero.
+        reserved: U32,
+    }
+}
+
+body! {
+    /// In a session frame, after its [`DataHeader`](super::DataHeader); then [`TopicHead`]s. The
+    /// frame's sequence is the next one to be sent.
+    SessionBody [8] {
+        /// How many receivers are joined.
+        receivers: U32,
+        /// Zero.
+        reserved: U32,
+    }
+}
+
+body! {
+    /// How far a topic has come.
+    TopicHead [24] {
+        /// The topic's number within the session.
+        topic: U32,
+        /// Zero.
+        reserved: U32,
+        /// The next piece's number.
+        piece: U64,
+        /// The next message's number.
+        message: U64,
+    }
+}
+
+body! {
+    /// In a Nak; then [`Range`]s. The frame's sequence is the first that the receiver misses.
+    NakBody [8] {
+        /// Who misses them.
+        receiver: U64,
+    }
+}
+
+body! {
+    /// In a Join; then names of wanted topics, each a `u16` length and UTF-8.
+    JoinBody [32] {
+        /// Who joins: random, new for each session that it joins.
+        receiver: U64,
+        /// The cookie of the sender's challenge, or 0.
+        cookie: U64,
+        /// The receiver's clock, to be sent back.
+        echo: U64,
+        /// How many datagrams it can take without having read any.
+        window: U32,
+        /// The group that it belongs to for flow control, or 0.
+        tag: U32,
+    }
+}
+
+body! {
+    /// In a Challenge.
+    ChallengeBody [24] {
+        /// Who is asked.
+        receiver: U64,
+        /// To be sent back in a Join.
+        cookie: U64,
+        /// The clock of the Join.
+        echo: U64,
+    }
+}
+
+body! {
+    /// In a Welcome; then [`TopicEntry`]s, each followed by its name. The frame's sequence is the
+    /// first that the receiver will get.
+    WelcomeBody [40] {
+        /// Who is welcome.
+        receiver: U64,
+        /// The clock of the Join.
+        echo: U64,
+        /// The longest message, in bytes.
+        longest: U32,
+        /// How many datagrams the sender keeps.
+        window: U32,
+        /// How many receivers are joined, this one included.
+        receivers: U32,
+        /// The sender's process.
+        pid: U32,
+        /// How long the sender may be silent before it counts as dead, in ms.
+        liveness_ms: U32,
+        /// Zero.
+        reserved: U32,
+    }
+}
+
+body! {
+    /// A topic of the session; its name follows, padded with zeros to a multiple of 4.
+    TopicEntry [24] {
+        /// Its number within the session.
+        topic: U32,
+        /// The name's bytes.
+        name: U16,
+        /// Zero.
+        reserved: U16,
+        /// The number of its first piece at or after the Welcome's sequence.
+        piece: U64,
+        /// The number of its first message at or after the Welcome's sequence.
+        message: U64,
+    }
+}
+
+body! {
+    /// In a Status. The frame's sequence is the first that the application has not read.
+    StatusBody [40] {
+        /// Whose status it is.
+        receiver: U64,
+        /// The first sequence that has not arrived.
+        received: U64,
+        /// The first sequence that it cannot take.
+        limit: U64,
+        /// The receiver's clock, to be sent back; 0: no need.
+        echo: U64,
+        /// The group that it belongs to for flow control, or 0.
+        tag: U32,
+        /// How many datagrams it has given up, so far.
+        lost: U32,
+    }
+}
+
+body! {
+    /// In an Echo.
+    EchoBody [16] {
+        /// Who asked.
+        receiver: U64,
+        /// The clock of the Status.
+        echo: U64,
+    }
+}
+
+body! {
+    /// In a Leave.
+    LeaveBody [8] {
+        /// Who goes.
+        receiver: U64,
+    }
+}
+
+body! {
+    /// In an Eject; the frame's flags say why.
+    EjectBody [8] {
+        /// Who is let go.
+        receiver: U64,
+    }
+}
+
+/// A list of `T` that fills the rest of a frame; what is no whole entry is left out.
+#[inline]
+pub fn list<T: FromBytes + Immutable + KnownLayout + Unaligned>(bytes: &[u8]) -> &[T] {
+    let whole = bytes.len() - bytes.len() % size_of::<T>();
+    <[T]>::ref_from_bytes(&bytes[..whole]).unwrap_or_default()
+}
+
+/// The names in the rest of a Join.
+pub const fn names(bytes: &[u8]) -> Names<'_> {
+    Names { rest: bytes }
+}
+
+/// Names, each a `u16` length and UTF-8; ends early at the first that is not well formed.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Names<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let (length, rest) = U16::ref_from_prefix(self.rest).ok()?;
+        let name = rest.get(..usize::from(length.get()))?;
+        self.rest = &rest[name.len()..];
+        std::str::from_utf8(name).ok().filter(|name| !name.is_empty())
+    }
+}
+
+/// The topics in the rest of a Welcome.
+pub const fn topics(bytes: &[u8]) -> Topics<'_> {
+    Topics { rest: bytes }
+}
+
+/// Topics with their names; ends early at the first that is not well formed.
+#[derive(Clone, Copy, Debug)]
+pub struct Topics<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Topics<'a> {
+    type Item = (&'a TopicEntry, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (entry, rest) = TopicEntry::split(self.rest)?;
+        let length = usize::from(entry.name.get());
+        let name = rest.get(..length)?;
+        self.rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((entry, std::str::from_utf8(name).ok()?))
+    }
+}
