@@ -1,0 +1,1 @@
+//! Who publishes what, and where.

@@ -1,0 +1,1 @@
+//! A publisher's session, towards any number of receivers.
