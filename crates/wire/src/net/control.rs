@@ -5,7 +5,9 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 macro_rules! body {
-    ($(#[$about:meta])* $name:ident [$bytes:literal] { $($(#[$field_about:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$about:meta])* $name:ident [$bytes:literal] {
+        $($(#[$field_about:meta])* $field:ident: $type:ty,)*
+    }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
         #[repr(C)]

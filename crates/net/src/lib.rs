@@ -1,0 +1,2 @@
+//! Host to host: the duty cycles that join the protocols and the sockets.
+#![forbid(unsafe_code)]
