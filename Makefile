@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check bench rivals rivals-smoke docs page guide fuzz tsan \
+.PHONY: help run test test-long check bench rivals rivals-smoke docs page guide system fuzz tsan \
 	miri mutants clean cargo linters
 
 # Not the program's: its pages would take the place of the library's, which has the same name.
@@ -26,13 +26,16 @@ run: cargo ## Build lanecast and show what it does, with real processes
 	cargo run --release -p lanecast-cli -- demo
 
 test: cargo ## All tests: unit, property, documentation, conformance, killer; then loom
-	cargo test --workspace
+	cargo test --workspace --exclude lanecast-system-tests
+	bash tests/system.sh
 	bash tests/page.sh
 	$(LOOM)
 	$(MAKE) rivals-smoke
 
 test-long: cargo ## The same, optimised, with more cases, more rounds and more interleavings
-	LONG_TESTS=1 PROPTEST_CASES=20000 cargo test --release --workspace -- --include-ignored
+	LONG_TESTS=1 PROPTEST_CASES=20000 cargo test --release --workspace \
+	--exclude lanecast-system-tests -- --include-ignored
+	LONG_TESTS=1 bash tests/system.sh
 	LOOM_MAX_PREEMPTIONS=3 $(LOOM)
 
 check: cargo linters ## Formatting, lints, documentation and the house's own checks
@@ -62,6 +65,9 @@ guide: cargo ## The guide as a book, in target/guide (installs mdBook below targ
 
 page: cargo ## The report's pages in headless Chromium (part of test; skipped without Chromium)
 	bash tests/page.sh
+
+system: cargo ## The tests between hosts (part of test; need root, install ip and nft)
+	bash tests/system.sh
 
 fuzz: cargo ## Every fuzz target for a minute (SECONDS_EACH=... for longer)
 	bash tests/fuzz.sh

@@ -1,0 +1,106 @@
+//! One host of a network.
+
+use crate::loss::{self, Loss};
+use crate::namespace::Namespace;
+use crate::process::{self, Done, Process};
+use anyhow::Result;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::time::Duration;
+
+/// The name of every host's interface.
+pub(crate) const INTERFACE: &str = "eth0";
+
+/// One host: a network namespace with an interface `eth0` and two addresses.
+#[derive(Debug)]
+pub struct Host {
+    namespace: Namespace,
+    number: u8,
+}
+
+impl Host {
+    pub(crate) fn new(number: u8) -> Result<Self> {
+        Ok(Self { namespace: Namespace::new()?, number })
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Brings the interface up, with its addresses and a route for multicast. May be repeated.
+    pub(crate) fn configure(&self) -> Result<()> {
+        let (v4, v6) = (self.v4(), self.v6());
+        self.namespace.ip(&format!(
+            "link set {INTERFACE} up\n\
+             addr replace {v4}/24 dev {INTERFACE}\n\
+             addr replace {v6}/64 dev {INTERFACE} nodad\n\
+             route replace 224.0.0.0/4 dev {INTERFACE}\n"
+        ))
+    }
+
+    /// The name of its namespace, for `ip netns exec`.
+    pub fn name(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// The name of its interface.
+    pub fn interface(&self) -> &'static str {
+        INTERFACE
+    }
+
+    /// Its IPv4 address: 10.77.0.1 for the first host of every network.
+    pub fn v4(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, 0, self.number)
+    }
+
+    /// Its IPv6 address: fd77::1 for the first host of every network.
+    pub fn v6(&self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, self.number.into())
+    }
+
+    /// Both addresses.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        [self.v4().into(), self.v6().into()]
+    }
+
+    /// A command that runs on this host. A program that cargo has built is found by its bare name,
+    /// others in PATH.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.name()]).arg(process::find(program));
+        command
+    }
+
+    /// Starts a program on this host; it is killed when dropped.
+    pub fn spawn(&self, program: &str, arguments: &[&str]) -> Result<Process> {
+        let mut command = self.command(program);
+        command.args(arguments);
+        Process::start(command)
+    }
+
+    /// Runs a program on this host to its end, which must come within `limit`.
+    pub fn run(&self, program: &str, arguments: &[&str], limit: Duration) -> Result<Done> {
+        self.spawn(program, arguments)?.finish(limit)
+    }
+
+    /// Calls `work` on a thread of this host. Sockets that it opens belong to this host for good,
+    /// whoever uses them afterwards.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        self.namespace.inside(work)
+    }
+
+    /// Loses this much of what comes in, in place of what was lost before; counts from 0 again.
+    pub fn lose(&self, loss: Loss) -> Result<()> {
+        self.namespace.nft(&loss.rule(INTERFACE)).map(drop)
+    }
+
+    /// Loses nothing any more.
+    pub fn lose_nothing(&self) -> Result<()> {
+        self.lose(Loss::per_million(0))
+    }
+
+    /// How many packets were lost here since the last call of [`lose`](Self::lose).
+    pub fn lost(&self) -> Result<u64> {
+        loss::count(&self.namespace.nft(loss::ASK)?)
+    }
+}

@@ -1,0 +1,163 @@
+//! A program at work on a host.
+
+use crate::wait::wait_for;
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the output of a program that has ended may take to arrive.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A program at work; it is killed when dropped. What it prints is collected.
+#[derive(Debug)]
+pub struct Process {
+    line: String,
+    child: Reaped,
+    out: Output,
+    err: Output,
+}
+
+impl Process {
+    pub(crate) fn start(mut command: Command) -> Result<Self> {
+        let line = format!("{command:?}");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Reaped(command.spawn().with_context(|| line.clone())?);
+        let out = Output::collect(child.0.stdout.take().expect("a piped output"));
+        let err = Output::collect(child.0.stderr.take().expect("a piped output"));
+        Ok(Self { line, child, out, err })
+    }
+
+    /// Its number: `ip netns exec` becomes the program that it starts.
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// What it has printed so far.
+    pub fn out(&self) -> String {
+        self.out.text()
+    }
+
+    /// What it has printed to standard error so far.
+    pub fn err(&self) -> String {
+        self.err.text()
+    }
+
+    /// Waits until its output contains `text`.
+    pub fn until_out(&self, text: &str, limit: Duration) -> Result<()> {
+        self.until(text, limit, &self.out)
+    }
+
+    /// Waits until its standard error contains `text`.
+    pub fn until_err(&self, text: &str, limit: Duration) -> Result<()> {
+        self.until(text, limit, &self.err)
+    }
+
+    fn until(&self, text: &str, limit: Duration, output: &Output) -> Result<()> {
+        let what = format!("{text:?} of {}", self.line);
+        wait_for(&what, limit, || Ok(output.text().contains(text).then_some(())))
+            .with_context(|| format!("it has printed\n{}\n{}", self.out(), self.err()))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(Pid::from_child(&self.child.0), signal).with_context(|| self.line.clone())
+    }
+
+    /// Ends it at once, by SIGKILL.
+    pub fn kill(mut self) -> Result<Done> {
+        self.child.0.kill().with_context(|| self.line.clone())?;
+        self.end(Duration::from_secs(10))
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self, limit: Duration) -> Result<Done> {
+        self.end(limit)
+    }
+
+    fn end(&mut self, limit: Duration) -> Result<Done> {
+        let child = &mut self.child.0;
+        let what = format!("the end of {}", self.line);
+        let status = wait_for(&what, limit, || Ok(child.try_wait()?))
+            .with_context(|| format!("it has printed\n{}\n{}", self.out.text(), self.err.text()))?;
+        let line = self.line.clone();
+        Ok(Done { line, code: status.code(), out: self.out.all(), err: self.err.all() })
+    }
+}
+
+/// How a program ended, and what it printed.
+#[derive(Clone, Debug)]
+pub struct Done {
+    line: String,
+    /// Its exit status; none if a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub out: String,
+    /// What it printed to standard error.
+    pub err: String,
+}
+
+impl Done {
+    /// What it printed, if it ended well.
+    pub fn good(self) -> Result<String> {
+        let Self { line, code, out, err } = self;
+        ensure!(code == Some(0), "{line} ended with {code:?}\n{out}\n{err}");
+        Ok(out)
+    }
+}
+
+/// What is to be started as `program`: what cargo has built under this name, or else the name.
+pub(crate) fn find(program: &str) -> OsString {
+    let own = std::env::current_exe().unwrap_or_default();
+    // Tests lie one directory below the programs.
+    let built = own.ancestors().skip(1).take(2).map(|folder| folder.join(program));
+    let built = built.into_iter().find(|path| !program.contains('/') && path.is_file());
+    built.map_or_else(|| program.into(), Into::into)
+}
+
+#[derive(Debug)]
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What was printed so far, collected by a thread, so that no pipe fills up.
+#[derive(Debug)]
+struct Output {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Output {
+    fn collect(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let collected = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut part = [0; 1 << 16];
+            while let Ok(length @ 1..) = pipe.read(&mut part) {
+                collected.lock().expect("no panic above").extend_from_slice(&part[..length]);
+            }
+        });
+        Self { bytes, reader }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("no panic above")).into_owned()
+    }
+
+    /// All of it, when the program has ended; what there is, if a child of it still holds the pipe.
+    fn all(&self) -> String {
+        let ended = || Ok(self.reader.is_finished().then_some(()));
+        let _ = wait_for("the end of the output", LAST_WORDS, ended);
+        self.text()
+    }
+}
