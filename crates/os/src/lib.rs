@@ -8,12 +8,15 @@ mod directory;
 pub mod event;
 mod file;
 pub mod futex;
+pub mod interface;
 mod lock;
 mod mapping;
 pub mod priority;
 pub mod process;
 mod ring;
+mod socket;
 mod space;
+pub mod udp;
 mod watch;
 
 pub use directory::{Access, DirectoryError, private_directory};

@@ -1,0 +1,81 @@
+//! What sockets of every kind are told: options, and errors in words.
+
+use crate::checked;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// A direction, with the options that size its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    In,
+    Out,
+}
+
+impl Way {
+    /// The room that the system gives, in bytes.
+    pub(crate) fn room(self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let option = match self {
+            Self::In => libc::SO_RCVBUF,
+            Self::Out => libc::SO_SNDBUF,
+        };
+        // The kernel doubles what it is asked for, to have room for its own notes.
+        get(socket, libc::SOL_SOCKET, option).map(|bytes| usize::try_from(bytes).unwrap_or(0) / 2)
+    }
+
+    /// Asks for room, and insists if less is given; 0 asks for nothing.
+    pub(crate) fn reserve(self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+        let (ask, insist) = match self {
+            Self::In => (libc::SO_RCVBUF, libc::SO_RCVBUFFORCE),
+            Self::Out => (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE),
+        };
+        set(socket, libc::SOL_SOCKET, ask, &value)?;
+        if self.room(socket)? < bytes {
+            // Only the privileged may; the others see what they have got.
+            let _ = set(socket, libc::SOL_SOCKET, insist, &value);
+        }
+        Ok(())
+    }
+}
+
+/// Lets a receive that finds nothing poll the card's queue for `time`.
+pub(crate) fn poll_busily(socket: BorrowedFd<'_>, time: Duration) -> io::Result<()> {
+    let micros = i32::try_from(time.as_micros()).unwrap_or(i32::MAX);
+    set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &micros).map_err(|error| {
+        let what = "is refused: give the process CAP_NET_ADMIN, or set \
+                    `sysctl net.core.busy_read` instead, or poll no card";
+        told(&error, format_args!("busy polling for {micros} us {what}"))
+    })
+}
+
+/// Sets an option; `T` must be what the kernel knows it as.
+pub(crate) fn set<T: Copy>(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    option: i32,
+    value: &T,
+) -> io::Result<()> {
+    let (value, length) = (core::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: `value` is readable for as long as is said.
+    checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) })?;
+    Ok(())
+}
+
+/// A whole number that the kernel keeps for a socket.
+pub(crate) fn get(socket: BorrowedFd<'_>, level: i32, option: i32) -> io::Result<i32> {
+    let (mut value, mut length) = (0_i32, size_of::<i32>() as libc::socklen_t);
+    let (to, fd) = ((&raw mut value).cast(), socket.as_raw_fd());
+    // SAFETY: `value` is writable for as long as is said.
+    checked(unsafe { libc::getsockopt(fd, level, option, to, &mut length) })?;
+    Ok(value)
+}
+
+/// `error`, with what was tried and what to do.
+pub(crate) fn told(error: &io::Error, what: fmt::Arguments<'_>) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} ({error})"))
+}

@@ -1,0 +1,285 @@
+//! A datagram socket that never blocks: udp(7), with its buffers, groups and runs of datagrams.
+//!
+//! Set-up says what went wrong in words; the calls on the path of a message allocate nothing and
+//! hand on the system's errors as they are.
+
+mod name;
+mod run;
+mod segments;
+
+pub use self::run::{RUN_BYTES_MAX, RUN_SEGMENTS_MAX, Run};
+pub use self::segments::segmentation_works;
+
+use self::name::Name;
+use crate::interface::Interface;
+use crate::socket::{Way, poll_busily, set, told};
+use core::mem::MaybeUninit;
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// What a socket asks for by default in each direction, in bytes.
+pub const BUFFER_BYTES: usize = 8 << 20;
+
+/// The longest that one receive can bring: a whole run of datagrams, coalesced, in bytes.
+pub const RECEIVE_BYTES_MAX: usize = 1 << 16;
+
+/// How a [`UdpSocket`] is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// Where it receives. Port 0 takes any that is free.
+    pub local: SocketAddr,
+    /// Room for datagrams not yet received, in bytes; 0 leaves it to the system.
+    pub receive_buffer_bytes: usize,
+    /// Room for datagrams not yet sent, in bytes; 0 leaves it to the system.
+    pub send_buffer_bytes: usize,
+    /// For how long a receive that finds nothing polls the network card's queue.
+    pub busy_poll: Option<Duration>,
+    /// Whether others may open the same port too, as receivers of a group do.
+    pub shared: bool,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self {
+            local: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            receive_buffer_bytes: BUFFER_BYTES,
+            send_buffer_bytes: BUFFER_BYTES,
+            busy_poll: None,
+            shared: false,
+        }
+    }
+}
+
+/// A UDP socket: nonblocking, never fragmented, receiving whole runs where the kernel can.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: std::net::UdpSocket,
+}
+
+impl UdpSocket {
+    /// Opens a socket.
+    ///
+    /// Buffers larger than the system's limit are cut to it, unless the process may exceed it
+    /// (`CAP_NET_ADMIN`): see [`receive_buffer_bytes`](Self::receive_buffer_bytes).
+    ///
+    /// # Errors
+    /// If the address is not this host's or is taken, or the process may not poll busily. The
+    /// error says which.
+    pub fn open(options: &UdpOptions) -> io::Result<Self> {
+        let UdpOptions { local, busy_poll, .. } = *options;
+        let kind = Type::DGRAM.nonblocking().cloexec();
+        let socket = Socket::new(Domain::for_address(local), kind, Some(Protocol::UDP))
+            .map_err(|error| told(&error, format_args!("no UDP socket for {local}")))?;
+        if options.shared {
+            socket.set_reuse_address(true)?;
+        }
+        never_fragment(&socket, local.is_ipv6())?;
+        hear_own_groups_only(&socket, local.is_ipv6())?;
+        Way::In.reserve(socket.as_fd(), options.receive_buffer_bytes)?;
+        Way::Out.reserve(socket.as_fd(), options.send_buffer_bytes)?;
+        if let Some(time) = busy_poll {
+            poll_busily(socket.as_fd(), time)?;
+        }
+        // Kernels before 5.0 cannot, and then bring datagrams one by one.
+        let _ = set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, &1);
+        socket.bind(&local.into()).map_err(|error| {
+            let what = "take a free port, and an address of this host";
+            told(&error, format_args!("{local} cannot be opened for UDP: {what}"))
+        })?;
+        Ok(Self { socket: socket.into() })
+    }
+
+    /// Sends to `peer` from now on, and receives from it alone.
+    ///
+    /// # Errors
+    /// If no route leads there.
+    pub fn connect(&self, peer: SocketAddr) -> io::Result<()> {
+        self.socket.connect(peer).map_err(|error| {
+            told(&error, format_args!("no way to {peer}: look at `ip route get {}`", peer.ip()))
+        })
+    }
+
+    /// Where it receives.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// The room that the system has really given for datagrams not yet received, in bytes.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
+        Way::In.room(self.as_fd())
+    }
+
+    /// The room that the system has really given for datagrams not yet sent, in bytes.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn send_buffer_bytes(&self) -> io::Result<usize> {
+        Way::Out.room(self.as_fd())
+    }
+
+    /// Receives what comes to `group` through `interface`, and through no other.
+    ///
+    /// # Errors
+    /// If `group` is no multicast address of this socket's kind, or the interface has no
+    /// multicast. The error says which.
+    pub fn join(&self, group: IpAddr, interface: &Interface) -> io::Result<()> {
+        let socket = SockRef::from(&self.socket);
+        let joined = match group {
+            IpAddr::V4(group) => {
+                let index = InterfaceIndexOrAddress::Index(interface.index);
+                socket.join_multicast_v4_n(&group, &index)
+            }
+            IpAddr::V6(group) => socket.join_multicast_v6(&group, interface.index),
+        };
+        joined.map_err(|error| {
+            let what = if group.is_multicast() {
+                "look at `ip maddr` and the interface's multicast flag"
+            } else {
+                "a group is an address of 224.0.0.0/4 or ff00::/8"
+            };
+            let name = &interface.name;
+            told(&error, format_args!("group {group} cannot be joined on {name}: {what}"))
+        })
+    }
+
+    /// Sends to groups through `interface`, over at most `hops` routers; this host's own members
+    /// hear it too.
+    ///
+    /// # Errors
+    /// If the interface is gone, or there are more than 255 hops.
+    pub fn send_multicast_by(&self, interface: &Interface, hops: u32) -> io::Result<()> {
+        let socket = SockRef::from(&self.socket);
+        let set = if self.local_address()?.is_ipv4() {
+            multicast_by(self.as_fd(), interface.index)
+                .and_then(|()| socket.set_multicast_ttl_v4(hops))
+                .and_then(|()| socket.set_multicast_loop_v4(true))
+        } else {
+            socket
+                .set_multicast_if_v6(interface.index)
+                .and_then(|()| socket.set_multicast_hops_v6(hops))
+                .and_then(|()| socket.set_multicast_loop_v6(true))
+        };
+        set.map_err(|error| {
+            let name = &interface.name;
+            told(&error, format_args!("cannot multicast through {name} over {hops} hops"))
+        })
+    }
+
+    /// Sends one datagram to the connected peer.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; `ConnectionRefused` if the peer has refused an earlier
+    /// datagram, then this one was not sent either; others as they come from the system.
+    #[inline]
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        let (start, length) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: `bytes` is readable for as long as is said.
+        let sent = unsafe { libc::send(self.fd(), start, length, 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Sends one datagram to `to`.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    #[inline]
+    pub fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
+        let (name, name_length) = Name::of(to);
+        let (start, length) = (bytes.as_ptr().cast(), bytes.len());
+        let name = (&raw const name).cast();
+        // SAFETY: `bytes` and `name` are readable for as long as is said.
+        let sent = unsafe { libc::sendto(self.fd(), start, length, 0, name, name_length) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Takes what has come first, and from whom; `None` if nothing has.
+    ///
+    /// Where the kernel coalesces, it is a run of datagrams from one sender, all but the last
+    /// equally long: `into` should have [`RECEIVE_BYTES_MAX`] bytes, as the rest is lost.
+    ///
+    /// # Errors
+    /// As they come from the system.
+    #[inline]
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+        let mut name = MaybeUninit::<Name>::uninit();
+        let mut name_length = size_of::<Name>() as libc::socklen_t;
+        let (start, length) = (into.as_mut_ptr().cast(), into.len());
+        let from = name.as_mut_ptr().cast();
+        // SAFETY: `into` and `name` are writable for as long as is said.
+        let got = unsafe { libc::recvfrom(self.fd(), start, length, 0, from, &mut name_length) };
+        let Ok(got) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
+        // SAFETY: the system has written the sender's name, and says how long it is.
+        let from = unsafe { Name::read(&name, name_length) };
+        Ok(from.map(|from| (got, from)))
+    }
+
+    /// The same from the connected peer.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive); `ConnectionRefused` if the peer has refused what was sent.
+    #[inline]
+    pub fn receive_connected(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let (start, length) = (into.as_mut_ptr().cast(), into.len());
+        // SAFETY: `into` is writable for as long as is said.
+        let got = unsafe { libc::recv(self.fd(), start, length, 0) };
+        let Ok(got) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
+        Ok(Some(got))
+    }
+
+    #[inline(always)]
+    fn fd(&self) -> i32 {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A datagram that does not fit is refused where it is sent, instead of cut into fragments.
+fn never_fragment(socket: &Socket, is_v6: bool) -> io::Result<()> {
+    let (level, option, always) = if is_v6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    };
+    set(socket.as_fd(), level, option, &always)
+}
+
+/// By default Linux hands a socket what comes for any group that anybody on the host has joined.
+fn hear_own_groups_only(socket: &Socket, is_v6: bool) -> io::Result<()> {
+    if is_v6 {
+        // So that the same port can be opened for IPv4 too.
+        socket.set_only_v6(true)?;
+        socket.set_multicast_all_v6(false)
+    } else {
+        socket.set_multicast_all_v4(false)
+    }
+}
+
+/// Sends to groups of IPv4 through the interface with this index.
+fn multicast_by(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let any = libc::in_addr { s_addr: 0 };
+    let imr_ifindex = i32::try_from(index).unwrap_or(0);
+    let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex };
+    set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
+}
+
+/// Nothing there is no error.
+fn nothing<T>(error: io::Error) -> io::Result<Option<T>> {
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
