@@ -15,8 +15,8 @@ DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
 # schedules, but not across crates, and in a directory of its own, so that neither it nor the
 # other builds start anew because of the other's flags.
 LOOM := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-	RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-base -p lanecast-ring \
-	-p lanecast-shm --lib --target-dir target/loom
+	RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-base -p lanecast-os \
+	-p lanecast-ring -p lanecast-shm --lib --target-dir target/loom
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | \

@@ -16,8 +16,9 @@ use surgery::Mutation;
 
 /// The sources whose orderings are weakened, and the models that must notice; the first that fits
 /// counts.
-const MODELS: [(&str, &str); 7] = [
+const MODELS: [(&str, &str); 8] = [
     ("crates/base/src/", "-p lanecast-ring --lib rings::loom::sleeping"),
+    ("crates/os/src/biased", "-p lanecast-os --lib biased::loom"),
     ("crates/ring/src/bytes/", "-p lanecast-ring --lib bytes::loom"),
     ("crates/ring/src/handlers/", "-p lanecast-ring --lib handlers::loom"),
     ("crates/ring/src/pipe/", "-p lanecast-ring --lib pipe::loom"),

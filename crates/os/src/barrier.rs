@@ -48,7 +48,7 @@ pub fn heavy_fence() -> bool {
     covered
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     #[test]
     fn registering_twice_says_the_same() {

@@ -126,7 +126,7 @@ pub fn can_watch_several() -> bool {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use lanecast_base::sync::Ordering;

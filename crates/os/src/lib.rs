@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod barrier;
+pub mod biased;
 mod directory;
 pub mod event;
 mod file;

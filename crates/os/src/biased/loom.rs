@@ -1,0 +1,77 @@
+//! The biased lock, explored by loom: the value is a cell that loom watches, so that two who are
+//! inside at once, or one who does not see what the other did, are data races. Light fences are
+//! full ones here, which is what `membarrier` makes of them.
+
+use super::*;
+use ::loom::thread;
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    if builder.preemption_bound.is_none() {
+        builder.preemption_bound = Some(3);
+    }
+    builder.check(model);
+}
+
+fn wait_for_ever() -> bool {
+    spin_hint();
+    true
+}
+
+fn try_add(visitor: &Visitor<u32>) -> u32 {
+    visitor.try_enter().map_or(0, |mut value| {
+        *value += 1;
+        1
+    })
+}
+
+#[test]
+fn owner_and_visitor_never_meet() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let visits = thread::spawn(move || try_add(&visitor) + try_add(&visitor));
+        *owner.enter() += 1;
+        *owner.enter() += 1;
+        let visited = visits.join().unwrap();
+        assert_eq!(*owner.enter(), 2 + visited);
+    });
+}
+
+#[test]
+fn a_patient_visitor_gets_in_and_so_does_the_owner() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let visits = thread::spawn(move || *visitor.enter_while(wait_for_ever).unwrap() += 1);
+        *owner.enter() += 1;
+        *owner.enter() += 1;
+        visits.join().unwrap();
+        assert_eq!(*owner.enter(), 3);
+    });
+}
+
+#[test]
+fn visitors_never_meet_and_hand_on_what_they_did() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let second = visitor.clone();
+        let first = thread::spawn(move || try_add(&visitor));
+        let second = thread::spawn(move || try_add(&second));
+        *owner.enter() += 1;
+        let visited = first.join().unwrap() + second.join().unwrap();
+        assert_eq!(*owner.enter(), 1 + visited);
+    });
+}
+
+#[test]
+fn visitors_go_on_without_an_owner() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let visits = thread::spawn(move || {
+            *visitor.enter_while(wait_for_ever).unwrap() += 1;
+            visitor
+        });
+        *owner.enter() += 1;
+        drop(owner);
+        assert_eq!(*visits.join().unwrap().try_enter().unwrap(), 2);
+    });
+}

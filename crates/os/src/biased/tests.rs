@@ -1,0 +1,77 @@
+//! The lock between threads of the system; its orderings are loom's matter.
+
+use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn each_end_keeps_the_other_out() {
+    let (mut owner, visitor) = Biased::split(0);
+    let inside = owner.enter();
+    assert!(visitor.try_enter().is_none());
+    assert!(visitor.enter_patiently(Duration::from_millis(1)).is_none());
+    drop(inside);
+    let guest = visitor.try_enter().unwrap();
+    assert!(visitor.clone().try_enter().is_none());
+    assert!(visitor.clone().enter_patiently(Duration::ZERO).is_none());
+    drop(guest);
+    *owner.enter() += 1;
+    assert_eq!(*visitor.try_enter().unwrap(), 1);
+}
+
+#[test]
+fn entries_count_those_of_the_owner() {
+    let (mut owner, visitor) = Biased::split(());
+    assert_eq!(visitor.entries(), 0);
+    for count in 1..4 {
+        let inside = owner.enter();
+        assert_eq!(visitor.entries(), count);
+        drop(inside);
+        assert_eq!(visitor.entries(), count);
+        drop(visitor.try_enter().unwrap());
+    }
+    assert_eq!(visitor.entries(), 3);
+}
+
+#[test]
+fn the_value_outlives_its_owner_and_a_panic_lets_others_in() {
+    let (mut owner, visitor) = Biased::split(vec![1]);
+    catch_unwind(AssertUnwindSafe(|| {
+        owner.enter().push(2);
+        let _inside = owner.enter();
+        panic!("inside");
+    }))
+    .unwrap_err();
+    catch_unwind(AssertUnwindSafe(|| {
+        let _inside = visitor.try_enter().unwrap();
+        panic!("inside");
+    }))
+    .unwrap_err();
+    drop(owner);
+    assert_eq!(*visitor.try_enter().unwrap(), [1, 2]);
+}
+
+#[test]
+fn a_busy_owner_lets_patient_visitors_in_and_nobody_meets_another() {
+    const VISITS: u64 = 200;
+    // Two halves that are equal for whoever is alone.
+    let (mut owner, visitor) = Biased::split((0_u64, 0_u64));
+    let step = |pair: &mut (u64, u64)| {
+        pair.0 += 1;
+        assert_eq!(pair.0, pair.1 + 1);
+        pair.1 += 1;
+    };
+    let own = std::thread::scope(|scope| {
+        let visits = || (0..VISITS).for_each(|_| step(&mut visitor.enter_patiently(LONG).unwrap()));
+        let visitors = [scope.spawn(visits), scope.spawn(visits)];
+        let mut own = 0;
+        while !visitors.iter().all(|visitor| visitor.is_finished()) {
+            step(&mut owner.enter());
+            own += 1;
+        }
+        own
+    });
+    assert_eq!(*owner.enter(), (own + 2 * VISITS, own + 2 * VISITS));
+    assert!(visitor.entries() > own);
+}
