@@ -12,11 +12,13 @@ pub mod futex;
 pub mod interface;
 mod lock;
 mod mapping;
+pub mod poll;
 pub mod priority;
 pub mod process;
 mod ring;
 mod socket;
 mod space;
+pub mod tcp;
 pub mod udp;
 mod watch;
 

@@ -1,0 +1,125 @@
+//! Sleeping until one of many descriptors can be read or written: ppoll(2).
+
+use crate::timespec;
+use core::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// What a [`PollSet`] is made of; kept for the next one, so that none allocates once warm.
+#[derive(Debug, Default)]
+pub struct PollRoom(Vec<Polled>);
+
+/// One entry. The same layout as the system's, which knows no `Debug`.
+#[derive(Debug)]
+#[repr(C)]
+struct Polled {
+    fd: i32,
+    events: i16,
+    revents: i16,
+}
+
+const _: () = {
+    assert!(size_of::<Polled>() == size_of::<libc::pollfd>());
+    assert!(align_of::<Polled>() == align_of::<libc::pollfd>());
+};
+
+impl PollRoom {
+    /// Starts a set without descriptors.
+    pub fn clear(&mut self) -> PollSet<'_, '_> {
+        self.0.clear();
+        PollSet { entries: &mut self.0, descriptors: PhantomData }
+    }
+}
+
+/// The descriptors that are waited for. They stay open as long as the set is in use, because it
+/// borrows them.
+///
+/// ```
+/// use lanecast_os::{event::EventBell, poll::PollRoom};
+/// use std::{os::fd::AsFd, time::Duration};
+/// let (bell, mut room) = (EventBell::new(true)?, PollRoom::default());
+/// let mut set = room.clear();
+/// let index = set.add(bell.as_fd(), false);
+/// assert_eq!(set.wait(Some(Duration::from_secs(1))), 1);
+/// assert!(set.ready(index));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PollSet<'room, 'fd> {
+    entries: &'room mut Vec<Polled>,
+    descriptors: PhantomData<BorrowedFd<'fd>>,
+}
+
+impl<'fd> PollSet<'_, 'fd> {
+    /// Waits for `descriptor` as well, until it can be read, or written too if `want_write`;
+    /// returns its place.
+    pub fn add(&mut self, descriptor: BorrowedFd<'fd>, want_write: bool) -> usize {
+        let events = if want_write { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
+        self.entries.push(Polled { fd: descriptor.as_raw_fd(), events, revents: 0 });
+        self.entries.len() - 1
+    }
+
+    /// Sleeps until a descriptor is ready (or broken), at most `limit`, for ever without one;
+    /// returns how many are. Wakes early now and then, with none.
+    pub fn wait(&mut self, limit: Option<Duration>) -> usize {
+        let limit = limit.map(timespec);
+        let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+        let (entries, count) = (self.entries.as_mut_ptr().cast(), self.entries.len());
+        let count = count as libc::nfds_t;
+        // SAFETY: there are `count` entries in the system's layout, `limit` is null or a live
+        // timespec, and no set of signals is given.
+        let found = unsafe { libc::ppoll(entries, count, limit, core::ptr::null()) };
+        let found = usize::try_from(found);
+        if found.is_err() {
+            // Interrupted: what the entries say is of an earlier wait.
+            self.entries.iter_mut().for_each(|entry| entry.revents = 0);
+        }
+        found.unwrap_or(0)
+    }
+
+    /// Whether the descriptor at `index` was ready, or broken, at the last wait.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn ready(&self, index: usize) -> bool {
+        self.entries[index].revents != 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::event::EventBell;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn those_that_are_ready_are_told_apart() {
+        let bells = [true, false, true].map(|ringing| EventBell::new(ringing).unwrap());
+        let mut room = PollRoom::default();
+        for _ in 0..2 {
+            let mut set = room.clear();
+            for (index, bell) in bells.iter().enumerate() {
+                assert_eq!(set.add(bell.as_fd(), false), index);
+            }
+            assert_eq!(set.wait(Some(Duration::from_secs(20))), 2);
+            assert_eq!([0, 1, 2].map(|index| set.ready(index)), [true, false, true]);
+            bells[2].hush();
+            assert_eq!(set.wait(None), 1);
+            assert!(!set.ready(2));
+            bells[2].ring();
+        }
+        assert_eq!(room.clear().wait(Some(Duration::from_millis(1))), 0, "only time passes");
+    }
+
+    #[test]
+    fn writing_is_waited_for_only_if_wanted() {
+        let bell = EventBell::new(false).unwrap();
+        let mut room = PollRoom::default();
+        for want_write in [false, true] {
+            let mut set = room.clear();
+            set.add(bell.as_fd(), want_write);
+            assert_eq!(set.wait(Some(Duration::ZERO)), usize::from(want_write));
+            assert_eq!(set.ready(0), want_write);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Setting up streams that never block: tcp(7). Reading and writing them is the standard
+//! library's matter.
+
+use crate::socket::{Way, get, poll_busily, set, told};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// How a stream is set up; what is `None` or 0 is left to the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Room for bytes not yet acknowledged, in bytes.
+    pub send_buffer_bytes: usize,
+    /// Room for bytes not yet read, in bytes.
+    pub receive_buffer_bytes: usize,
+    /// For how long a read that finds nothing polls the network card's queue.
+    pub busy_poll: Option<Duration>,
+    /// How long bytes may stay unacknowledged before the connection is given up.
+    pub user_timeout: Option<Duration>,
+    /// How long a silent connection is believed in before the peer is asked, and then how often.
+    /// The system counts whole seconds.
+    pub keepalive: Option<Duration>,
+}
+
+/// Listens at `local`; port 0 takes any that is free. At most `backlog` connections wait to be
+/// accepted.
+///
+/// # Errors
+/// If the address is not this host's or is taken; the error says what to do.
+pub fn listen(local: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = open(local)?;
+    // A restarted program need not wait until the last one's connections are forgotten.
+    socket.set_reuse_address(true)?;
+    if local.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    let bound = socket.bind(&local.into());
+    bound.and_then(|()| socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))).map_err(
+        |error| {
+            let what = "take a free port, and an address of this host";
+            told(&error, format_args!("{local} cannot be listened at: {what}"))
+        },
+    )?;
+    Ok(socket.into())
+}
+
+/// Begins to connect to `to`, from the interface with the address `from` if one is given; ask
+/// [`established`] what became of it.
+///
+/// # Errors
+/// If no route leads there, or `from` is not this host's; a refusal may come here too.
+pub fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = open(to)?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(from) = from {
+        // Lets one port serve connections to several peers; without it one is merely taken sooner.
+        let _ = set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1);
+        socket.bind(&SockAddr::from(SocketAddr::new(from, 0))).map_err(|error| {
+            told(&error, format_args!("cannot connect from {from}: take an address of this host"))
+        })?;
+    }
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => {
+            Err(told(&error, format_args!("no connection to {to}")))
+        }
+        _ => Ok(socket.into()),
+    }
+}
+
+/// Whether `stream` is connected; false while that is under way.
+///
+/// # Errors
+/// Why it could not be connected, or is no more. The stream is then of no use.
+pub fn established(stream: &TcpStream) -> io::Result<bool> {
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    let state = get(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO)? & 0xff;
+    match state {
+        SYN_SENT | SYN_RECEIVED => Ok(false),
+        // An error is told only once.
+        CLOSED => Err(io::ErrorKind::NotConnected.into()),
+        _ => Ok(true),
+    }
+}
+
+/// States of a connection, as the first byte of `TCP_INFO` tells them.
+const SYN_SENT: i32 = 2;
+const SYN_RECEIVED: i32 = 3;
+const CLOSED: i32 = 7;
+
+/// Makes a stream, connected or accepted, nonblocking and prompt, and gives it `options`.
+///
+/// # Errors
+/// If the process may not poll busily, or the connection is gone.
+pub fn tune(stream: &TcpStream, options: &TcpOptions) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    Way::In.reserve(stream.as_fd(), options.receive_buffer_bytes)?;
+    Way::Out.reserve(stream.as_fd(), options.send_buffer_bytes)?;
+    if let Some(time) = options.busy_poll {
+        poll_busily(stream.as_fd(), time)?;
+    }
+    if let Some(time) = options.user_timeout {
+        socket.set_tcp_user_timeout(Some(time))?;
+    }
+    if let Some(time) = options.keepalive {
+        let time = time.max(Duration::from_secs(1));
+        let asking = TcpKeepalive::new().with_time(time).with_interval(time).with_retries(3);
+        socket.set_tcp_keepalive(&asking)?;
+    }
+    Ok(())
+}
+
+fn open(address: SocketAddr) -> io::Result<Socket> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))
+        .map_err(|error| told(&error, format_args!("no TCP socket for {address}")))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::poll::PollRoom;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn wait_for(socket: &impl AsFd, want_write: bool) {
+        let mut room = PollRoom::default();
+        let mut set = room.clear();
+        set.add(socket.as_fd(), want_write);
+        assert_eq!(set.wait(Some(LONG)), 1);
+    }
+
+    fn loopbacks() -> Vec<IpAddr> {
+        let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+        let mut addresses = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        match listen((v6, 0).into(), 1) {
+            Ok(_) => addresses.push(v6),
+            Err(error) => eprintln!("left out: this machine has no IPv6 on loopback ({error})"),
+        }
+        addresses
+    }
+
+    fn pair(loopback: IpAddr) -> (TcpStream, TcpStream) {
+        let listener = listen((loopback, 0).into(), 8).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+        let to = listener.local_addr().unwrap();
+        let near = connect(Some(loopback), to).unwrap();
+        wait_for(&listener, false);
+        let (far, _) = listener.accept().unwrap();
+        while !established(&near).unwrap() {
+            wait_for(&near, true);
+        }
+        (near, far)
+    }
+
+    #[test]
+    fn bytes_go_there_and_back_and_nothing_blocks() {
+        for loopback in loopbacks() {
+            let (near, far) = pair(loopback);
+            let options = TcpOptions {
+                send_buffer_bytes: 100_000,
+                receive_buffer_bytes: 100_000,
+                user_timeout: Some(Duration::from_secs(2)),
+                keepalive: Some(Duration::from_secs(3)),
+                ..TcpOptions::default()
+            };
+            tune(&near, &options).unwrap();
+            tune(&far, &TcpOptions::default()).unwrap();
+            assert_eq!(Way::Out.room(near.as_fd()).unwrap(), 100_000);
+            let told = SockRef::from(&near);
+            assert_eq!(told.tcp_user_timeout().unwrap(), Some(Duration::from_secs(2)));
+            assert_eq!(told.tcp_keepalive_time().unwrap(), Duration::from_secs(3));
+            assert!(near.nodelay().unwrap() && far.nodelay().unwrap());
+            let mut buffer = [0; 16];
+            assert_eq!((&far).read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+            (&near).write_all(b"there").unwrap();
+            wait_for(&far, false);
+            assert_eq!((&far).read(&mut buffer).unwrap(), 5);
+            drop(far);
+            wait_for(&near, false);
+            assert_eq!((&near).read(&mut buffer).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_is_told_and_so_is_a_taken_port() {
+        let listener = listen((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap();
+        let to = listener.local_addr().unwrap();
+        let error = listen(to, 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        assert!(error.to_string().contains("take a free port"), "{error}");
+        drop(listener);
+        let refused = connect(None, to).and_then(|stream| {
+            wait_for(&stream, true);
+            let first = established(&stream);
+            assert_eq!(established(&stream).unwrap_err().kind(), ErrorKind::NotConnected);
+            first
+        });
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        let foreign = connect(Some("192.0.2.77".parse().unwrap()), to).unwrap_err();
+        assert!(foreign.to_string().contains("address of this host"), "{foreign}");
+    }
+}
