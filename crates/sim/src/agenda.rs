@@ -1,0 +1,84 @@
+//! What will happen, in the order of time.
+
+use lanecast_protocol::Nanos;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Things to come. Those of the same time come in the order in which they were entered.
+#[derive(Debug)]
+pub struct Agenda<T> {
+    entries: BinaryHeap<Reverse<Entry<T>>>,
+    entered: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    at: Nanos,
+    number: u64,
+    what: T,
+}
+
+impl<T> Agenda<T> {
+    /// Nothing will happen.
+    pub const fn new() -> Self {
+        Self { entries: BinaryHeap::new(), entered: 0 }
+    }
+
+    /// Enters `what` at a time.
+    pub fn enter(&mut self, at: Nanos, what: T) {
+        self.entered += 1;
+        self.entries.push(Reverse(Entry { at, number: self.entered, what }));
+    }
+
+    /// When the next thing happens.
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.entries.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// Takes the next thing.
+    pub fn take(&mut self) -> Option<(Nanos, T)> {
+        self.entries.pop().map(|Reverse(entry)| (entry.at, entry.what))
+    }
+}
+
+impl<T> Default for Agenda<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_in_order() {
+        let mut agenda = Agenda::new();
+        for (at, what) in [(5, 'c'), (1, 'a'), (5, 'd'), (2, 'b')] {
+            agenda.enter(at, what);
+        }
+        assert_eq!(agenda.next_at(), Some(1));
+        let order: Vec<_> = std::iter::from_fn(|| agenda.take()).collect();
+        assert_eq!(order, [(1, 'a'), (2, 'b'), (5, 'c'), (5, 'd')]);
+    }
+}

@@ -1,0 +1,205 @@
+//! One direction between two places: delay, loss, disorder, copies, and a queue that overflows.
+
+use crate::dice::{Dice, Millionths};
+use lanecast_protocol::{MICROSECOND, Nanos, SECOND};
+
+/// How a link treats datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weather {
+    /// The shortest way takes so long.
+    pub delay: Nanos,
+    /// And up to so much longer, without overtaking.
+    pub jitter: Nanos,
+    /// What gets lost.
+    pub loss: Loss,
+    /// How many arrive twice.
+    pub copies: Millionths,
+    /// How many are held back by up to `detour`, so that others overtake them.
+    pub detours: Millionths,
+    /// See `detours`.
+    pub detour: Nanos,
+    /// Bytes a second; 0 means that none is slow.
+    pub rate: u64,
+    /// What waits for its turn beyond this is dropped, in bytes.
+    pub queue: u64,
+}
+
+/// What gets lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing.
+    None,
+    /// Each with the same odds.
+    Random(Millionths),
+    /// Gilbert and Elliott: good times pass on all, bad times lose with the odds of `bad`.
+    Bursts {
+        /// The odds that a good time ends with this datagram.
+        begin: Millionths,
+        /// The odds that a bad time ends with this datagram.
+        end: Millionths,
+        /// The odds of loss in a bad time.
+        bad: Millionths,
+    },
+}
+
+impl Weather {
+    /// A quiet network of one switch.
+    pub const CALM: Self = Self {
+        delay: 10 * MICROSECOND,
+        jitter: 5 * MICROSECOND,
+        loss: Loss::None,
+        copies: 0,
+        detours: 0,
+        detour: 0,
+        rate: 0,
+        queue: 0,
+    };
+
+    /// Nothing but delay, for what stays within a host.
+    pub const INSIDE: Self = Self { delay: MICROSECOND, jitter: 0, ..Self::CALM };
+}
+
+/// One direction between two places.
+#[derive(Clone, Debug)]
+pub struct Link {
+    weather: Weather,
+    is_bad: bool,
+    free_at: Nanos,
+    latest: Nanos,
+}
+
+/// When the copies of a datagram arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// Never.
+    Lost,
+    /// Never: the queue was full.
+    Overflown,
+    /// Then.
+    Once(Nanos),
+    /// Then and then.
+    Twice(Nanos, Nanos),
+}
+
+impl Link {
+    /// A link in this weather.
+    pub const fn new(weather: Weather) -> Self {
+        Self { weather, is_bad: false, free_at: 0, latest: 0 }
+    }
+
+    /// The weather changes; what is on its way is not touched.
+    pub const fn change(&mut self, weather: Weather) {
+        self.weather = weather;
+        self.is_bad = false;
+    }
+
+    /// The weather.
+    pub const fn weather(&self) -> Weather {
+        self.weather
+    }
+
+    /// Carries a datagram of so many bytes.
+    pub fn carry(&mut self, now: Nanos, bytes: usize, dice: &mut Dice) -> Passage {
+        let Some(out_at) = self.queue(now, bytes as u64) else { return Passage::Overflown };
+        if self.loses(dice) {
+            return Passage::Lost;
+        }
+        let once = self.arrival(out_at, dice);
+        if dice.happens(self.weather.copies) {
+            Passage::Twice(once, self.arrival(out_at, dice))
+        } else {
+            Passage::Once(once)
+        }
+    }
+
+    /// When the last bit is on the wire.
+    fn queue(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
+        if self.weather.rate == 0 {
+            return Some(now);
+        }
+        let begin = self.free_at.max(now);
+        let waiting = (begin - now) as u128 * self.weather.rate as u128 / SECOND as u128;
+        if waiting as u64 + bytes > self.weather.queue {
+            return None;
+        }
+        self.free_at = begin + bytes * SECOND / self.weather.rate;
+        Some(self.free_at)
+    }
+
+    fn loses(&mut self, dice: &mut Dice) -> bool {
+        match self.weather.loss {
+            Loss::None => false,
+            Loss::Random(odds) => dice.happens(odds),
+            Loss::Bursts { begin, end, bad } => {
+                let turns = if self.is_bad { end } else { begin };
+                self.is_bad ^= dice.happens(turns);
+                self.is_bad && dice.happens(bad)
+            }
+        }
+    }
+
+    fn arrival(&mut self, out_at: Nanos, dice: &mut Dice) -> Nanos {
+        let at = out_at + self.weather.delay + dice.up_to(self.weather.jitter);
+        if dice.happens(self.weather.detours) {
+            return at + dice.up_to(self.weather.detour);
+        }
+        self.latest = self.latest.max(at);
+        self.latest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_protocol::MILLISECOND;
+
+    fn lost_of(weather: Weather, count: usize) -> (usize, usize) {
+        let (mut link, mut dice) = (Link::new(weather), Dice::new(1));
+        let lost: Vec<bool> =
+            (0..count).map(|_| link.carry(0, 100, &mut dice) == Passage::Lost).collect();
+        let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        (lost.iter().filter(|lost| **lost).count(), bursts)
+    }
+
+    #[test]
+    fn losses_come_alone_or_in_bursts() {
+        let random = Weather { loss: Loss::Random(50_000), ..Weather::CALM };
+        let (lost, runs) = lost_of(random, 100_000);
+        assert!((4_500..5_500).contains(&lost) && runs > lost * 9 / 10, "{lost} {runs}");
+        let loss = Loss::Bursts { begin: 5_000, end: 100_000, bad: 1_000_000 };
+        let (lost, runs) = lost_of(Weather { loss, ..Weather::CALM }, 100_000);
+        assert!((4_000..5_500).contains(&lost) && runs < lost / 8, "{lost} {runs}");
+    }
+
+    #[test]
+    fn jitter_keeps_the_order_and_detours_do_not() {
+        let arrivals = |weather| {
+            let (mut link, mut dice) = (Link::new(weather), Dice::new(2));
+            let at = |passage| match passage {
+                Passage::Once(at) => at,
+                other => panic!("{other:?}"),
+            };
+            (0..1_000).map(|now| at(link.carry(now * 100, 9, &mut dice))).collect::<Vec<_>>()
+        };
+        assert!(arrivals(Weather::CALM).is_sorted());
+        let detours = Weather { detours: 100_000, detour: MILLISECOND, ..Weather::CALM };
+        assert!(!arrivals(detours).is_sorted());
+    }
+
+    #[test]
+    fn a_slow_link_queues_and_then_drops() {
+        let weather = Weather { rate: 1_000_000, queue: 3_000, jitter: 0, ..Weather::CALM };
+        let (mut link, mut dice) = (Link::new(weather), Dice::new(3));
+        let passages: Vec<_> = (0..4).map(|_| link.carry(0, 1_000, &mut dice)).collect();
+        let at = |count: u64| Passage::Once(count * MILLISECOND + weather.delay);
+        assert_eq!(passages, [at(1), at(2), at(3), Passage::Overflown]);
+        assert_eq!(link.carry(MILLISECOND, 1_000, &mut dice), at(4));
+    }
+
+    #[test]
+    fn copies_arrive_too() {
+        let weather = Weather { copies: 1_000_000, ..Weather::CALM };
+        let passage = Link::new(weather).carry(7, 10, &mut Dice::new(5));
+        assert!(matches!(passage, Passage::Twice(..)), "{passage:?}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Hosts, the links between them, multicast groups, and cuts.
+
+use crate::dice::Dice;
+use crate::link::{Link, Passage, Weather};
+use lanecast_protocol::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// A machine.
+pub type Host = u16;
+/// A socket; no two of a network have the same number.
+pub type Socket = u16;
+
+/// The largest datagram that any socket takes.
+pub const DATAGRAM_MAX: usize = 65_507;
+
+/// Where a host's socket can be reached.
+pub fn address(host: Host, socket: Socket) -> SocketAddr {
+    let place = Ipv4Addr::from_bits(10 << 24 | u32::from(host));
+    SocketAddr::from((place, socket))
+}
+
+/// The address of a multicast group.
+pub fn group_address(group: u8) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(239, 0, 0, group), 40_000))
+}
+
+/// Whose address it is, if it is no group's.
+pub fn owner(address: SocketAddr) -> Option<(Host, Socket)> {
+    let SocketAddr::V4(address) = address else { return None };
+    let place = address.ip().to_bits();
+    (place >> 24 == 10).then_some((place as u16, address.port()))
+}
+
+/// What becomes of a datagram, on one of its ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Arrives(Nanos),
+    /// The link lost it.
+    Lost,
+    /// The queue before the link was full.
+    Overflown,
+    /// There is no way at present.
+    Cut,
+}
+
+/// The network.
+#[derive(Debug)]
+pub struct Network {
+    fabric: Weather,
+    egress: BTreeMap<Host, Link>,
+    paths: BTreeMap<(Host, Host), Link>,
+    cuts: BTreeSet<(Host, Host)>,
+    groups: BTreeMap<SocketAddr, BTreeSet<(Host, Socket)>>,
+    dice: Dice,
+}
+
+impl Network {
+    /// A network in which every path that is not set apart has the same weather.
+    pub const fn new(fabric: Weather, dice: Dice) -> Self {
+        Self {
+            fabric,
+            egress: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            cuts: BTreeSet::new(),
+            groups: BTreeMap::new(),
+            dice,
+        }
+    }
+
+    /// Sets one direction apart.
+    pub fn set_path(&mut self, from: Host, to: Host, weather: Weather) {
+        self.paths.entry((from, to)).or_insert(Link::new(weather)).change(weather);
+    }
+
+    /// Sets what all that leaves a host shares: one link before the paths.
+    pub fn set_egress(&mut self, host: Host, weather: Weather) {
+        self.egress.entry(host).or_insert(Link::new(weather)).change(weather);
+    }
+
+    /// Changes the weather everywhere, except on hosts' own links.
+    pub fn set_fabric(&mut self, weather: Weather) {
+        self.fabric = weather;
+        self.paths.values_mut().for_each(|link| link.change(weather));
+    }
+
+    /// Nothing passes in this direction any more.
+    pub fn cut(&mut self, from: Host, to: Host) {
+        self.cuts.insert((from, to));
+    }
+
+    /// Undoes a cut.
+    pub fn heal(&mut self, from: Host, to: Host) {
+        self.cuts.remove(&(from, to));
+    }
+
+    /// Whether nothing passes in this direction.
+    pub fn is_cut(&self, from: Host, to: Host) -> bool {
+        self.cuts.contains(&(from, to))
+    }
+
+    /// The weather of one direction.
+    pub fn weather(&self, from: Host, to: Host) -> Weather {
+        self.paths.get(&(from, to)).map_or(self.fabric, Link::weather)
+    }
+
+    /// A socket becomes a member of a group.
+    pub fn enter(&mut self, group: SocketAddr, host: Host, socket: Socket) {
+        self.groups.entry(group).or_default().insert((host, socket));
+    }
+
+    /// A socket is a member of no group any more.
+    pub fn close(&mut self, host: Host, socket: Socket) {
+        for members in self.groups.values_mut() {
+            members.remove(&(host, socket));
+        }
+    }
+
+    /// Sends a datagram of so many bytes; tells what becomes of it on each way to each socket.
+    ///
+    /// # Panics
+    /// If the datagram is larger than any socket takes.
+    pub fn send(
+        &mut self,
+        now: Nanos,
+        from: Host,
+        to: SocketAddr,
+        bytes: usize,
+        mut fate: impl FnMut(Socket, Fate),
+    ) {
+        assert!(bytes <= DATAGRAM_MAX, "a datagram of {bytes} bytes");
+        let ways: Vec<(Host, Socket)> = match owner(to) {
+            Some(one) => vec![one],
+            None => self.groups.get(&to).into_iter().flatten().copied().collect(),
+        };
+        let out_at = match self.egress.get_mut(&from) {
+            None => now,
+            Some(link) => match link.carry(now, bytes, &mut self.dice) {
+                Passage::Once(at) | Passage::Twice(at, _) => at,
+                Passage::Lost => return ways.iter().for_each(|way| fate(way.1, Fate::Lost)),
+                Passage::Overflown => {
+                    return ways.iter().for_each(|way| fate(way.1, Fate::Overflown));
+                }
+            },
+        };
+        for (host, socket) in ways {
+            self.pass(out_at, (from, host), bytes, |next| fate(socket, next));
+        }
+    }
+
+    fn pass(&mut self, now: Nanos, path: (Host, Host), bytes: usize, mut fate: impl FnMut(Fate)) {
+        if self.cuts.contains(&path) {
+            return fate(Fate::Cut);
+        }
+        let weather = if path.0 == path.1 { Weather::INSIDE } else { self.fabric };
+        let link = self.paths.entry(path).or_insert(Link::new(weather));
+        match link.carry(now, bytes, &mut self.dice) {
+            Passage::Lost => fate(Fate::Lost),
+            Passage::Overflown => fate(Fate::Overflown),
+            Passage::Once(at) => fate(Fate::Arrives(at)),
+            Passage::Twice(first, second) => {
+                fate(Fate::Arrives(first));
+                fate(Fate::Arrives(second));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network() -> Network {
+        Network::new(Weather { jitter: 0, ..Weather::CALM }, Dice::new(1))
+    }
+
+    fn fates(network: &mut Network, from: Host, to: SocketAddr) -> Vec<(Socket, Fate)> {
+        let mut fates = Vec::new();
+        network.send(0, from, to, 100, |socket, fate| fates.push((socket, fate)));
+        fates
+    }
+
+    #[test]
+    fn an_address_names_its_socket() {
+        assert_eq!(owner(address(300, 7)), Some((300, 7)));
+        assert_eq!(owner(group_address(3)), None);
+    }
+
+    #[test]
+    fn a_group_reaches_its_members_only() {
+        let (mut network, group) = (network(), group_address(1));
+        let arrives = Fate::Arrives(Weather::CALM.delay);
+        network.enter(group, 2, 20);
+        network.enter(group, 3, 30);
+        assert_eq!(fates(&mut network, 1, group), [(20, arrives), (30, arrives)]);
+        network.close(2, 20);
+        assert_eq!(fates(&mut network, 1, group), [(30, arrives)]);
+        assert_eq!(fates(&mut network, 1, group_address(2)), []);
+    }
+
+    #[test]
+    fn cuts_have_a_direction() {
+        let mut network = network();
+        let arrives = Fate::Arrives(Weather::CALM.delay);
+        network.cut(1, 2);
+        assert_eq!(fates(&mut network, 1, address(2, 20)), [(20, Fate::Cut)]);
+        assert_eq!(fates(&mut network, 2, address(1, 10)), [(10, arrives)]);
+        network.heal(1, 2);
+        assert_eq!(fates(&mut network, 1, address(2, 20)), [(20, arrives)]);
+    }
+
+    #[test]
+    fn all_that_leaves_a_host_shares_its_link() {
+        let mut network = network();
+        let weather = Weather { rate: 1_000_000, queue: 250, delay: 0, ..Weather::INSIDE };
+        network.set_egress(1, weather);
+        let both: Vec<_> = (2..5).flat_map(|to| fates(&mut network, 1, address(to, to))).collect();
+        let at = |bytes: u64| Fate::Arrives(bytes * 1_000 + Weather::CALM.delay);
+        assert_eq!(both, [(2, at(100)), (3, at(200)), (4, Fate::Overflown)]);
+    }
+}

@@ -1,0 +1,103 @@
+//! What messages say: a function of session, topic and number, so that each can be checked whole.
+
+use crate::dice::Dice;
+use lanecast_protocol::chance::{Chance, mix};
+
+/// The shortest message that tells its own number.
+pub const NUMBERED: usize = 8;
+
+/// How long the messages of a topic are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// All the same.
+    Even(usize),
+    /// From nothing up to this, the small ones as often as the large ones.
+    Mixed(usize),
+    /// Mostly small, now and then up to this.
+    Rare(usize),
+}
+
+/// The messages of one topic of one session.
+#[derive(Clone, Copy, Debug)]
+pub struct Speech {
+    seed: u64,
+    sizes: Sizes,
+}
+
+impl Speech {
+    /// The messages of a topic.
+    pub const fn new(session: u64, topic: u32, sizes: Sizes) -> Self {
+        Self { seed: mix(session ^ mix(topic as u64 + 1)), sizes }
+    }
+
+    /// How long message `number` is.
+    pub fn length(&self, number: u64) -> usize {
+        let mut dice = Dice::new(self.seed ^ mix(number));
+        match self.sizes {
+            Sizes::Even(length) => length,
+            Sizes::Mixed(most) => dice.spread(1..=most as u64 + 1) as usize - 1,
+            Sizes::Rare(most) if dice.percent(3) => dice.within(0..=most as u64) as usize,
+            Sizes::Rare(most) => dice.within(0..=most.min(200) as u64) as usize,
+        }
+    }
+
+    /// Writes message `number`, which fills `bytes`.
+    pub fn write(&self, number: u64, bytes: &mut [u8]) {
+        for (chunk, word) in bytes.chunks_mut(8).zip(self.words(number)) {
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+
+    /// Whether `bytes` are message `number`, whole.
+    pub fn is(&self, number: u64, bytes: &[u8]) -> bool {
+        bytes.len() == self.length(number)
+            && bytes
+                .chunks(8)
+                .zip(self.words(number))
+                .all(|(chunk, word)| chunk == &word[..chunk.len()])
+    }
+
+    /// The number of the message that these bytes are, if it is long enough to tell.
+    pub fn number(bytes: &[u8]) -> Option<u64> {
+        bytes.first_chunk::<NUMBERED>().map(|word| u64::from_le_bytes(*word))
+    }
+
+    fn words(&self, number: u64) -> impl Iterator<Item = [u8; 8]> {
+        let mut chance = Chance::new(self.seed ^ mix(number));
+        let rest = std::iter::from_fn(move || Some(chance.any()));
+        std::iter::once(number).chain(rest).map(u64::to_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_known_by_its_bytes() {
+        let speech = Speech::new(5, 1, Sizes::Mixed(3_000));
+        for number in 0..500 {
+            let mut bytes = vec![0; speech.length(number)];
+            speech.write(number, &mut bytes);
+            assert!(speech.is(number, &bytes));
+            if bytes.len() < NUMBERED {
+                continue;
+            }
+            assert_eq!(Speech::number(&bytes), Some(number));
+            assert!(!speech.is(number + 1, &bytes));
+            assert!(!Speech::new(6, 1, Sizes::Mixed(3_000)).is(number, &bytes) || bytes.len() == 8);
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            assert!(!speech.is(number, &bytes));
+        }
+    }
+
+    #[test]
+    fn all_sizes_come_up() {
+        let lengths = |sizes| (0..2_000).map(move |n| Speech::new(1, 0, sizes).length(n));
+        assert!(lengths(Sizes::Even(24)).all(|length| length == 24));
+        assert!(lengths(Sizes::Mixed(9_000)).any(|length| length == 0));
+        assert!(lengths(Sizes::Mixed(9_000)).any(|length| length > 8_000));
+        assert!(lengths(Sizes::Rare(9_000)).filter(|length| *length > 200).count() < 100);
+    }
+}

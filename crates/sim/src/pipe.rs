@@ -1,0 +1,114 @@
+//! One direction of a TCP connection: bytes in order, or a break.
+
+use crate::dice::Dice;
+use crate::link::{Loss, Weather};
+use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
+use std::collections::VecDeque;
+
+/// One direction of a connection.
+#[derive(Debug)]
+pub struct Pipe {
+    capacity: usize,
+    segments: VecDeque<(Nanos, Vec<u8>)>,
+    held: usize,
+    latest: Nanos,
+}
+
+impl Pipe {
+    /// An empty pipe that holds up to `capacity` bytes, in buffers and on the way.
+    pub const fn new(capacity: usize) -> Self {
+        Self { capacity, segments: VecDeque::new(), held: 0, latest: 0 }
+    }
+
+    /// How many more bytes it takes.
+    pub const fn room(&self) -> usize {
+        self.capacity - self.held
+    }
+
+    /// Writes as much of `bytes` as there is room for; says how much, and when it arrives.
+    pub fn write(
+        &mut self,
+        now: Nanos,
+        bytes: &[u8],
+        weather: &Weather,
+        dice: &mut Dice,
+    ) -> (usize, Nanos) {
+        let length = bytes.len().min(self.room());
+        let wire = (length as u64 * 1_000_000_000).checked_div(weather.rate).unwrap_or(0);
+        let at = now + wire + weather.delay + dice.up_to(weather.jitter) + hitch(weather, dice);
+        self.latest = self.latest.max(at);
+        if length > 0 {
+            self.segments.push_back((self.latest, bytes[..length].to_vec()));
+            self.held += length;
+        }
+        (length, self.latest)
+    }
+
+    /// Appends what has arrived to `into`, up to `most` bytes; says whether that ended a jam.
+    pub fn read(&mut self, now: Nanos, most: usize, into: &mut Vec<u8>) -> bool {
+        let was_full = self.room() == 0;
+        let mut left = most;
+        while left > 0
+            && let Some((at, segment)) = self.segments.front_mut()
+            && *at <= now
+        {
+            let length = segment.len().min(left);
+            into.extend(segment.drain(..length));
+            left -= length;
+            self.held -= length;
+            if segment.is_empty() {
+                self.segments.pop_front();
+            }
+        }
+        was_full && self.room() > 0
+    }
+
+    /// When the next bytes arrive, or have arrived.
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.segments.front().map(|(at, _)| *at)
+    }
+
+    /// Nothing arrives before `at`: the network was cut until then.
+    pub fn delay_until(&mut self, at: Nanos) {
+        self.segments.iter_mut().for_each(|segment| segment.0 = segment.0.max(at));
+        self.latest = self.latest.max(at);
+    }
+}
+
+/// What a lost segment costs: the stream waits until it is sent again.
+fn hitch(weather: &Weather, dice: &mut Dice) -> Nanos {
+    let odds = match weather.loss {
+        Loss::None => 0,
+        Loss::Random(odds) => odds,
+        Loss::Bursts { begin, .. } => begin,
+    };
+    if dice.happens(odds) { dice.within(500 * MICROSECOND..=20 * MILLISECOND) } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_arrive_in_order_and_later() {
+        let (mut pipe, mut dice) = (Pipe::new(10), Dice::new(1));
+        let weather = Weather { loss: Loss::Random(500_000), ..Weather::CALM };
+        assert_eq!(pipe.write(0, b"abcdef", &weather, &mut dice).0, 6);
+        let (length, at) = pipe.write(5, b"ghijklm", &weather, &mut dice);
+        assert_eq!((length, pipe.room()), (4, 0));
+        let mut bytes = Vec::new();
+        assert!(!pipe.read(weather.delay - 1, 99, &mut bytes) && bytes.is_empty());
+        assert!(pipe.read(at, 3, &mut bytes), "a jam ends");
+        assert!(!pipe.read(at, 99, &mut bytes));
+        assert_eq!(bytes, b"abcdefghij");
+        assert_eq!(pipe.next_at(), None);
+    }
+
+    #[test]
+    fn a_cut_delays() {
+        let (mut pipe, mut dice) = (Pipe::new(10), Dice::new(1));
+        pipe.write(0, b"abc", &Weather::CALM, &mut dice);
+        pipe.delay_until(MILLISECOND);
+        assert_eq!(pipe.next_at(), Some(MILLISECOND));
+    }
+}
