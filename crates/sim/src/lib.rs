@@ -4,6 +4,7 @@
 //! - [`link`], [`network`], [`pipe`]: what datagrams and streams of bytes go through
 //! - [`payload`], [`truth`]: what is published
 //! - [`ledger`]: what a subscriber was told, held against the truth
+//! - [`traffic`]: what a socket may send
 //! - [`history`]: what happened last, for the report of a failure
 #![forbid(unsafe_code)]
 
@@ -15,5 +16,6 @@ pub mod link;
 pub mod network;
 pub mod payload;
 pub mod pipe;
+pub mod traffic;
 pub mod truth;
 pub mod violation;
