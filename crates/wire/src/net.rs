@@ -10,12 +10,16 @@
 
 mod block;
 mod control;
+mod resolution;
 mod writer;
 
 pub use block::{BlockHeader, Blocks, Item, ItemFlags, ItemHeader, Items, TOTAL_BYTES, item_bytes};
 pub use control::{
     ChallengeBody, EchoBody, EjectBody, JoinBody, LeaveBody, NakBody, Names, Range, SessionBody,
     StatusBody, TopicEntry, TopicHead, Topics, WelcomeBody, list, names, topics,
+};
+pub use resolution::{
+    AdvertEntry, Adverts, OpenEntry, address_bytes, advert_flag, adverts, query_flag,
 };
 pub use writer::FrameWriter;
 

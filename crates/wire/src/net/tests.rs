@@ -66,6 +66,7 @@ fn no_bytes_make_a_reader_panic() {
         let Some((frame, _)) = Frame::split(&bytes) else { continue };
         names(frame.body).for_each(drop);
         topics(frame.body).for_each(drop);
+        adverts(frame.body).flat_map(|(_, names)| names).for_each(drop);
         let blocks = frame.data().map(|(_, rest)| Blocks::new(rest));
         blocks.into_iter().flatten().flat_map(|(_, items)| items).for_each(drop);
     }

@@ -42,6 +42,21 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
+    /// How many bytes are written.
+    pub(super) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// How many more bytes fit.
+    pub const fn room(&self) -> usize {
+        self.bytes.len() - self.used
+    }
+
+    /// What is written from `at` on.
+    pub(super) fn part_mut(&mut self, at: usize) -> &mut [u8] {
+        &mut self.bytes[at..self.used]
+    }
+
     /// Adds a data header.
     #[must_use]
     pub fn add_data_header(&mut self, skipped: u32, retained: u32) -> bool {
