@@ -1,0 +1,72 @@
+//! Who an end is and where the others are.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+/// What an end does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Sends at a rate and times the way there and back
+    Ping,
+    /// Sends back what it gets
+    Pong,
+    /// Sends one way
+    Pub,
+    /// Counts what comes
+    Sub,
+}
+
+impl Role {
+    /// Whether it begins: the other end is there before it.
+    pub fn begins(self) -> bool {
+        matches!(self, Role::Ping | Role::Pub)
+    }
+}
+
+/// Addresses of one repetition.
+#[derive(Args, Clone, Debug)]
+pub struct Place {
+    /// What this end does
+    #[arg(long, value_enum)]
+    pub role: Role,
+    /// Address of this end
+    #[arg(long, default_value = "127.0.0.1")]
+    pub local: Ipv4Addr,
+    /// Address of the other end; of each, where there are several
+    #[arg(long, value_delimiter = ',', default_value = "127.0.0.1")]
+    pub remote: Vec<Ipv4Addr>,
+    /// First of four ports that nobody else uses
+    #[arg(long, default_value_t = 20_000)]
+    pub port: u16,
+}
+
+impl Place {
+    /// Where the ends that wait are found.
+    pub fn waiting(&self) -> Result<SocketAddr> {
+        let address = if self.role.begins() { *self.first_remote()? } else { self.local };
+        Ok((address, self.port).into())
+    }
+
+    /// Where the end that begins is found.
+    pub fn beginning(&self) -> Result<SocketAddr> {
+        let address = if self.role.begins() { self.local } else { *self.first_remote()? };
+        Ok((address, self.port + 1).into())
+    }
+
+    /// The group that this end sends to, or the one that it listens to.
+    pub fn group(&self, listens: bool) -> (Ipv4Addr, u16) {
+        let there = self.role.begins() != listens;
+        (Ipv4Addr::new(239, 77, 1, if there { 1 } else { 2 }), self.port + 2)
+    }
+
+    /// Whether both ends are on one host.
+    pub fn is_loopback(&self) -> bool {
+        IpAddr::from(self.local).is_loopback()
+    }
+
+    fn first_remote(&self) -> Result<&Ipv4Addr> {
+        self.remote.first().context("no --remote")
+    }
+}

@@ -1,0 +1,134 @@
+//! There and back: one end sends at a fixed rate, never waiting for answers, and times each of
+//! them; the other sends back what it gets.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use rivals_kit::message::{self, Stamps, WARMUP};
+use rivals_kit::{Clock, Line, Load, Tally, clock, placement};
+
+use crate::end::{End, sleeps};
+
+/// How long answers may stay away before those that are missing count as lost.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Quiet time between warm-up and measured part.
+const SETTLE: Duration = Duration::from_millis(30);
+
+/// Pins the thread, warms up, makes the measured round trips and tells what they took.
+///
+/// # Errors
+///
+/// When the CPU cannot be used or the transport is broken.
+pub fn ping<E: End>(load: &Load, end: E) -> Result<Line> {
+    placement::pin(load.cpu)?;
+    let clock = Clock::calibrated();
+    let ticks = |time: Duration| clock.ticks(time.as_nanos() as f64) as u64;
+    let interval = clock.ticks(1e9 / load.rate.max(1) as f64);
+    let mut ping = Ping { load, end, interval, tally: Tally::new(load), sent: 0, heard: 0 };
+    ping.send_all(WARMUP, (load.rate * load.warmup_ms / 1000).max(1))?;
+    ping.wait_for_answers(ticks(SETTLE))?;
+    (ping.sent, ping.heard) = (0, 0);
+    ping.send_all(0, load.messages)?;
+    ping.wait_for_answers(ticks(SILENCE))?;
+    Ok(ping.tally.describe(&clock))
+}
+
+struct Ping<'a, E> {
+    load: &'a Load,
+    end: E,
+    interval: f64,
+    tally: Tally,
+    sent: u64,
+    heard: u64,
+}
+
+impl<E: End> Ping<'_, E> {
+    fn send_all(&mut self, first: u64, count: u64) -> Result<()> {
+        let start = clock::now();
+        for index in 0..count {
+            let due = start + (index as f64 * self.interval) as u64;
+            loop {
+                self.listen()?;
+                if clock::now() >= due {
+                    break;
+                }
+            }
+            while !self.send_one(first + index, due)? || !self.end.flush()? {
+                self.listen()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends one message; one that was taken already only has to leave.
+    fn send_one(&mut self, sequence: u64, due: u64) -> Result<bool> {
+        let number = (sequence & !WARMUP) + 1;
+        if self.sent == number {
+            return Ok(true);
+        }
+        let taken = self.end.send(self.load.size, |bytes| {
+            message::write_sequence(bytes, sequence);
+            message::write_stamps(bytes, Stamps { sent: clock::now(), due });
+        })?;
+        self.sent += u64::from(taken);
+        Ok(taken)
+    }
+
+    /// Takes the answers that are there. An end that sleeps is asked only when one is due.
+    fn listen(&mut self) -> Result<usize> {
+        if sleeps(self.load) && self.heard >= self.sent {
+            return Ok(0);
+        }
+        let (end, tally) = (&mut self.end, &mut self.tally);
+        let count = end.receive(|bytes| tally.take(bytes))?;
+        self.heard += count as u64;
+        Ok(count)
+    }
+
+    /// Until all have come, or none has for so many ticks.
+    fn wait_for_answers(&mut self, silence: u64) -> Result<()> {
+        let mut last = clock::now();
+        while self.heard < self.sent {
+            self.end.flush()?;
+            let now = clock::now();
+            if self.listen()? > 0 {
+                last = now;
+            } else if now.saturating_sub(last) > silence {
+                self.tally.give_up(last);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pins the thread and sends back whatever comes, until it is ended from outside.
+///
+/// # Errors
+///
+/// When the CPU cannot be used or the transport is broken.
+pub fn pong<E: End>(load: &Load, mut end: E) -> Result<()> {
+    placement::pin(load.cpu)?;
+    let (mut inbox, mut lengths) = (Vec::new(), Vec::new());
+    // The line that whoever starts the other end waits for.
+    eprintln!("ready");
+    loop {
+        let count = end.receive(|bytes| {
+            inbox.extend_from_slice(bytes);
+            lengths.push(bytes.len());
+        })?;
+        let mut rest = inbox.as_slice();
+        for length in lengths.drain(..) {
+            let (message, after) = rest.split_at(length);
+            rest = after;
+            while !end.send(length, |bytes| bytes.copy_from_slice(message))? {
+                end.flush()?;
+            }
+        }
+        if count > 0 {
+            while !end.flush()? {}
+            inbox.clear();
+        }
+    }
+}
