@@ -1,1 +1,366 @@
-//! Who publishes what, and where.
+//! Who publishes what, and where: a resolver among others in a group. See
+//! `docs/protocol/resolution.md`.
+//!
+//! A resolver speaks for one process: it tells what the process publishes, asks for what it wants,
+//! and finds both out of what others say and of its own. It never falls silent, so whatever kept
+//! resolvers apart, they find each other again. It holds no more of the others' topics than are
+//! wanted here, and sends no more than its budget allows.
+
+mod announcement;
+mod budget;
+mod known;
+mod neighbours;
+mod offers;
+mod schedule;
+mod wants;
+
+pub use announcement::{Announcement, Carrier};
+
+use crate::chance::Chance;
+use crate::{MILLISECOND, Nanos};
+use budget::Budget;
+use known::{Known, NotTaken};
+use lanecast_wire::net::{
+    AdvertEntry, DATAGRAM_MIN, FRAME_MAX, Frame, FrameWriter, Kind, NAME_MAX, Names, OpenEntry,
+    advert_flag, adverts, names,
+};
+use neighbours::Neighbours;
+use offers::Offers;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use wants::Wants;
+
+/// Among many, an answer waits for a random time of at most this.
+const ANSWER_DELAY_MAX: Nanos = 20 * MILLISECOND;
+
+/// What a resolver keeps to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its random number: no other in the group may have it.
+    pub resolver: u64,
+    /// How many names a second it sends at most.
+    pub names_rate: u64,
+    /// How many bytes a second it sends at most.
+    pub bytes_rate: u64,
+    /// How many bytes it sends at once at most.
+    pub burst_bytes: u64,
+    /// How many wanted topics of others' sessions it keeps; more are not found.
+    pub topics_max: usize,
+    /// Where its chance begins.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            resolver: 0,
+            names_rate: 100_000,
+            bytes_rate: 4_000_000,
+            burst_bytes: 64 << 10,
+            topics_max: 1 << 18,
+            seed: 0,
+        }
+    }
+}
+
+/// What a resolver has found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A session has a wanted topic. May be told again, so who acts on it looks whether it is new.
+    Found {
+        /// The session.
+        announcement: Announcement,
+        /// The topic.
+        topic: Arc<str>,
+    },
+    /// A session that had been found has closed.
+    Gone {
+        /// The session.
+        session: u64,
+    },
+}
+
+/// How much a resolver has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Adverts sent.
+    pub adverts: u64,
+    /// Queries sent.
+    pub queries: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Frames of others heard.
+    pub heard: u64,
+    /// Entries of others that made no sense.
+    pub senseless: u64,
+    /// Wanted topics of others for which there was no place.
+    pub refused: u64,
+}
+
+/// A name that no topic can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a topic's name has 1 to {NAME_MAX} bytes; give it a shorter one, or one at all")]
+pub struct NotAName;
+
+/// A resolver.
+#[derive(Debug)]
+pub struct Resolver {
+    id: u64,
+    now: Nanos,
+    offers: Offers,
+    wants: Wants,
+    known: Known,
+    neighbours: Neighbours,
+    budget: Budget,
+    chance: Chance,
+    /// The last frame was an Advert: a Query goes first if both are due.
+    has_told: bool,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl Resolver {
+    /// A resolver that publishes and wants nothing yet.
+    pub fn new(settings: Settings, now: Nanos) -> Self {
+        let Settings { names_rate, bytes_rate, burst_bytes, .. } = settings;
+        Self {
+            id: settings.resolver,
+            now,
+            offers: Offers::new(),
+            wants: Wants::new(),
+            known: Known::new(settings.topics_max, now),
+            neighbours: Neighbours::default(),
+            budget: Budget::new(names_rate, bytes_rate, burst_bytes),
+            chance: Chance::new(settings.seed),
+            has_told: false,
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A session of this process has a topic.
+    ///
+    /// # Errors
+    /// [`NotAName`].
+    pub fn publish(&mut self, announcement: Announcement, topic: &str) -> Result<(), NotAName> {
+        check(topic)?;
+        self.offers.add(announcement, topic);
+        self.find(announcement, self.id, topic);
+        Ok(())
+    }
+
+    /// A session of this process has closed.
+    pub fn unpublish(&mut self, session: u64) {
+        if self.offers.remove(session) {
+            self.close(session, self.id);
+        }
+    }
+
+    /// A topic is wanted, once more. Whoever is known to publish it is told again.
+    ///
+    /// # Errors
+    /// [`NotAName`].
+    pub fn want(&mut self, topic: &str) -> Result<(), NotAName> {
+        check(topic)?;
+        let topic = self.wants.add(topic);
+        let known = self.wants.publishers(&topic).into_iter().flat_map(|(_, known)| known);
+        let known = known.filter_map(|session| self.known.announcement(*session));
+        self.events.extend(
+            known.map(|announcement| Event::Found { announcement, topic: Arc::clone(&topic) }),
+        );
+        let own: Vec<_> = self.offers.of(&topic).collect();
+        own.into_iter().for_each(|announcement| self.find(announcement, self.id, &topic));
+        Ok(())
+    }
+
+    /// A topic is wanted once less.
+    pub fn unwant(&mut self, topic: &str) {
+        for session in self.wants.remove(topic) {
+            self.known.remove_topic(session, topic);
+        }
+    }
+
+    /// Nothing was heard from a session, or it cannot be reached. If it is told again, it is found
+    /// again.
+    pub fn lost(&mut self, now: Nanos, session: u64) {
+        self.now = now;
+        for topic in self.known.remove(session) {
+            self.wants.forget(&topic, session);
+        }
+    }
+
+    /// A frame has come.
+    pub fn on_frame(&mut self, now: Nanos, from: SocketAddr, frame: &Frame<'_>) {
+        if frame.session == self.id {
+            return;
+        }
+        self.now = now;
+        match frame.kind {
+            Kind::Advert => self.on_advert(from, frame),
+            // Queries with flags are for a daemon.
+            Kind::Query if frame.flags == 0 => self.on_query(names(frame.body)),
+            _ => return,
+        }
+        self.counters.heard += 1;
+        self.neighbours.note(now, frame.session);
+    }
+
+    /// The next frame for the group, written into `buffer`: its length. To be called again until
+    /// there is none.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than [`DATAGRAM_MIN`].
+    pub fn next_transmit(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
+        assert!(buffer.len() >= DATAGRAM_MIN, "a buffer of at least {DATAGRAM_MIN} bytes");
+        self.now = now;
+        for session in self.known.sweep(now) {
+            self.lost(now, session);
+        }
+        if self.budget.ready() > now {
+            return None;
+        }
+        let is_due = |deadline: Option<Nanos>| deadline.is_some_and(|due| due <= now);
+        let (tell, ask) = (is_due(self.offers.deadline()), is_due(self.wants.deadline()));
+        let length = buffer.len().min(FRAME_MAX);
+        let buffer = &mut buffer[..length];
+        self.has_told = tell && !(ask && self.has_told);
+        let (count, length) = match (self.has_told, ask) {
+            (true, _) => self.tell(buffer),
+            (false, true) => self.ask(buffer),
+            (false, false) => return None,
+        };
+        self.budget.spend(now, count, length);
+        self.counters.bytes += length as u64;
+        Some(length)
+    }
+
+    /// When to ask for the next frame.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let frame = self.offers.deadline().into_iter().chain(self.wants.deadline()).min();
+        let frame = frame.map(|due| due.max(self.budget.ready()));
+        frame.into_iter().chain(self.known.deadline()).min()
+    }
+
+    /// What has been found out, in order. To be called after all else until there is none: events
+    /// wait without limit.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// How much it has done.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn on_advert(&mut self, from: SocketAddr, frame: &Frame<'_>) {
+        for (entry, topics) in adverts(frame.body) {
+            let session = entry.session.get();
+            if self.offers.has(session) {
+                continue;
+            }
+            if entry.flags & advert_flag::GONE != 0 {
+                self.close(session, frame.session);
+            } else {
+                self.on_entry(from, frame.session, entry, topics);
+            }
+        }
+    }
+
+    fn on_entry(&mut self, from: SocketAddr, teller: u64, entry: &AdvertEntry, topics: Names<'_>) {
+        let Some(announcement) = Announcement::read(entry, from) else {
+            self.counters.senseless += 1;
+            return;
+        };
+        self.known.refresh(self.now, announcement.session);
+        topics.for_each(|topic| self.find(announcement, teller, topic));
+    }
+
+    fn on_query(&mut self, topics: Names<'_>) {
+        let are_many = self.neighbours.are_many(self.now);
+        let delay = if are_many { self.chance.below(ANSWER_DELAY_MAX) } else { 0 };
+        for topic in topics {
+            self.offers.ask(self.now, topic, delay);
+            self.wants.heard(self.now, topic, &mut self.chance);
+        }
+    }
+
+    /// A session has a topic, says `teller`.
+    fn find(&mut self, announcement: Announcement, teller: u64, topic: &str) {
+        let Some((topic, publishers)) = self.wants.publishers(topic) else { return };
+        let session = announcement.session;
+        if publishers.contains(&session) {
+            return;
+        }
+        let topic = Arc::clone(topic);
+        match self.known.add(self.now, announcement, teller, &topic) {
+            Ok(announcement) => {
+                self.wants.found(&topic, session);
+                self.events.push_back(Event::Found { announcement, topic });
+            }
+            Err(NotTaken::Full) => self.counters.refused += 1,
+            Err(NotTaken::Closed) => {}
+        }
+    }
+
+    /// A session has closed, says `teller`.
+    fn close(&mut self, session: u64, teller: u64) {
+        let Some(topics) = self.known.close(self.now, session, teller) else { return };
+        for topic in topics {
+            self.wants.forget(&topic, session);
+        }
+        self.events.push_back(Event::Gone { session });
+    }
+
+    /// Writes an Advert of as much as is due and fits; gives how many entries and names.
+    fn tell(&mut self, buffer: &mut [u8]) -> (usize, usize) {
+        let mut writer = FrameWriter::new(buffer, Kind::Advert, 0, self.id, 0);
+        let mut count = 0;
+        while let Some(it) = self.offers.next_leaving(self.now) {
+            if writer.add_entry(it.entry(advert_flag::GONE), 0).is_none() {
+                break;
+            }
+            self.offers.told_leaving(self.now, it.session, &mut self.chance);
+            count += 1;
+        }
+        let mut open: Option<(u64, OpenEntry)> = None;
+        while let Some((it, index, topic)) = self.offers.next_topic(self.now) {
+            if open.as_ref().is_none_or(|(session, _)| *session != it.session) {
+                open = writer.add_entry(it.entry(0), topic.len()).map(|entry| (it.session, entry));
+                count += 1;
+            }
+            let Some((_, entry)) = &mut open else { break };
+            if !writer.add_entry_name(entry, &topic) {
+                break;
+            }
+            self.offers.told_topic(self.now, it.session, index, &mut self.chance);
+            // What others hear is heard here too: a session that was lost is found again.
+            self.known.refresh(self.now, it.session);
+            self.find(it, self.id, &topic);
+            count += 1;
+        }
+        self.counters.adverts += 1;
+        (count, writer.finish())
+    }
+
+    /// Writes a Query for as much as is due and fits; gives how many names.
+    fn ask(&mut self, buffer: &mut [u8]) -> (usize, usize) {
+        let mut writer = FrameWriter::new(buffer, Kind::Query, 0, self.id, 0);
+        let mut count = 0;
+        while let Some(topic) = self.wants.next(self.now)
+            && writer.add_name(&topic)
+        {
+            self.wants.asked(self.now, &topic, &mut self.chance);
+            count += 1;
+        }
+        self.counters.queries += 1;
+        (count, writer.finish())
+    }
+}
+
+const fn check(topic: &str) -> Result<(), NotAName> {
+    if topic.is_empty() || topic.len() > NAME_MAX { Err(NotAName) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! What a resolver tells of a session.
+
+use lanecast_wire::net::{AdvertEntry, DATAGRAM_MIN, address_bytes};
+use std::net::{IpAddr, SocketAddr};
+use zerocopy::FromZeros;
+
+/// How a session sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Carrier {
+    /// Reliable multicast.
+    Multicast = 1,
+    /// Reliable unicast.
+    Unicast = 2,
+    /// TCP.
+    Tcp = 3,
+}
+
+impl Carrier {
+    const fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::Multicast,
+            2 => Self::Unicast,
+            3 => Self::Tcp,
+            _ => return None,
+        })
+    }
+}
+
+/// Where a session is, and how it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The session, never 0; a new publisher has a new one.
+    pub session: u64,
+    /// How it sends.
+    pub carrier: Carrier,
+    /// Where it takes control frames. A resolver that publishes an unspecified address is
+    /// understood to mean the one that its Adverts come from.
+    pub control: SocketAddr,
+    /// The group that it sends to, if it is a multicast session.
+    pub group: Option<SocketAddr>,
+    /// A random-looking number of its host, or 0.
+    pub host: u64,
+    /// The shared-memory domain that it serves as well, or 0.
+    pub domain: u64,
+    /// Its process.
+    pub pid: u32,
+    /// The longest datagram that it sends, in bytes.
+    pub datagram_bytes: u16,
+}
+
+impl Announcement {
+    /// What an entry tells, if that makes sense; `from` is where it came from.
+    pub(super) fn read(entry: &AdvertEntry, from: SocketAddr) -> Option<Self> {
+        let mut control = entry.control();
+        if control.ip().is_unspecified() {
+            let port = control.port();
+            control = from;
+            control.set_port(port);
+        }
+        let group = entry.group().map(|group| with_scope(group, from));
+        let it = Self {
+            session: entry.session.get(),
+            carrier: Carrier::from_number(entry.carrier)?,
+            control: with_scope(control, from),
+            group,
+            host: entry.host.get(),
+            domain: entry.domain.get(),
+            pid: entry.pid.get(),
+            datagram_bytes: entry.datagram_bytes.get(),
+        };
+        it.makes_sense().then_some(it)
+    }
+
+    fn makes_sense(&self) -> bool {
+        let group_fits = match self.group {
+            Some(group) => group.ip().is_multicast() && group.port() != 0,
+            None => self.carrier != Carrier::Multicast,
+        };
+        let control = self.control;
+        self.session != 0
+            && group_fits
+            && control.port() != 0
+            && !control.ip().is_multicast()
+            && !matches!(control.ip(), IpAddr::V4(ip) if ip.is_broadcast())
+            && usize::from(self.datagram_bytes) >= DATAGRAM_MIN
+    }
+
+    /// The entry that tells this.
+    pub(super) fn entry(&self, flags: u8) -> AdvertEntry {
+        let mut entry = AdvertEntry::new_zeroed();
+        entry.session = self.session.into();
+        entry.host = self.host.into();
+        entry.domain = self.domain.into();
+        (entry.control, entry.control_port) = address_bytes(self.control);
+        if let Some(group) = self.group {
+            (entry.group, entry.group_port) = address_bytes(group);
+        }
+        entry.pid = self.pid.into();
+        entry.datagram_bytes = self.datagram_bytes.into();
+        entry.carrier = self.carrier as u8;
+        entry.flags = flags;
+        entry
+    }
+}
+
+/// A link-local address means the link that it was heard on.
+fn with_scope(address: SocketAddr, from: SocketAddr) -> SocketAddr {
+    let (SocketAddr::V6(mut address), SocketAddr::V6(from)) = (address, from) else {
+        return address;
+    };
+    let [first, second, ..] = address.ip().octets();
+    let is_link_local = match first {
+        0xfe => second & 0xc0 == 0x80,
+        0xff => second & 0x0f == 2,
+        _ => false,
+    };
+    if is_link_local {
+        address.set_scope_id(from.scope_id());
+    }
+    SocketAddr::V6(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Announcement {
+        Announcement {
+            session: 7,
+            carrier: Carrier::Unicast,
+            control: "10.0.0.1:900".parse().unwrap(),
+            group: None,
+            host: 3,
+            domain: 4,
+            pid: 5,
+            datagram_bytes: 1_472,
+        }
+    }
+
+    #[test]
+    fn an_entry_reads_as_it_was_meant() {
+        let from = "10.0.0.9:1".parse().unwrap();
+        let mut it = plain();
+        assert_eq!(Announcement::read(&it.entry(0), from), Some(it));
+        it.carrier = Carrier::Multicast;
+        it.group = Some("239.1.1.1:80".parse().unwrap());
+        assert_eq!(Announcement::read(&it.entry(0), from), Some(it));
+        it.control = "0.0.0.0:77".parse().unwrap();
+        let read = Announcement::read(&it.entry(0), from).expect("sense");
+        assert_eq!(read.control, "10.0.0.9:77".parse().unwrap());
+    }
+
+    #[test]
+    fn link_local_addresses_keep_their_link() {
+        let from = "[fe80::1%4]:1".parse().unwrap();
+        let control = "[fe80::2]:9".parse().unwrap();
+        let it = Announcement { control, ..plain() };
+        let read = Announcement::read(&it.entry(0), from).expect("sense");
+        assert_eq!(read.control, "[fe80::2%4]:9".parse().unwrap());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_ignored() {
+        let from = "10.0.0.9:1".parse().unwrap();
+        let is_read = |it: Announcement| Announcement::read(&it.entry(0), from).is_some();
+        let address = |text: &str| text.parse().unwrap();
+        assert!(is_read(plain()));
+        assert!(!is_read(Announcement { session: 0, ..plain() }));
+        assert!(!is_read(Announcement { control: address("10.0.0.1:0"), ..plain() }));
+        assert!(!is_read(Announcement { control: address("239.0.0.1:5"), ..plain() }));
+        assert!(!is_read(Announcement { control: address("255.255.255.255:5"), ..plain() }));
+        assert!(!is_read(Announcement { datagram_bytes: 10, ..plain() }));
+        assert!(!is_read(Announcement { carrier: Carrier::Multicast, ..plain() }));
+        assert!(!is_read(Announcement { group: Some(address("10.0.0.1:5")), ..plain() }));
+        let mut entry = plain().entry(0);
+        entry.carrier = 9;
+        assert!(Announcement::read(&entry, from).is_none());
+    }
+}

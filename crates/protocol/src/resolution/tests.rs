@@ -1,0 +1,30 @@
+//! Resolvers that talk to each other, and frames made by hand.
+
+mod network;
+mod pair;
+mod seeds;
+
+use super::*;
+
+const SESSION: u64 = 0x5e55;
+
+fn announcement(session: u64) -> Announcement {
+    Announcement {
+        session,
+        carrier: Carrier::Unicast,
+        control: SocketAddr::from(([0, 0, 0, 0], 4_000)),
+        group: None,
+        host: 1,
+        domain: 0,
+        pid: 9,
+        datagram_bytes: 1_472,
+    }
+}
+
+fn resolver(id: u64, now: Nanos) -> Resolver {
+    Resolver::new(Settings { resolver: id, seed: id, ..Settings::default() }, now)
+}
+
+fn events(resolver: &mut Resolver) -> Vec<Event> {
+    std::iter::from_fn(|| resolver.next_event()).collect()
+}

@@ -1,0 +1,117 @@
+//! A group of resolvers on a network that loses frames and falls apart, by a seed.
+
+use super::*;
+use crate::MICROSECOND;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+/// When it arrives, its number, from whom, to whom, and the frame.
+type Flight = (Nanos, u64, usize, usize, Vec<u8>);
+
+pub(super) struct Network {
+    pub(super) now: Nanos,
+    pub(super) resolvers: Vec<Resolver>,
+    /// What each has found, by session.
+    pub(super) found: Vec<BTreeMap<u64, BTreeSet<String>>>,
+    /// Of a thousand frames, this many are lost.
+    pub(super) lost: u64,
+    /// Who hears only those that have the same number.
+    pub(super) parts: Vec<u32>,
+    chance: Chance,
+    flying: BinaryHeap<Reverse<Flight>>,
+    frames: u64,
+}
+
+impl Network {
+    pub(super) fn new(count: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let now = chance.any() >> 8;
+        let resolvers = (0..count).map(|_| resolver(chance.any(), now)).collect();
+        Self {
+            now,
+            resolvers,
+            found: vec![BTreeMap::new(); count],
+            lost: 0,
+            parts: vec![0; count],
+            chance,
+            flying: BinaryHeap::new(),
+            frames: 0,
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn run(&mut self, time: Nanos) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Lets time pass until something holds; gives whether it did.
+    pub(super) fn run_until(&mut self, time: Nanos, holds: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + time;
+        loop {
+            (0..self.resolvers.len()).for_each(|index| self.transmit(index));
+            if holds(self) {
+                return true;
+            }
+            let arrival = self.flying.peek().map(|Reverse((at, ..))| *at);
+            let deadlines = self.resolvers.iter().filter_map(Resolver::next_deadline);
+            let next = deadlines.chain(arrival).min().unwrap_or(end);
+            if next >= end {
+                self.now = end;
+                return false;
+            }
+            self.now = self.now.max(next);
+            self.arrive();
+        }
+    }
+
+    fn transmit(&mut self, from: usize) {
+        let mut buffer = [0; 1_472];
+        while let Some(length) = self.resolvers[from].next_transmit(self.now, &mut buffer) {
+            // The sender hears itself as well.
+            for to in 0..self.resolvers.len() {
+                let is_lost = self.chance.below(1_000) < self.lost;
+                if is_lost || self.parts[from] != self.parts[to] {
+                    continue;
+                }
+                let at = self.now + 20 * MICROSECOND + self.chance.below(100 * MICROSECOND);
+                self.frames += 1;
+                let flight = (at, self.frames, from, to, buffer[..length].to_vec());
+                self.flying.push(Reverse(flight));
+            }
+        }
+        self.note(from);
+    }
+
+    fn arrive(&mut self) {
+        while self.flying.peek().is_some_and(|Reverse((at, ..))| *at <= self.now) {
+            let Some(Reverse((_, _, from, to, bytes))) = self.flying.pop() else { return };
+            let (frame, rest) = Frame::split(&bytes).expect("a frame");
+            assert!(rest.is_empty());
+            self.resolvers[to].on_frame(self.now, address(from), &frame);
+            self.note(to);
+        }
+    }
+
+    fn note(&mut self, index: usize) {
+        for event in events(&mut self.resolvers[index]) {
+            match event {
+                Event::Found { announcement, topic } => {
+                    let topics = self.found[index].entry(announcement.session).or_default();
+                    topics.insert(topic.to_string());
+                }
+                Event::Gone { session } => drop(self.found[index].remove(&session)),
+            }
+        }
+    }
+
+    /// Resolver `index` gives a session up.
+    pub(super) fn lose(&mut self, index: usize, session: u64) {
+        self.note(index);
+        self.found[index].remove(&session);
+        self.resolvers[index].lost(self.now, session);
+    }
+}
+
+pub(super) fn address(index: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, index as u8 + 1], 14_390))
+}
