@@ -161,6 +161,47 @@ fn own_frames_that_come_back_are_ignored() {
 }
 
 #[test]
+fn asking_rests_while_one_of_two_publishers_is_left() {
+    let mut it = resolver(1, START);
+    it.want("a").expect("a name");
+    advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
+    advert(&mut it, START, 2, announcement(SESSION + 1).entry(0), "a");
+    frames(&mut it, START);
+    frames(&mut it, START + 10 * MILLISECOND);
+    it.lost(START + SECOND, SESSION);
+    assert!(frames(&mut it, START + SECOND).is_empty());
+    it.lost(START + SECOND, SESSION + 1);
+    assert_eq!(frames(&mut it, START + SECOND).len(), 1);
+}
+
+#[test]
+fn a_foreign_advert_of_an_own_session_is_ignored() {
+    let mut it = resolver(1, START);
+    it.publish(announcement(SESSION), "a").expect("a name");
+    it.want("a").expect("a name");
+    it.want("b").expect("a name");
+    events(&mut it);
+    it.lost(START, SESSION);
+    let entry = announcement(SESSION).entry(0);
+    advert(&mut it, START, 2, entry, "a");
+    advert(&mut it, START, 2, entry, "b");
+    it.unpublish(SESSION);
+    advert(&mut it, START, 2, entry, "a");
+    assert!(events(&mut it).is_empty());
+}
+
+#[test]
+fn a_session_that_is_heard_is_found_once() {
+    let mut network = Network::new(2, 5);
+    network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");
+    network.resolvers[1].want("a").expect("a name");
+    network.run(SECOND);
+    network.found[1].clear();
+    network.run(200 * SECOND);
+    assert!(network.found[1].is_empty(), "found again, though it was not forgotten");
+}
+
+#[test]
 fn an_unwanted_topic_is_not_asked_for_and_found_anew_later() {
     let mut it = resolver(1, START);
     it.want("a").expect("a name");
