@@ -45,7 +45,7 @@ pub struct Settings {
     pub bytes_rate: u64,
     /// How many bytes it sends at once at most.
     pub burst_bytes: u64,
-    /// How many wanted topics of others' sessions it keeps; more are not found.
+    /// How many publishers of wanted topics it keeps, over all topics; more are not found.
     pub topics_max: usize,
     /// Where its chance begins.
     pub seed: u64,
@@ -94,7 +94,7 @@ pub struct Counters {
     pub heard: u64,
     /// Entries of others that made no sense.
     pub senseless: u64,
-    /// Wanted topics of others for which there was no place.
+    /// Publishers of wanted topics for which there was no place.
     pub refused: u64,
 }
 

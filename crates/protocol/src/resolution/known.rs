@@ -5,7 +5,8 @@ use crate::{Nanos, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A session that has closed is not taken for new this long, for late Adverts may be on their way.
+/// A session that has closed is not taken for new this long, if it is told by who said so: late
+/// Adverts may be on their way. What others say of it counts: who told its end may have lied.
 const TOMBSTONE: Nanos = 10 * SECOND;
 const TOMBSTONES_MAX: usize = 4_096;
 /// A session that is not heard of for this long is forgotten.
@@ -19,7 +20,8 @@ pub(super) struct Known {
     sessions: BTreeMap<u64, Session>,
     topics: usize,
     topics_max: usize,
-    closed: BTreeMap<u64, Nanos>,
+    /// Session and teller.
+    closed: BTreeMap<(u64, u64), Nanos>,
     next_sweep: Nanos,
 }
 
@@ -67,7 +69,8 @@ impl Known {
         name: &Arc<str>,
     ) -> Result<Announcement, NotTaken> {
         let id = announcement.session;
-        if self.closed.get(&id).is_some_and(|closed| now.saturating_sub(*closed) < TOMBSTONE) {
+        let closed = self.closed.get(&(id, teller));
+        if closed.is_some_and(|closed| now.saturating_sub(*closed) < TOMBSTONE) {
             return Err(NotTaken::Closed);
         }
         if self.topics >= self.topics_max {
@@ -108,7 +111,7 @@ impl Known {
         if self.closed.len() >= TOMBSTONES_MAX {
             self.closed.pop_first();
         }
-        self.closed.insert(id, now);
+        self.closed.insert((id, teller), now);
         Some(self.remove(id))
     }
 

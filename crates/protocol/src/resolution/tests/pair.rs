@@ -263,6 +263,18 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
 }
 
 #[test]
+fn whoever_lies_about_an_end_does_not_hide_the_session() {
+    let (entry, gone) = (announcement(SESSION).entry(0), announcement(SESSION).entry(1));
+    let mut it = resolver(1, START);
+    it.want("a").expect("a name");
+    advert(&mut it, START, 66, entry, "a");
+    advert(&mut it, START, 66, gone, "");
+    assert_eq!(events(&mut it).len(), 2);
+    advert(&mut it, START + SECOND, 2, entry, "a");
+    assert_eq!(events(&mut it).len(), 1);
+}
+
+#[test]
 fn an_unspecified_address_is_where_the_advert_comes_from() {
     let mut it = resolver(1, START);
     it.want("a").expect("a name");
