@@ -1,1 +1,317 @@
 //! One session, as one subscriber receives it.
+//!
+//! Two layers: `transport` knows which datagrams are missing, and `topics` which piece is next on
+//! each topic. So a missing datagram delays only the topics whose next piece is in it.
+
+mod block;
+mod control;
+mod counters;
+mod delivery;
+mod gaps;
+mod joining;
+mod life;
+mod nak;
+mod status;
+mod topic;
+mod topics;
+mod transport;
+
+pub use counters::{Counters, GapEnd, GapRecord};
+pub use delivery::{Delivery, LossReason, Phase, Why};
+pub use topic::Topic;
+
+use crate::round_trip::RoundTrip;
+use crate::{Nanos, SECOND};
+use counters::GapLog;
+use joining::Joining;
+use lanecast_wire::net::{Blocks, DataHeader, Frame, FrameHeader, Kind};
+use life::Life;
+use nak::Nak;
+use status::Status;
+use std::net::SocketAddr;
+use topics::{Origin, Topics};
+use transport::{Gap, Transport};
+
+/// How a receiver behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who it is: random, new for each session.
+    pub receiver: u64,
+    /// How many datagrams it can take without having read any.
+    pub window_datagrams: u32,
+    /// How many bytes may wait for what comes before them.
+    pub kept_bytes_max: usize,
+    /// How long a missing datagram is asked for.
+    pub recovery: Nanos,
+    /// How long the sender may be silent, unless it says so itself.
+    pub liveness: Nanos,
+    /// How long a gap may be mere reordering before it is asked for.
+    pub reorder: Nanos,
+    /// The group that it belongs to for flow control, or 0.
+    pub tag: u32,
+    /// Begins with the oldest that the sender keeps.
+    pub late: bool,
+    /// The frames come by a stream: nothing is asked for again.
+    pub stream: bool,
+    /// The longest message that it takes, in bytes.
+    pub longest_message_max: usize,
+    /// The session's datagrams go to a group.
+    pub group: bool,
+    /// Makes its chance repeatable.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            receiver: 1,
+            window_datagrams: 4_096,
+            kept_bytes_max: 8 << 20,
+            recovery: 10 * SECOND,
+            liveness: SECOND,
+            reorder: 0,
+            tag: 0,
+            late: false,
+            stream: false,
+            longest_message_max: 64 << 20,
+            group: false,
+            seed: 1,
+        }
+    }
+}
+
+/// One session, as one subscriber receives it.
+#[derive(Debug)]
+pub struct Receiver {
+    settings: Settings,
+    session: u64,
+    source: SocketAddr,
+    phase: Phase,
+    transport: Transport,
+    topics: Topics,
+    joining: Joining,
+    nak: Nak,
+    status: Status,
+    life: Life,
+    trip: RoundTrip,
+    counters: Counters,
+    log: GapLog,
+    /// The last datagram that was given up, and why.
+    doubt: Option<u64>,
+    why: LossReason,
+}
+
+impl Receiver {
+    /// Begins to join `session`, which comes from `source`, for the topics `wanted`.
+    pub fn new(
+        settings: Settings,
+        session: u64,
+        source: SocketAddr,
+        wanted: &[&str],
+        now: Nanos,
+    ) -> Self {
+        let every = (settings.liveness / 4).max(1);
+        Self {
+            session,
+            source,
+            phase: Phase::Joining,
+            transport: Transport::new(),
+            topics: Topics::new(&settings, wanted),
+            joining: Joining::new(settings.seed, now),
+            nak: Nak::new(settings.seed ^ settings.receiver, settings.group),
+            status: Status::new(settings.window_datagrams, settings.tag, every),
+            life: Life::new(settings.liveness, now),
+            trip: RoundTrip::new(),
+            counters: Counters::default(),
+            log: GapLog::default(),
+            doubt: None,
+            why: LossReason::GaveUp,
+            settings,
+        }
+    }
+
+    /// Wants another topic, which the session is said to have.
+    pub fn want(&mut self, name: &str) {
+        if self.topics.want(name) && self.phase == Phase::Live && !self.joining.is_resuming() {
+            self.joining.start(self.life.heard());
+        }
+    }
+
+    /// Where the session comes from, and this receiver's frames go to.
+    pub const fn source(&self) -> SocketAddr {
+        self.source
+    }
+
+    /// The session.
+    pub const fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// How far the receiver has come.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The topic in `slot`: topics have slots in the order in which they were wanted.
+    ///
+    /// # Panics
+    /// If no delivery has named the slot.
+    pub fn topic(&self, slot: u32) -> &Topic {
+        self.topics.get(slot)
+    }
+
+    /// What the receiver has counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How long a frame takes to the source and back.
+    pub const fn round_trip(&self) -> &RoundTrip {
+        &self.trip
+    }
+
+    /// The oldest gap that is over and has not been asked for.
+    pub fn next_gap_record(&mut self) -> Option<GapRecord> {
+        self.log.take()
+    }
+
+    /// Takes a frame whose body is at `at` in the caller's buffer.
+    #[inline]
+    pub fn on_frame(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
+        if frame.session != self.session || self.phase == Phase::Over {
+            return;
+        }
+        if frame.kind == Kind::Data {
+            self.on_data(now, frame, at, out);
+        } else {
+            self.on_control(now, frame, out);
+        }
+    }
+
+    #[inline]
+    fn on_data(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
+        let Some((header, bytes)) = frame.data() else {
+            self.counters.malformed += 1;
+            return;
+        };
+        if self.phase != Phase::Live {
+            return;
+        }
+        if self.transport.take_next(frame.sequence) {
+            self.life.hear(now);
+            self.counters.datagrams += 1;
+            if !self.take_blocks(frame.sequence, bytes, at + size_of::<DataHeader>(), out) {
+                self.drop_again(now, frame.sequence);
+            }
+            if self.life.is_closing() {
+                self.finish_if_drained(now, out);
+            }
+        } else {
+            self.on_other_data(now, frame, header, (bytes, at + size_of::<DataHeader>()), out);
+        }
+    }
+
+    /// Delivers the blocks of a datagram; false if something had to be dropped for want of room.
+    #[inline]
+    fn take_blocks(
+        &mut self,
+        sequence: u64,
+        bytes: &[u8],
+        at: usize,
+        out: &mut Vec<Delivery>,
+    ) -> bool {
+        let mut blocks = Blocks::new(bytes);
+        let mut room = true;
+        while let Some((header, items)) = blocks.next() {
+            let offset = bytes.len() - blocks.left() - items.rest().len();
+            let origin = Origin { sequence, at: (at + offset) as u32 };
+            let view = (&self.transport, self.why);
+            room &= self.topics.take((header, items), origin, view, &mut self.counters, out);
+        }
+        room
+    }
+
+    /// Takes note of the time.
+    pub fn on_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
+        match self.phase {
+            Phase::Joining => self.give_up_joining(now),
+            Phase::Live => self.on_live_time(now, out),
+            Phase::Over => {}
+        }
+    }
+
+    fn on_live_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
+        let mut any = false;
+        while let Some(Gap { first, count, .. }) =
+            self.transport.expired(now, self.settings.recovery)
+        {
+            self.give_up(now, first, count, LossReason::GaveUp);
+            any = true;
+        }
+        if any {
+            self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        }
+        if self.life.is_over(now) {
+            self.finish(now, Why::Died, out);
+        } else {
+            self.finish_if_drained(now, out);
+        }
+    }
+
+    /// When `on_time` and `next_transmit` have something to do next.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let connected = |due: Option<Nanos>| due.filter(|_| !self.life.is_cut());
+        let joining = connected(self.joining.next_due());
+        match self.phase {
+            Phase::Joining => {
+                let over = self.joining.since().saturating_add(self.settings.recovery);
+                joining.into_iter().chain([over]).min()
+            }
+            Phase::Live => {
+                let nak = Nak::next_due(&self.transport);
+                let expiry = self.transport.next_expiry(self.settings.recovery);
+                let told = connected(Some(self.status.next_due()));
+                let times = [joining, connected(nak), expiry, told, self.life.next_due()];
+                times.into_iter().flatten().min()
+            }
+            Phase::Over => self.life.has_to_leave().then_some(0),
+        }
+    }
+
+    /// Writes the next frame for the source into `buffer`; gives its length.
+    pub fn next_transmit(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
+        if self.life.is_cut() || buffer.len() < size_of::<FrameHeader>() {
+            return None;
+        }
+        let ids = (self.session, self.settings.receiver);
+        if self.phase == Phase::Over {
+            let lost = self.counters.lost_datagrams;
+            return self.life.write_leave(&mut self.status, &self.transport, lost, ids, buffer);
+        }
+        let live = self.phase == Phase::Live;
+        let place = (self.session, live.then(|| self.transport.expected()));
+        let join = self.joining.write(&self.settings, &self.topics, place, now, buffer);
+        if join.is_some() || !live {
+            return join;
+        }
+        let nak = self.nak.write(&mut self.transport, &self.trip, now, ids, buffer);
+        if nak.is_some() {
+            self.counters.naks += 1;
+            return nak;
+        }
+        let lost = self.counters.lost_datagrams;
+        self.status.write(&self.transport, lost, now, ids, buffer)
+    }
+
+    /// The application is done with every delivery so far.
+    #[inline]
+    pub fn has_read_all(&mut self, _now: Nanos) {
+        if self.phase != Phase::Joining {
+            self.status.read_all(&self.transport);
+            self.life.read_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Frames that carry no messages.
+
+use super::topic::Head;
+use super::transport::Place;
+use super::{Delivery, LossReason, Phase, Receiver, Why, nak};
+use crate::sequence::before;
+use crate::{MILLISECOND, Nanos};
+use lanecast_wire::net::{
+    ChallengeBody, EchoBody, EjectBody, Frame, Kind, Range, SessionBody, TopicHead, WelcomeBody,
+    flag, list, topics,
+};
+
+/// So many times the receiver's own patience is believed of a sender.
+const LIVENESS_FACTOR: Nanos = 10;
+
+impl Receiver {
+    pub(super) fn on_control(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) {
+        let live = self.phase == Phase::Live;
+        let sound = match frame.kind {
+            Kind::Session if live => self.on_session(now, frame, out),
+            Kind::Confirm if live => {
+                let budget = frame.flags & flag::BUDGET != 0;
+                let ranges = list::<Range>(frame.body);
+                self.nak.confirm(&mut self.transport, ranges, budget, &self.trip, now);
+                Some(())
+            }
+            Kind::Void if live => {
+                self.on_void(now, frame, out);
+                Some(())
+            }
+            Kind::Echo if live => self.on_echo(now, frame),
+            Kind::Challenge => self.on_challenge(now, frame),
+            Kind::Welcome => self.on_welcome(now, frame, out),
+            Kind::Eject => self.on_eject(now, frame, out),
+            Kind::Session | Kind::Confirm | Kind::Void | Kind::Echo => Some(()),
+            _ => None,
+        };
+        self.counters.malformed += u64::from(sound.is_none());
+    }
+
+    fn on_session(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) -> Option<()> {
+        let (header, rest) = frame.data()?;
+        let (body, heads) = SessionBody::split(rest)?;
+        let sequence = frame.sequence;
+        let place = self.transport.place(sequence);
+        if !self.hear_place(place, now) {
+            return Some(());
+        }
+        self.nak.set_receivers(body.receivers.get());
+        if matches!(place, Place::New) {
+            self.notice(now, sequence, header.skipped.get());
+        }
+        self.learn_header(now, sequence, header);
+        for head in list::<TopicHead>(heads) {
+            let (piece, message) = (head.piece.get(), head.message.get());
+            self.learn(head.topic.get(), Head { sequence, piece, message }, out);
+        }
+        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        if frame.flags & flag::PROBE != 0 {
+            self.status.probe(self.transport.head());
+        }
+        if frame.flags & flag::CLOSED != 0 && !before(sequence, self.transport.head()) {
+            self.life.end = Some(sequence);
+        }
+        self.finish_if_drained(now, out);
+        Some(())
+    }
+
+    fn learn(&mut self, number: u32, head: Head, out: &mut Vec<Delivery>) {
+        let view = (&self.transport, self.why);
+        self.topics.learn(number, head, view, &mut self.counters, out);
+    }
+
+    fn on_void(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) {
+        self.life.hear(now);
+        for range in list::<Range>(frame.body) {
+            let (first, count) = (range.first.get(), u64::from(range.count.get()));
+            if frame.flags & flag::GONE != 0 {
+                self.give_up(now, first, count, LossReason::Gone);
+            } else if frame.flags & flag::UNWANTED != 0 {
+                self.transport.settle(first, count, |_, _, _| {});
+            }
+        }
+        self.nak.go_on(&mut self.transport, false, now);
+        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        self.finish_if_drained(now, out);
+    }
+
+    fn on_echo(&mut self, now: Nanos, frame: &Frame<'_>) -> Option<()> {
+        let (body, _) = EchoBody::split(frame.body)?;
+        if body.receiver.get() == self.settings.receiver {
+            self.life.hear(now);
+            if let Some(sample) = self.status.take_echo(body.echo.get(), now) {
+                self.trip.note(sample);
+            }
+        }
+        Some(())
+    }
+
+    fn on_challenge(&mut self, now: Nanos, frame: &Frame<'_>) -> Option<()> {
+        let (body, _) = ChallengeBody::split(frame.body)?;
+        let ours = body.receiver.get() == self.settings.receiver;
+        if let Some(sample) = self.joining.answered(body.echo.get(), now).filter(|_| ours) {
+            self.trip.note(sample);
+            self.joining.challenged(body.cookie.get(), now);
+        }
+        Some(())
+    }
+
+    fn on_welcome(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) -> Option<()> {
+        let (body, entries) = WelcomeBody::split(frame.body)?;
+        let answered = self.joining.answered(body.echo.get(), now);
+        let Some(sample) = answered.filter(|_| body.receiver.get() == self.settings.receiver)
+        else {
+            return Some(());
+        };
+        self.trip.note(sample);
+        self.life.hear(now);
+        let start = frame.sequence;
+        let resumes = self.joining.is_resuming();
+        if self.phase == Phase::Joining {
+            self.begin(start, body);
+        } else if resumes {
+            self.resume(now, start);
+        }
+        let mut news = 0;
+        for (entry, name) in topics(entries) {
+            let (piece, message) = (entry.piece.get(), entry.message.get());
+            let head = Head { sequence: start, piece, message };
+            if let Some(slot) = self.topics.begin(name, entry.topic.get(), head) {
+                out.push(Delivery::Joined { slot });
+                news += 1;
+            } else if resumes {
+                self.learn(entry.topic.get(), head, out);
+            }
+        }
+        if news > 0 {
+            self.reopen(now, start);
+        }
+        self.joining.welcomed(news, &self.topics, now);
+        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        self.finish_if_drained(now, out);
+        Some(())
+    }
+
+    /// Begins to receive at `start`.
+    fn begin(&mut self, start: u64, body: &WelcomeBody) {
+        let (own, sender) = (self.settings.window_datagrams, body.window.get());
+        self.transport.begin(start, own.max(sender));
+        self.nak.set_window(own.min(sender.max(1)));
+        self.nak.set_receivers(body.receivers.get());
+        self.status.begin(start, sender);
+        let said = Nanos::from(body.liveness_ms.get()) * MILLISECOND;
+        if said > 0 {
+            let liveness = said.min(self.settings.liveness.saturating_mul(LIVENESS_FACTOR));
+            self.life.set_liveness(liveness);
+            self.status.set_every(liveness / 4);
+        }
+        self.life.history = self.settings.late;
+        self.phase = Phase::Live;
+    }
+
+    /// Goes on at `start`: what lies before it can no longer come.
+    fn resume(&mut self, now: Nanos, start: u64) {
+        let why = if self.settings.stream { LossReason::Skipped } else { LossReason::Gone };
+        self.transport.advance(start, 0, now, now);
+        let first = self.transport.expected();
+        self.give_up(now, first, nak::distance(first, start), why);
+        self.status.hurry();
+    }
+
+    /// Asks again for datagrams from `start` on: blocks of topics that were not known when they
+    /// came have been passed over.
+    fn reopen(&mut self, now: Nanos, start: u64) {
+        let head = self.transport.head();
+        let count = nak::distance(start, head);
+        if count > 0 && count <= u64::from(self.settings.window_datagrams) && !self.settings.stream
+        {
+            self.transport.reopen(start, head, now, now);
+        }
+    }
+
+    fn on_eject(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) -> Option<()> {
+        let (body, _) = EjectBody::split(frame.body)?;
+        if body.receiver.get() != self.settings.receiver {
+            return Some(());
+        }
+        match (frame.flags, self.phase) {
+            // The sender has forgotten this receiver, say during an outage one way.
+            (flag::STRANGER, Phase::Live) => self.joining.resume(now),
+            (flag::STRANGER, _) => {}
+            (flag::CROWDED, _) => self.finish(now, Why::Refused, out),
+            (flag::STALLED, _) => self.finish(now, Why::Evicted, out),
+            _ => return None,
+        }
+        Some(())
+    }
+}

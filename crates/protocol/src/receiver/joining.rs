@@ -1,0 +1,163 @@
+//! Asking to be let in: for the session, for more of its topics, or back in after an outage.
+
+use super::Settings;
+use super::topics::Topics;
+use crate::chance::Chance;
+use crate::{MILLISECOND, Nanos, SECOND};
+use lanecast_wire::net::{FrameWriter, JoinBody, Kind, flag};
+
+/// How long to wait for the first answer.
+const WAIT_MIN: Nanos = 2 * MILLISECOND;
+/// How long to wait at most between two Joins.
+const WAIT_MAX: Nanos = SECOND / 2;
+
+/// The Joins of one receiver.
+#[derive(Debug)]
+pub(super) struct Joining {
+    chance: Chance,
+    cookie: u64,
+    /// When to ask; `None`: there is nothing to ask for.
+    due: Option<Nanos>,
+    wait: Nanos,
+    /// When this asking began, and the clock of its last Join.
+    since: Nanos,
+    echo: Nanos,
+    /// The next challenge is answered at once.
+    may_answer: bool,
+    /// The next Join answers a challenge.
+    answering: bool,
+    resume: bool,
+    /// The names that the last Join had: the first, and the one after the last.
+    first: usize,
+    end: usize,
+}
+
+impl Joining {
+    pub(super) const fn new(seed: u64, now: Nanos) -> Self {
+        Self {
+            chance: Chance::new(seed),
+            cookie: 0,
+            due: Some(now),
+            wait: WAIT_MIN,
+            since: now,
+            echo: 0,
+            may_answer: false,
+            answering: false,
+            resume: false,
+            first: 0,
+            end: 0,
+        }
+    }
+
+    /// Asks now, from the beginning.
+    pub(super) const fn start(&mut self, now: Nanos) {
+        (self.due, self.wait, self.since) = (Some(now), WAIT_MIN, now);
+    }
+
+    /// Asks to go on where this receiver is, unless it does so already.
+    pub(super) const fn resume(&mut self, now: Nanos) {
+        if !self.resume {
+            (self.resume, self.first) = (true, 0);
+            self.start(now);
+        }
+    }
+
+    /// Asks no more, for the time being.
+    pub(super) const fn stop(&mut self) {
+        self.due = None;
+    }
+
+    pub(super) const fn is_resuming(&self) -> bool {
+        self.resume
+    }
+
+    pub(super) const fn since(&self) -> Nanos {
+        self.since
+    }
+
+    pub(super) const fn next_due(&self) -> Option<Nanos> {
+        self.due
+    }
+
+    /// The round trip that an answer with `echo` ends; `None` if it answers none of the Joins.
+    pub(super) fn answered(&self, echo: u64, now: Nanos) -> Option<Nanos> {
+        let ours = self.echo != 0 && (self.since.max(1)..=self.echo).contains(&echo);
+        ours.then(|| now.saturating_sub(echo))
+    }
+
+    /// Takes a challenge.
+    pub(super) const fn challenged(&mut self, cookie: u64, now: Nanos) {
+        self.cookie = cookie;
+        if self.may_answer && self.due.is_some() {
+            self.due = Some(now);
+            self.answering = true;
+        }
+    }
+
+    /// Takes a welcome that told `news` topics: goes on with the names that did not fit into the
+    /// last Join, and asks again, ever later, for those that the session does not know.
+    pub(super) fn welcomed(&mut self, news: usize, topics: &Topics, now: Nanos) {
+        let total = if self.resume { topics.len() } else { topics.unknown().count() };
+        let more = self.resume && self.end < total;
+        if self.resume && !more {
+            self.resume = false;
+            (self.first, self.end) = (0, 0);
+        } else {
+            self.first = if news > 0 && !self.resume { 0 } else { self.end };
+        }
+        let unknown = topics.unknown().next().is_some();
+        if more || (unknown && (news > 0 || self.first < total)) {
+            self.start(now);
+        } else if !unknown {
+            self.due = None;
+        }
+    }
+
+    /// Writes a Join if one is due; gives its length.
+    pub(super) fn write(
+        &mut self,
+        settings: &Settings,
+        topics: &Topics,
+        (session, expected): (u64, Option<u64>),
+        now: Nanos,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        self.due.filter(|due| *due <= now)?;
+        let resume = self.resume && expected.is_some();
+        let late = settings.late && expected.is_none();
+        let flags = if resume { flag::RESUME } else { 0 } | if late { flag::LATE } else { 0 };
+        let sequence = expected.unwrap_or(0);
+        let mut writer = FrameWriter::new(buffer, Kind::Join, flags, session, sequence);
+        self.echo = now.max(1);
+        let body = JoinBody {
+            receiver: settings.receiver.into(),
+            cookie: self.cookie.into(),
+            echo: self.echo.into(),
+            window: settings.window_datagrams.into(),
+            tag: settings.tag.into(),
+        };
+        if !writer.add(&body) {
+            return None;
+        }
+        self.add_names(&mut writer, topics);
+        (self.may_answer, self.answering) = (!self.answering, false);
+        self.wait = (self.wait * 2).min(WAIT_MAX);
+        self.due = Some(now.saturating_add(self.wait / 2 + self.chance.below(self.wait / 2)));
+        Some(writer.finish())
+    }
+
+    /// Adds as many names as fit: those that are unknown, or all to go on.
+    fn add_names(&mut self, writer: &mut FrameWriter<'_>, topics: &Topics) {
+        let total = if self.resume { topics.len() } else { topics.unknown().count() };
+        if self.first >= total {
+            self.first = 0;
+        }
+        let fits = |name: &&str| writer.add_name(name);
+        let added = if self.resume {
+            topics.names().skip(self.first).take_while(fits).count()
+        } else {
+            topics.unknown().skip(self.first).take_while(fits).count()
+        };
+        self.end = self.first + added;
+    }
+}

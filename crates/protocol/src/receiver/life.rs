@@ -1,0 +1,189 @@
+//! Whether the sender lives, and how a session ends.
+
+use super::status::Status;
+use super::transport::Transport;
+use super::{Delivery, LossReason, Phase, Receiver, Why, nak};
+use crate::Nanos;
+use lanecast_wire::net::{FrameWriter, Kind, LeaveBody};
+
+/// What is left to say when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    Nothing,
+    /// Once the application has read everything: the status, then Leave.
+    WhenRead,
+    Status,
+    Leave,
+}
+
+/// The life of a session.
+#[derive(Debug)]
+pub(super) struct Life {
+    heard: Nanos,
+    liveness: Nanos,
+    /// The stream is broken; how long it may be.
+    cut: Option<Nanos>,
+    /// The sequence after the last: the sender has closed.
+    pub(super) end: Option<u64>,
+    /// Since when nothing is missing any more.
+    drained: Option<Nanos>,
+    /// The next gap is history from before this receiver joined.
+    pub(super) history: bool,
+    farewell: Farewell,
+    over: Option<Why>,
+}
+
+impl Life {
+    pub(super) const fn new(liveness: Nanos, now: Nanos) -> Self {
+        Self {
+            heard: now,
+            liveness,
+            cut: None,
+            end: None,
+            drained: None,
+            history: false,
+            farewell: Farewell::Nothing,
+            over: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn hear(&mut self, now: Nanos) {
+        self.heard = self.heard.max(now);
+    }
+
+    pub(super) const fn heard(&self) -> Nanos {
+        self.heard
+    }
+
+    /// How long silence means life.
+    pub(super) fn set_liveness(&mut self, liveness: Nanos) {
+        self.liveness = liveness.max(1);
+    }
+
+    pub(super) const fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    #[inline]
+    pub(super) const fn is_closing(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// When the silence has lasted too long.
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        let silent = self.heard.saturating_add(self.cut.unwrap_or(self.liveness));
+        Some(self.drained.map_or(silent, |at| silent.min(at.saturating_add(self.liveness))))
+    }
+
+    pub(super) fn is_over(&self, now: Nanos) -> bool {
+        now >= self.heard.saturating_add(self.cut.unwrap_or(self.liveness))
+    }
+
+    pub(super) fn read_all(&mut self) {
+        if self.farewell == Farewell::WhenRead {
+            self.farewell = Farewell::Status;
+        }
+    }
+
+    pub(super) fn has_to_leave(&self) -> bool {
+        matches!(self.farewell, Farewell::Status | Farewell::Leave)
+    }
+
+    /// Writes what is left to say.
+    pub(super) fn write_leave(
+        &mut self,
+        status: &mut Status,
+        transport: &Transport,
+        lost: u64,
+        ids: (u64, u64),
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        match self.farewell {
+            Farewell::Nothing | Farewell::WhenRead => None,
+            Farewell::Status => {
+                self.farewell = Farewell::Leave;
+                status.hurry();
+                status.write(transport, lost, self.heard, ids, buffer)
+            }
+            Farewell::Leave => {
+                self.farewell = Farewell::Nothing;
+                let mut writer = FrameWriter::new(buffer, Kind::Leave, 0, ids.0, 0);
+                writer.add(&LeaveBody { receiver: ids.1.into() }).then(|| writer.finish())
+            }
+        }
+    }
+}
+
+impl Receiver {
+    /// Why it is over, once it is; `None` after this side's own leaving.
+    pub const fn ended(&self) -> Option<Why> {
+        self.life.over
+    }
+
+    /// The stream is broken.
+    pub fn disconnected(&mut self, now: Nanos) {
+        self.life.hear(now);
+        self.life.cut = Some(self.settings.recovery);
+    }
+
+    /// The stream is there again: goes on where it broke off.
+    pub fn reconnected(&mut self, now: Nanos) {
+        self.life.hear(now);
+        self.life.cut = None;
+        match self.phase {
+            Phase::Joining => self.joining.start(now),
+            Phase::Live => self.joining.resume(now),
+            Phase::Over => {}
+        }
+    }
+
+    /// This side wants no more; one Leave frame follows.
+    pub fn leave(&mut self) {
+        if self.phase != Phase::Over {
+            self.phase = Phase::Over;
+            self.life.farewell = Farewell::Leave;
+        }
+    }
+
+    /// Nobody has answered for as long as anything is asked for.
+    pub(super) fn give_up_joining(&mut self, now: Nanos) {
+        if now >= self.joining.since().saturating_add(self.settings.recovery) {
+            (self.phase, self.life.over) = (Phase::Over, Some(Why::Died));
+        }
+    }
+
+    /// Ends the session if the sender has closed it and all that can come has come.
+    pub(super) fn finish_if_drained(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
+        let Some(end) = self.life.end else { return };
+        if self.phase != Phase::Live || !self.transport.complete_to(end) {
+            self.life.drained = None;
+            return;
+        }
+        let since = *self.life.drained.get_or_insert(now);
+        let waits = now < since.saturating_add(self.life.liveness);
+        if waits && self.doubt.is_some_and(|sequence| self.topics.are_in_doubt(sequence)) {
+            return; // A later session frame may tell how many are lost.
+        }
+        self.finish(now, Why::Closed, out);
+    }
+
+    /// Ends the session: delivers what there is, tells what is lost, and leaves every topic.
+    pub(super) fn finish(&mut self, now: Nanos, why: Why, out: &mut Vec<Delivery>) {
+        let reason = match why {
+            Why::Closed => self.why,
+            Why::Died => LossReason::GaveUp,
+            Why::Evicted | Why::Refused => LossReason::Evicted,
+        };
+        let (first, head) = (self.transport.expected(), self.transport.head());
+        self.give_up(now, first, nak::distance(first, head), reason);
+        let view = (&self.transport, self.why);
+        let slots = self.topics.end(view, self.doubt, &mut self.counters, out);
+        out.extend(slots.map(|slot| Delivery::Left { slot, why }));
+        (self.phase, self.life.over) = (Phase::Over, Some(why));
+        self.joining.stop();
+        if why == Why::Closed {
+            self.life.farewell = Farewell::WhenRead;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! When to ask for missing datagrams, and the frame that asks.
+
+use super::transport::{Gap, Transport};
+use crate::Nanos;
+use crate::chance::Chance;
+use crate::round_trip::RoundTrip;
+use crate::sequence::{ahead, before, later};
+use lanecast_wire::net::{FrameWriter, Kind, NakBody, Range, flag};
+
+/// Up to so many receivers ask at once: their NAKs cannot flood the sender.
+const SMALL_GROUP: u32 = 4;
+/// So many receivers spread their NAKs over the whole back-off.
+const LARGE_GROUP: u64 = 16;
+/// After so many unanswered NAKs the receiver asks to be answered alone.
+const PATIENT_TRIES: u32 = 4;
+/// So often others' NAKs put off this receiver's own.
+const CONFIRMS_MAX: u32 = 16;
+/// The most ranges in one NAK.
+const RANGES_MAX: usize = 256;
+
+/// The asking for what is missing.
+#[derive(Debug)]
+pub(super) struct Nak {
+    chance: Chance,
+    /// How many receivers the sender says it has; 1 unless it sends to a group.
+    receivers: u32,
+    group: bool,
+    /// The most datagrams to ask for at a time, of one gap.
+    slice: u64,
+}
+
+impl Nak {
+    pub(super) const fn new(seed: u64, group: bool) -> Self {
+        Self { chance: Chance::new(seed), receivers: 1, group, slice: 1 }
+    }
+
+    pub(super) fn set_window(&mut self, window: u32) {
+        self.slice = u64::from(window / 4).max(1);
+    }
+
+    pub(super) const fn set_receivers(&mut self, receivers: u32) {
+        self.receivers = if self.group { receivers } else { 1 };
+    }
+
+    /// When to ask for a gap that is noticed now.
+    pub(super) fn first_due(&mut self, now: Nanos, trip: &RoundTrip) -> Nanos {
+        if self.receivers <= SMALL_GROUP {
+            return now;
+        }
+        let share = u64::from(self.receivers).min(LARGE_GROUP);
+        let back_off = trip.smoothed().saturating_mul(2).saturating_mul(share) / LARGE_GROUP;
+        now.saturating_add(self.chance.below(back_off))
+    }
+
+    /// The sender has heard of `ranges`, from whomever.
+    pub(super) fn confirm(
+        &self,
+        transport: &mut Transport,
+        ranges: &[Range],
+        budget: bool,
+        trip: &RoundTrip,
+        now: Nanos,
+    ) {
+        let rest = if budget { trip.patience().saturating_mul(2) } else { 0 };
+        let until = now.saturating_add(rest.max(trip.smoothed().saturating_mul(2)));
+        let gaps = transport.gaps_mut();
+        for range in ranges.iter().take(RANGES_MAX) {
+            let (first, count) = (range.first.get(), u64::from(range.count.get()));
+            let end = first.wrapping_add(count);
+            let at = gaps.partition_point(|gap| !before(first, gap.end()));
+            for gap in gaps[at..].iter_mut().take_while(|gap| before(gap.first, end)) {
+                if gap.confirms < CONFIRMS_MAX {
+                    gap.confirms += 1;
+                    gap.due = gap.due.max(until);
+                }
+            }
+        }
+    }
+
+    /// Some has come: asks for the first gap's next slice if the last one is complete, or `again`.
+    pub(super) fn go_on(&self, transport: &mut Transport, again: bool, now: Nanos) {
+        if let Some(gap) = transport.gaps_mut().first_mut()
+            && gap.tries > 0
+            && (again || gap.first == gap.asked)
+        {
+            (gap.due, gap.tries) = (now, 0);
+            if gap.history {
+                gap.noticed = now;
+            }
+        }
+    }
+
+    /// When the next NAK is due.
+    pub(super) fn next_due(transport: &Transport) -> Option<Nanos> {
+        transport.gaps().iter().map(|gap| gap.due).min()
+    }
+
+    /// Writes a NAK for the gaps that are due, if any is; gives its length.
+    pub(super) fn write(
+        &mut self,
+        transport: &mut Transport,
+        trip: &RoundTrip,
+        now: Nanos,
+        ids: (u64, u64),
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let (session, receiver) = ids;
+        let expected = transport.expected();
+        let due = |gap: &Gap| gap.due <= now;
+        let alone = is_alone(transport.gaps().iter().find(|gap| due(gap))?);
+        let flags = if alone { flag::ALONE } else { 0 };
+        let mut writer = FrameWriter::new(buffer, Kind::Nak, flags, session, expected);
+        if !writer.add(&NakBody { receiver: receiver.into() }) {
+            return None;
+        }
+        let wanted = transport.gaps_mut().iter_mut();
+        let wanted = wanted.filter(|gap| due(gap) && is_alone(gap) == alone);
+        for gap in wanted.take(RANGES_MAX) {
+            let count = gap.count.min(self.slice) as u32;
+            let range = Range { first: gap.first.into(), count: count.into(), reserved: 0.into() };
+            if !writer.add(&range) {
+                break;
+            }
+            gap.asked = later(gap.asked, gap.first.wrapping_add(u64::from(count)));
+            gap.due = now.saturating_add(self.patience(gap.tries, trip));
+            gap.tries = gap.tries.saturating_add(1);
+        }
+        Some(writer.finish())
+    }
+
+    /// How long to wait for the answer to the gap's NAK number `tries`: half as long again each
+    /// time, and spread out in a large group.
+    fn patience(&mut self, tries: u32, trip: &RoundTrip) -> Nanos {
+        let grown = (0..tries.min(32))
+            .fold(trip.patience(), |wait, _| (wait + wait / 2).min(RoundTrip::PATIENCE_MAX));
+        let spread = if self.receivers > SMALL_GROUP { grown / 2 } else { 0 };
+        grown + self.chance.below(spread)
+    }
+}
+
+fn is_alone(gap: &Gap) -> bool {
+    gap.history || gap.tries >= PATIENT_TRIES
+}
+
+/// How many datagrams lie from `a` to `b`; 0 if `b` comes first.
+pub(super) fn distance(a: u64, b: u64) -> u64 {
+    u64::try_from(ahead(b, a)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_wire::net::{Frame, list};
+
+    fn ask(nak: &mut Nak, transport: &mut Transport, now: Nanos) -> Option<(u16, Vec<(u64, u32)>)> {
+        let mut buffer = [0; 512];
+        let length = nak.write(transport, &RoundTrip::new(), now, (1, 2), &mut buffer)?;
+        let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
+        let (_, ranges) = NakBody::split(frame.body).expect("a body");
+        let ranges = list::<Range>(ranges).iter().map(|r| (r.first.get(), r.count.get()));
+        Some((frame.flags, ranges.collect()))
+    }
+
+    fn missing(count: u64) -> Transport {
+        let mut transport = Transport::new();
+        transport.begin(10, 1_000);
+        transport.advance(10 + count, 0, 0, 0).expect("a gap");
+        transport
+    }
+
+    #[test]
+    fn it_asks_again_ever_later_and_then_alone() {
+        let (mut nak, mut transport) = (Nak::new(1, false), missing(3));
+        nak.set_window(1_000);
+        let (mut now, mut waits) = (0, Vec::new());
+        for tries in 0..12 {
+            let (flags, ranges) = ask(&mut nak, &mut transport, now).expect("a NAK");
+            assert_eq!(ranges, [(10, 3)]);
+            assert_eq!(flags == flag::ALONE, tries >= PATIENT_TRIES);
+            let due = Nak::next_due(&transport).expect("a time");
+            assert_eq!(ask(&mut nak, &mut transport, due - 1), None);
+            waits.push(due - now);
+            now = due;
+        }
+        assert!(waits.is_sorted() && waits[0] < waits[2]);
+        assert_eq!(waits.last(), Some(&RoundTrip::PATIENCE_MAX));
+    }
+
+    #[test]
+    fn a_large_group_waits_by_chance_and_a_small_one_does_not() {
+        let trip = RoundTrip::new();
+        let mut nak = Nak::new(3, true);
+        nak.set_receivers(4);
+        assert_eq!(nak.first_due(50, &trip), 50);
+        nak.set_receivers(100);
+        let times: Vec<_> = (0..100).map(|_| nak.first_due(50, &trip)).collect();
+        let latest = 50 + 2 * trip.smoothed();
+        assert!(times.iter().all(|due| (50..=latest).contains(due)));
+        assert!(times.iter().any(|due| *due > 50 + trip.smoothed()));
+        assert!(times.iter().any(|due| *due < 50 + trip.smoothed()));
+    }
+
+    #[test]
+    fn a_confirm_puts_it_off_but_not_for_ever() {
+        let (nak, mut transport, trip) = (Nak::new(1, true), missing(3), RoundTrip::new());
+        let range = Range { first: 11.into(), count: 1.into(), reserved: 0.into() };
+        nak.confirm(&mut transport, &[range], false, &trip, 1_000);
+        assert_eq!(Nak::next_due(&transport), Some(1_000 + 2 * trip.smoothed()));
+        for now in (0..).step_by(1_000_000).take(100) {
+            nak.confirm(&mut transport, &[range], false, &trip, now);
+        }
+        assert!(Nak::next_due(&transport) < Some(20_000_000));
+    }
+
+    #[test]
+    fn a_long_gap_is_asked_for_in_slices() {
+        let (mut nak, mut transport) = (Nak::new(1, false), missing(1_000));
+        nak.set_window(400);
+        assert_eq!(ask(&mut nak, &mut transport, 0), Some((0, vec![(10, 100)])));
+        transport.settle(10, 99, |_, _, _| {});
+        nak.go_on(&mut transport, false, 5);
+        assert_eq!(ask(&mut nak, &mut transport, 5), None, "the slice is not complete");
+        transport.settle(109, 1, |_, _, _| {});
+        nak.go_on(&mut transport, false, 6);
+        assert_eq!(ask(&mut nak, &mut transport, 6), Some((0, vec![(110, 100)])));
+    }
+}

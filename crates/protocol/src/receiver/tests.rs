@@ -1,0 +1,5 @@
+mod contract;
+mod hostile;
+mod sessions;
+mod source;
+mod subscriber;

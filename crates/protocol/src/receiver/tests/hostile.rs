@@ -1,0 +1,99 @@
+//! Frames that nobody honest sends: counted, never a panic, and memory stays bounded.
+
+use super::super::*;
+use super::source::{SESSION, Source};
+use super::subscriber::{Subscriber, settings};
+use crate::chance::Chance;
+use proptest::prelude::*;
+
+const KEPT: usize = 10_000;
+
+fn begun() -> (Source, Receiver) {
+    let mut source = Source::new(u64::MAX - 3, 3, u64::MAX - 1);
+    let settings = Settings { kept_bytes_max: KEPT, longest_message_max: 1_000, ..settings() };
+    let subscriber = Subscriber::joined(settings, &source);
+    source.publish_some(20, &mut Chance::new(3));
+    (source, subscriber.receiver)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn spoiled_frames_do_no_harm(seed: u64) {
+        let chance = &mut Chance::new(seed);
+        let (source, mut receiver) = begun();
+        let mut out = Vec::new();
+        let mut buffer = vec![0; 1_400];
+        for round in 0..200u64 {
+            let now = round * 100_000;
+            let at = chance.below(source.datagrams.len() as u64) as usize;
+            let mut bytes = match chance.below(4) {
+                0 => source.session_frame(chance.below(4) as u16),
+                _ => source.datagrams[at].0.clone(),
+            };
+            for _ in 0..chance.below(4) {
+                // Anywhere but in what makes it a frame of the session.
+                let at = 16 + chance.below(bytes.len() as u64 - 16) as usize;
+                bytes[at] = chance.any() as u8;
+            }
+            if chance.below(4) == 0 {
+                bytes[3] = 1 + chance.below(14) as u8;
+            }
+            let (mut frame, _) = Frame::split(&bytes).expect("a frame");
+            frame.body = &frame.body[..frame.body.len() - chance.below(2) as usize * 5];
+            receiver.on_frame(now, &frame, size_of::<FrameHeader>(), &mut out);
+            receiver.on_time(now, &mut out);
+            for delivery in out.drain(..) {
+                if let Delivery::Run { start, end, .. } = delivery {
+                    prop_assert!(start < end && end as usize <= bytes.len());
+                }
+            }
+            receiver.has_read_all(now);
+            (0..3).for_each(|_| _ = receiver.next_transmit(now, &mut buffer));
+            prop_assert!(receiver.topics.kept_bytes() <= KEPT);
+            prop_assert!(receiver.transport.gaps().len() <= 4_096);
+        }
+    }
+}
+
+#[test]
+fn other_sessions_and_short_frames_are_nothing() {
+    let (source, mut receiver) = begun();
+    let before = *receiver.counters();
+    let mut out = Vec::new();
+    let (frame, _) = Frame::split(&source.datagrams[0].0).expect("a frame");
+    receiver.on_frame(5, &Frame { session: SESSION + 1, ..frame }, 0, &mut out);
+    assert_eq!(*receiver.counters(), before);
+    receiver.on_frame(5, &Frame { body: &[1, 2, 3], ..frame }, 0, &mut out);
+    assert_eq!(receiver.counters().malformed, before.malformed + 1);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn a_block_that_does_not_hold_what_it_says_is_dropped() {
+    let (source, mut receiver) = begun();
+    let mut bytes = source.datagrams[0].0.clone();
+    // The block's count of items.
+    bytes[size_of::<FrameHeader>() + size_of::<DataHeader>() + 6] ^= 1;
+    let mut out = Vec::new();
+    let (frame, _) = Frame::split(&bytes).expect("a frame");
+    receiver.on_frame(5, &frame, size_of::<FrameHeader>(), &mut out);
+    assert_eq!(receiver.counters().malformed, 1);
+}
+
+#[test]
+fn a_jump_too_far_asks_the_sender_instead() {
+    let (source, mut receiver) = begun();
+    let mut out = Vec::new();
+    let mut buffer = [0; 500];
+    while receiver.next_transmit(5, &mut buffer).is_some() {}
+    let (frame, _) = Frame::split(&source.datagrams[0].0).expect("a frame");
+    let far = Frame { sequence: frame.sequence.wrapping_add(1 << 40), ..frame };
+    receiver.on_frame(6, &far, 0, &mut out);
+    assert!(out.is_empty());
+    assert_eq!((receiver.counters().implausible, receiver.transport.gaps().len()), (1, 0));
+    let length = receiver.next_transmit(6, &mut buffer).expect("a Join");
+    let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
+    assert_eq!((frame.kind, frame.flags), (Kind::Join, lanecast_wire::net::flag::RESUME));
+}

@@ -1,0 +1,230 @@
+//! Whole sessions: joining, giving up, ends, streams and outages.
+
+use super::super::*;
+use super::source::{RECEIVER, SESSION, Source};
+use super::subscriber::{Subscriber, settings};
+use crate::chance::Chance;
+use lanecast_wire::net::{ChallengeBody, FrameWriter, JoinBody, Range, flag};
+
+/// One message in each of `count` datagrams, on topics 0, 1, 0, 1 ...
+fn alternating(count: u32, settings: Settings) -> (Source, Subscriber) {
+    let mut source = Source::new(u64::MAX - 1, 2, 40);
+    let subscriber = Subscriber::joined(settings, &source);
+    for number in 0..count {
+        source.publish(number % 2, 20, false);
+        source.close();
+    }
+    (source, subscriber)
+}
+
+fn hear(subscriber: &mut Subscriber, source: &Source, now: Nanos, indexes: &[usize]) {
+    indexes.iter().for_each(|index| subscriber.hear(now, &source.datagrams[*index].0));
+}
+
+fn kinds(subscriber: &mut Subscriber, now: Nanos) -> Vec<Kind> {
+    let frames = std::iter::from_fn(|| subscriber.transmit(now));
+    frames.map(|bytes| Frame::split(&bytes).expect("a frame").0.kind).collect()
+}
+
+#[test]
+fn a_missing_datagram_delays_only_its_own_topic() {
+    let (source, mut subscriber) = alternating(6, settings());
+    hear(&mut subscriber, &source, 5, &[0, 1, 3, 4, 5]);
+    assert_eq!(subscriber.next, [1, 3], "topic 1 goes on, topic 0 waits");
+    hear(&mut subscriber, &source, 6, &[2]);
+    assert_eq!(subscriber.next, [3, 3]);
+    assert_eq!(subscriber.receiver.counters().recovered_messages, 2);
+    let record = subscriber.receiver.next_gap_record().expect("a record");
+    assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Recovered));
+}
+
+#[test]
+fn a_loss_is_told_when_the_time_for_recovery_is_over() {
+    let (source, mut subscriber) = alternating(4, settings());
+    hear(&mut subscriber, &source, 5, &[0, 1, 3]);
+    subscriber.hear(7, &source.session_frame(0));
+    let over = 5 + settings().recovery;
+    subscriber.hear(over - 1, &source.session_frame(0));
+    subscriber.pass(over - 1);
+    assert!(!subscriber.lost_any());
+    assert_eq!(subscriber.receiver.transport.next_expiry(settings().recovery), Some(over));
+    subscriber.pass(over);
+    assert_eq!(subscriber.lost, [vec![1], vec![]]);
+    assert_eq!(subscriber.receiver.counters().lost_datagrams, 1);
+}
+
+#[test]
+fn what_the_sender_no_longer_keeps_is_lost_at_once() {
+    let (source, mut subscriber) = alternating(6, settings());
+    hear(&mut subscriber, &source, 5, &[0, 5]);
+    let mut buffer = [0; 64];
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Void, flag::GONE, SESSION, 0);
+    let range = Range { first: source.sequence(1).into(), count: 2.into(), reserved: 0.into() };
+    assert!(writer.add(&range));
+    let length = writer.finish();
+    subscriber.hear(6, &buffer[..length]);
+    assert_eq!(subscriber.lost, [vec![], vec![]], "the next of both topics may still come");
+    hear(&mut subscriber, &source, 7, &[3, 4]);
+    assert_eq!(subscriber.lost, [vec![1], vec![0]]);
+    assert_eq!(subscriber.next, [3, 3]);
+}
+
+#[test]
+fn a_gap_is_asked_for_at_once_and_a_duplicate_is_counted() {
+    let (source, mut subscriber) = alternating(4, settings());
+    assert_eq!(kinds(&mut subscriber, 3), [Kind::Status]);
+    hear(&mut subscriber, &source, 5, &[0, 2, 2]);
+    assert_eq!(subscriber.receiver.next_deadline(), Some(5));
+    assert_eq!(kinds(&mut subscriber, 5), [Kind::Nak]);
+    assert_eq!(subscriber.receiver.counters().duplicates, 1);
+    assert_eq!(subscriber.receiver.counters().naks, 1);
+}
+
+#[test]
+fn a_silent_sender_has_died_and_nothing_is_hushed_up() {
+    let (source, mut subscriber) = alternating(4, settings());
+    hear(&mut subscriber, &source, 5, &[0, 1]);
+    subscriber.hear(6, &Source::session_frame(&source, 0)[..]);
+    let over = 6 + settings().liveness;
+    subscriber.pass(over - 1);
+    assert_eq!(subscriber.left, [None, None]);
+    subscriber.pass(over);
+    assert_eq!(subscriber.left, [Some(Why::Died); 2]);
+    assert_eq!(subscriber.lost, [vec![1], vec![1]], "the session frame told how far it came");
+    subscriber.pass(over + 1);
+    assert_eq!(subscriber.transmit(over), None);
+}
+
+#[test]
+fn an_uncounted_loss_at_the_end_is_told_too() {
+    let (source, mut subscriber) = alternating(6, settings());
+    hear(&mut subscriber, &source, 5, &[0, 1, 5]);
+    subscriber.pass(5 + settings().liveness);
+    assert_eq!(subscriber.left, [Some(Why::Died); 2]);
+    assert_eq!(subscriber.lost, [vec![], vec![1]]);
+    assert_eq!(subscriber.uncounted, 1, "topic 0 may have been in the gap");
+}
+
+#[test]
+fn a_closed_session_ends_when_all_has_come_and_says_so() {
+    let (source, mut subscriber) = alternating(4, settings());
+    assert_eq!(kinds(&mut subscriber, 3), [Kind::Status]);
+    hear(&mut subscriber, &source, 5, &[0, 1, 3]);
+    subscriber.hear(6, &source.session_frame(flag::CLOSED));
+    assert_eq!(subscriber.left, [None, None]);
+    hear(&mut subscriber, &source, 7, &[2]);
+    assert_eq!(subscriber.left, [Some(Why::Closed); 2]);
+    assert_eq!(kinds(&mut subscriber, 8), [], "the application has not read it");
+    subscriber.receiver.has_read_all(8);
+    assert_eq!(kinds(&mut subscriber, 8), [Kind::Status, Kind::Leave]);
+}
+
+#[test]
+fn an_eviction_and_leaving_end_it() {
+    let (source, mut subscriber) = alternating(2, settings());
+    subscriber.hear(5, &source.eject());
+    assert_eq!(subscriber.left, [Some(Why::Evicted); 2]);
+    let (_, mut subscriber) = alternating(2, settings());
+    subscriber.receiver.leave();
+    assert_eq!(kinds(&mut subscriber, 8), [Kind::Leave]);
+    assert_eq!(subscriber.receiver.next_deadline(), None);
+}
+
+#[test]
+fn a_join_is_repeated_and_answers_a_challenge() {
+    let source = Source::new(0, 1, 0);
+    let mut subscriber = Subscriber::new(settings(), &source.names);
+    let join = subscriber.transmit(100).expect("a Join");
+    assert_eq!(subscriber.transmit(100), None);
+    let again = subscriber.receiver.next_deadline().expect("a time");
+    assert!(again > 100 && subscriber.transmit(again).is_some());
+    let echo =
+        Frame::split(&join).map(|(frame, _)| *JoinBody::split(frame.body).expect("a body").0);
+    let mut buffer = [0; 64];
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Challenge, 0, SESSION, 0);
+    let echo = echo.expect("a frame").echo;
+    let body = ChallengeBody { receiver: RECEIVER.into(), cookie: 99.into(), echo };
+    assert!(writer.add(&body));
+    let length = writer.finish();
+    subscriber.hear(again + 1, &buffer[..length]);
+    let join = subscriber.transmit(again + 1).expect("a Join at once");
+    let (frame, _) = Frame::split(&join).expect("a frame");
+    assert_eq!(JoinBody::split(frame.body).expect("a body").0.cookie.get(), 99);
+    subscriber.pass(settings().recovery);
+    assert_eq!(subscriber.receiver.phase(), Phase::Over, "nobody has let it in");
+}
+
+#[test]
+fn a_topic_wanted_later_begins_where_its_join_was_heard() {
+    let mut source = Source::new(7, 2, 40);
+    let mut subscriber = Subscriber::new(settings(), &source.names[..1]);
+    (subscriber.next, subscriber.lost) = (vec![0; 2], vec![Vec::new(); 2]);
+    (subscriber.joined, subscriber.left) = (vec![0; 2], vec![None; 2]);
+    let join = subscriber.transmit(1).expect("a Join");
+    subscriber.hear(2, &source.welcome(&join));
+    subscriber.receiver.want("topic 1");
+    let join = subscriber.transmit(3).expect("a Join");
+    let welcome = source.welcome(&join);
+    for number in 0..4 {
+        source.publish(number % 2, 20, false);
+        source.close();
+    }
+    // The data overtakes the Welcome: it is asked for again.
+    hear(&mut subscriber, &source, 4, &[0, 1]);
+    subscriber.hear(5, &welcome);
+    assert_eq!(subscriber.joined, [1, 1]);
+    hear(&mut subscriber, &source, 6, &[2, 3, 1, 0]);
+    assert_eq!(subscriber.next, [2, 2]);
+    assert!(!subscriber.lost_any());
+}
+
+#[test]
+fn a_stream_goes_on_after_an_outage_and_counts_what_it_missed() {
+    let stream = Settings { stream: true, ..settings() };
+    let (mut source, mut subscriber) = alternating(10, stream);
+    hear(&mut subscriber, &source, 5, &[0, 1, 2, 3, 6, 7]);
+    assert_eq!(subscriber.lost, [vec![2], vec![2]], "the sender did not wait");
+    assert_eq!(kinds(&mut subscriber, 6), [Kind::Status], "and no NAK helps");
+    subscriber.receiver.disconnected(7);
+    assert_eq!(subscriber.transmit(7), None);
+    subscriber.pass(7 + settings().liveness);
+    assert_eq!(subscriber.left, [None, None], "it may come back");
+    subscriber.receiver.reconnected(8);
+    let join = subscriber.transmit(8).expect("a Join");
+    let (frame, _) = Frame::split(&join).expect("a frame");
+    assert_eq!((frame.flags, frame.sequence), (flag::RESUME, source.sequence(8)));
+    subscriber.hear(9, &source.welcome(&join));
+    assert_eq!(subscriber.lost, [vec![2, 4], vec![2, 4]]);
+    assert_eq!(subscriber.joined, [1, 1]);
+    source.publish_some(5, &mut Chance::new(1));
+    (10..source.datagrams.len()).for_each(|index| hear(&mut subscriber, &source, 10, &[index]));
+    assert_eq!(subscriber.next, [source.count(0), source.count(1)]);
+}
+
+#[test]
+fn a_batch_is_delivered_whole() {
+    let mut source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(settings(), &source);
+    for more in [true, true, false] {
+        source.publish(0, 30, more);
+        source.close();
+    }
+    hear(&mut subscriber, &source, 5, &[0, 1]);
+    assert_eq!(subscriber.next, [0]);
+    hear(&mut subscriber, &source, 6, &[2]);
+    assert_eq!(subscriber.next, [3]);
+    assert_eq!(subscriber.receiver.topics.kept_bytes(), 0);
+}
+
+#[test]
+fn a_message_too_long_for_the_receiver_is_told_as_lost() {
+    let mut source = Source::new(7, 1, 0);
+    let short = Settings { longest_message_max: 500, ..settings() };
+    let mut subscriber = Subscriber::joined(short, &source);
+    source.publish(0, 400, false);
+    source.publish(0, 600, false);
+    source.publish(0, 20, false);
+    source.close();
+    (0..source.datagrams.len()).for_each(|index| hear(&mut subscriber, &source, 5, &[index]));
+    assert_eq!((&subscriber.next[..], &subscriber.lost[0][..]), (&[3][..], &[1][..]));
+}

@@ -1,0 +1,203 @@
+//! The topics that a receiver wants, found by their numbers.
+
+use super::block::{Block, Shape, Store};
+use super::topic::{Head, Sink, Taken, Topic};
+use super::transport::Transport;
+use super::{Counters, Delivery, LossReason, Settings};
+use lanecast_wire::net::{BlockHeader, Items};
+
+/// The highest topic number that is believed.
+const NUMBER_MAX: u32 = 1 << 20;
+/// In the table of numbers: not wanted.
+const NO_SLOT: u32 = u32::MAX;
+
+/// The topics, by slot and by number.
+#[derive(Debug)]
+pub(super) struct Topics {
+    topics: Vec<Topic>,
+    slots: Vec<u32>,
+    /// The slots where something waits.
+    waiting: Vec<u32>,
+    store: Store,
+    longest: usize,
+}
+
+/// Where a block was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) sequence: u64,
+    pub(super) at: u32,
+}
+
+impl Topics {
+    pub(super) fn new(settings: &Settings, wanted: &[&str]) -> Self {
+        let mut topics = Self {
+            topics: Vec::new(),
+            slots: Vec::new(),
+            waiting: Vec::new(),
+            store: Store::new(settings.kept_bytes_max),
+            longest: settings.longest_message_max,
+        };
+        wanted.iter().for_each(|name| _ = topics.want(name));
+        topics
+    }
+
+    /// Adds a topic; false if it is there already.
+    pub(super) fn want(&mut self, name: &str) -> bool {
+        let new = !self.topics.iter().any(|topic| topic.name() == name);
+        if new {
+            self.topics.push(Topic::new(name));
+        }
+        new
+    }
+
+    pub(super) fn get(&self, slot: u32) -> &Topic {
+        &self.topics[slot as usize]
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.topics.iter().map(Topic::name)
+    }
+
+    /// The names of the topics whose numbers are not known yet.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.topics.iter().filter(|topic| topic.number().is_none()).map(Topic::name)
+    }
+
+    /// The slots of the topics whose numbers are known.
+    fn known(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        let known = |(slot, topic): (usize, &Topic)| topic.number().map(|_| slot as u32);
+        self.topics.iter().enumerate().filter_map(known).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Learns a wanted topic's number and where it begins; gives its slot if that was not known.
+    pub(super) fn begin(&mut self, name: &str, number: u32, head: Head) -> Option<u32> {
+        let slot = self.topics.iter().position(|topic| topic.name() == name)?;
+        if number >= NUMBER_MAX
+            || self.topics[slot].number().is_some()
+            || self.slot(number).is_some()
+        {
+            return None;
+        }
+        let at = number as usize;
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, NO_SLOT);
+        }
+        self.slots[at] = slot as u32;
+        self.topics[slot].begin(number, head);
+        Some(slot as u32)
+    }
+
+    #[inline]
+    fn slot(&self, number: u32) -> Option<u32> {
+        self.slots.get(number as usize).copied().filter(|slot| *slot != NO_SLOT)
+    }
+
+    /// Takes one block; false if it should have been kept, but there was no room.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        (header, items): (&BlockHeader, Items<'_>),
+        origin: Origin,
+        (transport, why): (&Transport, LossReason),
+        counters: &mut Counters,
+        out: &mut Vec<Delivery>,
+    ) -> bool {
+        let Some(slot) = self.slot(header.topic.get()) else { return true };
+        let Some(shape) = Shape::of(header, items) else {
+            counters.malformed += 1;
+            return true;
+        };
+        let block = Block {
+            sequence: origin.sequence,
+            piece: header.piece.get(),
+            message: header.message.get(),
+            shape,
+            items: items.rest(),
+            at: Some(origin.at),
+        };
+        let (store, longest) = (&mut self.store, self.longest);
+        let mut sink = Sink { slot, out, store, counters, why, longest };
+        match self.topics[slot as usize].take(&block, transport, &mut sink) {
+            Taken::Done => true,
+            Taken::Kept => {
+                self.wait(slot);
+                true
+            }
+            Taken::NoRoom => false,
+        }
+    }
+
+    fn wait(&mut self, slot: u32) {
+        if !self.waiting.contains(&slot) {
+            self.waiting.push(slot);
+        }
+    }
+
+    /// Learns how far the topic with `number` has come.
+    pub(super) fn learn(
+        &mut self,
+        number: u32,
+        head: Head,
+        (transport, why): (&Transport, LossReason),
+        counters: &mut Counters,
+        out: &mut Vec<Delivery>,
+    ) {
+        let Some(slot) = self.slot(number) else { return };
+        let (store, longest) = (&mut self.store, self.longest);
+        let mut sink = Sink { slot, out, store, counters, why, longest };
+        let topic = &mut self.topics[slot as usize];
+        topic.learn(head, transport, &mut sink);
+        if topic.is_waiting() {
+            self.wait(slot);
+        }
+    }
+
+    /// Delivers whatever need not wait any more.
+    pub(super) fn release(
+        &mut self,
+        (transport, why): (&Transport, LossReason),
+        counters: &mut Counters,
+        out: &mut Vec<Delivery>,
+    ) {
+        let Self { topics, waiting, store, longest, .. } = self;
+        waiting.retain(|&slot| {
+            let sink = &mut Sink { slot, out, store, counters, why, longest: *longest };
+            let topic = &mut topics[slot as usize];
+            topic.release(transport, sink);
+            topic.is_waiting()
+        });
+    }
+
+    /// Whether a topic may have lost something up to `sequence` that it does not know of.
+    pub(super) fn are_in_doubt(&self, sequence: u64) -> bool {
+        self.topics.iter().any(|topic| topic.is_in_doubt(sequence))
+    }
+
+    /// Ends all topics; gives the slots of those that had joined.
+    pub(super) fn end(
+        &mut self,
+        (transport, why): (&Transport, LossReason),
+        doubt: Option<u64>,
+        counters: &mut Counters,
+        out: &mut Vec<Delivery>,
+    ) -> impl Iterator<Item = u32> + Clone + use<> {
+        self.waiting.clear();
+        let known = self.known();
+        for slot in known.clone() {
+            let (store, longest) = (&mut self.store, self.longest);
+            let mut sink = Sink { slot, out, store, counters, why, longest };
+            self.topics[slot as usize].end(transport, doubt, &mut sink);
+        }
+        known
+    }
+
+    #[cfg(test)]
+    pub(super) const fn kept_bytes(&self) -> usize {
+        self.store.used()
+    }
+}
