@@ -1,0 +1,99 @@
+//! A receiver, as the sender knows it.
+
+use super::heartbeat::Heartbeat;
+use super::packer::Numbers;
+use super::repair::Missing;
+use crate::Nanos;
+use crate::sequence::{before, later};
+use std::net::SocketAddr;
+
+/// Where a receiver is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    Address(SocketAddr),
+    Link(u64),
+}
+
+/// The numbers with which a topic began for a receiver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Want {
+    pub(super) topic: u32,
+    pub(super) begin: Numbers,
+}
+
+/// A receiver that was let in.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) receiver: u64,
+    pub(super) peer: Peer,
+    pub(super) tag: u32,
+    pub(super) window: u32,
+    /// Sorted by topic.
+    pub(super) wants: Vec<Want>,
+    /// The first sequence that it gets, until it shows that it knows.
+    pub(super) start: u64,
+    pub(super) confirmed: bool,
+    /// The first sequence that its application has not read.
+    pub(super) consumed: u64,
+    /// The first sequence that it cannot take.
+    pub(super) limit: u64,
+    /// The next sequence for it, if it is sent to alone.
+    pub(super) cursor: u64,
+    /// How many datagrams before `cursor` it was not sent because it wants nothing in them.
+    pub(super) skipped: u32,
+    pub(super) heard: Nanos,
+    /// Since when it has held the sender up.
+    pub(super) holds_since: Option<Nanos>,
+    pub(super) missing: Missing,
+    pub(super) beat: Heartbeat,
+}
+
+impl Member {
+    /// Whether it wants the topic.
+    pub(super) fn wants(&self, topic: u32) -> bool {
+        // A receiver that wants all topics, or the first ones, is the usual case.
+        match self.wants.get(topic as usize) {
+            Some(want) if want.topic == topic => true,
+            _ => self.want(topic).is_some(),
+        }
+    }
+
+    pub(super) fn want(&self, topic: u32) -> Option<&Want> {
+        let at = self.wants.binary_search_by_key(&topic, |want| want.topic).ok()?;
+        self.wants.get(at)
+    }
+
+    pub(super) fn add_want(&mut self, want: Want) {
+        if let Err(at) = self.wants.binary_search_by_key(&want.topic, |want| want.topic) {
+            self.wants.insert(at, want);
+        }
+    }
+
+    /// Whether it counts: it wants something.
+    pub(super) const fn counts(&self) -> bool {
+        !self.wants.is_empty()
+    }
+
+    /// What is not sent to it needs no reading: once it has read what it was sent, its marks pass
+    /// over that.
+    pub(super) fn settle(&mut self) {
+        let sent = self.cursor.wrapping_sub(u64::from(self.skipped));
+        if !before(self.consumed, sent) && before(self.consumed, self.cursor) {
+            self.consumed = self.cursor;
+            self.limit = later(self.limit, self.cursor.wrapping_add(u64::from(self.window)));
+        }
+    }
+
+    /// The datagram at the cursor is nothing for it.
+    pub(super) fn skip(&mut self) {
+        self.cursor = self.cursor.wrapping_add(1);
+        self.skipped = self.skipped.saturating_add(1);
+        self.settle();
+    }
+
+    /// Datagrams up to `cursor` are on their way to it.
+    pub(super) const fn pass(&mut self, cursor: u64) {
+        self.cursor = cursor;
+        self.skipped = 0;
+    }
+}

@@ -1,0 +1,408 @@
+//! Lays messages out as datagrams, in place: what is staged lies behind what is published.
+//!
+//! A message that fits in one datagram is written where it will be sent from. A longer one is
+//! written aside and cut into pieces as soon as something follows it.
+
+use super::Refused;
+use super::window::{MANY, Window};
+use crate::sequence::earlier;
+use lanecast_wire::net::{
+    BlockHeader, DATA_OFFSET, DataHeader, FrameHeader, ItemFlags, ItemHeader, Kind, MAGIC,
+    TOTAL_BYTES, VERSION, item_bytes,
+};
+use std::mem::offset_of;
+use std::ops::Range;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{Immutable, IntoBytes};
+
+const BLOCK: usize = size_of::<BlockHeader>();
+const ITEM: usize = size_of::<ItemHeader>();
+/// A datagram with less room than this for a piece is left as it is.
+const PIECE_MIN: usize = 64;
+/// Datagrams have a length that is a multiple of this, so that they lie one behind the other.
+const ALIGN: usize = 8;
+/// No item.
+const NOWHERE: usize = usize::MAX;
+
+/// How far a topic has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) piece: u64,
+    pub(super) message: u64,
+}
+
+#[derive(Debug)]
+struct Head {
+    staged: Numbers,
+    published: Numbers,
+    /// Where the header of its last staged item lies.
+    last: usize,
+    wanted: bool,
+}
+
+/// Where the next item goes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The sequence of the open datagram, or of the one to be opened.
+    next: u64,
+    end: u64,
+    position: u64,
+    start: usize,
+    /// The open datagram's bytes so far; 0 if none is open.
+    used: usize,
+    block: usize,
+    /// The open block's topic; [`MANY`] if none is open.
+    topic: u32,
+    count: u16,
+    only: u32,
+}
+
+#[derive(Debug)]
+enum Last {
+    None,
+    InPlace(Range<usize>),
+    Long { topic: u32, len: usize },
+    Unwanted(usize),
+}
+
+/// The window, its open datagram and the numbers of the topics.
+#[derive(Debug)]
+pub(super) struct Packer {
+    pub(super) window: Window,
+    heads: Vec<Head>,
+    touched: Vec<u32>,
+    aside: Box<[u8]>,
+    at: Place,
+    mark: Place,
+    last: Last,
+    staged: usize,
+    unwanted: usize,
+    flush_later: bool,
+    session: u64,
+    limit: usize,
+    previous: usize,
+}
+
+impl Packer {
+    /// Packs into datagrams of at most `limit` bytes.
+    pub(super) fn new(window: Window, session: u64, limit: usize, longest: usize) -> Self {
+        let at = Place {
+            next: window.next(),
+            end: window.end(),
+            position: 0,
+            start: 0,
+            used: 0,
+            block: 0,
+            topic: MANY,
+            count: 0,
+            only: MANY,
+        };
+        Self {
+            window,
+            heads: Vec::new(),
+            touched: Vec::new(),
+            aside: vec![0; longest].into(),
+            at,
+            mark: at,
+            last: Last::None,
+            staged: 0,
+            unwanted: 0,
+            flush_later: false,
+            session,
+            limit: limit - limit % ALIGN,
+            previous: 0,
+        }
+    }
+
+    /// Adds the next topic.
+    pub(super) fn add_topic(&mut self, wanted: bool) {
+        let zero = Numbers::default();
+        self.heads.push(Head { staged: zero, published: zero, last: NOWHERE, wanted });
+        // So that staging never allocates.
+        self.touched.reserve(self.heads.len());
+    }
+
+    /// Whether messages on the topic are laid out at all.
+    pub(super) fn set_wanted(&mut self, topic: u32, wanted: bool) {
+        self.heads[topic as usize].wanted = wanted;
+    }
+
+    pub(super) fn is_wanted(&self, topic: u32) -> bool {
+        self.heads.get(topic as usize).is_some_and(|head| head.wanted)
+    }
+
+    /// The longest message.
+    pub(super) const fn longest(&self) -> usize {
+        self.aside.len()
+    }
+
+    /// The datagrams before this one are published and closed.
+    pub(super) const fn visible(&self) -> u64 {
+        self.mark.next
+    }
+
+    /// Whether the open datagram holds published messages.
+    pub(super) const fn has_open(&self) -> bool {
+        self.mark.used > 0
+    }
+
+    /// How far the topic has come, as published.
+    pub(super) fn numbers(&self, topic: u32) -> Numbers {
+        self.heads[topic as usize].published
+    }
+
+    /// How many topics there are.
+    pub(super) const fn topics(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Room for a message; datagrams before `floor` (any published one, if there is none) may be
+    /// overwritten for it.
+    #[inline]
+    pub(super) fn stage(
+        &mut self,
+        topic: u32,
+        len: usize,
+        floor: Option<u64>,
+    ) -> Result<(), Refused> {
+        if matches!(self.last, Last::Long { .. }) {
+            self.cut();
+        }
+        let wanted = self.heads.get(topic as usize).ok_or(Refused::NoSuchTopic)?.wanted;
+        if len > self.longest() {
+            return Err(Refused::TooLong { longest: self.longest() });
+        }
+        let bytes = item_bytes(len);
+        if !wanted {
+            self.unwanted += 1;
+            self.last = Last::Unwanted(len);
+        } else if DATA_OFFSET + BLOCK + bytes > self.limit {
+            // The open datagram, and those that the message may need.
+            let each = (self.limit - DATA_OFFSET - BLOCK - ITEM) & !3;
+            self.make_room(1 + (len + TOTAL_BYTES).div_ceil(each), floor)?;
+            self.last = Last::Long { topic, len };
+        } else {
+            if self.at.topic != topic || self.at.used + bytes > self.limit {
+                self.turn_to(topic, bytes, floor)?;
+            }
+            self.last = Last::InPlace(self.lay(topic, ItemFlags::WHOLE, len));
+        }
+        self.staged += 1;
+        Ok(())
+    }
+
+    /// The bytes of the last staged message; none if there is none.
+    #[inline]
+    pub(super) fn staged(&mut self) -> &mut [u8] {
+        match self.last {
+            Last::InPlace(ref range) => &mut self.window.bytes[range.clone()],
+            Last::Long { len, .. } | Last::Unwanted(len) => &mut self.aside[..len],
+            Last::None => &mut [],
+        }
+    }
+
+    /// Publishes what is staged; how many messages that were, and how many of them nobody wanted.
+    #[inline]
+    pub(super) fn publish(&mut self) -> (usize, usize) {
+        if matches!(self.last, Last::Long { .. }) {
+            self.cut();
+        }
+        for topic in self.touched.drain(..) {
+            let head = &mut self.heads[topic as usize];
+            head.published = head.staged;
+            head.last = NOWHERE;
+        }
+        self.mark = self.at;
+        self.end_batch()
+    }
+
+    /// Drops what is staged.
+    pub(super) fn unstage(&mut self) {
+        for topic in self.touched.drain(..) {
+            let head = &mut self.heads[topic as usize];
+            head.staged = head.published;
+            head.last = NOWHERE;
+        }
+        self.at = self.mark;
+        self.window.rewind(self.at.next, self.at.end);
+        self.end_batch();
+    }
+
+    #[inline]
+    fn end_batch(&mut self) -> (usize, usize) {
+        self.last = Last::None;
+        let counts = (self.staged, self.unwanted);
+        (self.staged, self.unwanted) = (0, 0);
+        if self.flush_later {
+            self.flush();
+        }
+        counts
+    }
+
+    /// Closes the open datagram; as long as something is staged, that waits. Whether none is open.
+    pub(super) fn flush(&mut self) -> bool {
+        self.flush_later = self.staged > 0 && self.has_open();
+        if self.staged == 0 && self.at.used > 0 {
+            self.close(false);
+            self.mark = self.at;
+        }
+        !self.flush_later
+    }
+
+    fn make_room(&mut self, count: usize, floor: Option<u64>) -> Result<(), Refused> {
+        let until = floor.map_or(self.mark.next, |floor| earlier(floor, self.mark.next));
+        let room = self.window.make_room(count, self.limit, until);
+        if room { Ok(()) } else { Err(Refused::WindowFull) }
+    }
+
+    /// Opens a block on `topic` with room for `bytes`.
+    fn turn_to(&mut self, topic: u32, bytes: usize, floor: Option<u64>) -> Result<(), Refused> {
+        if self.at.used > 0 && self.at.used + BLOCK + bytes <= self.limit {
+            self.end_block();
+        } else {
+            // Before anything changes: the open datagram is not among those counted yet.
+            self.make_room(1 + usize::from(self.at.used > 0), floor)?;
+            self.turn_over();
+        }
+        self.begin_block(topic);
+        Ok(())
+    }
+
+    /// Closes the open datagram and opens the next one, for which there is room.
+    fn turn_over(&mut self) {
+        if self.at.used > 0 {
+            self.close(true);
+        }
+        let (position, start) = self.window.place(self.limit);
+        let header = FrameHeader {
+            magic: MAGIC.into(),
+            version: VERSION,
+            kind: Kind::Data as u8,
+            flags: 0.into(),
+            length: 0.into(),
+            session: self.session.into(),
+            sequence: self.window.next().into(),
+        };
+        self.write(start, &header);
+        let data = DataHeader { skipped: 0.into(), retained: 0.into() };
+        self.write(start + size_of::<FrameHeader>(), &data);
+        self.at = Place { position, start, used: DATA_OFFSET, topic: MANY, only: MANY, ..self.at };
+    }
+
+    fn begin_block(&mut self, topic: u32) {
+        let at = self.at.start + self.at.used;
+        let Numbers { piece, message } = self.heads[topic as usize].staged;
+        let header = BlockHeader {
+            topic: topic.into(),
+            length: 0.into(),
+            count: 0.into(),
+            piece: piece.into(),
+            message: message.into(),
+        };
+        self.write(at, &header);
+        let is_first = self.at.used == DATA_OFFSET;
+        self.at.only = if is_first || self.at.only == topic { topic } else { MANY };
+        self.at.used += BLOCK;
+        (self.at.block, self.at.topic, self.at.count) = (at, topic, 0);
+    }
+
+    fn end_block(&mut self) {
+        if self.at.topic == MANY {
+            return;
+        }
+        let length = self.at.start + self.at.used - self.at.block - BLOCK;
+        let at = self.at.block + offset_of!(BlockHeader, length);
+        self.write(at, &[U16::new(length as u16), U16::new(self.at.count)]);
+        self.at.topic = MANY;
+    }
+
+    /// Closes the open datagram; a full one may be padded, so that it is as long as others.
+    fn close(&mut self, full: bool) {
+        self.end_block();
+        let used = self.at.used;
+        let bearable = |length: &usize| *length >= used && length - used <= length / 8;
+        let padded = [self.previous, self.limit].into_iter().filter(|_| full).find(bearable);
+        let length = padded.unwrap_or(used.next_multiple_of(ALIGN));
+        self.previous = length;
+        let start = self.at.start;
+        self.window.bytes[start + used..start + length].fill(0);
+        self.write(start + offset_of!(FrameHeader, length), &U16::new(length as u16));
+        self.window.close(self.at.position, length, self.at.only);
+        let (next, end) = (self.window.next(), self.window.end());
+        self.at = Place { next, end, used: 0, topic: MANY, ..self.at };
+    }
+
+    /// Lays out one item in the open block; where its bytes go.
+    #[inline]
+    fn lay(&mut self, topic: u32, flags: u16, len: usize) -> Range<usize> {
+        let item = self.at.start + self.at.used;
+        let header = ItemHeader { length: (len as u16).into(), flags: flags.into() };
+        self.write(item, &header);
+        self.at.used += item_bytes(len);
+        self.at.count += 1;
+        let head = &mut self.heads[topic as usize];
+        head.staged.piece = head.staged.piece.wrapping_add(1);
+        if flags & ItemFlags::END != 0 {
+            head.staged.message = head.staged.message.wrapping_add(1);
+        }
+        let before = std::mem::replace(&mut head.last, item);
+        if before == NOWHERE {
+            self.touched.push(topic);
+        } else if flags & ItemFlags::BEGIN != 0 {
+            // The message before this one was not the batch's last on its topic.
+            self.window.bytes[before + offset_of!(ItemHeader, flags)] |= ItemFlags::MORE as u8;
+        }
+        item + ITEM..item + ITEM + len
+    }
+
+    /// Cuts the message that was written aside; the room was made when it was staged.
+    fn cut(&mut self) {
+        let Last::Long { topic, len } = std::mem::replace(&mut self.last, Last::None) else {
+            return;
+        };
+        let aside = std::mem::take(&mut self.aside);
+        let mut rest = &aside[..len];
+        let mut flags = ItemFlags::BEGIN;
+        loop {
+            let total = if flags == ItemFlags::BEGIN { TOTAL_BYTES } else { 0 };
+            let room = self.room_for_piece(topic) - total;
+            let (piece, left) = rest.split_at(room.min(rest.len()));
+            rest = left;
+            if rest.is_empty() {
+                flags |= ItemFlags::END;
+            }
+            let range = self.lay(topic, flags, total + piece.len());
+            let (begin, bytes) = self.window.bytes[range].split_at_mut(total);
+            begin.copy_from_slice(&U32::new(len as u32).as_bytes()[..total]);
+            bytes.copy_from_slice(piece);
+            if rest.is_empty() {
+                break;
+            }
+            flags = 0;
+        }
+        self.aside = aside;
+    }
+
+    /// Opens a block on `topic` if need be; how many bytes an item may have there.
+    fn room_for_piece(&mut self, topic: u32) -> usize {
+        let header = if self.at.topic == topic { 0 } else { BLOCK };
+        let left = self.limit.saturating_sub(self.at.used + header + ITEM);
+        if self.at.used == 0 || left < PIECE_MIN {
+            self.turn_over();
+        }
+        if self.at.topic != topic {
+            self.end_block();
+            self.begin_block(topic);
+        }
+        (self.limit - self.at.used - ITEM) & !3
+    }
+
+    #[inline(always)]
+    fn write<T: IntoBytes + Immutable + ?Sized>(&mut self, at: usize, part: &T) {
+        let part = part.as_bytes();
+        self.window.bytes[at..at + part.len()].copy_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests;

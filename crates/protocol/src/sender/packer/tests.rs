@@ -1,0 +1,219 @@
+//! The packer against a naive model: what the wire's readers find is what was published.
+
+use super::*;
+use lanecast_wire::net::{Blocks, Frame};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const SESSION: u64 = 7;
+const TOPICS: u32 = 3;
+
+/// A message as it comes out: its topic, its bytes and whether its batch goes on.
+type Message = (u32, Vec<u8>, bool);
+
+/// Reads datagrams as a receiver would that misses none, and checks every number.
+#[derive(Default)]
+struct Reader {
+    next: u64,
+    topics: BTreeMap<u32, Numbers>,
+    partial: BTreeMap<u32, (usize, Vec<u8>)>,
+    messages: Vec<Message>,
+}
+
+impl Reader {
+    fn read(&mut self, datagram: &[u8]) {
+        assert_eq!(datagram.len() % ALIGN, 0);
+        let (frame, rest) = Frame::split(datagram).expect("a frame");
+        assert!(rest.is_empty());
+        assert_eq!((frame.kind, frame.session, frame.sequence), (Kind::Data, SESSION, self.next));
+        self.next = self.next.wrapping_add(1);
+        let (_, blocks) = frame.data().expect("a data header");
+        for (block, items) in Blocks::new(blocks) {
+            let topic = block.topic.get();
+            let numbers = self.topics.entry(topic).or_default();
+            assert_eq!(block.piece.get(), numbers.piece);
+            assert_eq!(block.message.get(), numbers.message);
+            let mut count = 0;
+            for item in items {
+                count += 1;
+                numbers.piece += 1;
+                let mut bytes = item.bytes;
+                if item.flags.begins() && !item.flags.is_whole() {
+                    let (total, rest) = bytes.split_at(TOTAL_BYTES);
+                    let total = u32::from_le_bytes(total.try_into().expect("four bytes"));
+                    assert!(self.partial.insert(topic, (total as usize, Vec::new())).is_none());
+                    bytes = rest;
+                }
+                let whole = match self.partial.get_mut(&topic) {
+                    Some((_, so_far)) => {
+                        so_far.extend_from_slice(bytes);
+                        Vec::new()
+                    }
+                    None => bytes.to_vec(),
+                };
+                if item.flags.ends() {
+                    numbers.message += 1;
+                    let bytes = match self.partial.remove(&topic) {
+                        Some((total, bytes)) => {
+                            assert_eq!(total, bytes.len());
+                            bytes
+                        }
+                        None => whole,
+                    };
+                    self.messages.push((topic, bytes, item.flags.goes_on()));
+                }
+            }
+            assert_eq!(count, block.count.get());
+        }
+    }
+}
+
+fn packer(first: u64, window: usize, limit: usize, longest: usize) -> Packer {
+    let mut packer = Packer::new(Window::new(window, first), SESSION, limit, longest);
+    (0..TOPICS).for_each(|_| packer.add_topic(true));
+    packer
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Stage(u32, usize),
+    Publish,
+    Unstage,
+    Flush,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let len = prop_oneof![6 => 0usize..64, 2 => 400usize..500, 1 => 0usize..4_000];
+    let step = prop_oneof![
+        8 => (0..TOPICS, len).prop_map(|(topic, len)| Step::Stage(topic, len)),
+        4 => Just(Step::Publish),
+        1 => Just(Step::Unstage),
+        1 => Just(Step::Flush),
+    ];
+    proptest::collection::vec(step, 1..200)
+}
+
+/// The batch as it must come out: all but the last of each topic go on.
+fn publish(staged: &mut Vec<(u32, Vec<u8>)>, expected: &mut Vec<Message>) {
+    let last = |topic| staged.iter().rposition(|(other, _)| *other == topic);
+    for (at, (topic, bytes)) in staged.iter().enumerate() {
+        expected.push((*topic, bytes.clone(), last(*topic) != Some(at)));
+    }
+    staged.clear();
+}
+
+/// The messages of each topic, in their order.
+fn by_topic(messages: &[Message]) -> BTreeMap<u32, Vec<(&[u8], bool)>> {
+    let mut topics = BTreeMap::<_, Vec<_>>::new();
+    for (topic, bytes, more) in messages {
+        topics.entry(*topic).or_default().push((bytes.as_slice(), *more));
+    }
+    topics
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_read_is_what_was_published(
+        steps in steps(),
+        before_the_wrap in 0u64..40,
+        keeps in 0u64..8,
+    ) {
+        let first = 0u64.wrapping_sub(before_the_wrap);
+        let mut packer = packer(first, 16 << 10, 512, 4 << 10);
+        let mut reader = Reader { next: first, ..Reader::default() };
+        let (mut staged, mut expected) = (Vec::new(), Vec::new());
+        let mut fill = 0u8;
+        for step in steps {
+            match step {
+                Step::Stage(topic, len) => {
+                    // Nothing that is still to be read may be overwritten, nor a little before.
+                    let floor = reader.next.wrapping_sub(keeps);
+                    let Ok(()) = packer.stage(topic, len, Some(floor)) else { continue };
+                    fill = fill.wrapping_add(1);
+                    packer.staged().fill(fill);
+                    prop_assert_eq!(packer.staged().len(), len);
+                    staged.push((topic, vec![fill; len]));
+                }
+                Step::Publish => {
+                    prop_assert_eq!(packer.publish().0, staged.len());
+                    publish(&mut staged, &mut expected);
+                }
+                Step::Unstage => {
+                    packer.unstage();
+                    staged.clear();
+                }
+                Step::Flush => {
+                    packer.flush();
+                }
+            }
+            while reader.next != packer.visible() {
+                reader.read(packer.window.datagram(reader.next));
+            }
+        }
+        packer.unstage();
+        packer.flush();
+        while reader.next != packer.visible() {
+            reader.read(packer.window.datagram(reader.next));
+        }
+        prop_assert_eq!(by_topic(&reader.messages), by_topic(&expected));
+        for (topic, numbers) in &reader.topics {
+            prop_assert_eq!(packer.numbers(*topic), *numbers);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_published_is_not_to_be_seen() {
+    let mut packer = packer(5, 16 << 10, 512, 4 << 10);
+    assert_eq!(packer.stage(0, 10, None), Ok(()));
+    assert!(packer.flush(), "nothing published is open");
+    assert_eq!(packer.visible(), 5);
+    assert_eq!(packer.publish(), (1, 0));
+    assert_eq!(packer.stage(0, 10, None), Ok(()));
+    assert!(!packer.flush(), "waits for what is staged behind it");
+    assert_eq!(packer.visible(), 5);
+    packer.unstage();
+    assert_eq!((packer.visible(), packer.has_open()), (6, false));
+}
+
+#[test]
+fn refusals_change_nothing() {
+    let mut packer = packer(5, 4 << 10, 512, 1 << 10);
+    assert_eq!(packer.stage(9, 1, None), Err(Refused::NoSuchTopic));
+    assert_eq!(packer.stage(0, usize::MAX, None), Err(Refused::TooLong { longest: 1 << 10 }));
+    while packer.stage(0, 400, Some(5)).is_ok() {
+        packer.publish();
+    }
+    let (visible, numbers) = (packer.visible(), packer.numbers(0));
+    assert_eq!(packer.stage(1, 1_000, Some(5)), Err(Refused::WindowFull));
+    assert_eq!(packer.stage(1, 400, Some(5)), Err(Refused::WindowFull));
+    assert_eq!((packer.visible(), packer.numbers(0)), (visible, numbers));
+    assert_eq!(packer.numbers(1), Numbers::default());
+    assert_eq!(packer.stage(1, 400, None), Ok(()), "overwrites what nobody needs");
+}
+
+#[test]
+fn full_datagrams_of_like_messages_make_one_run() {
+    let mut packer = packer(0, 1 << 20, 1_472, 4 << 10);
+    for _ in 0..5_000 {
+        packer.stage(0, 24, None).expect("room");
+        packer.publish();
+    }
+    packer.flush();
+    let run = packer.window.run(0, packer.visible(), |_| true);
+    assert_eq!((run.segment, run.bytes.len()), (1_472, 44 * 1_472), "as much as a packet holds");
+}
+
+#[test]
+fn a_message_that_nobody_wants_takes_no_number() {
+    let mut packer = packer(0, 16 << 10, 512, 4 << 10);
+    packer.set_wanted(1, false);
+    for topic in [0, 1, 0] {
+        packer.stage(topic, 8, None).expect("room");
+        packer.staged().fill(1);
+    }
+    assert_eq!(packer.publish(), (3, 1));
+    assert_eq!((packer.numbers(0).message, packer.numbers(1).message), (2, 0));
+}

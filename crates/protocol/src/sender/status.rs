@@ -1,0 +1,114 @@
+//! What receivers say about themselves.
+
+use super::member::Peer;
+use super::{Sender, SenderEvent};
+use crate::Nanos;
+use crate::sequence::{ahead, before, later};
+use lanecast_wire::net::{EchoBody, Frame, Kind, LeaveBody, StatusBody, flag};
+use std::net::SocketAddr;
+
+/// A receiver never takes more than this many datagrams beyond what it has read.
+const LIMIT_MAX: u64 = 1 << 32;
+
+impl Sender {
+    /// A frame came in at the socket that data goes out from.
+    pub fn on_frame(&mut self, now: Nanos, from: SocketAddr, frame: &Frame<'_>) {
+        match frame.kind {
+            Kind::Nak if frame.session == self.settings.session => self.on_nak(now, from, frame),
+            _ => self.on_any_frame(now, Peer::Address(from), frame),
+        }
+    }
+
+    /// A frame that may come by any way.
+    pub(super) fn on_any_frame(&mut self, now: Nanos, from: Peer, frame: &Frame<'_>) {
+        if frame.session != self.settings.session {
+            self.counters.malformed += 1;
+            return;
+        }
+        match frame.kind {
+            Kind::Join => self.on_join(now, from, frame),
+            Kind::Status => self.on_status(now, from, frame),
+            Kind::Leave => self.on_leave(from, frame),
+            _ => self.counters.malformed += 1,
+        }
+    }
+
+    /// The member that this is, if it comes from where the member is.
+    pub(super) fn member(&mut self, receiver: u64, from: Peer) -> Option<usize> {
+        let is_it = |member: &super::member::Member| member.receiver == receiver;
+        match self.members.iter().position(is_it) {
+            Some(at) if self.members[at].peer == from => Some(at),
+            Some(_) => {
+                self.counters.strangers += 1;
+                None
+            }
+            None => {
+                self.counters.strangers += 1;
+                self.refuse(from, receiver, flag::STRANGER);
+                None
+            }
+        }
+    }
+
+    fn on_status(&mut self, now: Nanos, from: Peer, frame: &Frame<'_>) {
+        let Some((body, _)) = StatusBody::split(frame.body) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let Some(at) = self.member(body.receiver.get(), from) else { return };
+        let sent = if self.is_group() { self.sent } else { self.members[at].cursor };
+        let member = &mut self.members[at];
+        let read = frame.sequence;
+        if before(sent, read) {
+            self.counters.malformed += 1;
+            return;
+        }
+        member.heard = now;
+        member.confirmed = true;
+        member.tag = body.tag.get();
+        if before(member.consumed, read) {
+            member.consumed = read;
+            member.holds_since = None;
+        }
+        let limit = body.limit.get();
+        // No absurd promise, and none is taken back: a late status says less than one before it.
+        if (0..=LIMIT_MAX as i64).contains(&ahead(limit, read)) {
+            member.limit = later(member.limit, limit);
+        }
+        if !matches!(self.settings.distribution, super::Distribution::Group(_)) {
+            self.members[at].settle();
+        }
+        if std::mem::take(&mut self.awaits_status)
+            && let Some(asked) = self.probed_at
+        {
+            self.round_trip.note(now.saturating_sub(asked).max(1));
+        }
+        self.refresh_gates();
+        if body.echo.get() != 0 {
+            self.echo(from, body);
+        }
+    }
+
+    fn echo(&mut self, to: Peer, status: &StatusBody) {
+        let body = EchoBody { receiver: status.receiver, echo: status.echo };
+        let frame = self.frame((Kind::Echo, 0), self.packer.visible(), |writer| {
+            let _fits = writer.add(&body);
+        });
+        self.answer(to, frame);
+    }
+
+    fn on_leave(&mut self, from: Peer, frame: &Frame<'_>) {
+        let Some((body, _)) = LeaveBody::split(frame.body) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let receiver = body.receiver.get();
+        let is_it =
+            |member: &super::member::Member| member.receiver == receiver && member.peer == from;
+        if let Some(at) = self.members.iter().position(is_it) {
+            self.remove(at);
+            self.counters.left += 1;
+            self.tell(SenderEvent::Left { receiver });
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Streams: each connection has its place in the window, and frames of its own in between.
+
+use super::member::Peer;
+use super::window::Run;
+use super::{Distribution, Sender};
+use crate::Nanos;
+use lanecast_wire::net::{Frame, Kind};
+
+/// The most bytes of control frames that may wait for a connection.
+const PENDING_MAX: usize = 1 << 18;
+
+/// A connection.
+#[derive(Debug)]
+struct Link {
+    link: u64,
+    /// The rest of a frame that was begun, then control frames.
+    pending: Vec<u8>,
+    written: usize,
+    /// What was given out to be written.
+    planned: Option<Run>,
+}
+
+/// The connections.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    links: Vec<Link>,
+}
+
+impl Links {
+    fn get(&mut self, link: u64) -> Option<&mut Link> {
+        self.links.iter_mut().find(|known| known.link == link)
+    }
+
+    /// Adds a frame for a connection; false if it is gone or takes nothing any more.
+    pub(super) fn push(&mut self, link: u64, frame: &[u8]) -> bool {
+        let Some(link) = self.get(link) else { return false };
+        let room = link.pending.len() + frame.len() <= PENDING_MAX;
+        if room {
+            link.pending.extend_from_slice(frame);
+        }
+        room
+    }
+}
+
+impl Link {
+    /// What waits, without what was written.
+    fn rest(&self) -> &[u8] {
+        &self.pending[self.written..]
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.written = (self.written + bytes).min(self.pending.len());
+        if self.written == self.pending.len() {
+            self.pending.clear();
+            self.written = 0;
+        }
+    }
+}
+
+impl Sender {
+    /// A connection is there; `link` is its name from now on. Its receiver is let in by a Join.
+    pub fn connect(&mut self, _now: Nanos, link: u64) {
+        if self.links.get(link).is_none() && self.links.links.len() < self.settings.receivers_max {
+            self.links.links.push(Link { link, pending: Vec::new(), written: 0, planned: None });
+        }
+    }
+
+    /// A connection is gone. Its receiver keeps its place for as long as receivers may be silent.
+    pub fn disconnect(&mut self, link: u64) {
+        self.links.links.retain(|known| known.link != link);
+    }
+
+    /// Bytes to be written to a connection now: whole frames, or the rest of one.
+    pub fn stream_bytes(&mut self, link: u64) -> &[u8] {
+        let Some(known) = self.links.get(link) else { return &[] };
+        known.planned = None;
+        let waits = !known.rest().is_empty();
+        if waits || self.settings.distribution != Distribution::Stream {
+            return self.links.get(link).map_or(&[], |known| known.rest());
+        }
+        let Some(at) = self.members.iter().position(|member| member.peer == Peer::Link(link))
+        else {
+            return &[];
+        };
+        let Some(run) = self.plan_member(at) else { return &[] };
+        let bytes = run.bytes.clone();
+        if let Some(known) = self.links.get(link) {
+            known.planned = Some(run);
+        }
+        &self.packer.window.bytes[bytes]
+    }
+
+    /// The connection took the first `bytes` of what [`stream_bytes`](Self::stream_bytes) gave.
+    pub fn stream_written(&mut self, now: Nanos, link: u64, bytes: usize) {
+        let Some(known) = self.links.get(link) else { return };
+        let Some(mut run) = known.planned.take() else {
+            known.advance(bytes);
+            return;
+        };
+        let bytes = bytes.min(run.bytes.len());
+        if bytes == 0 {
+            return;
+        }
+        // All frames of a run are equally long but the last: the rest of one that was begun is
+        // kept apart, so that the window need not wait for it.
+        let frames = bytes.div_ceil(run.segment);
+        let end = (run.bytes.start + frames * run.segment).min(run.bytes.end);
+        let rest = &self.packer.window.bytes[run.bytes.start + bytes..end];
+        known.pending.extend_from_slice(rest);
+        run.count = frames;
+        run.bytes.end = end;
+        let at = self.members.iter().position(|member| member.peer == Peer::Link(link));
+        if let Some(at) = at {
+            self.pass(now, at, &run);
+        }
+    }
+
+    /// A frame came in on a connection.
+    pub fn on_stream_frame(&mut self, now: Nanos, link: u64, frame: &Frame<'_>) {
+        if self.links.get(link).is_none() {
+            return;
+        }
+        match frame.kind {
+            // On a stream nothing is missing but what was skipped on purpose.
+            Kind::Nak => self.counters.malformed += 1,
+            _ => self.on_any_frame(now, Peer::Link(link), frame),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A sender among receivers that the tests play.
+
+mod hostile;
+mod joining;
+mod repairing;
+mod streaming;
+
+use super::*;
+use lanecast_wire::net::{
+    Blocks, ChallengeBody, Frame, JoinBody, LeaveBody, NakBody, Range, StatusBody, WelcomeBody,
+    flag, topics,
+};
+
+const SESSION: u64 = 42;
+
+fn address(last: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], last))
+}
+
+fn group() -> SocketAddr {
+    SocketAddr::from(([239, 1, 1, 1], 9_000))
+}
+
+fn settings(distribution: Distribution) -> Settings {
+    let first_sequence = u64::MAX - 3;
+    let window_bytes = 64 << 10;
+    Settings { session: SESSION, first_sequence, distribution, window_bytes, ..Settings::default() }
+}
+
+/// A sender with the topics "a" and "b".
+fn sender(settings: Settings) -> Sender {
+    let mut sender = Sender::new(settings, 0);
+    assert_eq!((sender.add_topic("a"), sender.add_topic("b")), (Ok(0), Ok(1)));
+    sender
+}
+
+fn publish(sender: &mut Sender, topic: u32, len: usize) {
+    sender.stage(topic, len).expect("room").fill(topic as u8);
+    assert_eq!(sender.publish(), 1);
+    sender.flush();
+}
+
+fn written(kind: (Kind, u16), sequence: u64, fill: impl FnOnce(&mut FrameWriter<'_>)) -> Vec<u8> {
+    answers::compose(kind, (SESSION, sequence), 1_472, fill)
+}
+
+fn join(receiver: u64, cookie: u64, flags: u16, sequence: u64, names: &[&str]) -> Vec<u8> {
+    written((Kind::Join, flags), sequence, |writer| {
+        let body = JoinBody {
+            receiver: receiver.into(),
+            cookie: cookie.into(),
+            echo: 5.into(),
+            window: 64.into(),
+            tag: 0.into(),
+        };
+        assert!(writer.add(&body));
+        names.iter().for_each(|name| assert!(writer.add_name(name)));
+    })
+}
+
+fn status(receiver: u64, read: u64, limit: u64) -> Vec<u8> {
+    written((Kind::Status, 0), read, |writer| {
+        let body = StatusBody {
+            receiver: receiver.into(),
+            received: read.into(),
+            limit: limit.into(),
+            echo: 0.into(),
+            tag: 0.into(),
+            lost: 0.into(),
+        };
+        assert!(writer.add(&body));
+    })
+}
+
+fn nak(receiver: u64, flags: u16, ranges: &[(u64, u32)]) -> Vec<u8> {
+    written((Kind::Nak, flags), 0, |writer| {
+        assert!(writer.add(&NakBody { receiver: receiver.into() }));
+        for (first, count) in ranges {
+            let range =
+                Range { first: (*first).into(), count: (*count).into(), reserved: 0.into() };
+            assert!(writer.add(&range));
+        }
+    })
+}
+
+fn hear(sender: &mut Sender, now: Nanos, from: SocketAddr, bytes: &[u8]) {
+    let (frame, _) = Frame::split(bytes).expect("a frame");
+    sender.on_frame(now, from, &frame);
+}
+
+/// Everything that goes out now: each datagram and where to.
+fn sent(sender: &mut Sender, now: Nanos) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut all = Vec::new();
+    while let Some(transmit) = sender.next_transmit(now) {
+        assert!(transmit.bytes.len() <= 65_507);
+        let datagrams = transmit.bytes.chunks(transmit.segment);
+        assert!(datagrams.len() <= 64);
+        all.extend(datagrams.map(|bytes| (transmit.to, bytes.to_vec())));
+        sender.transmitted(now);
+        assert!(all.len() < 100_000, "it never ends");
+    }
+    for (_, bytes) in &all {
+        let (frame, rest) = Frame::split(bytes).expect("a frame");
+        assert!(rest.is_empty() && frame.session == SESSION);
+    }
+    all
+}
+
+/// Of those the ones of a kind: where to, flags, sequence.
+fn of_kind(sent: &[(SocketAddr, Vec<u8>)], kind: Kind) -> Vec<(SocketAddr, u16, u64)> {
+    let frames = sent.iter().filter_map(|(to, bytes)| Some((*to, Frame::split(bytes)?.0)));
+    let frames = frames.filter(|(_, frame)| frame.kind == kind);
+    frames.map(|(to, frame)| (to, frame.flags, frame.sequence)).collect()
+}
+
+/// Lets a receiver in by way of a challenge; the start that its Welcome names.
+fn let_in(sender: &mut Sender, now: Nanos, receiver: u64, flags: u16, names: &[&str]) -> u64 {
+    let from = address(receiver as u16);
+    hear(sender, now, from, &join(receiver, 0, flags, 0, names));
+    let answers = sent(sender, now);
+    let (frame, _) = Frame::split(&answers.last().expect("a challenge").1).expect("a frame");
+    assert_eq!(frame.kind, Kind::Challenge);
+    let (challenge, _) = ChallengeBody::split(frame.body).expect("a body");
+    hear(sender, now, from, &join(receiver, challenge.cookie.get(), flags, 0, names));
+    let answers = sent(sender, now);
+    let welcome = of_kind(&answers, Kind::Welcome);
+    assert_eq!((welcome.len(), welcome[0].0), (1, from));
+    welcome[0].2
+}
+
+#[test]
+fn without_receivers_messages_are_published_and_the_window_rolls() {
+    let mut each = sender(settings(Distribution::Each));
+    let mut grouped = sender(settings(Distribution::Group(group())));
+    for _ in 0..1_000 {
+        publish(&mut each, 0, 1_000);
+        publish(&mut grouped, 0, 1_000);
+        assert_eq!(of_kind(&sent(&mut grouped, 1), Kind::Data).len(), 1);
+    }
+    assert!(sent(&mut each, 1).is_empty());
+    assert_eq!((each.counters().unwanted, grouped.counters().unwanted), (1_000, 0));
+    assert!(each.is_drained() && !each.has_data_to_send() && grouped.is_drained());
+    assert!(!each.is_wanted(0) && grouped.is_wanted(0));
+}
+
+#[test]
+fn a_group_is_sent_to_no_further_than_its_slowest_can_take() {
+    let mut sender = sender(settings(Distribution::Group(group())));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    for _ in 0..20 {
+        publish(&mut sender, 0, 100);
+    }
+    hear(&mut sender, 1, address(1), &status(1, start, start.wrapping_add(5)));
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), 20, "no promise is taken back");
+    let end = start.wrapping_add(20);
+    for _ in 0..100 {
+        publish(&mut sender, 0, 100);
+    }
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), 44);
+    hear(&mut sender, 1, address(1), &status(1, end, end.wrapping_add(64)));
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), 20);
+    assert!(!sender.is_drained());
+    let read = start.wrapping_add(84);
+    hear(&mut sender, 1, address(1), &status(1, read, read.wrapping_add(64)));
+    sent(&mut sender, 1);
+    let end = start.wrapping_add(120);
+    hear(&mut sender, 1, address(1), &status(1, end, end.wrapping_add(64)));
+    assert!(sender.is_drained());
+}
+
+#[test]
+fn only_what_was_read_is_overwritten() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    while sender.stage(0, 1_000).is_ok() {
+        sender.publish();
+        sender.flush();
+    }
+    assert_eq!(sender.stage(0, 1_000), Err(Refused::WindowFull));
+    let count = of_kind(&sent(&mut sender, 1), Kind::Data).len() as u64;
+    assert!(count > 50, "{count}");
+    assert_eq!(sender.stage(0, 1_000), Err(Refused::WindowFull), "sent, but not read");
+    let read = start.wrapping_add(2);
+    hear(&mut sender, 1, address(1), &status(1, read, read.wrapping_add(64)));
+    publish(&mut sender, 0, 1_000);
+}
+
+#[test]
+fn who_wants_nothing_in_a_datagram_is_not_sent_it_and_holds_nobody_up() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["b"]);
+    assert_eq!(sender.receivers(), 2);
+    let mut end = start;
+    for _ in 0..1_000 {
+        publish(&mut sender, 1, 1_000);
+        end = end.wrapping_add(1);
+        let data = of_kind(&sent(&mut sender, 1), Kind::Data);
+        assert_eq!(data.iter().map(|data| data.0).collect::<Vec<_>>(), [address(2)]);
+        hear(&mut sender, 1, address(2), &status(2, end, end.wrapping_add(64)));
+    }
+    publish(&mut sender, 0, 10);
+    let data = sent(&mut sender, 1);
+    let (frame, _) = Frame::split(&data[0].1).expect("a frame");
+    let (header, blocks) = frame.data().expect("a header");
+    assert_eq!((header.skipped.get(), frame.sequence), (1_000, end));
+    assert_eq!(Blocks::new(blocks).map(|(block, _)| block.piece.get()).collect::<Vec<_>>(), [0]);
+}
+
+#[test]
+fn who_stands_still_for_too_long_is_ejected() {
+    let mut settings = settings(Distribution::Group(group()));
+    settings.pacing = Pacing::SlowestOrEject(200 * MILLISECOND);
+    let mut sender = sender(settings);
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["a"]);
+    for _ in 0..100 {
+        publish(&mut sender, 0, 100);
+    }
+    let mut now = 1;
+    while sender.receivers() == 2 {
+        now += 10 * MILLISECOND;
+        sent(&mut sender, now);
+        hear(&mut sender, now, address(1), &status(1, start, start));
+        let read = start.wrapping_add(64);
+        hear(&mut sender, now, address(2), &status(2, read, read.wrapping_add(64)));
+        sender.on_time(now);
+        assert!(now < SECOND, "nobody is ejected");
+    }
+    assert!(now > 200 * MILLISECOND);
+    let out = sent(&mut sender, now);
+    let ejected: Vec<_> = of_kind(&out, Kind::Eject).iter().map(|one| (one.0, one.1)).collect();
+    assert_eq!(ejected, [(address(1), flag::STALLED)]);
+    assert_eq!(of_kind(&out, Kind::Data).len(), 36, "the others go on");
+}
+
+#[test]
+fn the_silent_are_forgotten() {
+    let mut sender = sender(settings(Distribution::Group(group())));
+    let_in(&mut sender, 1, 1, 0, &["a"]);
+    sender.on_time(SECOND);
+    assert_eq!(sender.receivers(), 1);
+    sender.on_time(SECOND + 2);
+    assert_eq!((sender.receivers(), sender.counters().died), (0, 1));
+    assert_eq!(sender.next_event(), Some(SenderEvent::Joined { receiver: 1 }));
+    assert_eq!(sender.next_event(), Some(SenderEvent::Died { receiver: 1 }));
+}
+
+#[test]
+fn a_closed_session_tells_its_end_until_all_have_read_everything() {
+    let mut sender = sender(settings(Distribution::Group(group())));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    publish(&mut sender, 0, 10);
+    sender.close(1);
+    assert_eq!(sender.stage(0, 1), Err(Refused::Closed));
+    let mut told = 0;
+    let mut now = 1;
+    while now < 900 * MILLISECOND {
+        let out = sent(&mut sender, now);
+        told += of_kind(&out, Kind::Session).iter().filter(|one| one.1 & flag::CLOSED != 0).count();
+        sender.on_time(now);
+        now = sender.next_deadline().expect("it goes on").max(now + 1);
+    }
+    assert!((8..40).contains(&told), "{told}");
+    let end = start.wrapping_add(1);
+    hear(&mut sender, now, address(1), &status(1, end, end.wrapping_add(64)));
+    assert!(sender.is_drained());
+    sent(&mut sender, now);
+    sender.on_time(now + 500 * MILLISECOND);
+    assert!(of_kind(&sent(&mut sender, now), Kind::Session).is_empty());
+}
+
+#[test]
+fn the_data_rate_is_kept() {
+    let mut settings = settings(Distribution::Group(group()));
+    settings.data_rate = Some(1_000_000);
+    let mut sender = sender(settings);
+    let (mut now, mut bytes) = (1, 0);
+    while now < SECOND {
+        publish(&mut sender, 0, 1_000);
+        while sender.has_data_to_send() && now < SECOND {
+            let out = sent(&mut sender, now);
+            bytes += out.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+            sender.on_time(now);
+            now = if sender.has_data_to_send() {
+                sender.next_deadline().expect("a time").max(now + 1)
+            } else {
+                now
+            };
+        }
+    }
+    assert!((900_000..1_200_000).contains(&bytes), "{bytes}");
+}

@@ -1,0 +1,142 @@
+//! Receivers get in.
+
+use super::*;
+
+/// The cookie that a receiver is challenged with.
+fn cookie(sender: &mut Sender, from: SocketAddr, receiver: u64) -> u64 {
+    let question = join(receiver, 0, 0, 0, &["a"]);
+    hear(sender, 1, from, &question);
+    let out = sent(sender, 1);
+    let (to, answer) = out.last().expect("a challenge");
+    assert_eq!(*to, from);
+    assert!(answer.len() <= question.len(), "no amplifier");
+    let (frame, _) = Frame::split(answer).expect("a frame");
+    ChallengeBody::split(frame.body).expect("a body").0.cookie.get()
+}
+
+/// The entries of the Welcome: name, piece, message.
+fn entries(
+    sender: &mut Sender,
+    receiver: u64,
+    flags: u16,
+    names: &[&str],
+) -> Vec<(String, u64, u64)> {
+    let from = address(receiver as u16);
+    let cookie = cookie(sender, from, receiver);
+    hear(sender, 1, from, &join(receiver, cookie, flags, 0, names));
+    let out = sent(sender, 1);
+    let welcome = out.iter().find_map(|(_, bytes)| {
+        let (frame, _) = Frame::split(bytes)?;
+        (frame.kind == Kind::Welcome).then_some(frame.body)
+    });
+    let (_, rest) = WelcomeBody::split(welcome.expect("a welcome")).expect("a body");
+    topics(rest)
+        .map(|(entry, name)| (name.to_owned(), entry.piece.get(), entry.message.get()))
+        .collect()
+}
+
+#[test]
+fn nobody_gets_in_with_another_s_cookie() {
+    let mut sender = sender(settings(Distribution::Each));
+    let cookie = cookie(&mut sender, address(1), 1);
+    hear(&mut sender, 1, address(2), &join(1, cookie, 0, 0, &["a"]));
+    hear(&mut sender, 1, address(1), &join(1, cookie ^ 1, 0, 0, &["a"]));
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Challenge).len(), 2);
+    assert_eq!(sender.receivers(), 0);
+}
+
+#[test]
+fn a_repeated_join_is_welcomed_the_same_until_its_first_status() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    publish(&mut sender, 0, 10);
+    sent(&mut sender, 1);
+    assert_eq!(let_in(&mut sender, 1, 1, 0, &["a"]), start);
+    assert_eq!(entries(&mut sender, 1, 0, &["a"]), [("a".to_owned(), 0, 0)]);
+    let end = start.wrapping_add(1);
+    hear(&mut sender, 1, address(1), &status(1, end, end.wrapping_add(64)));
+    assert_eq!(let_in(&mut sender, 1, 1, 0, &["a", "b"]), end);
+    assert_eq!(sender.receivers(), 1);
+    assert_eq!(
+        entries(&mut sender, 1, 0, &["a", "b", "c"]),
+        [("a".to_owned(), 0, 0), ("b".to_owned(), 0, 0)],
+        "what the session does not have is left out"
+    );
+}
+
+#[test]
+fn late_joiners_begin_with_the_oldest_that_is_kept() {
+    let mut settings = settings(Distribution::Group(group()));
+    settings.late_join = true;
+    let mut sender = sender(settings);
+    for _ in 0..200 {
+        publish(&mut sender, 0, 1_000);
+        publish(&mut sender, 1, 5_000);
+        sent(&mut sender, 1);
+    }
+    let oldest = sender.packer.window.oldest();
+    let late = entries(&mut sender, 1, flag::LATE, &["a", "b"]);
+    assert_eq!(sender.members[0].start, oldest);
+    let pieces: Vec<u64> = late.iter().map(|entry| entry.1).collect();
+    let first = |topic: u32| {
+        let mut sequence = oldest;
+        loop {
+            let mut blocks = sender.packer.window.blocks(sequence);
+            if let Some((block, _)) = blocks.find(|(block, _)| block.topic.get() == topic) {
+                return block.piece.get();
+            }
+            sequence = sequence.wrapping_add(1);
+        }
+    };
+    assert_eq!(pieces, [first(0), first(1)]);
+    assert!(late[0].2 > 100 && late[0].2 < 200);
+    let live = entries(&mut sender, 2, 0, &["a"]);
+    assert_eq!(live[0].2, 200);
+}
+
+#[test]
+fn who_wants_none_of_the_topics_is_in_but_does_not_count() {
+    let mut sender = sender(settings(Distribution::Each));
+    assert_eq!(entries(&mut sender, 1, 0, &["x"]), []);
+    assert_eq!((sender.receivers(), sender.is_drained()), (0, true));
+    for _ in 0..1_000 {
+        publish(&mut sender, 0, 1_000);
+    }
+    assert_eq!(sender.counters().unwanted, 1_000);
+}
+
+#[test]
+fn there_is_room_for_so_many_and_a_leaver_makes_some() {
+    let mut settings = settings(Distribution::Each);
+    settings.receivers_max = 2;
+    let mut sender = sender(settings);
+    let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["a"]);
+    let cookie = cookie(&mut sender, address(3), 3);
+    hear(&mut sender, 1, address(3), &join(3, cookie, 0, 0, &["a"]));
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Eject)[0].1, flag::CROWDED);
+    let leave = written((Kind::Leave, 0), 0, |writer| {
+        assert!(writer.add(&LeaveBody { receiver: 2.into() }));
+    });
+    hear(&mut sender, 1, address(9), &leave);
+    assert_eq!(sender.receivers(), 2, "only from where it is");
+    hear(&mut sender, 1, address(2), &leave);
+    assert_eq!(sender.receivers(), 1);
+    let_in(&mut sender, 1, 3, 0, &["a"]);
+}
+
+#[test]
+fn a_join_waits_while_something_is_staged_behind_what_is_published() {
+    let mut sender = sender(settings(Distribution::Group(group())));
+    let first = sender.packer.visible();
+    sender.stage(0, 10).expect("room");
+    sender.publish();
+    sender.stage(0, 10).expect("room");
+    let cookie = cookie(&mut sender, address(1), 1);
+    hear(&mut sender, 1, address(1), &join(1, cookie, 0, 0, &["a"]));
+    assert!(sent(&mut sender, 1).is_empty());
+    sender.unstage();
+    hear(&mut sender, 1, address(1), &join(1, cookie, 0, 0, &["a"]));
+    let welcome = of_kind(&sent(&mut sender, 1), Kind::Welcome);
+    assert_eq!(welcome[0].2, first.wrapping_add(1));
+}

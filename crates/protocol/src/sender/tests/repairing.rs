@@ -1,0 +1,97 @@
+//! Receivers miss datagrams.
+
+use super::*;
+
+/// A group of two with `count` datagrams sent; the first of them.
+fn group_of_two(count: usize, change: impl FnOnce(&mut Settings)) -> (Sender, u64) {
+    let mut settings = settings(Distribution::Group(group()));
+    change(&mut settings);
+    let mut sender = sender(settings);
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["a"]);
+    for _ in 0..count {
+        publish(&mut sender, 0, 100);
+    }
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), count);
+    (sender, start)
+}
+
+#[test]
+fn what_is_missing_is_sent_again_once_in_half_a_round_trip() {
+    let (mut sender, start) = group_of_two(20, |_| {});
+    let asked = nak(1, 0, &[(start.wrapping_add(2), 3), (start.wrapping_add(10), 1)]);
+    hear(&mut sender, 10, address(1), &asked);
+    let out = sent(&mut sender, 12);
+    assert_eq!(of_kind(&out, Kind::Confirm), [(group(), 0, start.wrapping_add(2))]);
+    let data = of_kind(&out, Kind::Data);
+    assert!(data.iter().all(|one| (one.0, one.1) == (group(), flag::AGAIN)));
+    let again: Vec<u64> = data.iter().map(|one| one.2.wrapping_sub(start)).collect();
+    assert_eq!(again, [2, 3, 4, 10]);
+    hear(&mut sender, 13, address(2), &nak(2, 0, &[(start.wrapping_add(2), 2)]));
+    assert!(of_kind(&sent(&mut sender, 13), Kind::Data).is_empty(), "they are on their way");
+    let later = 12 + RoundTrip::UNKNOWN;
+    hear(&mut sender, later, address(1), &asked);
+    assert_eq!(of_kind(&sent(&mut sender, later), Kind::Data).len(), 4);
+}
+
+#[test]
+fn who_asks_alone_is_answered_alone() {
+    let (mut sender, start) = group_of_two(20, |_| {});
+    hear(&mut sender, 10, address(1), &nak(1, flag::ALONE, &[(start, 20)]));
+    let data = of_kind(&sent(&mut sender, 12), Kind::Data);
+    assert_eq!(data.len(), 20);
+    assert!(data.iter().all(|one| one.0 == address(1)));
+}
+
+#[test]
+fn what_is_gone_or_not_yet_sent_is_not_repaired() {
+    let (mut sender, start) = group_of_two(20, |settings| settings.pacing = Pacing::None);
+    for _ in 0..2_000 {
+        publish(&mut sender, 0, 100);
+        sent(&mut sender, 1);
+    }
+    let next = sender.sent;
+    hear(&mut sender, 10, address(1), &nak(1, 0, &[(start, 3), (next, 9)]));
+    let out = sent(&mut sender, 12);
+    assert_eq!(of_kind(&out, Kind::Void), [(address(1), flag::GONE, start)]);
+    assert!(of_kind(&out, Kind::Data).is_empty());
+    assert_eq!(sender.counters().gone, 3);
+}
+
+#[test]
+fn what_a_receiver_does_not_want_is_void_for_it() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["b"]);
+    for topic in [0, 1, 1, 0] {
+        publish(&mut sender, topic, 100);
+    }
+    sent(&mut sender, 1);
+    hear(&mut sender, 10, address(1), &nak(1, 0, &[(start, 4)]));
+    let out = sent(&mut sender, 12);
+    assert_eq!(of_kind(&out, Kind::Void), [(address(1), flag::UNWANTED, start.wrapping_add(1))]);
+    assert_eq!(of_kind(&out, Kind::Data).len(), 2);
+}
+
+#[test]
+fn a_storm_of_naks_gets_no_more_than_its_share_and_the_others_are_served() {
+    let (mut sender, start) = group_of_two(60, |settings| {
+        settings.link_rate = 10_000_000;
+        settings.repair_share = 10;
+    });
+    let asked = nak(1, 0, &[(start, 60)]);
+    let (mut bytes, mut now) = (0, 1);
+    while now < SECOND {
+        hear(&mut sender, now, address(1), &asked);
+        for (_, datagram) in sent(&mut sender, now) {
+            let is_data = datagram[3] == Kind::Data as u8;
+            bytes += if is_data { datagram.len() } else { 0 };
+        }
+        now += 200 * crate::MICROSECOND;
+    }
+    // Repairs may take 1 MB/s and a burst; the first receiver was promised all of it.
+    assert!((400_000..=1_000_000 + (1 << 16) + 10_000).contains(&bytes), "{bytes}");
+    hear(&mut sender, now, address(2), &nak(2, 0, &[(start, 1)]));
+    let later = now + SECOND / 10;
+    assert!(of_kind(&sent(&mut sender, later), Kind::Data).iter().any(|one| one.0 == group()));
+}

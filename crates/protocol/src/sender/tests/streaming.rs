@@ -1,0 +1,97 @@
+//! Connections.
+
+use super::*;
+
+fn hear_on(sender: &mut Sender, now: Nanos, link: u64, bytes: &[u8]) {
+    let (frame, _) = Frame::split(bytes).expect("a frame");
+    sender.on_stream_frame(now, link, &frame);
+}
+
+/// Takes what there is, in portions of at most `portion` bytes.
+fn take(sender: &mut Sender, link: u64, portion: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let bytes = sender.stream_bytes(link);
+        let count = bytes.len().min(portion);
+        all.extend_from_slice(&bytes[..count]);
+        if count == 0 {
+            return all;
+        }
+        sender.stream_written(2, link, count);
+    }
+}
+
+/// The sequences of the data frames in a stream that consists of whole frames.
+fn data(mut bytes: &[u8]) -> Vec<u64> {
+    let mut sequences = Vec::new();
+    while !bytes.is_empty() {
+        let (frame, rest) = Frame::split(bytes).expect("whole frames");
+        if frame.kind == Kind::Data {
+            sequences.push(frame.sequence);
+        }
+        bytes = rest;
+    }
+    sequences
+}
+
+/// A sender with one connection, whose receiver wants the topic "a".
+fn connected(pacing: Pacing) -> Sender {
+    let mut sender = sender(Settings { pacing, ..settings(Distribution::Stream) });
+    sender.connect(1, 1);
+    hear_on(&mut sender, 1, 1, &join(1, 0, 0, 0, &["a"]));
+    assert_eq!(sender.receivers(), 1, "a connection needs no challenge");
+    sender
+}
+
+#[test]
+fn streams_are_whole_frames_however_they_are_taken() {
+    for portion in [1, 7, 100, 100_000] {
+        let mut sender = connected(Pacing::Slowest);
+        let start = sender.packer.visible();
+        for number in 0..50 {
+            publish(&mut sender, number % 2, 100 + number as usize);
+            if number % 7 == 0 {
+                sender.probe(u64::from(number) * SECOND);
+            }
+        }
+        let taken = take(&mut sender, 1, portion);
+        let expected: Vec<u64> = (0..25).map(|number| start.wrapping_add(number)).collect();
+        assert_eq!(data(&taken), expected, "b is not wanted, and takes no number");
+    }
+}
+
+#[test]
+fn a_frame_that_was_begun_is_finished_though_the_window_rolls() {
+    let mut sender = connected(Pacing::None);
+    take(&mut sender, 1, 1_000);
+    publish(&mut sender, 0, 1_000);
+    let mut taken = sender.stream_bytes(1)[..10].to_vec();
+    sender.stream_written(2, 1, 10);
+    for _ in 0..1_000 {
+        publish(&mut sender, 0, 1_000);
+    }
+    taken.extend(take(&mut sender, 1, 999));
+    let sequences = data(&taken);
+    assert!(sequences.len() < 100, "{}", sequences.len());
+    assert!(sequences[1].wrapping_sub(sequences[0]) > 500, "what it missed is lost");
+}
+
+#[test]
+fn a_connection_that_broke_is_resumed() {
+    let mut sender = connected(Pacing::Slowest);
+    let start = sender.packer.visible();
+    for _ in 0..10 {
+        publish(&mut sender, 0, 100);
+    }
+    take(&mut sender, 1, 1_000);
+    sender.disconnect(1);
+    assert_eq!(sender.receivers(), 1, "it may come back");
+    publish(&mut sender, 0, 100);
+    assert!(sender.stream_bytes(1).is_empty());
+    sender.connect(3, 2);
+    hear_on(&mut sender, 3, 2, &join(1, 0, flag::RESUME, start.wrapping_add(4), &["a"]));
+    let taken = take(&mut sender, 2, 1_000);
+    let sequences: Vec<u64> = data(&taken).iter().map(|one| one.wrapping_sub(start)).collect();
+    assert_eq!(sequences, [4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(sender.receivers(), 1);
+}

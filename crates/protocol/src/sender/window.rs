@@ -1,0 +1,304 @@
+//! The datagrams that can still be sent (again), one behind the other in one piece of memory.
+//!
+//! ```text
+//! positions:  oldest .......................................... end
+//!             | datagram | datagram | (up to the start) | datagram | open ...
+//! ```
+//! Positions count bytes for ever; where a datagram lies is its position modulo the memory's size.
+
+use crate::Nanos;
+use crate::sequence::{ahead, before};
+use lanecast_wire::net::{Blocks, DATA_OFFSET, DataHeader, FrameHeader};
+use std::ops::Range;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The slot's topic when the datagram holds several.
+pub(super) const MANY: u32 = u32::MAX;
+/// The most datagrams in a run.
+const RUN_MAX: usize = 64;
+/// The most bytes in a run: what one UDP packet may hold.
+const RUN_BYTES_MAX: usize = 65_507;
+/// There is one index entry for so many bytes.
+const BYTES_PER_SLOT: usize = 128;
+
+/// Where a datagram lies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    position: u64,
+    length: u32,
+    topic: u32,
+    repaired_at: Option<Nanos>,
+    repaired_for: u64,
+}
+
+/// Datagrams that lie one behind the other, all `segment` long but the last, which may be shorter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u64,
+    pub(super) count: usize,
+    pub(super) bytes: Range<usize>,
+    pub(super) segment: usize,
+}
+
+impl Run {
+    /// The sequence behind it.
+    pub(super) const fn end(&self) -> u64 {
+        self.first.wrapping_add(self.count as u64)
+    }
+}
+
+/// The retained datagrams, and the memory for the open one.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) bytes: Box<[u8]>,
+    slots: Box<[Slot]>,
+    oldest: u64,
+    next: u64,
+    end: u64,
+}
+
+impl Window {
+    /// An empty window whose first datagram will be `first`; `bytes` is rounded up to a power of 2.
+    pub(super) fn new(bytes: usize, first: u64) -> Self {
+        let bytes = bytes.next_power_of_two();
+        let slots = (bytes / BYTES_PER_SLOT).max(16);
+        Self {
+            bytes: vec![0; bytes].into(),
+            slots: vec![Slot::default(); slots].into(),
+            oldest: first,
+            next: first,
+            end: 0,
+        }
+    }
+
+    /// How many datagrams it can hold at most.
+    pub(super) const fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The first datagram that is still kept; the next one if none is.
+    pub(super) const fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// The number of the next datagram to be closed.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The position behind the last datagram.
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Whether the datagram is kept.
+    pub(super) const fn holds(&self, sequence: u64) -> bool {
+        !before(sequence, self.oldest) && before(sequence, self.next)
+    }
+
+    fn slot(&self, sequence: u64) -> &Slot {
+        &self.slots[sequence as usize & (self.slots.len() - 1)]
+    }
+
+    fn slot_mut(&mut self, sequence: u64) -> &mut Slot {
+        let mask = self.slots.len() - 1;
+        &mut self.slots[sequence as usize & mask]
+    }
+
+    const fn index(&self, position: u64) -> usize {
+        position as usize & (self.bytes.len() - 1)
+    }
+
+    /// Where a datagram of up to `limit` bytes may begin, at or behind `position`.
+    const fn begin(&self, position: u64, limit: usize) -> u64 {
+        let index = self.index(position);
+        let size = self.bytes.len();
+        if index + limit > size { position + (size - index) as u64 } else { position }
+    }
+
+    /// Makes room for `count` datagrams of up to `limit` bytes by dropping old ones, all before
+    /// `until`; false if that is not enough.
+    pub(super) fn make_room(&mut self, count: usize, limit: usize, until: u64) -> bool {
+        let end = (0..count).fold(self.end, |at, _| self.begin(at, limit) + limit as u64);
+        if end - self.end > self.bytes.len() as u64 || count > self.slots.len() {
+            return false;
+        }
+        while self.oldest != self.next {
+            let kept = self.next.wrapping_sub(self.oldest) as usize;
+            let overlaps = self.slot(self.oldest).position + (self.bytes.len() as u64) < end;
+            if !overlaps && kept + count <= self.slots.len() {
+                break;
+            }
+            if !before(self.oldest, until) {
+                return false;
+            }
+            self.oldest = self.oldest.wrapping_add(1);
+        }
+        true
+    }
+
+    /// The position and the place in memory of the datagram to be opened.
+    pub(super) const fn place(&self, limit: usize) -> (u64, usize) {
+        let position = self.begin(self.end, limit);
+        (position, self.index(position))
+    }
+
+    /// The next datagram lies at `position`; its only topic, or [`MANY`].
+    pub(super) fn close(&mut self, position: u64, length: usize, topic: u32) {
+        let slot = Slot { position, length: length as u32, topic, ..Slot::default() };
+        *self.slot_mut(self.next) = slot;
+        self.end = position + length as u64;
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Forgets the datagrams from `next` on.
+    pub(super) const fn rewind(&mut self, next: u64, end: u64) {
+        self.next = next;
+        self.end = end;
+    }
+
+    /// The bytes of a kept datagram.
+    pub(super) fn datagram(&self, sequence: u64) -> &[u8] {
+        let Slot { position, length, .. } = *self.slot(sequence);
+        let start = self.index(position);
+        &self.bytes[start..start + length as usize]
+    }
+
+    /// The blocks of a kept datagram.
+    pub(super) fn blocks(&self, sequence: u64) -> Blocks<'_> {
+        Blocks::new(&self.datagram(sequence)[DATA_OFFSET..])
+    }
+
+    /// Whether a kept datagram holds a topic that `wants` accepts.
+    pub(super) fn is_wanted(&self, sequence: u64, wants: impl Fn(u32) -> bool) -> bool {
+        match self.slot(sequence).topic {
+            MANY => self.blocks(sequence).any(|(block, _)| wants(block.topic.get())),
+            topic => wants(topic),
+        }
+    }
+
+    /// The datagrams from `first` on that can go out together: before `until`, and `fits`.
+    pub(super) fn run(&self, first: u64, until: u64, fits: impl Fn(u64) -> bool) -> Run {
+        let Slot { position, length, .. } = *self.slot(first);
+        let segment = length as usize;
+        let (mut count, mut bytes) = (1, segment);
+        while count < RUN_MAX {
+            let next = first.wrapping_add(count as u64);
+            if !before(next, until) || !self.holds(next) || !fits(next) {
+                break;
+            }
+            let slot = self.slot(next);
+            let length = slot.length as usize;
+            let follows = slot.position == position + bytes as u64 && self.index(slot.position) > 0;
+            if !follows || length > segment || bytes + length > RUN_BYTES_MAX {
+                break;
+            }
+            bytes += length;
+            count += 1;
+            if length < segment {
+                break;
+            }
+        }
+        let start = self.index(position);
+        Run { first, count, bytes: start..start + bytes, segment }
+    }
+
+    /// Sets what changes from one sending to the next; `skipped` goes into the first of the run.
+    pub(super) fn stamp(&mut self, run: &Run, flags: u16, skipped: u32) {
+        let mut sequence = run.first;
+        for datagram in self.bytes[run.bytes.clone()].chunks_mut(run.segment) {
+            let Ok((header, rest)) = FrameHeader::mut_from_prefix(datagram) else { continue };
+            header.flags = flags.into();
+            let skipped = if sequence == run.first { skipped } else { 0 };
+            let retained = ahead(sequence, self.oldest).clamp(0, i64::from(u32::MAX)) as u32;
+            let data = DataHeader { skipped: skipped.into(), retained: retained.into() };
+            let written = data.write_to_prefix(rest);
+            debug_assert!(written.is_ok(), "a datagram begins with both headers");
+            sequence = sequence.wrapping_add(1);
+        }
+    }
+
+    /// Notes that the run was sent again, for `receiver`, or for all if that is 0.
+    pub(super) fn note_repair(&mut self, run: &Run, receiver: u64, now: Nanos) {
+        for number in 0..run.count as u64 {
+            let slot = self.slot_mut(run.first.wrapping_add(number));
+            (slot.repaired_at, slot.repaired_for) = (Some(now), receiver);
+        }
+    }
+
+    /// Whether the datagram was sent again for `receiver` (or all) less than `pause` ago.
+    pub(super) fn is_repaired(
+        &self,
+        sequence: u64,
+        receiver: u64,
+        now: Nanos,
+        pause: Nanos,
+    ) -> bool {
+        let slot = self.slot(sequence);
+        let for_it = slot.repaired_for == 0 || slot.repaired_for == receiver;
+        for_it && slot.repaired_at.is_some_and(|at| now.saturating_sub(at) < pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Closes a datagram of `length`, dropping any before `until` for it.
+    fn add(window: &mut Window, length: usize, until: u64) -> bool {
+        let room = window.make_room(1, 64, until);
+        if room {
+            let (position, _) = window.place(64);
+            window.close(position, length, 1);
+        }
+        room
+    }
+
+    #[test]
+    fn nothing_that_is_needed_is_overwritten() {
+        let mut window = Window::new(256, u64::MAX - 1);
+        let first = window.next();
+        for _ in 0..4 {
+            assert!(add(&mut window, 64, first));
+        }
+        assert!(!add(&mut window, 64, first), "all are needed");
+        assert!(add(&mut window, 64, first.wrapping_add(1)));
+        assert!(!window.holds(first) && window.holds(first.wrapping_add(1)));
+        assert!(!add(&mut window, 64, first.wrapping_add(1)));
+    }
+
+    #[test]
+    fn a_run_ends_at_the_memory_s_end_and_after_a_shorter_one() {
+        let mut window = Window::new(256, 0);
+        for length in [64, 64, 64, 64, 64, 40, 64] {
+            assert!(add(&mut window, length, u64::MAX >> 1));
+        }
+        assert_eq!(window.run(3, 7, |_| true).count, 1, "the next lies at the start");
+        let run = window.run(4, 7, |_| true);
+        assert_eq!((run.count, run.bytes, run.segment), (2, 0..104, 64));
+        assert_eq!(window.run(4, 5, |_| true).count, 1);
+        assert_eq!(window.run(4, 7, |sequence| sequence != 5).count, 1);
+    }
+
+    #[test]
+    fn there_are_no_more_datagrams_than_entries() {
+        let mut window = Window::new(2_048, 5);
+        let capacity = window.capacity() as u64;
+        for _ in 0..capacity {
+            assert!(add(&mut window, 8, 5));
+        }
+        assert!(!add(&mut window, 8, 5));
+        assert!(add(&mut window, 8, 6));
+    }
+
+    #[test]
+    fn a_repair_counts_for_all_or_for_one() {
+        let mut window = Window::new(256, 0);
+        assert!(add(&mut window, 64, 0));
+        let run = window.run(0, 1, |_| true);
+        window.note_repair(&run, 7, 100);
+        assert!(window.is_repaired(0, 7, 105, 10) && !window.is_repaired(0, 8, 105, 10));
+        window.note_repair(&run, 0, 100);
+        assert!(window.is_repaired(0, 8, 105, 10) && !window.is_repaired(0, 8, 110, 10));
+    }
+}
