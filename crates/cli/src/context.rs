@@ -1,9 +1,6 @@
 //! From command-line arguments to a context.
 
-use crate::output::complain;
-use crate::perf::{ContextArgs, Opened};
-use lanecast::shm::Domain;
-use lanecast::{Builder, Context, Size};
+use lanecast::{Builder, Context};
 use std::path::PathBuf;
 
 /// Which domain to look at or take part in.
@@ -11,11 +8,11 @@ use std::path::PathBuf;
 pub(crate) struct DomainArgs {
     /// Configuration file; can be repeated, a later one goes before an earlier one
     #[arg(short = 'c', long = "config", value_name = "FILE")]
-    config: Vec<PathBuf>,
+    pub(crate) config: Vec<PathBuf>,
 
     /// The domain's directory: those with the same one find each other
     #[arg(long, value_name = "DIR")]
-    directory: Option<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl DomainArgs {
@@ -36,32 +33,4 @@ impl DomainArgs {
     pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
         Ok(self.builder()?.config()?.shm.directory)
     }
-}
-
-/// The context of the measuring tools, and the settings that go beside their figures.
-pub(crate) fn open_for_perf(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
-    let domain =
-        DomainArgs { config: arguments.config.clone(), directory: arguments.directory.clone() };
-    let mut builder = domain.outward()?;
-    if arguments.stays_inside() {
-        builder = builder.set("shm.reach", "process")?;
-    }
-    if let Some(window) = arguments.window {
-        builder = builder.set("shm.window", window)?;
-    }
-    if let Some(strategy) = arguments.wait {
-        builder = builder.wait(strategy);
-    }
-    let context = builder.build()?;
-    for ignored in &context.config().ignored {
-        complain(&format!("{ignored} has no counterpart here and is ignored"));
-    }
-    let settings = &context.config().shm;
-    Ok(Opened {
-        publisher_wait: settings.publisher_wait,
-        subscriber_wait: settings.subscriber_wait,
-        window: Size(settings.window_bytes.next_power_of_two()),
-        back_pressured: |publisher| Some(publisher.back_pressured()),
-        carrier: context.shm().clone(),
-    })
 }

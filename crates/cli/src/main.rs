@@ -90,7 +90,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
-        Command::Perf(command) => perf::run(command, context::open_for_perf, &stop::flag()?),
+        Command::Perf(command) => perf::run(command, &stop::flag()?),
         Command::Report(arguments) => report::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Completions { shell } => {

@@ -2,6 +2,7 @@
 //! over any carrier.
 //!
 //! - [`publisher`], [`subscriber`], [`jitter`]: the experiments, each run in the calling thread;
+//! - [`ping`]: round trips of messages that are sent on a schedule;
 //! - [`record`]: what a measuring message carries;
 //! - [`pacing`]: schedules that catch up, even or in bursts, and runs without one;
 //! - [`Recorder`], [`Distribution`], [`Latency`], [`Linear`]: times and their percentiles;
@@ -33,6 +34,7 @@ mod linear;
 mod number;
 mod outcome;
 pub mod pacing;
+pub mod ping;
 pub mod pipes;
 mod place;
 mod probe;

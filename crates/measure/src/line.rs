@@ -31,6 +31,10 @@ pub enum Kind {
     Pipes,
     /// One repetition of messages between threads, through a ring.
     Rings,
+    /// Round trips, seen by the side that begins.
+    Ping,
+    /// Round trips, seen by the side that answers.
+    Pong,
 }
 
 /// Who wrote a line, where and when: made when the program starts.

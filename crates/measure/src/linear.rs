@@ -15,8 +15,8 @@ const PERCENTILES: [(f64, u32); 5] =
 /// How many buckets, and how wide: `-H buckets,ns_per_bucket`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearShape {
-    buckets: usize,
-    width_ns: u64,
+    pub(crate) buckets: usize,
+    pub(crate) width_ns: u64,
 }
 
 impl LinearShape {

@@ -110,6 +110,16 @@ impl Bursts {
         Self::new(rate, 1, count, start, ticks_per_second)
     }
 
+    /// The messages that are due at `now`, without waiting for any; none if there are none. A
+    /// thread that has other things to do meanwhile asks again after them.
+    #[inline]
+    pub fn due_at(&mut self, now: u64) -> Option<DueBurst<'_>> {
+        self.largest_burst = self.largest_burst();
+        self.looked_at = self.index;
+        let is_due = self.index < self.count && self.is_due(now);
+        is_due.then_some(DueBurst { pace: self, now })
+    }
+
     #[inline(always)]
     fn advance(&mut self) {
         self.index += 1;

@@ -13,6 +13,12 @@ use crate::{jitter, publisher, subscriber};
 use lanecast_carrier::{Gap, Stream};
 use std::fmt::Write;
 
+mod round_trip;
+
+pub use round_trip::{
+    PingOptions, ping_end, ping_options, ping_result, pong_end, pong_options, stream_left,
+};
+
 /// The publisher's options, as it starts.
 pub fn publisher_options(
     settings: &publisher::Settings,

@@ -41,6 +41,10 @@ impl Watch {
         }
     }
 
+    pub(crate) const fn carrier(&self) -> &'static str {
+        self.carrier
+    }
+
     pub(crate) const fn clock(&self) -> Clock {
         self.setup.clock
     }

@@ -1,5 +1,6 @@
 //! Arguments about the context: what carries the messages, and how.
 
+use super::carriers::CarrierName;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;
@@ -36,21 +37,13 @@ impl ContextArgs {
         names.join(";")
     }
 
-    /// Refuses a carrier that is planned, but not there.
-    pub(super) fn check_carrier(&self) -> anyhow::Result<()> {
-        if !matches!(self.carrier, CarrierName::Shm | CarrierName::Thread) {
-            bail!("carrier '{}' is not in this version: use --carrier shm", self.carrier.name());
-        }
-        Ok(())
-    }
-
     /// Refuses a carrier by which no other process can be met.
-    pub(super) fn check_outward(&self) -> anyhow::Result<()> {
-        self.check_carrier()?;
+    /// `instead` says who runs both sides.
+    pub(super) fn check_outward(&self, instead: &str) -> anyhow::Result<()> {
+        self.carrier.check()?;
         if self.stays_inside() {
             bail!(
-                "carrier '{}' is for one process: lanecast perf pub runs both sides, or use \
-                 --carrier shm",
+                "carrier '{}' is for one process: {instead} runs both sides, or use --carrier shm",
                 self.carrier.name()
             );
         }
@@ -60,32 +53,5 @@ impl ContextArgs {
     /// Whether both sides must be in one process.
     pub(crate) fn stays_inside(&self) -> bool {
         self.carrier == CarrierName::Thread
-    }
-}
-
-/// The carriers' names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum CarrierName {
-    /// Between threads of a process
-    Thread,
-    /// Between processes of a host, through shared memory
-    Shm,
-    /// Between hosts, by reliable multicast
-    Rm,
-    /// Between hosts, by reliable unicast
-    Ru,
-    /// Between hosts, by TCP
-    Tcp,
-}
-
-impl CarrierName {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Thread => "thread",
-            Self::Shm => "shm",
-            Self::Rm => "rm",
-            Self::Ru => "ru",
-            Self::Tcp => "tcp",
-        }
     }
 }

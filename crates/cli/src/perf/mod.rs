@@ -1,31 +1,34 @@
 //! `lanecast perf`: the measuring tools, with the letters and lines of the source documents.
 
+mod carriers;
 mod context;
 mod files;
 mod jitter;
+mod ping;
 mod pipes;
+mod pong;
 mod priority;
 mod progress;
 mod publish;
 mod readers;
 mod record;
 mod rings;
+mod round_trip;
 mod smx;
 mod subscribe;
 mod threads;
 
 pub(crate) use context::ContextArgs;
 pub(crate) use jitter::JitterArgs;
+pub(crate) use ping::PingArgs;
 pub(crate) use pipes::PipesArgs;
+pub(crate) use pong::PongArgs;
 pub(crate) use publish::PubArgs;
 pub(crate) use rings::RingsArgs;
 pub(crate) use smx::SmxArgs;
 pub(crate) use subscribe::SubArgs;
 
-use lanecast_base::clock::Clock;
-use lanecast_base::{Size, WaitStrategy};
-use lanecast_carrier::Carrier;
-use lanecast_measure::{Raise, Setup, parse_number};
+use lanecast_measure::parse_number;
 use std::process::ExitCode;
 
 /// The exit status of a run that ended well, but in which messages were lost, repeated or
@@ -39,6 +42,10 @@ pub(crate) enum PerfCommand {
     Pub(PubArgs),
     /// Count what arrives, check its order, measure its latency
     Sub(SubArgs),
+    /// Measure round trips of messages that are sent on a schedule
+    Ping(PingArgs),
+    /// Send a ping's messages back
+    Pong(PongArgs),
     /// Measure how this host interrupts a thread
     Jitter(JitterArgs),
     /// Run every experiment of the SMX document, and show the figures beside the document's
@@ -49,36 +56,13 @@ pub(crate) enum PerfCommand {
     Rings(RingsArgs),
 }
 
-/// A carrier made from [`ContextArgs`], and what it was set to.
-#[derive(Debug)]
-pub(crate) struct Opened<C: Carrier> {
-    /// The carrier.
-    pub(crate) carrier: C,
-    /// How a publisher waits for room.
-    pub(crate) publisher_wait: WaitStrategy,
-    /// How a subscriber waits for messages.
-    pub(crate) subscriber_wait: WaitStrategy,
-    /// A publisher's window.
-    pub(crate) window: Size,
-    /// How often a publisher has found no room, if the carrier counts that.
-    pub(crate) back_pressured: fn(&C::Publisher) -> Option<u64>,
-}
-
-impl<C: Carrier> Opened<C> {
-    fn setup(&self, wait: WaitStrategy, raise: Raise) -> Setup {
-        Setup { wait, window: self.window, raise, clock: Clock::host() }
-    }
-}
-
-/// Runs a command over the carrier that `open` makes; `stop` ends it early.
-pub(crate) fn run<C: Carrier + Sync>(
-    command: &PerfCommand,
-    open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
-    stop: &dyn Fn() -> bool,
-) -> anyhow::Result<ExitCode> {
+/// Runs a command; `stop` ends it early.
+pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     match command {
-        PerfCommand::Pub(arguments) => publish::run(arguments, open, stop),
-        PerfCommand::Sub(arguments) => subscribe::run(arguments, open, stop),
+        PerfCommand::Pub(arguments) => publish::run(arguments, stop),
+        PerfCommand::Sub(arguments) => subscribe::run(arguments, stop),
+        PerfCommand::Ping(arguments) => ping::run(arguments, stop),
+        PerfCommand::Pong(arguments) => pong::run(arguments, stop),
         PerfCommand::Jitter(arguments) => jitter::run(arguments, stop),
         PerfCommand::SmxReport(arguments) => smx::run(arguments, stop),
         PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),
@@ -89,6 +73,21 @@ pub(crate) fn run<C: Carrier + Sync>(
 /// A CPU's number, or −1 for none.
 fn parse_cpu(text: &str) -> Result<i64, lanecast_measure::NumberError> {
     if text == "-1" { Ok(-1) } else { parse_number::<u32>(text).map(i64::from) }
+}
+
+/// How a warm-up is asked for: so many messages, so many a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Warmup {
+    loops: u64,
+    rate: u64,
+}
+
+/// As the documents write it: `loops,rate`.
+fn warmup(text: &str) -> Result<Warmup, String> {
+    let wrong = || format!("'{text}': write loops,rate such as 5,5");
+    let (loops, rate) = text.split_once(',').ok_or_else(wrong)?;
+    let number = |text| parse_number::<u64>(text).map_err(|_| wrong());
+    Ok(Warmup { loops: number(loops)?, rate: number(rate)? })
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
-use super::{ContextArgs, Opened, jitter, parse_cpu};
+use super::carriers::{Opened, OverCarrier, with_carrier};
+use super::{ContextArgs, jitter, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
@@ -169,12 +170,8 @@ impl PubArgs {
     }
 }
 
-pub(super) fn run<C: Carrier + Sync>(
-    arguments: &PubArgs,
-    open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
-    stop: &dyn Fn() -> bool,
-) -> anyhow::Result<ExitCode> {
-    arguments.context.check_carrier()?;
+pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    arguments.context.carrier.check()?;
     let places = arguments.readers.places(&arguments.context)?;
     let files = arguments.files.open(arguments.times(places.len()))?;
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
@@ -183,38 +180,60 @@ pub(super) fn run<C: Carrier + Sync>(
         return only_jitter(arguments, place, raise, files, stop);
     }
     let head = Head::now();
-    let opened = open(&arguments.context)?;
-    let setup = opened.setup(opened.publisher_wait, raise);
-    let settings = arguments.settings(place, setup, places.len());
-    let readers = readers::settings(places, &arguments.topic, arguments.touch, &opened, raise);
-    if !arguments.json {
-        print_line(&arguments.options(&settings))?;
-    }
-    let mut printed = Ok(());
-    let mut announce = |result: &PublisherResult| {
-        if !arguments.json {
-            printed = print(&report::publisher_result(result));
-        }
-    };
-    let back_pressured = |publisher: &C::Publisher| (opened.back_pressured)(publisher);
-    let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
-    let publish = || publisher::run(&opened.carrier, &settings, hooks);
-    let (result, read) = readers::beside(&opened.carrier, &readers, publish)?;
-    printed?;
-    let mut lines = vec![head.line(Kind::Publisher, &result)?];
-    for result in &read {
-        lines.push(head.line(Kind::Subscriber, result)?);
-    }
-    if arguments.json {
-        lines.iter().try_for_each(|line| print_line(line))?;
-    } else {
-        print(&report::publisher_end(&result))?;
-        for (settings, result) in readers.iter().zip(&read) {
-            print(&readers::text(settings, result, &arguments.context.config_names()))?;
-        }
-    }
+    let publishing = Publishing { arguments, head, place, places, raise, stop };
+    let (lines, exit_code) = with_carrier(&arguments.context, publishing)?;
     files.write(&lines)?;
-    Ok(verdict(&result, &settings).unwrap_or_else(|| readers::verdict(&read)))
+    Ok(exit_code)
+}
+
+/// What is left to do when all arguments are found good.
+struct Publishing<'a> {
+    arguments: &'a PubArgs,
+    head: Head,
+    place: Place,
+    /// Of subscribers in this process.
+    places: Vec<Place>,
+    raise: Raise,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl OverCarrier for Publishing<'_> {
+    /// The measurement lines, and the exit status.
+    type Outcome = (Vec<String>, ExitCode);
+
+    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
+        let Self { arguments, head, place, places, raise, stop } = self;
+        let setup = opened.setup(opened.publisher_wait, raise);
+        let settings = arguments.settings(place, setup, places.len());
+        let readers = readers::settings(&places, &arguments.topic, arguments.touch, opened, raise);
+        if !arguments.json {
+            print_line(&arguments.options(&settings))?;
+        }
+        let mut printed = Ok(());
+        let mut announce = |result: &PublisherResult| {
+            if !arguments.json {
+                printed = print(&report::publisher_result(result));
+            }
+        };
+        let back_pressured = opened.counts.back_pressured;
+        let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
+        let publish = || publisher::run(&opened.carrier, &settings, hooks);
+        let (result, read) = readers::beside(&opened.carrier, &readers, publish)?;
+        printed?;
+        let mut lines = vec![head.line(Kind::Publisher, &result)?];
+        for result in &read {
+            lines.push(head.line(Kind::Subscriber, result)?);
+        }
+        if arguments.json {
+            lines.iter().try_for_each(|line| print_line(line))?;
+        } else {
+            print(&report::publisher_end(&result))?;
+            for (settings, result) in readers.iter().zip(&read) {
+                print(&readers::text(settings, result, &arguments.context.config_names()))?;
+            }
+        }
+        Ok((lines, verdict(&result, &settings).unwrap_or_else(|| readers::verdict(&read))))
+    }
 }
 
 /// The jitter test instead, with the publisher's option line before it.

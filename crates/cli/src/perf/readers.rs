@@ -1,6 +1,7 @@
 //! Subscriber threads beside a publisher, for a carrier that stays in one process.
 
-use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
+use super::carriers::Opened;
+use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_carrier::Carrier;
@@ -44,13 +45,13 @@ impl ReadersArgs {
 
 /// What each receiving thread is to do: read all of one stream.
 pub(super) fn settings<C: Carrier>(
-    places: Vec<Place>,
+    places: &[Place],
     topic: &str,
     touch: Touch,
     opened: &Opened<C>,
     raise: Raise,
 ) -> Vec<Settings> {
-    let reader = |place| Settings {
+    let reader = |&place| Settings {
         topic: topic.to_owned(),
         place,
         fast: false,
@@ -60,7 +61,7 @@ pub(super) fn settings<C: Carrier>(
         once: true,
         setup: opened.setup(opened.subscriber_wait, raise),
     };
-    places.into_iter().map(reader).collect()
+    places.iter().map(reader).collect()
 }
 
 /// Runs `publish` in this thread, and beside it a thread for each of `readers`.

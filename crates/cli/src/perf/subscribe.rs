@@ -2,11 +2,14 @@
 
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
-use super::{ContextArgs, INCOMPLETE, Opened, parse_cpu};
+use super::carriers::{Opened, OverCarrier, with_carrier};
+use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line};
 use lanecast_carrier::Carrier;
 use lanecast_measure::subscriber::{self, Notice, Settings};
-use lanecast_measure::{Head, Kind, LinearShape, Place, Setup, Touch, parse_number, report};
+use lanecast_measure::{
+    Head, Kind, LinearShape, Place, Raise, Setup, SubscriberResult, Touch, parse_number, report,
+};
 use std::cell::RefCell;
 use std::process::ExitCode;
 
@@ -82,35 +85,14 @@ impl SubArgs {
     }
 }
 
-pub(super) fn run<C: Carrier>(
-    arguments: &SubArgs,
-    open: impl FnOnce(&ContextArgs) -> anyhow::Result<Opened<C>>,
-    stop: &dyn Fn() -> bool,
-) -> anyhow::Result<ExitCode> {
-    arguments.context.check_outward()?;
+pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    arguments.context.check_outward("lanecast perf pub")?;
     let files = arguments.files.open(arguments.times())?;
     let head = Head::now();
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
-    let opened = open(&arguments.context)?;
-    let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
-    if !arguments.json {
-        print_line(&report::subscriber_options(&settings, &arguments.context.config_names()))?;
-    }
-    // A reader of the lines that has gone away ends the run.
-    let failed = RefCell::new(None);
-    let stop = || stop() || failed.borrow().is_some();
-    let mut notify = |notice: Notice<'_>| {
-        if !arguments.json
-            && let Err(error) = print(&lines(notice))
-        {
-            failed.borrow_mut().get_or_insert(error);
-        }
-    };
-    let result = subscriber::run(&opened.carrier, &settings, &stop, &mut notify)?;
-    if let Some(error) = failed.take() {
-        return Err(error.into());
-    }
+    let subscribing = Subscribing { arguments, place, raise, stop };
+    let result = with_carrier(&arguments.context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;
     if arguments.json {
         print_line(&line)?;
@@ -122,6 +104,38 @@ pub(super) fn run<C: Carrier>(
     }
     files.write(&[line])?;
     Ok(ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE }))
+}
+
+/// What is left to do when all arguments are found good.
+struct Subscribing<'a> {
+    arguments: &'a SubArgs,
+    place: Place,
+    raise: Raise,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl OverCarrier for Subscribing<'_> {
+    type Outcome = SubscriberResult;
+
+    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<SubscriberResult> {
+        let Self { arguments, place, raise, stop } = self;
+        let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
+        if !arguments.json {
+            print_line(&report::subscriber_options(&settings, &arguments.context.config_names()))?;
+        }
+        // A reader of the lines that has gone away ends the run.
+        let failed = RefCell::new(None);
+        let stop = || stop() || failed.borrow().is_some();
+        let mut notify = |notice: Notice<'_>| {
+            if !arguments.json
+                && let Err(error) = print(&lines(notice))
+            {
+                failed.borrow_mut().get_or_insert(error);
+            }
+        };
+        let result = subscriber::run(&opened.carrier, &settings, &stop, &mut notify)?;
+        failed.take().map_or(Ok(result), |error| Err(error.into()))
+    }
 }
 
 fn lines(notice: Notice<'_>) -> String {

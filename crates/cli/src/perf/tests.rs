@@ -91,7 +91,7 @@ fn a_carrier_of_a_later_version_is_refused_in_words() {
         let PerfCommand::Sub(arguments) = parse(&format!("sub --carrier {name}")).unwrap() else {
             panic!("sub is sub");
         };
-        let error = arguments.context.check_carrier().unwrap_err().to_string();
+        let error = arguments.context.carrier.check().unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("not in this version"), "{error}");
     }
 }
@@ -101,7 +101,7 @@ fn a_carrier_for_one_process_has_its_readers_there() {
     let PerfCommand::Pub(arguments) = parse("pub --carrier thread").unwrap() else {
         panic!("pub is pub");
     };
-    assert!(arguments.context.check_carrier().is_ok() && arguments.context.stays_inside());
-    let error = arguments.context.check_outward().unwrap_err().to_string();
+    assert!(arguments.context.carrier.check().is_ok() && arguments.context.stays_inside());
+    let error = arguments.context.check_outward("lanecast perf pub").unwrap_err().to_string();
     assert!(error.contains("perf pub runs both sides"), "{error}");
 }

@@ -82,7 +82,7 @@ impl SmxArgs {
 }
 
 pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
-    arguments.context.check_outward()?;
+    arguments.context.check_outward("lanecast perf pub")?;
     let files = Files::open(&arguments.output(), Times::Several)?;
     let placement = Placement::choose(arguments.publisher_cpu, &arguments.receiver_cpus)?;
     Raise::by(RaiseAsked::Auto);

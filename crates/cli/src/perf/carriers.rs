@@ -1,0 +1,140 @@
+//! From a carrier's name to the carrier: the one place that knows them all.
+//!
+//! A carrier is added here: its name, how it is opened, and what its ends count.
+
+use super::ContextArgs;
+use crate::context::DomainArgs;
+use crate::output::complain;
+use anyhow::bail;
+use lanecast::Context;
+use lanecast::shm::Domain;
+use lanecast_base::clock::Clock;
+use lanecast_base::{Size, WaitStrategy};
+use lanecast_carrier::Carrier;
+use lanecast_measure::{Raise, Setup};
+
+/// The carriers' names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CarrierName {
+    /// Between threads of a process
+    Thread,
+    /// Between processes of a host, through shared memory
+    Shm,
+    /// Between hosts, by reliable multicast
+    Rm,
+    /// Between hosts, by reliable unicast
+    Ru,
+    /// Between hosts, by TCP
+    Tcp,
+}
+
+impl CarrierName {
+    /// Those that are there.
+    pub(crate) const AVAILABLE: [Self; 2] = [Self::Thread, Self::Shm];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Shm => "shm",
+            Self::Rm => "rm",
+            Self::Ru => "ru",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// Refuses a carrier that is planned, but not there.
+    pub(crate) fn check(self) -> anyhow::Result<()> {
+        if !Self::AVAILABLE.contains(&self) {
+            bail!("carrier '{}' is not in this version: use --carrier shm", self.name());
+        }
+        Ok(())
+    }
+}
+
+/// A carrier made from [`ContextArgs`], and what it was set to.
+pub(crate) struct Opened<C: Carrier> {
+    /// The carrier.
+    pub(crate) carrier: C,
+    /// How a publisher waits for room.
+    pub(crate) publisher_wait: WaitStrategy,
+    /// How a subscriber waits for messages.
+    pub(crate) subscriber_wait: WaitStrategy,
+    /// A publisher's window.
+    pub(crate) window: Size,
+    /// What its ends count.
+    pub(crate) counts: Counts<C>,
+}
+
+/// Questions to a carrier's ends that the contract of all carriers does not have.
+pub(crate) struct Counts<C: Carrier> {
+    /// How often a publisher has found no room, if the carrier counts that.
+    pub(crate) back_pressured: fn(&C::Publisher) -> Option<u64>,
+    /// How many messages a subscriber got by retransmission, if the carrier counts that.
+    pub(crate) recovered: fn(&C::Subscriber) -> Option<u64>,
+}
+
+impl<C: Carrier> Opened<C> {
+    pub(super) fn setup(&self, wait: WaitStrategy, raise: Raise) -> Setup {
+        Setup { wait, window: self.window, raise, clock: Clock::host() }
+    }
+}
+
+/// What can be done over any carrier.
+pub(super) trait OverCarrier {
+    /// What comes of it.
+    type Outcome;
+
+    /// Does it.
+    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome>;
+}
+
+/// Opens the carrier that `arguments` name, and does `work` over it.
+pub(super) fn with_carrier<W: OverCarrier>(
+    arguments: &ContextArgs,
+    work: W,
+) -> anyhow::Result<W::Outcome> {
+    arguments.carrier.check()?;
+    match arguments.carrier {
+        CarrierName::Thread | CarrierName::Shm => work.over(&open_shm(arguments)?),
+        CarrierName::Rm | CarrierName::Ru | CarrierName::Tcp => {
+            bail!("carrier '{}' is not in this version", arguments.carrier.name())
+        }
+    }
+}
+
+/// The context, with what the arguments say over what its files say.
+fn context(arguments: &ContextArgs) -> anyhow::Result<Context> {
+    let domain =
+        DomainArgs { config: arguments.config.clone(), directory: arguments.directory.clone() };
+    let mut builder = domain.outward()?;
+    if arguments.stays_inside() {
+        builder = builder.set("shm.reach", "process")?;
+    }
+    if let Some(window) = arguments.window {
+        builder = builder.set("shm.window", window)?;
+    }
+    if let Some(strategy) = arguments.wait {
+        builder = builder.wait(strategy);
+    }
+    let context = builder.build()?;
+    for ignored in &context.config().ignored {
+        complain(&format!("{ignored} has no counterpart here and is ignored"));
+    }
+    Ok(context)
+}
+
+fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
+    let context = context(arguments)?;
+    let settings = &context.config().shm;
+    Ok(Opened {
+        publisher_wait: settings.publisher_wait,
+        subscriber_wait: settings.subscriber_wait,
+        window: Size(settings.window_bytes.next_power_of_two()),
+        carrier: context.shm().clone(),
+        counts: Counts {
+            back_pressured: |publisher| Some(publisher.back_pressured()),
+            // Nothing is lost in memory, so nothing is sent again.
+            recovered: |_| None,
+        },
+    })
+}

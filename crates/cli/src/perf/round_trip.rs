@@ -1,0 +1,219 @@
+//! What a ping and a pong share: arguments, and lines as things happen.
+
+use super::ContextArgs;
+use super::files::FilesArgs;
+use super::priority::PriorityArgs;
+use crate::output::{print, say};
+use anyhow::bail;
+use lanecast_base::{WaitStrategy, format_duration};
+use lanecast_measure::ping::{Notice, Topics};
+use lanecast_measure::report;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Arguments of both sides.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RoundTripArgs {
+    /// Copy each message through the thread-safe call instead of writing it in place
+    #[arg(short = 'g', long)]
+    pub(super) generic: bool,
+
+    /// Persistence: '' for none, which is all there is in this version
+    #[arg(short = 'p', long, value_name = "MODE", default_value = "", hide_default_value = true)]
+    #[arg(value_parser = persistence)]
+    persistence: String,
+
+    /// Which thread receives: '' for the context's, x for one that does nothing else
+    #[arg(short = 'R', long, value_name = "THREAD", default_value = "", hide_default_value = true)]
+    pub(super) receive_thread: ReceiveThread,
+
+    /// How it waits: '' as configured (see --wait), f busily
+    #[arg(short = 's', long, value_name = "METHOD", default_value = "", hide_default_value = true)]
+    pub(super) spin_method: SpinMethod,
+
+    /// One more configuration file, applied after those of -c
+    #[arg(short = 'x', long, value_name = "FILE")]
+    xml_config: Option<PathBuf>,
+
+    /// The topics of both directions
+    #[arg(long, value_name = "THERE,BACK", default_value = "topic1,topic2", value_parser = topics)]
+    pub(super) topics: Topics,
+
+    /// Print the result as one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+
+    #[command(flatten)]
+    pub(super) files: FilesArgs,
+
+    #[command(flatten)]
+    pub(super) priority: PriorityArgs,
+
+    #[command(flatten)]
+    pub(super) context: ContextArgs,
+}
+
+/// The values of `-R`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReceiveThread {
+    Context,
+    Own,
+}
+
+impl ReceiveThread {
+    pub(super) const fn letter(self) -> &'static str {
+        match self {
+            Self::Context => "",
+            Self::Own => "x",
+        }
+    }
+}
+
+impl FromStr for ReceiveThread {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self::Context),
+            "x" => Ok(Self::Own),
+            _ => Err(format!("'{text}': write '' for the context's thread, or x for an extra one")),
+        }
+    }
+}
+
+/// The values of `-s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpinMethod {
+    None,
+    Busy,
+}
+
+impl SpinMethod {
+    pub(super) const fn letter(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Busy => "f",
+        }
+    }
+}
+
+impl FromStr for SpinMethod {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self::None),
+            "f" => Ok(Self::Busy),
+            _ => Err(format!("'{text}': write '' to wait as configured, or f to wait busily")),
+        }
+    }
+}
+
+/// Only streaming, which is written as an empty word.
+fn persistence(text: &str) -> Result<String, String> {
+    match text {
+        "" => Ok(String::new()),
+        "r" | "s" => Err(format!(
+            "persistence ('{text}') is not in this version: leave out -p to measure streaming"
+        )),
+        _ => Err(format!("'{text}': write '' for streaming")),
+    }
+}
+
+fn topics(text: &str) -> Result<Topics, String> {
+    match text.split_once(',') {
+        Some((ping, pong)) if !ping.is_empty() && !pong.is_empty() && !pong.contains(',') => {
+            if ping == pong {
+                return Err(format!("'{text}': the way back needs a topic of its own"));
+            }
+            Ok(Topics { ping: ping.to_owned(), pong: pong.to_owned() })
+        }
+        _ => Err(format!("'{text}': write two topics, such as topic1,topic2")),
+    }
+}
+
+impl RoundTripArgs {
+    /// What the context is made of, with what the letters say.
+    pub(super) fn context(&self) -> anyhow::Result<ContextArgs> {
+        let mut context = self.context.clone();
+        if self.spin_method == SpinMethod::Busy {
+            if let Some(wait) = context.wait.filter(|wait| *wait != WaitStrategy::BusySpin) {
+                bail!("-s f waits busily, --wait {wait} does not: leave out one of them");
+            }
+            context.wait = Some(WaitStrategy::BusySpin);
+        }
+        context.config.extend(self.xml_config.clone());
+        Ok(context)
+    }
+
+    /// The options that are printed as they were written.
+    pub(super) fn printed<'a>(&self, config: &'a str, xml: &'a str) -> report::PingOptions<'a> {
+        report::PingOptions {
+            config,
+            xml_config: xml,
+            receive_thread: self.receive_thread.letter(),
+            spin_method: self.spin_method.letter(),
+        }
+    }
+
+    /// The file of `-x`, as the option lines name it.
+    pub(super) fn xml_name(&self) -> String {
+        self.xml_config.as_ref().map(|file| file.display().to_string()).unwrap_or_default()
+    }
+}
+
+/// Prints what happened: the document's lines where they are wanted, and on a terminal how far
+/// the run is.
+pub(super) fn tell(notice: Notice<'_>, json: bool) -> io::Result<()> {
+    let lines = match notice {
+        Notice::Joined(stream) => report::joined(stream),
+        Notice::Lost(gap) => report::lost(gap),
+        Notice::Left(ended) => report::stream_left(ended),
+        Notice::WarmingUp => return progress("warming up"),
+        Notice::Measuring(time) => {
+            return progress(&format!("measuring for about {}", format_duration(time)));
+        }
+        _ => return Ok(()),
+    };
+    if json { Ok(()) } else { print(&lines) }
+}
+
+/// Tells a person how far it is: drawing a bar meanwhile would disturb the run.
+pub(super) fn progress(what: &str) -> io::Result<()> {
+    if io::stderr().is_terminal() {
+        say(what);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_the_documented_ones() {
+        for thread in [ReceiveThread::Context, ReceiveThread::Own] {
+            assert_eq!(thread.letter().parse(), Ok(thread));
+        }
+        for method in [SpinMethod::None, SpinMethod::Busy] {
+            assert_eq!(method.letter().parse(), Ok(method));
+        }
+        assert!("y".parse::<ReceiveThread>().is_err() && "ff".parse::<SpinMethod>().is_err());
+    }
+
+    #[test]
+    fn persistence_is_refused_in_words() {
+        assert_eq!(persistence(""), Ok(String::new()));
+        for mode in ["r", "s"] {
+            assert!(persistence(mode).unwrap_err().contains("not in this version"));
+        }
+        assert!(persistence("q").is_err());
+    }
+
+    #[test]
+    fn there_are_two_topics() {
+        assert_eq!(topics("topic1,topic2"), Ok(Topics::default()));
+        for wrong in ["", "a", "a,", ",b", "a,b,c", "a,a"] {
+            assert!(topics(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The round trip of a message that is sent on a schedule: the ping's side.
+//!
+//! In order: open, wait until the pong is there on both topics, warm up, send the measured part,
+//! wait for the last answers, tell the result, linger, close. Either with two hot threads, one
+//! that sends and one that receives, as the source document's tool has them, or with one thread
+//! that does both, which is what a machine of two CPUs has room for.
+
+mod answers;
+mod one_thread;
+mod outlet;
+mod pong;
+mod result;
+mod sender;
+mod settings;
+pub(crate) mod stamp;
+mod two_threads;
+
+pub use pong::{PongHooks, PongSettings, pong};
+pub use result::{PingResult, PongResult, Traffic};
+pub use settings::{Ended, Hooks, Notice, PingError, Settings, Threads, Topics};
+pub use stamp::STAMP;
+
+use crate::watch::Watch;
+use crate::{Conditions, Touch};
+use answers::Answers;
+use lanecast_carrier::{Carrier, Publish};
+use outlet::Outlet;
+use sender::{Part, Sender, Sent};
+
+/// Runs the ping over `carrier`.
+///
+/// # Errors
+/// If the settings do not fit together, the carrier refuses, or nobody answers before `stop`.
+pub fn ping<C: Carrier>(
+    carrier: &C,
+    settings: &Settings,
+    hooks: Hooks<'_, C::Subscriber>,
+) -> Result<PingResult, PingError> {
+    settings.check()?;
+    let mut watch = Watch::new(carrier.name(), settings.setup, Touch::Header, settings.sender);
+    let open = |error| PingError::Open(error);
+    let topics = &settings.topics;
+    let publisher = carrier.publisher(&topics.ping).map_err(|error| open(Box::new(error)))?;
+    let longest = publisher.longest_message();
+    if settings.size > longest {
+        return Err(PingError::TooLong { size: settings.size, longest });
+    }
+    let subscriber = carrier.subscriber(&[&topics.pong]).map_err(|error| open(Box::new(error)))?;
+    let source = publisher.source().to_owned();
+    let outlet = Outlet::new(publisher, settings.generic, settings.size);
+    let sender = Sender::new(outlet, settings, hooks.stop);
+    let answers = Answers::new(settings, hooks.notify);
+    let done = match settings.threads {
+        Threads::One => one_thread::run(settings, sender, subscriber, answers, &mut watch, &hooks),
+        Threads::Two => two_threads::run(settings, sender, subscriber, answers, &mut watch, &hooks),
+    }?;
+    let mut result = done.result(settings, source, watch);
+    (hooks.announce)(&result);
+    result.drained = Some(done.sender.close(settings.linger));
+    Ok(result)
+}
+
+/// A run that is over but for its end.
+struct Done<'a, P> {
+    sender: Sender<'a, P>,
+    answers: Answers<'a>,
+    warmup: Sent,
+    measured: Sent,
+    recovered: Option<u64>,
+    /// The conditions of the receiving thread, where it is another one.
+    receiver: Option<Conditions>,
+}
+
+impl<P: Publish> Done<'_, P> {
+    fn result(&self, settings: &Settings, source: String, watch: Watch) -> PingResult {
+        let measured = &self.measured;
+        let asked = Part::measured(settings).messages;
+        PingResult {
+            topics: settings.topics.clone(),
+            source,
+            size: settings.size,
+            sent: measured.messages,
+            warmup: self.warmup.messages,
+            interrupted: measured.messages < asked,
+            duration_ns: measured.duration_ns,
+            // As the document's tools count: the first message starts the time.
+            rate: crate::outcome::rate(measured.messages.saturating_sub(1), measured.duration_ns),
+            rate_asked: settings.rate,
+            largest_burst: measured.largest_burst,
+            most_in_flight: measured.most_in_flight,
+            back_pressured: measured.back_pressured,
+            traffic: Traffic { recovered: self.recovered, ..self.answers.traffic() },
+            pong_left: self.answers.left(),
+            linear: self.answers.linear(),
+            latency: self.answers.latency(),
+            lateness: self.sender.lateness(),
+            threads: settings.threads,
+            generic: settings.generic,
+            drained: None,
+            receiver: self.receiver.clone(),
+            conditions: watch.conditions(measured.longest_gap_ns),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A ping of one thread: it sends what is due, and looks for answers in between.
+//!
+//! Where the subscriber's strategy sleeps, the thread sleeps only while an answer is under way;
+//! if that comes after the next message is due, the next message is late, which the times from
+//! the intended moment of sending show.
+
+use super::answers::Answers;
+use super::sender::{Part, Sender, Sent};
+use super::settings::{Hooks, Notice, PingError, Settings};
+use super::Done;
+use crate::pacing::{Bursts, Pace};
+use crate::watch::Watch;
+use lanecast_base::spin;
+use lanecast_carrier::{Publish, Subscribe};
+use std::time::{Duration, Instant};
+
+/// Messages between two looks at the schedule.
+const BATCH: usize = 64;
+/// Pauses between two looks while nothing is under way.
+const PAUSES: u32 = 1;
+/// The longest time between two looks at the stop flag while waiting for the pong.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+struct Loop<'a, 'b, P, S> {
+    sender: Sender<'a, P>,
+    subscriber: S,
+    answers: Answers<'a>,
+    settings: &'b Settings,
+}
+
+pub(super) fn run<'a, P: Publish, S: Subscribe>(
+    settings: &Settings,
+    sender: Sender<'a, P>,
+    subscriber: S,
+    answers: Answers<'a>,
+    watch: &mut Watch,
+    hooks: &Hooks<'a, S>,
+) -> Result<Done<'a, P>, PingError> {
+    let mut this = Loop { sender, subscriber, answers, settings };
+    this.meet()?;
+    watch.take_place()?;
+    this.answers.notify(Notice::WarmingUp);
+    let warmup = this.part(Part::warmup(settings))?;
+    this.linger();
+    let part = Part::measured(settings);
+    this.answers.notify(Notice::Measuring(part.expected()));
+    watch.count_from_here();
+    watch.raise();
+    let measured = this.part(part)?;
+    this.linger();
+    let recovered = (hooks.recovered)(&this.subscriber);
+    let Loop { sender, answers, .. } = this;
+    Ok(Done { sender, answers, warmup, measured, recovered, receiver: None })
+}
+
+impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
+    /// Waits until the pong is there on both topics.
+    fn meet(&mut self) -> Result<(), PingError> {
+        loop {
+            let heard = self.sender.wait_for_subscriber(LOOK_EVERY);
+            self.poll();
+            if heard && self.answers.has_joined() {
+                return Ok(());
+            }
+            if (self.sender.stop)() {
+                return Err(PingError::NobodyCame);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> usize {
+        self.subscriber.poll(BATCH, |event| self.answers.take(&event))
+    }
+
+    fn part(&mut self, part: Part) -> Result<Sent, PingError> {
+        let (before, pressed) = (self.sender.total, self.sender.back_pressured);
+        let clock = self.sender.clock;
+        let mut most_in_flight = 0;
+        let (mut pace, start) = part.pace(clock);
+        while pace.sent() < part.messages && !self.is_over() {
+            if !self.send_due(&mut pace, part, &mut most_in_flight)? {
+                break;
+            }
+            self.look();
+        }
+        let duration_ns = clock.ns(clock.ticks_ordered().wrapping_sub(start));
+        Ok(Sent {
+            messages: self.sender.total - before,
+            duration_ns,
+            largest_burst: pace.largest_burst(),
+            most_in_flight,
+            back_pressured: self.sender.back_pressured - pressed,
+            longest_gap_ns: None,
+        })
+    }
+
+    /// Sends what is due now; false if the run is given up.
+    #[inline(always)]
+    fn send_due(&mut self, pace: &mut Bursts, part: Part, most: &mut u64) -> Result<bool, PingError> {
+        let Some(burst) = pace.due_at(self.sender.clock.ticks()) else { return Ok(true) };
+        let (subscriber, answers) = (&mut self.subscriber, &mut self.answers);
+        for slot in burst {
+            let due = slot.due.unwrap_or_default();
+            // The pong may be waiting for its answers to be read.
+            let meanwhile = || {
+                subscriber.poll(BATCH, |event| answers.take(&event));
+                !answers.is_over()
+            };
+            if !self.sender.send(due, part.stamped, meanwhile)? {
+                return Ok(false);
+            }
+            *most = (*most).max(self.sender.total.saturating_sub(answers.accounted()));
+        }
+        Ok(true)
+    }
+
+    /// Looks for answers, and waits for them by the subscriber's strategy if any can come.
+    #[inline(always)]
+    fn look(&mut self) {
+        let work = self.poll();
+        if work > 0 || self.sender.latest > self.answers.latest() {
+            self.subscriber.wait(work);
+        } else {
+            spin(PAUSES);
+        }
+    }
+
+    /// Waits for the answers that are still missing.
+    fn linger(&mut self) {
+        let until = Instant::now() + self.settings.linger;
+        while self.sender.total > self.answers.accounted()
+            && !self.is_over()
+            && Instant::now() < until
+        {
+            self.look();
+        }
+    }
+
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.answers.is_over() || (self.sender.stop)()
+    }
+}

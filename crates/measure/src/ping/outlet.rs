@@ -1,0 +1,69 @@
+//! Two ways of sending a message that is written by a closure.
+
+use lanecast_carrier::{Claim, ClaimError, Publish, Shared};
+use std::time::Duration;
+
+/// A publisher, and how messages get into it.
+#[derive(Debug)]
+pub(super) enum Outlet<P> {
+    /// Written where they are read.
+    InPlace(P),
+    /// Written into a buffer, and copied by the thread-safe call.
+    Copying(Shared<P>, Vec<u8>),
+}
+
+impl<P: Publish> Outlet<P> {
+    /// For messages of up to `longest` bytes.
+    pub(super) fn new(publisher: P, generic: bool, longest: usize) -> Self {
+        if generic {
+            Self::Copying(Shared::new(publisher), vec![0; longest])
+        } else {
+            Self::InPlace(publisher)
+        }
+    }
+
+    /// Sends a message of `size` bytes that `write` writes, if there is room.
+    #[inline(always)]
+    pub(super) fn try_send<T>(
+        &mut self,
+        size: usize,
+        write: impl FnOnce(&mut [u8]) -> T,
+    ) -> Result<T, ClaimError> {
+        match self {
+            Self::InPlace(publisher) => {
+                let mut claim = publisher.try_claim(size)?;
+                let written = write(&mut claim);
+                claim.commit();
+                Ok(written)
+            }
+            Self::Copying(publisher, buffer) => {
+                if buffer.len() < size {
+                    buffer.resize(size, 0);
+                }
+                let bytes = &mut buffer[..size];
+                let written = write(bytes);
+                publisher.offer(bytes)?;
+                Ok(written)
+            }
+        }
+    }
+
+    /// Waits until somebody subscribes; false if `timeout` passed first.
+    pub(super) fn wait_for_subscriber(&mut self, timeout: Duration) -> bool {
+        match self {
+            Self::InPlace(publisher) => publisher.wait_for_subscribers(1, timeout),
+            Self::Copying(publisher, _) => publisher.lock().wait_for_subscribers(1, timeout),
+        }
+    }
+
+    /// Lingers and ends the session; whether all was read.
+    pub(super) fn close(self, linger: Duration) -> bool {
+        match self {
+            Self::InPlace(publisher) => publisher.close(linger),
+            // The only handle is this one, so there is nobody to wait for.
+            Self::Copying(publisher, _) => {
+                publisher.into_inner().is_ok_and(|publisher| publisher.close(linger))
+            }
+        }
+    }
+}

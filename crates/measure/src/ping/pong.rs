@@ -1,0 +1,253 @@
+//! The pong's side: sends every message back as it is, in the thread that receives it.
+
+use super::outlet::Outlet;
+use super::result::{PongResult, Traffic};
+use super::settings::{Ended, Notice, PingError, Topics};
+use super::stamp::Stamp;
+use crate::conditions::Setup;
+use crate::place::{Place, PlaceError};
+use crate::touch::Touch;
+use crate::watch::Watch;
+use lanecast_base::Waiter;
+use lanecast_carrier::{Carrier, ClaimError, Event, Publish, SessionId, Stream, Subscribe, Why};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Messages between two looks at the stop flag.
+const BATCH: usize = 256;
+/// The longest message that is copied without growing the buffer.
+const USUAL: usize = 4096;
+/// How long the first answer waits for a ping that does not listen yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at the stop flag meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// What a pong is to do.
+#[derive(Clone, Debug)]
+pub struct PongSettings {
+    /// The topics.
+    pub topics: Topics,
+    /// Whether messages are copied by the thread-safe call instead of being written in place.
+    pub generic: bool,
+    /// Where the thread runs, from the ping's arrival on.
+    pub place: Place,
+    /// End when all pings have left.
+    pub once: bool,
+    /// How long to wait at the end until the pings have read everything.
+    pub linger: Duration,
+    /// What is known of the run already.
+    pub setup: Setup,
+}
+
+/// What a pong asks, and tells, while it runs.
+pub struct PongHooks<'a, S> {
+    /// Ends the run as soon as it is true.
+    pub stop: &'a dyn Fn() -> bool,
+    /// How many messages the subscriber got by retransmission so far, if its carrier counts that.
+    pub recovered: fn(&S) -> Option<u64>,
+    /// Told what happens.
+    pub notify: &'a mut dyn FnMut(Notice<'_>),
+}
+
+impl<S> fmt::Debug for PongHooks<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PongHooks").finish_non_exhaustive()
+    }
+}
+
+/// Sends messages back until `stop` is true, or all pings have left if that was asked for.
+///
+/// # Errors
+/// If the carrier refuses, or the CPU asked for cannot be taken.
+pub fn pong<C: Carrier>(
+    carrier: &C,
+    settings: &PongSettings,
+    hooks: PongHooks<'_, C::Subscriber>,
+) -> Result<PongResult, PingError> {
+    let mut watch = Watch::new(carrier.name(), settings.setup, Touch::Whole, settings.place);
+    let topics = &settings.topics;
+    let publisher = carrier.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
+    let subscriber = carrier.subscriber(&[&topics.ping]);
+    let mut subscriber = subscriber.map_err(|error| PingError::Open(Box::new(error)))?;
+    let mut wall = Wall {
+        outlet: Outlet::new(publisher, settings.generic, USUAL),
+        waiter: Waiter::new(settings.setup.wait),
+        all: Traffic::default(),
+        streams: Vec::new(),
+        answered: 0,
+        most_at_once: 0,
+        back_pressured: 0,
+        state: State::Alone,
+        failed: None,
+        stop: hooks.stop,
+        notify: hooks.notify,
+    };
+    while !(hooks.stop)() && wall.failed.is_none() {
+        let before = wall.answered;
+        let work = subscriber.poll(BATCH, |event| match event {
+            Event::Message(message) => wall.answer(message.bytes(), message.stream().session),
+            other => wall.turn(&other, &mut watch),
+        });
+        wall.most_at_once = wall.most_at_once.max(wall.answered - before);
+        if wall.state == State::FirstStamped {
+            wall.state = State::Measured;
+            watch.count_from_here();
+            watch.raise();
+        }
+        if settings.once && !wall.streams.is_empty() && wall.streams.iter().all(|s| s.is_over) {
+            break;
+        }
+        subscriber.wait(work);
+    }
+    wall.finish(settings, (hooks.recovered)(&subscriber), watch)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum State {
+    /// Nobody is known to listen.
+    Alone,
+    WarmingUp,
+    /// The first measured message has just come.
+    FirstStamped,
+    Measured,
+}
+
+/// Counts of one ping.
+#[derive(Debug)]
+struct Counted {
+    session: SessionId,
+    traffic: Traffic,
+    is_over: bool,
+}
+
+/// What messages bounce off.
+struct Wall<'a, P> {
+    outlet: Outlet<P>,
+    waiter: Waiter,
+    all: Traffic,
+    streams: Vec<Counted>,
+    answered: u64,
+    most_at_once: u64,
+    back_pressured: u64,
+    state: State,
+    failed: Option<PingError>,
+    stop: &'a dyn Fn() -> bool,
+    notify: &'a mut dyn FnMut(Notice<'_>),
+}
+
+impl<P: Publish> Wall<'_, P> {
+    #[inline(always)]
+    fn answer(&mut self, bytes: &[u8], session: SessionId) {
+        self.of(session).received += 1;
+        self.all.received += 1;
+        if self.state < State::Measured {
+            self.prepare(bytes);
+        }
+        loop {
+            match self.outlet.try_send(bytes.len(), |answer| answer.copy_from_slice(bytes)) {
+                Ok(()) => {
+                    self.answered += 1;
+                    return;
+                }
+                Err(ClaimError::BackPressured(_)) => {
+                    self.back_pressured += 1;
+                    if (self.stop)() {
+                        return;
+                    }
+                    self.waiter.wait(0);
+                }
+                Err(error) => {
+                    self.failed.get_or_insert(error.into());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Before the first answer, somebody must listen; before the first measured one, all that
+    /// takes time must be done.
+    #[cold]
+    #[inline(never)]
+    fn prepare(&mut self, bytes: &[u8]) {
+        if self.state == State::Alone {
+            self.state = State::WarmingUp;
+            let until = Instant::now() + PATIENCE;
+            while !(self.stop)()
+                && !self.outlet.wait_for_subscriber(LOOK_EVERY)
+                && Instant::now() < until
+            {}
+        }
+        if Stamp::read(bytes).is_some_and(|stamp| stamp.actual != 0) {
+            self.state = State::FirstStamped;
+        }
+    }
+
+    #[inline(always)]
+    fn of(&mut self, session: SessionId) -> &mut Traffic {
+        let at = self.streams.iter().rposition(|stream| stream.session == session);
+        let at = at.unwrap_or_else(|| {
+            let traffic = Traffic::default();
+            self.streams.push(Counted { session, traffic, is_over: false });
+            self.streams.len() - 1
+        });
+        &mut self.streams[at].traffic
+    }
+
+    /// Everything that is no message.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, event: &Event<'_>, watch: &mut Watch) {
+        match event {
+            Event::Joined(stream) => self.join(stream, watch),
+            Event::Lost(gap) => {
+                let count = gap.count.unwrap_or(1);
+                let traffic = self.of(gap.stream.session);
+                traffic.told_lost = traffic.told_lost.saturating_add(count);
+                self.all.told_lost = self.all.told_lost.saturating_add(count);
+                (self.notify)(Notice::Lost(gap));
+            }
+            Event::Left(stream, why) => self.leave(stream, *why),
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, stream: &Stream, watch: &mut Watch) {
+        let is_first = self.streams.is_empty();
+        self.of(stream.session);
+        if is_first && let Err(error) = watch.take_place() {
+            self.failed = Some(PlaceError::into(error));
+        }
+        self.state = State::Alone;
+        (self.notify)(Notice::Joined(stream));
+    }
+
+    fn leave(&mut self, stream: &Stream, why: Why) {
+        let traffic = self.of(stream.session).clone();
+        let most_at_once = Some(self.most_at_once);
+        (self.notify)(Notice::Left(&Ended { stream, why, traffic: &traffic, most_at_once }));
+        let left = self.streams.iter_mut().filter(|counted| counted.session == stream.session);
+        left.for_each(|counted| counted.is_over = true);
+    }
+
+    fn finish(
+        mut self,
+        settings: &PongSettings,
+        recovered: Option<u64>,
+        watch: Watch,
+    ) -> Result<PongResult, PingError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let conditions = watch.conditions(None);
+        self.outlet.close(settings.linger);
+        Ok(PongResult {
+            topics: settings.topics.clone(),
+            traffic: Traffic { recovered, ..self.all },
+            answered: self.answered,
+            most_at_once: self.most_at_once,
+            back_pressured: self.back_pressured,
+            generic: settings.generic,
+            conditions,
+        })
+    }
+}

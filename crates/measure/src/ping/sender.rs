@@ -1,0 +1,143 @@
+//! The sending side of a ping, whichever threads there are.
+
+use super::outlet::Outlet;
+use super::settings::{PingError, Settings};
+use super::stamp::Stamp;
+use crate::distribution::Distribution;
+use crate::pacing::Bursts;
+use crate::publisher::{FLAT_OUT_RATE, is_flat_out};
+use crate::recorder::Recorder;
+use lanecast_base::Waiter;
+use lanecast_base::clock::Clock;
+use lanecast_carrier::{ClaimError, Publish};
+use std::time::Duration;
+
+/// Messages that are sent one after the other on one schedule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) messages: u64,
+    pub(super) rate: u64,
+    /// Whether their times are recorded.
+    pub(super) stamped: bool,
+}
+
+impl Part {
+    pub(super) const fn warmup(settings: &Settings) -> Self {
+        Self { messages: settings.warmup, rate: settings.warmup_rate, stamped: false }
+    }
+
+    pub(super) const fn measured(settings: &Settings) -> Self {
+        Self { messages: settings.messages, rate: settings.rate, stamped: true }
+    }
+
+    /// Its schedule, which begins now; flat out, everything is due at once.
+    pub(super) fn pace(&self, clock: Clock) -> (Bursts, u64) {
+        let rate = if is_flat_out(self.rate) { FLAT_OUT_RATE } else { self.rate };
+        let second = clock.from_ns(1_000_000_000);
+        let start = clock.ticks_ordered();
+        (Bursts::even(rate, self.messages, start, second), start)
+    }
+
+    /// How long it takes, if nothing holds it up.
+    pub(super) fn expected(&self) -> Duration {
+        let rate = if is_flat_out(self.rate) { FLAT_OUT_RATE } else { self.rate };
+        Duration::from_secs_f64(self.messages as f64 / rate as f64)
+    }
+}
+
+/// What a part came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) messages: u64,
+    pub(super) duration_ns: u64,
+    pub(super) largest_burst: u64,
+    /// The most messages that were sent and not yet back.
+    pub(super) most_in_flight: u64,
+    pub(super) back_pressured: u64,
+    /// How long the waiting thread was held up, if it did nothing else while it waited.
+    pub(super) longest_gap_ns: Option<u64>,
+}
+
+/// Sends stamped messages.
+pub(super) struct Sender<'a, P> {
+    outlet: Outlet<P>,
+    size: usize,
+    pub(super) clock: Clock,
+    waiter: Waiter,
+    /// By how much measured messages missed their time.
+    lateness: Recorder,
+    /// All messages of all parts, and the intended time of the latest.
+    pub(super) total: u64,
+    pub(super) latest: u64,
+    pub(super) back_pressured: u64,
+    pub(super) stop: &'a dyn Fn() -> bool,
+}
+
+impl<'a, P: Publish> Sender<'a, P> {
+    pub(super) fn new(
+        outlet: Outlet<P>,
+        settings: &Settings,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Self {
+        Self {
+            outlet,
+            size: settings.size,
+            clock: settings.setup.clock,
+            waiter: Waiter::new(settings.setup.wait),
+            lateness: Recorder::new(),
+            total: 0,
+            latest: 0,
+            back_pressured: 0,
+            stop,
+        }
+    }
+
+    /// Sends the message that is due at `due`; while there is no room, calls `meanwhile`, until
+    /// that gives the run up. Whether it was sent.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        due: u64,
+        stamped: bool,
+        mut meanwhile: impl FnMut() -> bool,
+    ) -> Result<bool, PingError> {
+        loop {
+            let clock = self.clock;
+            let written = self.outlet.try_send(self.size, |bytes| {
+                let actual = if stamped { clock.ticks().max(1) } else { 0 };
+                Stamp { actual, intended: due }.put(bytes);
+                actual
+            });
+            match written {
+                Ok(actual) => {
+                    self.total += 1;
+                    self.latest = due;
+                    if stamped {
+                        self.lateness.record(clock.ns(actual.saturating_sub(due)));
+                    }
+                    return Ok(true);
+                }
+                Err(ClaimError::BackPressured(_)) => {
+                    self.back_pressured += 1;
+                    if (self.stop)() || !meanwhile() {
+                        return Ok(false);
+                    }
+                    self.waiter.wait(0);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub(super) fn wait_for_subscriber(&mut self, timeout: Duration) -> bool {
+        self.outlet.wait_for_subscriber(timeout)
+    }
+
+    pub(super) fn lateness(&self) -> Option<Distribution> {
+        self.lateness.distribution()
+    }
+
+    pub(super) fn close(self, linger: Duration) -> bool {
+        self.outlet.close(linger)
+    }
+}

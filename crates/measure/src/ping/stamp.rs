@@ -1,0 +1,67 @@
+//! What a ping carries, and its pong brings back unchanged.
+//!
+//! ```text
+//!  0        8        16
+//!  +--------+--------+--------...
+//!  | actual |intended| body
+//!  +--------+--------+--------...
+//! ```
+//!
+//! Both are ticks of the ping's clock, little-endian: nobody else reads them. An actual time of 0
+//! means: not to be recorded. The intended times of a run rise from message to message, so they
+//! tell messages apart, too.
+
+/// Bytes that hold both times: the smallest ping.
+pub const STAMP: usize = 16;
+
+/// When a ping was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// In fact; 0 for a message that is not measured.
+    pub(crate) actual: u64,
+    /// By the schedule.
+    pub(crate) intended: u64,
+}
+
+impl Stamp {
+    /// Writes it, if there is room.
+    #[inline(always)]
+    pub(crate) fn put(self, bytes: &mut [u8]) {
+        if let Some(start) = bytes.first_chunk_mut::<STAMP>() {
+            let (actual, intended) = start.split_at_mut(8);
+            actual.copy_from_slice(&self.actual.to_le_bytes());
+            intended.copy_from_slice(&self.intended.to_le_bytes());
+        }
+    }
+
+    /// Reads it; none from a message that is too small.
+    #[inline(always)]
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (actual, rest) = bytes.split_first_chunk::<8>()?;
+        let intended = rest.first_chunk::<8>()?;
+        Some(Self {
+            actual: u64::from_le_bytes(*actual),
+            intended: u64::from_le_bytes(*intended),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let mut bytes = [0xaa; 17];
+        Stamp { actual: 0x0102, intended: 0x1112_1314 }.put(&mut bytes);
+        assert_eq!(bytes, [2, 1, 0, 0, 0, 0, 0, 0, 0x14, 0x13, 0x12, 0x11, 0, 0, 0, 0, 0xaa]);
+        assert_eq!(Stamp::read(&bytes), Some(Stamp { actual: 0x0102, intended: 0x1112_1314 }));
+    }
+
+    #[test]
+    fn what_is_too_small_is_left_alone() {
+        let mut bytes = [7; STAMP - 1];
+        Stamp { actual: 1, intended: 2 }.put(&mut bytes);
+        assert_eq!((bytes, Stamp::read(&bytes)), ([7; STAMP - 1], None));
+    }
+}
