@@ -22,14 +22,16 @@ const ANY_CPU: i64 = -1;
 
 /// Arguments of `perf ping`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Needs a pong on the other side: lanecast perf pong. With --carrier thread, \
+#[command(
+    after_help = "Needs a pong on the other side: lanecast perf pong. With --carrier thread, \
     a thread of this process is the pong.\n\
     Two threads are hot: one sends, one receives; with the pong that is three, so on a machine of \
     two CPUs use --one-thread.\n\
     The histogram is of round trips since messages were really sent; the lines before it, and \
     --json, have them since the schedule wanted them sent, too.\n\
     Exit status: 0 every message came back once, 1 error or interrupted, 2 wrong arguments, \
-    3 messages were lost.")]
+    3 messages were lost."
+)]
 pub(crate) struct PingArgs {
     /// CPU of the sending thread; -1 for any
     #[arg(short = 'A', long, value_name = "CPU", default_value_t = ANY_CPU)]
@@ -136,7 +138,7 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let pinging = Pinging { arguments, context: &context, places, raise, stop };
     let (result, beside) = with_carrier(&context, pinging)?;
     let mut lines = vec![head.line(Kind::Ping, &result)?];
-    for pong in &beside {
+    for pong in beside.iter() {
         lines.push(head.line(Kind::Pong, pong)?);
     }
     if both.json {

@@ -1,9 +1,9 @@
 //! `lanecast perf pub`.
 
+use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
-use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::{ContextArgs, jitter, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;

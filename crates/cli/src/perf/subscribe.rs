@@ -1,8 +1,8 @@
 //! `lanecast perf sub`.
 
+use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
-use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line};
 use lanecast_carrier::Carrier;

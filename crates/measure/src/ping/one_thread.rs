@@ -4,10 +4,10 @@
 //! if that comes after the next message is due, the next message is late, which the times from
 //! the intended moment of sending show.
 
+use super::Done;
 use super::answers::Answers;
 use super::sender::{Part, Sender, Sent};
 use super::settings::{Hooks, Notice, PingError, Settings};
-use super::Done;
 use crate::pacing::{Bursts, Pace};
 use crate::watch::Watch;
 use lanecast_base::spin;
@@ -97,7 +97,12 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
 
     /// Sends what is due now; false if the run is given up.
     #[inline(always)]
-    fn send_due(&mut self, pace: &mut Bursts, part: Part, most: &mut u64) -> Result<bool, PingError> {
+    fn send_due(
+        &mut self,
+        pace: &mut Bursts,
+        part: Part,
+        most: &mut u64,
+    ) -> Result<bool, PingError> {
         let Some(burst) = pace.due_at(self.sender.clock.ticks()) else { return Ok(true) };
         let (subscriber, answers) = (&mut self.subscriber, &mut self.answers);
         for slot in burst {

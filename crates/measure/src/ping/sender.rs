@@ -74,11 +74,7 @@ pub(super) struct Sender<'a, P> {
 }
 
 impl<'a, P: Publish> Sender<'a, P> {
-    pub(super) fn new(
-        outlet: Outlet<P>,
-        settings: &Settings,
-        stop: &'a dyn Fn() -> bool,
-    ) -> Self {
+    pub(super) fn new(outlet: Outlet<P>, settings: &Settings, stop: &'a dyn Fn() -> bool) -> Self {
         Self {
             outlet,
             size: settings.size,

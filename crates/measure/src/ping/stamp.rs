@@ -39,10 +39,7 @@ impl Stamp {
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (actual, rest) = bytes.split_first_chunk::<8>()?;
         let intended = rest.first_chunk::<8>()?;
-        Some(Self {
-            actual: u64::from_le_bytes(*actual),
-            intended: u64::from_le_bytes(*intended),
-        })
+        Some(Self { actual: u64::from_le_bytes(*actual), intended: u64::from_le_bytes(*intended) })
     }
 }
 
