@@ -36,6 +36,16 @@ pub enum ConfigError {
         /// What is wrong, with line and column.
         message: String,
     },
+    /// A file of Ultra Messaging in XML.
+    #[error(
+        "{path}: XML configuration is not read: write its options as lines of scope, option and \
+         value (source transport_lbtsmx_transmission_window_size 1048576), or as TOML, of which \
+         `lanecast config` lists all settings"
+    )]
+    Xml {
+        /// The file.
+        path: PathBuf,
+    },
     /// A setting that does not exist.
     #[error("{place}: there is no setting '{key}'{hint}")]
     Unknown {
@@ -83,6 +93,9 @@ impl Config {
             .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
         if flat::is_flat(&text) {
             return flat::apply(self, &text, path);
+        }
+        if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+            return Err(ConfigError::Xml { path: path.to_owned() });
         }
         let table = DeTable::parse(&text).map_err(|error| ConfigError::Syntax {
             path: path.to_owned(),

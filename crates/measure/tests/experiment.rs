@@ -2,6 +2,7 @@
 
 mod lines;
 mod memory;
+mod round_trip;
 
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};

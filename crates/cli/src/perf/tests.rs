@@ -29,6 +29,9 @@ fn the_documented_command_lines_are_understood() {
         "sub -c smx.cfg -a 5 -s 10000",
         "pub -a 7 -c smx.cfg -l 2000 -f 0x3 -m 100 -r 250000 -n 2500000",
         "sub -c smx.cfg -a 5",
+        "pong -s f -x um.xml -a 12 -E",
+        "ping -s f -A 4 -a 12 -x um.xml -m 24 -n 500000 -r 50000 -w 5,5 -H 300,1000",
+        "pong -x um.xml -a 12 -E",
     ] {
         parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     }
@@ -48,6 +51,21 @@ fn letters_and_names_are_the_same() {
         shown("sub --cpu -1 --config a --fast --spin 10 --topic x")
     );
     assert_eq!(shown("sub -H 300,0x3e8"), shown("sub --histogram 300,1000"));
+    assert_eq!(
+        shown("ping -A 1 -a 2 -c a -g -H 3,4 -l 5 -m 24 -n 7 -r 8 -R x -s f -w 9,10 -x b"),
+        shown(
+            "ping --send-cpu 1 --receive-cpu 2 --config a --generic --histogram 3,4 \
+             --linger-ms 5 --size 24 --messages 7 --rate 8 --receive-thread x --spin-method f \
+             --warmup 9,10 --xml-config b"
+        )
+    );
+    assert_eq!(
+        shown("pong -a 1 -c a -E -g -R x -s f -x b"),
+        shown(
+            "pong --receive-cpu 1 --config a --exit-on-end --generic --receive-thread x \
+             --spin-method f --xml-config b"
+        )
+    );
     assert_eq!(shown("jitter -a 1 -j 5"), shown("jitter --cpu 1 --jitter-loops 5"));
 }
 
@@ -78,6 +96,12 @@ fn mistakes_are_named() {
         ("pub --carrier pigeon", "pigeon"),
         ("sub -H 300", "such as 300,1000"),
         ("sub -f -H 300,1000", "--fast"),
+        ("ping -m 24 -n 1 -r 1", "--histogram"),
+        ("ping -m 24 -n 1 -r 1 -H 5,1000 -w 5", "such as 5,5"),
+        ("ping -m 24 -n 1 -r 1 -H 5,1000 -p r", "not in this version"),
+        ("pong -R y", "x for an extra one"),
+        ("pong -s y", "f to wait busily"),
+        ("pong --topics a,a", "a topic of its own"),
         ("jitter --raise high", "write auto, none or real-time"),
     ] {
         let error = parse(line).unwrap_err();

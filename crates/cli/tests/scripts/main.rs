@@ -9,6 +9,7 @@ mod domain;
 mod live;
 mod perf;
 mod pipes;
+mod round_trip;
 mod run;
 mod signals;
 mod smx;

@@ -97,17 +97,19 @@ impl<'a, P: Publish> Sender<'a, P> {
         stamped: bool,
         mut meanwhile: impl FnMut() -> bool,
     ) -> Result<bool, PingError> {
+        // On a coarse clock, several messages can be due at the same tick.
+        let intended = due.max(self.latest + 1);
         loop {
             let clock = self.clock;
             let written = self.outlet.try_send(self.size, |bytes| {
                 let actual = if stamped { clock.ticks().max(1) } else { 0 };
-                Stamp { actual, intended: due }.put(bytes);
+                Stamp { actual, intended }.put(bytes);
                 actual
             });
             match written {
                 Ok(actual) => {
                     self.total += 1;
-                    self.latest = due;
+                    self.latest = intended;
                     if stamped {
                         self.lateness.record(clock.ns(actual.saturating_sub(due)));
                     }

@@ -1,5 +1,7 @@
 //! The lines, letter by letter: scripts read them.
 
+mod round_trip;
+
 use super::*;
 use crate::latency::Latency;
 use crate::place::{Choice, Place};

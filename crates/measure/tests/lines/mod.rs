@@ -4,8 +4,10 @@
 //! paragraph of a section, outside of brackets; a member's own members in its row's other column.
 
 use crate::memory::{Fate, Memory};
+use crate::round_trip;
 use crate::{NOWHERE, reading, run, sending};
 use lanecast_base::WaitStrategy;
+use lanecast_measure::ping::Threads;
 use lanecast_measure::smx::Length;
 use lanecast_measure::{
     Head, Kind, LinearShape, Raise, Yardstick, doctor, jitter, pipes, publisher, rings, subscriber,
@@ -152,6 +154,28 @@ fn publishers_and_subscribers_write_what_the_page_names() {
 }
 
 #[test]
+fn pings_and_pongs_write_what_the_page_names() {
+    let page = Page::read();
+    let documented = [&page.tabled("Every line"), &page.tabled("Conditions")];
+    let distribution = page.listed("Distributions");
+    let settings = round_trip::pinging(24, 100, Threads::Two);
+    let (pinged, ponged) = round_trip::run(&Memory::new(64, |_| Fate::Arrives), &settings);
+    let (ping, pong) = (line(Kind::Ping, &pinged), line(Kind::Pong, &ponged));
+    check("ping", &ping, &with(&page.tabled("ping"), &documented));
+    check_conditions(&page, &ping);
+    check("receiver", &ping["receiver"], documented[1]);
+    check_conditions(&page, &ping["receiver"]);
+    check("topics", &ping["topics"], &page.row("ping", "topics"));
+    check("actual", &ping["latency"]["actual"], &distribution);
+    check("intended", &ping["latency"]["intended"], &distribution);
+    check("lateness", &ping["lateness"], &distribution);
+    check("linear", &ping["linear"], &page.linear());
+
+    check("pong", &pong, &with(&page.tabled("pong"), &documented));
+    check_conditions(&page, &pong);
+}
+
+#[test]
 fn jitter_writes_what_the_page_names() {
     let page = Page::read();
     let settings = jitter::Settings {
@@ -229,7 +253,8 @@ fn every_kind_is_on_the_page() {
     let documented = Page::read().row("Every line", "kind");
     let kinds = [Kind::Publisher, Kind::Subscriber, Kind::Jitter, Kind::Run];
     let others = [Kind::Skipped, Kind::Rival, Kind::Doctor, Kind::Pipes, Kind::Rings];
-    for kind in kinds.into_iter().chain(others) {
+    let round_trips = [Kind::Ping, Kind::Pong];
+    for kind in kinds.into_iter().chain(others).chain(round_trips) {
         let name = serde_json::to_value(kind).unwrap();
         assert!(documented.contains(name.as_str().unwrap()), "{name}");
     }
