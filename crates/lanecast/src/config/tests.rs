@@ -31,6 +31,15 @@ fn a_file_sets_and_variables_set_over_it() {
 }
 
 #[test]
+fn xml_is_refused_with_what_to_write_instead() {
+    for text in ["<?xml version=\"1.0\"?>\n", "\u{feff}\n <um-configuration version=\"1.0\">"] {
+        let error = apply("um.xml", text).unwrap_err();
+        assert!(error.contains("um.xml: XML configuration is not read"), "{error}");
+        assert!(error.contains("`lanecast config`"), "{error}");
+    }
+}
+
+#[test]
 fn errors_name_the_line_and_what_to_write() {
     let error = apply("unknown.toml", "[shm]\n\nwindw = \"1MiB\"\n").unwrap_err();
     assert!(error.contains("unknown.toml:3") && error.contains("mean 'shm.window'"), "{error}");
