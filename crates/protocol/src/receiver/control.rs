@@ -72,7 +72,6 @@ impl Receiver {
     }
 
     fn on_void(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) {
-        self.life.hear(now);
         for range in list::<Range>(frame.body) {
             let (first, count) = (range.first.get(), u64::from(range.count.get()));
             if frame.flags & flag::GONE != 0 {
@@ -88,11 +87,10 @@ impl Receiver {
 
     fn on_echo(&mut self, now: Nanos, frame: &Frame<'_>) -> Option<()> {
         let (body, _) = EchoBody::split(frame.body)?;
-        if body.receiver.get() == self.settings.receiver {
-            self.life.hear(now);
-            if let Some(sample) = self.status.take_echo(body.echo.get(), now) {
-                self.trip.note(sample);
-            }
+        if body.receiver.get() == self.settings.receiver
+            && let Some(sample) = self.status.take_echo(body.echo.get(), now)
+        {
+            self.trip.note(sample);
         }
         Some(())
     }
@@ -115,9 +113,13 @@ impl Receiver {
             return Some(());
         };
         self.trip.note(sample);
-        self.life.hear(now);
         let start = frame.sequence;
         let resumes = self.joining.is_resuming();
+        // Only what leads on is a sign of life: else a receiver that has fallen too far behind
+        // would stay deaf for ever.
+        if self.phase == Phase::Joining || !before(start, self.transport.expected()) {
+            self.life.hear(now);
+        }
         if self.phase == Phase::Joining {
             self.begin(start, body);
         } else if resumes {

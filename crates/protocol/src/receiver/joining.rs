@@ -107,7 +107,8 @@ impl Joining {
         }
         let unknown = topics.unknown().next().is_some();
         if more || (unknown && (news > 0 || self.first < total)) {
-            self.start(now);
+            // Not from the beginning: further answers to the last Join may be on their way.
+            (self.due, self.wait) = (Some(now), WAIT_MIN);
         } else if !unknown {
             self.due = None;
         }

@@ -29,6 +29,8 @@ pub struct Topic {
     held_bytes: Vec<usize>,
     kept: VecDeque<KeptBlock>,
     head: Option<Head>,
+    /// It is in the list of those where something waits.
+    pub(super) is_listed: bool,
 }
 
 /// A message in pieces.
@@ -83,6 +85,7 @@ impl Topic {
             held_bytes: Vec::new(),
             kept: VecDeque::new(),
             head: None,
+            is_listed: false,
         }
     }
 

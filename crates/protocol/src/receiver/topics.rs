@@ -5,6 +5,7 @@ use super::topic::{Head, Sink, Taken, Topic};
 use super::transport::Transport;
 use super::{Counters, Delivery, LossReason, Settings};
 use lanecast_wire::net::{BlockHeader, Items};
+use std::collections::HashMap;
 
 /// The highest topic number that is believed.
 const NUMBER_MAX: u32 = 1 << 20;
@@ -15,6 +16,8 @@ const NO_SLOT: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Topics {
     topics: Vec<Topic>,
+    /// Slots by name.
+    names: HashMap<Box<str>, u32>,
     slots: Vec<u32>,
     /// The slots where something waits.
     waiting: Vec<u32>,
@@ -33,6 +36,7 @@ impl Topics {
     pub(super) fn new(settings: &Settings, wanted: &[&str]) -> Self {
         let mut topics = Self {
             topics: Vec::new(),
+            names: HashMap::new(),
             slots: Vec::new(),
             waiting: Vec::new(),
             store: Store::new(settings.kept_bytes_max),
@@ -44,8 +48,9 @@ impl Topics {
 
     /// Adds a topic; false if it is there already.
     pub(super) fn want(&mut self, name: &str) -> bool {
-        let new = !self.topics.iter().any(|topic| topic.name() == name);
+        let new = !self.names.contains_key(name);
         if new {
+            self.names.insert(name.into(), self.topics.len() as u32);
             self.topics.push(Topic::new(name));
         }
         new
@@ -76,9 +81,9 @@ impl Topics {
 
     /// Learns a wanted topic's number and where it begins; gives its slot if that was not known.
     pub(super) fn begin(&mut self, name: &str, number: u32, head: Head) -> Option<u32> {
-        let slot = self.topics.iter().position(|topic| topic.name() == name)?;
+        let slot = *self.names.get(name)?;
         if number >= NUMBER_MAX
-            || self.topics[slot].number().is_some()
+            || self.topics[slot as usize].number().is_some()
             || self.slot(number).is_some()
         {
             return None;
@@ -87,9 +92,9 @@ impl Topics {
         if at >= self.slots.len() {
             self.slots.resize(at + 1, NO_SLOT);
         }
-        self.slots[at] = slot as u32;
-        self.topics[slot].begin(number, head);
-        Some(slot as u32)
+        self.slots[at] = slot;
+        self.topics[slot as usize].begin(number, head);
+        Some(slot)
     }
 
     #[inline]
@@ -133,7 +138,7 @@ impl Topics {
     }
 
     fn wait(&mut self, slot: u32) {
-        if !self.waiting.contains(&slot) {
+        if !std::mem::replace(&mut self.topics[slot as usize].is_listed, true) {
             self.waiting.push(slot);
         }
     }
@@ -169,7 +174,8 @@ impl Topics {
             let sink = &mut Sink { slot, out, store, counters, why, longest: *longest };
             let topic = &mut topics[slot as usize];
             topic.release(transport, sink);
-            topic.is_waiting()
+            topic.is_listed = topic.is_waiting();
+            topic.is_listed
         });
     }
 

@@ -94,6 +94,14 @@ fn a_jump_too_far_asks_the_sender_instead() {
     assert!(out.is_empty());
     assert_eq!((receiver.counters().implausible, receiver.transport.gaps().len()), (1, 0));
     let length = receiver.next_transmit(6, &mut buffer).expect("a Join");
-    let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
-    assert_eq!((frame.kind, frame.flags), (Kind::Join, lanecast_wire::net::flag::RESUME));
+    let (join, _) = Frame::split(&buffer[..length]).expect("a frame");
+    assert_eq!((join.kind, join.flags), (Kind::Join, lanecast_wire::net::flag::RESUME));
+    for now in (0..).step_by(10_000_000).take_while(|now| *now < settings().liveness) {
+        receiver.on_frame(now, &far, 0, &mut out);
+        receiver.on_time(now, &mut out);
+        assert_eq!(receiver.phase(), Phase::Live);
+    }
+    receiver.on_frame(settings().liveness + 5, &far, 0, &mut out);
+    receiver.on_time(settings().liveness + 5, &mut out);
+    assert_eq!(receiver.ended(), Some(Why::Died), "what is not believed is no sign of life");
 }

@@ -228,3 +228,33 @@ fn a_message_too_long_for_the_receiver_is_told_as_lost() {
     (0..source.datagrams.len()).for_each(|index| hear(&mut subscriber, &source, 5, &[index]));
     assert_eq!((&subscriber.next[..], &subscriber.lost[0][..]), (&[3][..], &[1][..]));
 }
+
+#[test]
+fn more_topics_than_fit_in_a_join_are_all_joined_and_all_resumed() {
+    let source = Source::new(7, 40, 3);
+    let mut subscriber = Subscriber::new(settings(), &source.names);
+    let mut now = 1;
+    let join = |subscriber: &mut Subscriber, now: Nanos| {
+        let mut buffer = [0; 200];
+        let length = subscriber.receiver.next_transmit(now, &mut buffer)?;
+        let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
+        if frame.kind == Kind::Join {
+            subscriber.hear(now, &source.welcome(&buffer[..length]));
+        }
+        Some((frame.kind, frame.flags))
+    };
+    while subscriber.joined.contains(&0) {
+        now += 1;
+        assert!(now < 20, "a Join and a Welcome each time");
+        assert_eq!(join(&mut subscriber, now), Some((Kind::Join, 0)));
+    }
+    assert!(subscriber.joined.iter().all(|times| *times == 1));
+    subscriber.receiver.disconnected(now);
+    subscriber.receiver.reconnected(now);
+    let mut resumed = 0;
+    while join(&mut subscriber, now) == Some((Kind::Join, flag::RESUME)) {
+        resumed += 1;
+        now += 1;
+    }
+    assert!((3..20).contains(&resumed), "{resumed} Joins told all names again");
+}
