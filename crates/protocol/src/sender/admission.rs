@@ -108,7 +108,7 @@ impl Sender {
         }
         let start = self.start(frame);
         let window = join.window.get().clamp(1, 1 << 24);
-        let share = self.repair_rate() / (self.members.len() as u64 + 1);
+        let share = self.repair_rate();
         self.members.push(Member {
             receiver,
             peer: from,
@@ -126,6 +126,7 @@ impl Sender {
             missing: Missing::new(share, now),
             beat: Heartbeat::new(now, self.settings.heartbeat),
         });
+        self.share_repairs();
         self.counters.joined += 1;
         self.tell(SenderEvent::Joined { receiver });
         Some(self.members.len() - 1)

@@ -23,6 +23,11 @@ impl Bucket {
         Self { rate, burst, level: burst, at: now }
     }
 
+    /// The same at another rate; a burst keeps its size.
+    pub(super) fn set_rate(&mut self, rate: u64) {
+        self.rate = rate.clamp(1, 1 << 40);
+    }
+
     /// Whether something may be sent.
     pub(super) fn is_ready(&mut self, now: Nanos) -> bool {
         let passed = u128::from(now.saturating_sub(self.at));
@@ -166,6 +171,7 @@ impl Sender {
         let member = self.members.remove(at);
         // What was given out to be sent may have been for it, or for one behind it.
         self.peeked = None;
+        self.share_repairs();
         if !self.wants_all {
             for want in &member.wants {
                 let wanted = self.members.iter().any(|other| other.wants(want.topic));

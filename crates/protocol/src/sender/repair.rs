@@ -70,6 +70,12 @@ impl Sender {
         (u128::from(link) * u128::from(self.settings.repair_share) / 100) as u64
     }
 
+    /// Gives each receiver an equal share of the budget.
+    pub(super) fn share_repairs(&mut self) {
+        let share = self.repair_rate() / self.members.len().max(1) as u64;
+        self.members.iter_mut().for_each(|member| member.missing.share.set_rate(share));
+    }
+
     /// A receiver misses datagrams.
     pub(super) fn on_nak(&mut self, now: Nanos, from: SocketAddr, frame: &Frame<'_>) {
         let Some((body, rest)) = NakBody::split(frame.body) else {
