@@ -1,2 +1,0 @@
-//! Host to host: the duty cycles that join the protocols and the sockets.
-#![forbid(unsafe_code)]
