@@ -114,6 +114,12 @@ pub enum LossReason {
     Evicted,
     /// What the publisher left behind makes no sense.
     Damaged,
+    /// They were asked for again and again, and the time for that is over.
+    GaveUp,
+    /// The publisher does not keep them any more.
+    Gone,
+    /// The publisher went on without this subscriber, which was too slow.
+    Skipped,
 }
 
 impl LossReason {
@@ -122,6 +128,9 @@ impl LossReason {
         match self {
             Self::Evicted => "this subscriber stalled and was evicted",
             Self::Damaged => "the stream's memory is damaged",
+            Self::GaveUp => "no repair came in time",
+            Self::Gone => "the publisher does not keep them any more",
+            Self::Skipped => "this subscriber was too slow, and the publisher did not wait",
         }
     }
 }
@@ -138,6 +147,8 @@ pub enum Why {
     Evicted,
     /// What the publisher left behind makes no sense.
     Damaged,
+    /// The publisher has no place for this subscriber.
+    Refused,
 }
 
 impl Why {
@@ -148,6 +159,7 @@ impl Why {
             Self::Died => "died",
             Self::Evicted => "evicted",
             Self::Damaged => "damaged",
+            Self::Refused => "refused",
         }
     }
 }

@@ -130,7 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Wants another topic, which the session is said to have.
+    /// Wants another topic, which the session is said to have; may be told again.
     pub fn want(&mut self, name: &str) {
         if self.topics.want(name) && self.phase == Phase::Live && !self.joining.is_resuming() {
             self.joining.start(self.life.heard());

@@ -7,6 +7,7 @@
 
 mod admission;
 mod answers;
+mod audience;
 mod counters;
 mod heartbeat;
 mod member;
@@ -21,7 +22,6 @@ mod window;
 pub use counters::Counters;
 
 use crate::round_trip::RoundTrip;
-use crate::sequence::before;
 use crate::{MILLISECOND, Nanos, SECOND};
 use answers::Answers;
 use heartbeat::Heartbeat;
@@ -302,6 +302,7 @@ impl Sender {
         self.names.push(name.into());
         self.numbers_of.insert(name.into(), number);
         self.packer.add_topic(self.wants_all);
+        self.fulfil(number);
         Ok(number)
     }
 
@@ -331,6 +332,12 @@ impl Sender {
     /// The bytes of the message that was staged last; none if none is staged.
     pub fn staged(&mut self) -> &mut [u8] {
         self.packer.staged()
+    }
+
+    /// As [`staged`](Self::staged), to look at.
+    #[inline]
+    pub fn staged_bytes(&self) -> &[u8] {
+        self.packer.staged_bytes()
     }
 
     /// Publishes all that is staged, as one batch; how many messages that was.
@@ -383,19 +390,6 @@ impl Sender {
         due.into_iter().flatten().min()
     }
 
-    /// How many receivers are joined that want a topic of this session.
-    pub fn receivers(&self) -> usize {
-        self.members.iter().filter(|member| member.counts()).count()
-    }
-
-    /// Whether every receiver has said that it has read everything published.
-    pub fn is_drained(&self) -> bool {
-        let visible = self.packer.visible();
-        let mut counted = self.members.iter().filter(|member| member.counts());
-        let open = self.packer.has_open();
-        counted.all(|member| !open && !before(member.consumed, visible))
-    }
-
     /// Publishes nothing any more. What was published is still sent and repaired, and the end
     /// is told until all have read everything or left.
     pub fn close(&mut self, now: Nanos) {
@@ -408,11 +402,6 @@ impl Sender {
         let beat = self.first_beat(now).at_once(now);
         self.group_beat = beat;
         self.members.iter_mut().for_each(|member| member.beat = beat);
-    }
-
-    /// Whether messages on the topic go anywhere.
-    pub fn is_wanted(&self, topic: u32) -> bool {
-        self.packer.is_wanted(topic)
     }
 
     /// What was done so far.

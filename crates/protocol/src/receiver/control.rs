@@ -98,8 +98,9 @@ impl Receiver {
     fn on_challenge(&mut self, now: Nanos, frame: &Frame<'_>) -> Option<()> {
         let (body, _) = ChallengeBody::split(frame.body)?;
         let ours = body.receiver.get() == self.settings.receiver;
-        if let Some(sample) = self.joining.answered(body.echo.get(), now).filter(|_| ours) {
-            self.trip.note(sample);
+        let echo = body.echo.get();
+        if ours && self.joining.is_answer(echo) {
+            self.joining.round_trip(echo, now).into_iter().for_each(|trip| self.trip.note(trip));
             self.joining.challenged(body.cookie.get(), now);
         }
         Some(())
@@ -107,12 +108,11 @@ impl Receiver {
 
     fn on_welcome(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) -> Option<()> {
         let (body, entries) = WelcomeBody::split(frame.body)?;
-        let answered = self.joining.answered(body.echo.get(), now);
-        let Some(sample) = answered.filter(|_| body.receiver.get() == self.settings.receiver)
-        else {
+        let echo = body.echo.get();
+        if body.receiver.get() != self.settings.receiver || !self.joining.is_answer(echo) {
             return Some(());
-        };
-        self.trip.note(sample);
+        }
+        self.joining.round_trip(echo, now).into_iter().for_each(|trip| self.trip.note(trip));
         let start = frame.sequence;
         let resumes = self.joining.is_resuming();
         // Only what leads on is a sign of life: else a receiver that has fallen too far behind
@@ -137,9 +137,11 @@ impl Receiver {
             }
         }
         if news > 0 {
+            // So that the sender knows that it is heard on them.
+            self.status.hurry();
             self.reopen(now, start);
         }
-        self.joining.welcomed(news, &self.topics, now);
+        self.joining.welcomed(news, &mut self.topics, now);
         self.topics.release((&self.transport, self.why), &mut self.counters, out);
         self.finish_if_drained(now, out);
         Some(())

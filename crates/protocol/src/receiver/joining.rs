@@ -22,6 +22,8 @@ pub(super) struct Joining {
     /// When this asking began, and the clock of its last Join.
     since: Nanos,
     echo: Nanos,
+    /// The clock of the last Join whose answer has come.
+    heeded: Nanos,
     /// The next challenge is answered at once.
     may_answer: bool,
     /// The next Join answers a challenge.
@@ -41,6 +43,7 @@ impl Joining {
             wait: WAIT_MIN,
             since: now,
             echo: 0,
+            heeded: 0,
             may_answer: false,
             answering: false,
             resume: false,
@@ -79,10 +82,15 @@ impl Joining {
         self.due
     }
 
-    /// The round trip that an answer with `echo` ends; `None` if it answers none of the Joins.
-    pub(super) fn answered(&self, echo: u64, now: Nanos) -> Option<Nanos> {
-        let ours = self.echo != 0 && (self.since.max(1)..=self.echo).contains(&echo);
-        ours.then(|| now.saturating_sub(echo))
+    /// Whether `echo` is that of one of the Joins.
+    pub(super) fn is_answer(&self, echo: u64) -> bool {
+        self.echo != 0 && (self.since.max(1)..=self.echo).contains(&echo)
+    }
+
+    /// The round trip that the first answer with `echo` ends.
+    pub(super) fn round_trip(&mut self, echo: u64, now: Nanos) -> Option<Nanos> {
+        let first = std::mem::replace(&mut self.heeded, echo) != echo;
+        first.then(|| now.saturating_sub(echo))
     }
 
     /// Takes a challenge.
@@ -95,8 +103,9 @@ impl Joining {
     }
 
     /// Takes a welcome that told `news` topics: goes on with the names that did not fit into the
-    /// last Join, and asks again, ever later, for those that the session does not know.
-    pub(super) fn welcomed(&mut self, news: usize, topics: &Topics, now: Nanos) {
+    /// last Join, until the session has been asked for all. It remembers those that it does not
+    /// have.
+    pub(super) fn welcomed(&mut self, news: usize, topics: &mut Topics, now: Nanos) {
         let total = if self.resume { topics.len() } else { topics.unknown().count() };
         let more = self.resume && self.end < total;
         if self.resume && !more {
@@ -109,7 +118,8 @@ impl Joining {
         if more || (unknown && (news > 0 || self.first < total)) {
             // Not from the beginning: further answers to the last Join may be on their way.
             (self.due, self.wait) = (Some(now), WAIT_MIN);
-        } else if !unknown {
+        } else {
+            topics.rest();
             self.due = None;
         }
     }

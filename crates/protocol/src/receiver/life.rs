@@ -86,6 +86,11 @@ impl Life {
         }
     }
 
+    /// Whether nothing is left to say, now or later.
+    pub(super) fn has_left(&self) -> bool {
+        self.farewell == Farewell::Nothing
+    }
+
     pub(super) fn has_to_leave(&self) -> bool {
         matches!(self.farewell, Farewell::Status | Farewell::Leave)
     }
@@ -125,6 +130,9 @@ impl Receiver {
     pub fn disconnected(&mut self, now: Nanos) {
         self.life.hear(now);
         self.life.cut = Some(self.settings.recovery);
+        if self.phase == Phase::Over {
+            self.life.farewell = Farewell::Nothing;
+        }
     }
 
     /// The stream is there again: goes on where it broke off.
@@ -138,9 +146,14 @@ impl Receiver {
         }
     }
 
-    /// This side wants no more; one Leave frame follows.
+    /// Whether it is over, and nothing is left to say: it can be dropped.
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Over && self.life.has_left()
+    }
+
+    /// This side wants no more, not even what it has not read yet; one Leave frame follows.
     pub fn leave(&mut self) {
-        if self.phase != Phase::Over {
+        if self.phase != Phase::Over || !self.life.has_left() {
             self.phase = Phase::Over;
             self.life.farewell = Farewell::Leave;
         }

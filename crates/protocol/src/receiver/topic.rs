@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 pub struct Topic {
     name: String,
     number: Option<u32>,
+    /// The session is asked for it.
+    pub(super) is_sought: bool,
     /// The next piece, and the message that it belongs to.
     piece: u64,
     message: u64,
@@ -74,6 +76,7 @@ impl Topic {
         Self {
             name: name.to_owned(),
             number: None,
+            is_sought: true,
             piece: 0,
             message: 0,
             base: 0,

@@ -46,14 +46,20 @@ impl Topics {
         topics
     }
 
-    /// Adds a topic; false if it is there already.
+    /// Adds a topic, or seeks it anew; false if the session need not be asked for it.
     pub(super) fn want(&mut self, name: &str) -> bool {
-        let new = !self.names.contains_key(name);
-        if new {
+        let Some(slot) = self.names.get(name) else {
             self.names.insert(name.into(), self.topics.len() as u32);
             self.topics.push(Topic::new(name));
-        }
-        new
+            return true;
+        };
+        let topic = &mut self.topics[*slot as usize];
+        topic.number().is_none() && !std::mem::replace(&mut topic.is_sought, true)
+    }
+
+    /// Seeks no more what the session does not have: it tells should that change.
+    pub(super) fn rest(&mut self) {
+        self.topics.iter_mut().for_each(|topic| topic.is_sought = false);
     }
 
     pub(super) fn get(&self, slot: u32) -> &Topic {
@@ -68,9 +74,10 @@ impl Topics {
         self.topics.iter().map(Topic::name)
     }
 
-    /// The names of the topics whose numbers are not known yet.
+    /// The names of the topics that are sought, and whose numbers are not known yet.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
-        self.topics.iter().filter(|topic| topic.number().is_none()).map(Topic::name)
+        let unknown = |topic: &&Topic| topic.is_sought && topic.number().is_none();
+        self.topics.iter().filter(unknown).map(Topic::name)
     }
 
     /// The slots of the topics whose numbers are known.

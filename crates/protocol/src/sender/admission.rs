@@ -1,7 +1,7 @@
 //! Who gets in: a receiver shows that its address is its own, and learns where its stream begins.
 
 use super::heartbeat::Heartbeat;
-use super::member::{Member, Peer, Want};
+use super::member::{Hopes, Member, Peer, Want};
 use super::packer::Numbers;
 use super::repair::Missing;
 use super::{Sender, SenderEvent};
@@ -62,10 +62,15 @@ impl Sender {
             return;
         }
         let Some(at) = self.seat(now, from, frame, body) else { return };
-        let wanted: Vec<u32> = names(rest)
-            .take(NAMES_MAX)
-            .filter_map(|name| self.numbers_of.get(name).copied())
-            .collect();
+        let mut wanted = Vec::new();
+        let member = &mut self.members[at];
+        member.echo = body.echo.get();
+        for name in names(rest).take(NAMES_MAX) {
+            match self.numbers_of.get(name) {
+                Some(number) => wanted.push(*number),
+                None => member.hopes.add(name),
+            }
+        }
         let begins = self.begins(at, frame.flags, &wanted);
         let member = &mut self.members[at];
         for topic in &wanted {
@@ -115,8 +120,11 @@ impl Sender {
             tag: join.tag.get(),
             window,
             wants: Vec::new(),
+            hopes: Hopes::default(),
+            echo: 0,
             start,
             confirmed: false,
+            is_told: false,
             consumed: start,
             limit: start.wrapping_add(u64::from(window)),
             cursor: start,
@@ -197,6 +205,22 @@ impl Sender {
         begins
     }
 
+    /// There is a new topic: lets those in who had asked for it.
+    pub(super) fn fulfil(&mut self, topic: u32) {
+        let name = Box::clone(&self.names[topic as usize]);
+        for at in 0..self.members.len() {
+            let member = &mut self.members[at];
+            if member.hopes.take(&name) {
+                let echo = member.echo;
+                member.add_want(Want { topic, begin: Numbers::default() });
+                member.is_told = false;
+                self.packer.set_wanted(topic, true);
+                self.welcome(at, echo, &[topic]);
+            }
+        }
+        self.refresh_gates();
+    }
+
     /// Tells a member where its topics begin, in as many frames as that takes.
     fn welcome(&mut self, at: usize, echo: u64, topics: &[u32]) {
         let member = &self.members[at];
@@ -206,7 +230,7 @@ impl Sender {
             receiver: receiver.into(),
             echo: echo.into(),
             longest: (self.packer.longest() as u32).into(),
-            window: (self.packer.window.capacity() as u32).into(),
+            window: ((self.settings.window_bytes / self.settings.datagram_bytes) as u32).into(),
             receivers: (self.receivers() as u32).into(),
             pid: self.settings.pid.into(),
             liveness_ms: ((self.settings.liveness / 1_000_000) as u32).into(),

@@ -5,7 +5,11 @@ use super::packer::Numbers;
 use super::repair::Missing;
 use crate::Nanos;
 use crate::sequence::{before, later};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+
+/// How much is remembered of what a receiver would want, in bytes of names.
+const HOPES_BYTES_MAX: usize = 16 << 10;
 
 /// Where a receiver is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,29 @@ pub(super) struct Want {
     pub(super) begin: Numbers,
 }
 
+/// Names of topics that there may be one day.
+#[derive(Debug, Default)]
+pub(super) struct Hopes {
+    names: BTreeSet<Box<str>>,
+    bytes: usize,
+}
+
+impl Hopes {
+    /// Remembers a name, if there is room.
+    pub(super) fn add(&mut self, name: &str) {
+        if self.bytes + name.len() <= HOPES_BYTES_MAX && self.names.insert(name.into()) {
+            self.bytes += name.len();
+        }
+    }
+
+    /// Whether the name was among them; it is not any more.
+    pub(super) fn take(&mut self, name: &str) -> bool {
+        let was = self.names.remove(name);
+        self.bytes -= if was { name.len() } else { 0 };
+        was
+    }
+}
+
 /// A receiver that was let in.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -30,9 +57,15 @@ pub(super) struct Member {
     pub(super) window: u32,
     /// Sorted by topic.
     pub(super) wants: Vec<Want>,
+    /// What else it would want, if there were such topics.
+    pub(super) hopes: Hopes,
+    /// The clock of its last Join.
+    pub(super) echo: u64,
     /// The first sequence that it gets, until it shows that it knows.
     pub(super) start: u64,
     pub(super) confirmed: bool,
+    /// It knows where each of its topics begins.
+    pub(super) is_told: bool,
     /// The first sequence that its application has not read.
     pub(super) consumed: u64,
     /// The first sequence that it cannot take.

@@ -179,7 +179,8 @@ impl Packer {
         } else if DATA_OFFSET + BLOCK + bytes > self.limit {
             // The open datagram, and those that the message may need.
             let each = (self.limit - DATA_OFFSET - BLOCK - ITEM) & !3;
-            self.make_room(1 + (len + TOTAL_BYTES).div_ceil(each), floor)?;
+            let room = self.has_room(None, 1 + (len + TOTAL_BYTES).div_ceil(each), floor);
+            room.then_some(()).ok_or(Refused::WindowFull)?;
             self.last = Last::Long { topic, len };
         } else {
             if self.at.topic != topic || self.at.used + bytes > self.limit {
@@ -198,6 +199,16 @@ impl Packer {
             Last::InPlace(ref range) => &mut self.window.bytes[range.clone()],
             Last::Long { len, .. } | Last::Unwanted(len) => &mut self.aside[..len],
             Last::None => &mut [],
+        }
+    }
+
+    /// As [`staged`](Self::staged), to look at.
+    #[inline]
+    pub(super) fn staged_bytes(&self) -> &[u8] {
+        match self.last {
+            Last::InPlace(ref range) => &self.window.bytes[range.clone()],
+            Last::Long { len, .. } | Last::Unwanted(len) => &self.aside[..len],
+            Last::None => &[],
         }
     }
 
@@ -249,30 +260,34 @@ impl Packer {
         !self.flush_later
     }
 
-    fn make_room(&mut self, count: usize, floor: Option<u64>) -> Result<(), Refused> {
+    /// Whether `count` datagrams fit in, behind the open one if that will end at `open`.
+    fn has_room(&mut self, open: Option<u64>, count: usize, floor: Option<u64>) -> bool {
         let until = floor.map_or(self.mark.next, |floor| earlier(floor, self.mark.next));
-        let room = self.window.make_room(count, self.limit, until);
-        if room { Ok(()) } else { Err(Refused::WindowFull) }
+        self.window.make_room(open, count, self.limit, until)
     }
 
     /// Opens a block on `topic` with room for `bytes`.
     fn turn_to(&mut self, topic: u32, bytes: usize, floor: Option<u64>) -> Result<(), Refused> {
-        if self.at.used > 0 && self.at.used + BLOCK + bytes <= self.limit {
+        if self.at.used == 0 {
+            // Before anything changes.
+            self.has_room(None, 1, floor).then_some(()).ok_or(Refused::WindowFull)?;
+            self.turn_over();
+        } else if self.at.used + BLOCK + bytes <= self.limit {
             self.end_block();
         } else {
-            // Before anything changes: the open datagram is not among those counted yet.
-            self.make_room(1 + usize::from(self.at.used > 0), floor)?;
+            // Padded if there is room for that, too.
+            let end = |full| Some(self.at.position + self.length(full) as u64);
+            let ends = [(true, end(true)), (false, end(false))];
+            let room = ends.into_iter().find(|(_, open)| self.has_room(*open, 1, floor));
+            self.close(room.ok_or(Refused::WindowFull)?.0);
             self.turn_over();
         }
         self.begin_block(topic);
         Ok(())
     }
 
-    /// Closes the open datagram and opens the next one, for which there is room.
+    /// Opens the next datagram, for which there is room.
     fn turn_over(&mut self) {
-        if self.at.used > 0 {
-            self.close(true);
-        }
         let (position, start) = self.window.place(self.limit);
         let header = FrameHeader {
             magic: MAGIC.into(),
@@ -316,13 +331,18 @@ impl Packer {
         self.at.topic = MANY;
     }
 
-    /// Closes the open datagram; a full one may be padded, so that it is as long as others.
-    fn close(&mut self, full: bool) {
-        self.end_block();
+    /// How long the open datagram will be.
+    fn length(&self, full: bool) -> usize {
         let used = self.at.used;
         let bearable = |length: &usize| *length >= used && length - used <= length / 8;
         let padded = [self.previous, self.limit].into_iter().filter(|_| full).find(bearable);
-        let length = padded.unwrap_or(used.next_multiple_of(ALIGN));
+        padded.unwrap_or(used.next_multiple_of(ALIGN))
+    }
+
+    /// Closes the open datagram; a full one may be padded, so that it is as long as others.
+    fn close(&mut self, full: bool) {
+        self.end_block();
+        let (used, length) = (self.at.used, self.length(full));
         self.previous = length;
         let start = self.at.start;
         self.window.bytes[start + used..start + length].fill(0);
@@ -387,7 +407,10 @@ impl Packer {
     fn room_for_piece(&mut self, topic: u32) -> usize {
         let header = if self.at.topic == topic { 0 } else { BLOCK };
         let left = self.limit.saturating_sub(self.at.used + header + ITEM);
-        if self.at.used == 0 || left < PIECE_MIN {
+        if self.at.used > 0 && left < PIECE_MIN {
+            self.close(true);
+        }
+        if self.at.used == 0 {
             self.turn_over();
         }
         if self.at.topic != topic {

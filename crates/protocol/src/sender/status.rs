@@ -64,7 +64,7 @@ impl Sender {
             return;
         }
         member.heard = now;
-        member.confirmed = true;
+        (member.confirmed, member.is_told) = (true, true);
         member.tag = body.tag.get();
         if before(member.consumed, read) {
             member.consumed = read;

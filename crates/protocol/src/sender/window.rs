@@ -71,11 +71,6 @@ impl Window {
         }
     }
 
-    /// How many datagrams it can hold at most.
-    pub(super) const fn capacity(&self) -> usize {
-        self.slots.len()
-    }
-
     /// The first datagram that is still kept; the next one if none is.
     pub(super) const fn oldest(&self) -> u64 {
         self.oldest
@@ -117,9 +112,17 @@ impl Window {
     }
 
     /// Makes room for `count` datagrams of up to `limit` bytes by dropping old ones, all before
-    /// `until`; false if that is not enough.
-    pub(super) fn make_room(&mut self, count: usize, limit: usize, until: u64) -> bool {
-        let end = (0..count).fold(self.end, |at, _| self.begin(at, limit) + limit as u64);
+    /// `until`; false if that is not enough. They follow an open one that will end at `open`.
+    pub(super) fn make_room(
+        &mut self,
+        open: Option<u64>,
+        count: usize,
+        limit: usize,
+        until: u64,
+    ) -> bool {
+        let start = open.unwrap_or(self.end);
+        let end = (0..count).fold(start, |at, _| self.begin(at, limit) + limit as u64);
+        let count = count + usize::from(open.is_some());
         if end - self.end > self.bytes.len() as u64 || count > self.slots.len() {
             return false;
         }
@@ -246,7 +249,7 @@ mod tests {
 
     /// Closes a datagram of `length`, dropping any before `until` for it.
     fn add(window: &mut Window, length: usize, until: u64) -> bool {
-        let room = window.make_room(1, 64, until);
+        let room = window.make_room(None, 1, 64, until);
         if room {
             let (position, _) = window.place(64);
             window.close(position, length, 1);
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn there_are_no_more_datagrams_than_entries() {
         let mut window = Window::new(2_048, 5);
-        let capacity = window.capacity() as u64;
+        let capacity = window.slots.len() as u64;
         for _ in 0..capacity {
             assert!(add(&mut window, 8, 5));
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chance::Chance;
+use crate::sequence::before;
 
 /// A frame of any kind, half of them in the name of receiver 1, with numbers near the true ones.
 fn nonsense(chance: &mut Chance, near: u64) -> Vec<u8> {

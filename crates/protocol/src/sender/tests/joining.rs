@@ -65,6 +65,26 @@ fn a_repeated_join_is_welcomed_the_same_until_its_first_status() {
 }
 
 #[test]
+fn a_topic_that_comes_to_be_is_told_to_who_had_asked_for_it() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a", "to come"]);
+    let_in(&mut sender, 2, 1, 0, &["a"]);
+    publish(&mut sender, 0, 10);
+    let number = sender.add_topic("to come").expect("a topic");
+    publish(&mut sender, number, 20);
+    let out = sent(&mut sender, 2);
+    assert_eq!(of_kind(&out, Kind::Welcome), [(address(1), 0, start)], "the other never asked");
+    let welcome = out.iter().find_map(|(_, bytes)| {
+        let (frame, _) = Frame::split(bytes)?;
+        (frame.kind == Kind::Welcome).then_some(frame.body)
+    });
+    let (_, rest) = WelcomeBody::split(welcome.expect("a welcome")).expect("a body");
+    let told: Vec<_> = topics(rest).map(|(entry, name)| (name, entry.message.get())).collect();
+    assert_eq!(told, [("to come", 0)]);
+    assert!(sender.is_wanted(number));
+}
+
+#[test]
 fn late_joiners_begin_with_the_oldest_that_is_kept() {
     let mut settings = settings(Distribution::Group(group()));
     settings.late_join = true;

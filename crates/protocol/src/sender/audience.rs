@@ -1,0 +1,30 @@
+//! Who listens.
+
+use super::Sender;
+use crate::sequence::before;
+
+impl Sender {
+    /// How many receivers are joined that want a topic of this session.
+    pub fn receivers(&self) -> usize {
+        self.members.iter().filter(|member| member.counts()).count()
+    }
+
+    /// How many of them have shown that they know where their topics begin: what is published from
+    /// now on reaches so many.
+    pub fn joined(&self) -> usize {
+        self.members.iter().filter(|member| member.counts() && member.is_told).count()
+    }
+
+    /// Whether every receiver has said that it has read everything published.
+    pub fn is_drained(&self) -> bool {
+        let visible = self.packer.visible();
+        let mut counted = self.members.iter().filter(|member| member.counts());
+        let open = self.packer.has_open();
+        counted.all(|member| !open && !before(member.consumed, visible))
+    }
+
+    /// Whether messages on the topic go anywhere.
+    pub fn is_wanted(&self, topic: u32) -> bool {
+        self.packer.is_wanted(topic)
+    }
+}
