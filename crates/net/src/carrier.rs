@@ -1,0 +1,90 @@
+//! The three ways between hosts.
+
+use crate::error::OpenError;
+use crate::network::Network;
+use crate::publisher::Publisher;
+use crate::subscriber::Subscriber;
+use lanecast_carrier::Carrier;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// What carries messages from host to host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Reliable multicast: one datagram for all.
+    Rm,
+    /// Reliable unicast: datagrams to each.
+    Ru,
+    /// A stream to each.
+    Tcp,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rm, Self::Ru, Self::Tcp];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rm => "rm",
+            Self::Ru => "ru",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// Where a session's bytes come from, for people.
+    pub(crate) fn source(
+        self,
+        session: u64,
+        address: SocketAddr,
+        group: Option<SocketAddr>,
+    ) -> String {
+        match group {
+            Some(group) => format!("{}:{address}:{group}:{session:016x}", self.name()),
+            None => format!("{}:{address}:{session:016x}", self.name()),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A network whose publishers use one way.
+#[derive(Clone, Debug)]
+pub struct NetCarrier {
+    network: Network,
+    kind: Kind,
+}
+
+impl NetCarrier {
+    /// Publishers of `network` that use `kind`; subscribers take what they find.
+    pub const fn new(network: Network, kind: Kind) -> Self {
+        Self { network, kind }
+    }
+
+    /// The network.
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+}
+
+impl Carrier for NetCarrier {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Error = OpenError;
+
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
+        self.network.publisher(self.kind, topic)
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
+        self.network.subscriber(topics)
+    }
+}

@@ -1,0 +1,138 @@
+//! A subscriber's connection to one publisher.
+
+use crate::place::Place;
+use crate::presence::Descriptor;
+use crate::streams::is_passing;
+use lanecast_os::tcp::{self, TcpOptions};
+use lanecast_protocol::{MILLISECOND, Nanos};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+
+/// How much is read at a time.
+pub(crate) const READ_BYTES: usize = 320 << 10;
+/// Frames for the publisher that the connection has not taken yet: it takes few.
+const UNSENT_MAX: usize = 64 << 10;
+/// The first pause before connecting again, and the longest.
+const RETRY: Nanos = 10 * MILLISECOND;
+const RETRY_MAX: Nanos = 1_000 * MILLISECOND;
+
+/// The connection, and what is under way on it.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    local: IpAddr,
+    address: SocketAddr,
+    options: TcpOptions,
+    stream: Option<Arc<TcpStream>>,
+    is_open: bool,
+    partial: Vec<u8>,
+    unsent: Vec<u8>,
+    retry_at: Option<Nanos>,
+    pause: Nanos,
+}
+
+impl Channel {
+    pub(crate) fn open(place: &Place, address: SocketAddr) -> io::Result<Self> {
+        let options = place.tcp_options();
+        let stream = tcp::connect(Some(place.address), address)?;
+        tcp::tune(&stream, &options)?;
+        Ok(Self {
+            local: place.address,
+            address,
+            options,
+            stream: Some(Arc::new(stream)),
+            is_open: false,
+            partial: Vec::new(),
+            unsent: Vec::new(),
+            retry_at: None,
+            pause: RETRY,
+        })
+    }
+
+    /// What has come behind what was left of the last frame; `None`: nothing.
+    pub(crate) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(shared) = self.stream.clone() else { return Ok(None) };
+        if !self.is_open {
+            if !tcp::established(&shared)? {
+                return Ok(None);
+            }
+            self.is_open = true;
+            self.pause = RETRY;
+            self.write(&[]);
+        } else if !self.unsent.is_empty() {
+            self.write(&[]);
+        }
+        let _ = now;
+        let kept = self.partial.len();
+        match (&*shared).read(&mut buffer[kept..]) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => {
+                buffer[..kept].copy_from_slice(&self.partial);
+                self.partial.clear();
+                Ok(Some(kept + length))
+            }
+            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn keep_partial(&mut self, bytes: &[u8]) {
+        self.partial.extend_from_slice(bytes);
+    }
+
+    /// Writes a frame, or keeps it until there is room.
+    pub(crate) fn write(&mut self, frame: &[u8]) {
+        if self.unsent.len() + frame.len() <= UNSENT_MAX {
+            self.unsent.extend_from_slice(frame);
+        }
+        let Some(stream) = self.stream.as_deref().filter(|_| self.is_open) else { return };
+        let mut stream = stream;
+        while !self.unsent.is_empty() {
+            match stream.write(&self.unsent) {
+                Ok(length) => drop(self.unsent.drain(..length)),
+                // The reading side notices a broken connection.
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// The connection is broken: another one follows after a pause.
+    pub(crate) fn break_off(&mut self, now: Nanos) {
+        self.stream = None;
+        self.is_open = false;
+        self.partial.clear();
+        self.unsent.clear();
+        self.retry_at = Some(now.saturating_add(self.pause));
+        self.pause = (self.pause * 2).min(RETRY_MAX);
+    }
+
+    /// Connects again if it is time; says whether it did.
+    pub(crate) fn retry(&mut self, now: Nanos) -> bool {
+        if self.retry_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        let opened = tcp::connect(Some(self.local), self.address)
+            .and_then(|stream| tcp::tune(&stream, &self.options).map(|()| stream));
+        match opened {
+            Ok(stream) => {
+                self.stream = Some(Arc::new(stream));
+                self.retry_at = None;
+                true
+            }
+            Err(_) => {
+                self.break_off(now);
+                false
+            }
+        }
+    }
+
+    pub(crate) const fn next_deadline(&self) -> Option<Nanos> {
+        self.retry_at
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<(Descriptor, bool)> {
+        let wants_room = !self.is_open || !self.unsent.is_empty();
+        let stream = self.stream.as_ref()?;
+        Some((Descriptor::Tcp(Arc::clone(stream)), wants_room))
+    }
+}

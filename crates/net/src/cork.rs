@@ -1,0 +1,141 @@
+//! When a commit is sent at once, and when it waits for company.
+
+use lanecast_protocol::{MICROSECOND, Nanos};
+
+/// Two commits within this time of each other follow back to back: sending alone takes about half.
+const BACK_TO_BACK: Nanos = 4 * MICROSECOND;
+/// So many back-to-back commits are a stream; fewer are a burst, of which each is urgent.
+const STREAM: u32 = 16;
+/// While corked the clock is read every so many commits.
+const LOOK_EVERY: u32 = 8;
+/// Bytes that are worth a system call.
+const FULL: usize = 60 << 10;
+
+/// What to do with a message that has just been committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Send it, and all before it.
+    Send,
+    /// Keep it: more is coming at this very moment.
+    Keep,
+}
+
+/// Decides, commit by commit.
+///
+/// Every commit is sent at once, until they come back to back, faster than they can be sent one by
+/// one. From then on they are packed, and sent when there is enough for one large system call, or
+/// as soon as the stream falters. Whoever comes next notices that, and if nobody does, the
+/// conductor.
+#[derive(Debug)]
+pub(crate) struct Cork {
+    corked: bool,
+    /// Back-to-back commits so far.
+    run: u32,
+    /// The last commit's time, or that of the last look at the clock.
+    last: Nanos,
+    unsent: usize,
+    looks: u32,
+}
+
+impl Cork {
+    pub(crate) const fn new() -> Self {
+        Self { corked: false, run: 0, last: 0, unsent: 0, looks: 0 }
+    }
+
+    /// Whether commits are packed; if so [`keep`](Self::keep) is to be asked.
+    #[inline(always)]
+    pub(crate) const fn is_corked(&self) -> bool {
+        self.corked
+    }
+
+    /// A message was sent by itself, and it is `now`; says whether the next ones are packed.
+    pub(crate) fn sent_alone(&mut self, now: Nanos) -> bool {
+        let close = now.wrapping_sub(self.last) < BACK_TO_BACK;
+        self.run = if close { self.run + 1 } else { 0 };
+        self.last = now;
+        if self.run >= STREAM {
+            self.corked = true;
+            self.looks = LOOK_EVERY;
+        }
+        self.corked
+    }
+
+    /// A message of `bytes` was committed while corked.
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, bytes: usize, now: impl FnOnce() -> Nanos) -> Verdict {
+        self.unsent += bytes;
+        self.looks -= 1;
+        if self.looks == 0 {
+            self.look(now());
+        }
+        if !self.corked || self.unsent >= FULL { Verdict::Send } else { Verdict::Keep }
+    }
+
+    /// Uncorks if the last few commits took so long that each could have been sent.
+    fn look(&mut self, now: Nanos) {
+        let took = now.wrapping_sub(self.last);
+        if took > BACK_TO_BACK * Nanos::from(LOOK_EVERY) {
+            self.uncork();
+        }
+        self.last = now;
+        self.looks = LOOK_EVERY;
+    }
+
+    /// All was sent.
+    #[inline]
+    pub(crate) fn emptied(&mut self) {
+        self.unsent = 0;
+    }
+
+    /// Waiting for room, or for anything else, took time that says nothing about the stream.
+    pub(crate) fn waited(&mut self, now: Nanos) {
+        self.last = now;
+    }
+
+    /// From now on each commit is sent at once.
+    pub(crate) fn uncork(&mut self) {
+        self.corked = false;
+        self.run = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_burst_is_sent_message_by_message() {
+        let mut cork = Cork::new();
+        for burst in 0..100u64 {
+            for place in 0..u64::from(STREAM) {
+                let now = 1_000_000 + burst * 50_000 + place * 1_500;
+                assert!(!cork.sent_alone(now), "burst {burst}, place {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_is_packed_until_it_falters() {
+        let mut cork = Cork::new();
+        let mut now = 1_000_000;
+        while !cork.sent_alone(now) {
+            now += 1_500;
+        }
+        let mut sends = 0;
+        for _ in 0..10_000 {
+            now += 20;
+            if cork.keep(30, || now) == Verdict::Send {
+                sends += 1;
+                cork.emptied();
+            }
+        }
+        assert_eq!(sends, 10_000 * 30 / FULL);
+        assert!(cork.is_corked());
+        let held = (0..).take_while(|_| {
+            now += 20_000;
+            cork.keep(30, || now) == Verdict::Keep
+        });
+        assert!(held.count() < LOOK_EVERY as usize);
+        assert!(!cork.is_corked());
+    }
+}

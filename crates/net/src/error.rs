@@ -1,0 +1,62 @@
+//! Why an end cannot be made.
+
+use lanecast_os::interface::InterfaceError;
+use std::io;
+
+/// Why a network, publisher or subscriber cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A setting that cannot be.
+    #[error("{what}: {fix}")]
+    Setting {
+        /// The setting.
+        what: &'static str,
+        /// What to write instead.
+        fix: &'static str,
+    },
+    /// No such interface.
+    #[error("net.interface: {0}")]
+    Interface(#[from] InterfaceError),
+    /// The system refuses something.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was to be done.
+        doing: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// A topic's name.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
+    /// A subscriber to nothing.
+    #[error("a subscriber needs at least one topic")]
+    NoTopics,
+}
+
+/// Why a topic cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicError {
+    /// Empty or too long.
+    #[error("a topic's name has 1 to 255 bytes, not {0}")]
+    Name(usize),
+    /// As many topics as may be.
+    #[error(
+        "the session has {0} topics already: set net.topics_max higher, or open another publisher"
+    )]
+    Full(usize),
+}
+
+/// Gives a system's error its place.
+pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::System { doing, source }
+}
+
+/// Whether `name` can be a topic.
+pub(crate) fn check_name(name: &str) -> Result<(), TopicError> {
+    if name.is_empty() || name.len() > lanecast_wire::net::NAME_MAX {
+        return Err(TopicError::Name(name.len()));
+    }
+    Ok(())
+}

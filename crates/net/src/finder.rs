@@ -1,0 +1,162 @@
+//! Who publishes what: the resolver and its sockets.
+
+use crate::Kind;
+use crate::error::{OpenError, system};
+use crate::place::Place;
+use crate::presence::Descriptor;
+use crate::session::Source;
+use lanecast_base::clock::Clock;
+use lanecast_os::process;
+use lanecast_os::udp::UdpSocket;
+use lanecast_protocol::Nanos;
+use lanecast_protocol::resolution::{Announcement, Carrier, Event, Resolver, Settings};
+use lanecast_wire::net::Frame;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The most datagrams taken in one turn.
+const READS_MAX: usize = 64;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Tells the resolvers' group what is published here, and asks it for what is wanted.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    resolver: Resolver,
+    group: Option<SocketAddr>,
+    /// Hears the group.
+    ears: Option<Arc<UdpSocket>>,
+    /// Speaks to it.
+    mouth: Arc<UdpSocket>,
+    found: VecDeque<(Source, String)>,
+    domain: u64,
+    buffer: Box<[u8]>,
+    datagram_bytes: usize,
+}
+
+impl Finder {
+    pub(crate) fn open(place: &Place) -> Result<Self, OpenError> {
+        let group = place.settings.resolver_group;
+        let ears = match group {
+            Some(group) => {
+                let socket = place.group_socket(group);
+                Some(Arc::new(socket.map_err(system("join net.resolver_group"))?))
+            }
+            None => None,
+        };
+        let mouth = place.socket(0).map_err(system("open a UDP socket"))?;
+        let random = || process::random().map_err(system("get a random number"));
+        let settings = Settings { resolver: random()?, seed: random()?, ..Settings::default() };
+        let clock = Clock::host();
+        Ok(Self {
+            resolver: Resolver::new(settings, clock.ns(clock.ticks())),
+            group,
+            ears,
+            mouth: Arc::new(mouth),
+            found: VecDeque::new(),
+            domain: place.settings.domain,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            datagram_bytes: place.datagram_bytes(),
+        })
+    }
+
+    /// From now on `source` is announced as a publisher of `topic`.
+    pub(crate) fn publish(&mut self, source: &Source, datagram_bytes: usize, topic: &str) {
+        let announcement = Announcement {
+            session: source.session,
+            carrier: match source.kind {
+                Kind::Rm => Carrier::Multicast,
+                Kind::Ru => Carrier::Unicast,
+                Kind::Tcp => Carrier::Tcp,
+            },
+            control: source.address,
+            group: source.group,
+            host: 0,
+            domain: self.domain,
+            pid: source.pid,
+            datagram_bytes: u16::try_from(datagram_bytes).unwrap_or(u16::MAX),
+        };
+        // The publisher has checked the name.
+        let _ = self.resolver.publish(announcement, topic);
+    }
+
+    pub(crate) fn unpublish(&mut self, session: u64) {
+        self.resolver.unpublish(session);
+    }
+
+    pub(crate) fn want(&mut self, topic: &str) {
+        // The subscriber has checked the name.
+        let _ = self.resolver.want(topic);
+    }
+
+    pub(crate) fn unwant(&mut self, topic: &str) {
+        self.resolver.unwant(topic);
+    }
+
+    /// The session is no longer heard: the next advertisement finds it anew.
+    pub(crate) fn lost(&mut self, now: Nanos, session: u64) {
+        self.resolver.lost(now, session);
+    }
+
+    /// One turn; returns how many datagrams came.
+    pub(crate) fn turn(&mut self, now: Nanos) -> usize {
+        let heard = self.listen(now);
+        while let Some(event) = self.resolver.next_event() {
+            if let Event::Found { announcement, topic } = event {
+                self.found.push_back((source(&announcement), topic.to_string()));
+            }
+        }
+        if let Some(group) = self.group {
+            let room = self.datagram_bytes;
+            while let Some(length) = self.resolver.next_transmit(now, &mut self.buffer[..room]) {
+                // What is lost is said again.
+                drop(self.mouth.send_to(&self.buffer[..length], group));
+            }
+        }
+        heard
+    }
+
+    fn listen(&mut self, now: Nanos) -> usize {
+        let Some(ears) = &self.ears else { return 0 };
+        let mut heard = 0;
+        while heard < READS_MAX
+            && let Ok(Some((length, from))) = ears.receive(&mut self.buffer)
+        {
+            let mut rest = &self.buffer[..length];
+            while let Some((frame, after)) = Frame::split(rest) {
+                self.resolver.on_frame(now, from, &frame);
+                rest = after;
+            }
+            heard += 1;
+        }
+        heard
+    }
+
+    pub(crate) fn next_found(&mut self) -> Option<(Source, String)> {
+        self.found.pop_front()
+    }
+
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        let due = self.group.and_then(|_| self.resolver.next_deadline());
+        due.unwrap_or(Nanos::MAX)
+    }
+
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        into.extend(self.ears.iter().map(|ears| (Descriptor::Udp(Arc::clone(ears)), false)));
+    }
+}
+
+const fn source(announcement: &Announcement) -> Source {
+    let kind = match announcement.carrier {
+        Carrier::Multicast => Kind::Rm,
+        Carrier::Unicast => Kind::Ru,
+        Carrier::Tcp => Kind::Tcp,
+    };
+    Source {
+        kind,
+        session: announcement.session,
+        address: announcement.control,
+        group: announcement.group,
+        pid: announcement.pid,
+    }
+}

@@ -1,0 +1,37 @@
+//! Host to host: the duty cycles that join the protocols and the sockets.
+//!
+//! One [`Network`] is one interface. Publishers choose what carries their messages ([`Kind`]),
+//! subscribers take what they find. The path of a message: [`Publisher`] stages it in the window
+//! of its session (`outbound`), a commit sends it (`cork` says when), [`Subscriber`] reads the
+//! socket (`inbound`) and hands it over from the buffer that the kernel filled (`hand`). All of it
+//! in the application's own threads; the `conductor` finds publishers (`finder`), and stands in
+//! for owners that are busy elsewhere.
+#![forbid(unsafe_code)]
+
+mod carrier;
+mod channel;
+mod claim;
+mod conductor;
+mod cork;
+mod error;
+mod finder;
+mod hand;
+mod inbound;
+mod network;
+mod outbound;
+mod place;
+mod presence;
+mod publisher;
+mod session;
+mod settings;
+mod streams;
+mod subscriber;
+mod watch;
+
+pub use carrier::{Kind, NetCarrier};
+pub use claim::{NetBatch, NetClaim};
+pub use error::{OpenError, TopicError};
+pub use network::Network;
+pub use publisher::Publisher;
+pub use settings::{Drive, Pacing, Settings, WINDOW_MAX, WINDOW_MIN};
+pub use subscriber::Subscriber;

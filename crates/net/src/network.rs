@@ -1,0 +1,238 @@
+//! A context's part of the network: makes both ends, and keeps the conductor.
+
+use crate::Kind;
+use crate::conductor::{Conductor, Mailbox, Notice, PublisherEnd, SubscriberEnd};
+use crate::error::{OpenError, check_name, system};
+use crate::finder::Finder;
+use crate::inbound::Inbound;
+use crate::outbound::{Outbound, Way};
+use crate::place::Place;
+use crate::presence::{Attention, Presence};
+use crate::publisher::Publisher;
+use crate::session::Source;
+use crate::settings::{Drive, Pacing, Settings, nanos};
+use crate::streams::Streams;
+use crate::subscriber::Subscriber;
+use lanecast_base::Runner;
+use lanecast_base::clock::Clock;
+use lanecast_base::sync::AtomicUsize;
+use lanecast_os::biased::Biased;
+use lanecast_os::{process, tcp};
+use lanecast_protocol::chance::Chance;
+use lanecast_protocol::sender::{self, Distribution, Sender};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The largest frame of a stream: large enough that its header is nothing.
+const STREAM_FRAME_BYTES: usize = 32 << 10;
+/// What repairs may take where the data has no rate of its own: a tenth of 10 Gbit/s.
+const LINK_RATE: u64 = 1_250_000_000;
+
+/// One interface, and all publishers and subscribers of the program on it. Cheap to clone.
+#[derive(Clone)]
+pub struct Network {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Arc<Place>,
+    mailbox: Arc<Mailbox>,
+    attention: Arc<Attention>,
+    _runner: Runner,
+}
+
+impl Network {
+    /// Opens the interface, and starts the thread that finds publishers.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        let place = Arc::new(Place::new(settings)?);
+        let mailbox = Arc::new(Mailbox::default());
+        let attention = Arc::new(Attention::new().map_err(system("make a bell"))?);
+        let finder = Finder::open(&place)?;
+        let always = place.settings.drive == Drive::Thread;
+        let linger = nanos(place.settings.liveness);
+        let conductor =
+            Conductor::new(Arc::clone(&mailbox), Arc::clone(&attention), finder, always, linger);
+        let bell = Arc::clone(&attention);
+        let runner = Runner::start(Box::new(conductor), move || bell.ring())
+            .map_err(system("start a thread"))?;
+        Ok(Self { shared: Arc::new(Shared { place, mailbox, attention, _runner: runner }) })
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.place.settings
+    }
+
+    fn post(&self, notice: Notice) {
+        self.shared.mailbox.post(notice);
+        self.shared.attention.ring();
+    }
+
+    pub(crate) fn announce(&self, session: u64, topic: &str) {
+        self.post(Notice::Announce { session, topic: topic.to_owned() });
+    }
+
+    pub(crate) fn retire(&self, session: u64) {
+        self.post(Notice::Retire { session });
+    }
+
+    pub(crate) fn forget(&self, number: u64) {
+        self.post(Notice::Forget { number });
+    }
+
+    /// A publisher of `topic`, carried by `kind`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn publisher(&self, kind: Kind, topic: &str) -> Result<Publisher, OpenError> {
+        check_name(topic)?;
+        let place = &self.shared.place;
+        let settings = &place.settings;
+        let session = random()?.max(1);
+        let (way, address) = self.way(kind)?;
+        let group = (kind == Kind::Rm).then_some(settings.group);
+        let clock = Clock::host();
+        let datagram_bytes = match kind {
+            Kind::Tcp => STREAM_FRAME_BYTES.min(settings.window_bytes / 8),
+            Kind::Rm | Kind::Ru => place.datagram_bytes(),
+        };
+        let sender = Sender::new(
+            self.sender_settings(kind, session, datagram_bytes, random()?),
+            clock.ns(clock.ticks()),
+        );
+        let receivers = Arc::new(AtomicUsize::new(0));
+        let loss = (settings.artificial_source_loss, Chance::new(random()?));
+        let longest = sender.longest_message();
+        let outbound = Outbound::new(
+            sender,
+            way,
+            settings.drive != Drive::Caller,
+            Arc::clone(&self.shared.attention),
+            loss,
+            settings.publisher_wait,
+            Arc::clone(&receivers),
+        );
+        let (owner, visitor) = Biased::split(outbound);
+        let source = Source { kind, session, address, group, pid: std::process::id() };
+        let seen = visitor.entries();
+        self.post(Notice::Publish(PublisherEnd {
+            session,
+            source,
+            visitor,
+            datagram_bytes,
+            seen,
+            retired: None,
+        }));
+        let words = kind.source(session, address, group);
+        let mut publisher = Publisher::new(owner, self.clone(), session, words, longest, receivers);
+        lanecast_carrier::Publish::add_topic(&mut publisher, topic)?;
+        Ok(publisher)
+    }
+
+    fn way(&self, kind: Kind) -> Result<(Way, SocketAddr), OpenError> {
+        let place = &self.shared.place;
+        let port = place.settings.port;
+        if kind == Kind::Tcp {
+            let listener = tcp::listen(SocketAddr::new(place.address, port), 64)
+                .map_err(system("listen for subscribers"))?;
+            let address = listener.local_addr().map_err(system("look at a socket"))?;
+            let streams = Streams::new(listener, place.tcp_options(), place.settings.receivers_max);
+            return Ok((Way::Streams(streams), address));
+        }
+        let socket = place.socket(port).map_err(system("open a UDP socket"))?;
+        let address = socket.local_address().map_err(system("look at a socket"))?;
+        Ok((Way::Datagrams(Arc::new(socket)), address))
+    }
+
+    fn sender_settings(
+        &self,
+        kind: Kind,
+        session: u64,
+        datagram_bytes: usize,
+        seed: u64,
+    ) -> sender::Settings {
+        let settings = self.settings();
+        sender::Settings {
+            session,
+            first_sequence: settings.first_sequence,
+            distribution: match kind {
+                Kind::Rm => Distribution::Group(settings.group),
+                Kind::Ru => Distribution::Each,
+                Kind::Tcp => Distribution::Stream,
+            },
+            pacing: match settings.pacing {
+                Pacing::Slowest => sender::Pacing::Slowest,
+                Pacing::SlowestOrEject(after) => sender::Pacing::SlowestOrEject(nanos(after)),
+                Pacing::Fastest => sender::Pacing::Fastest,
+                Pacing::Tagged(tag) => sender::Pacing::Tagged(tag),
+                Pacing::None => sender::Pacing::None,
+            },
+            datagram_bytes,
+            window_bytes: settings.window_bytes,
+            longest_message: settings.longest_message(),
+            receivers_max: settings.receivers_max,
+            topics_max: settings.topics_max,
+            late_join: settings.late_join,
+            liveness: nanos(settings.liveness),
+            heartbeat: nanos(settings.heartbeat),
+            data_rate: settings.data_rate,
+            repair_share: settings.repair_share,
+            link_rate: LINK_RATE,
+            pid: std::process::id(),
+            seed,
+        }
+    }
+
+    /// A subscriber to all of `topics`, whatever carries them.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
+        if topics.is_empty() {
+            return Err(OpenError::NoTopics);
+        }
+        topics.iter().try_for_each(|topic| check_name(topic))?;
+        let place = &self.shared.place;
+        let own = place.socket(0).map_err(system("open a UDP socket"))?;
+        let topics: Vec<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
+        let chance = Chance::new(random()?);
+        let inbound = Inbound::new(Arc::clone(place), topics.clone(), own, chance);
+        let (owner, visitor) = Biased::split(inbound);
+        let presence = Arc::new(Presence::new().map_err(system("make a bell"))?);
+        let number = random()?;
+        let seen = visitor.entries();
+        self.post(Notice::Subscribe(SubscriberEnd {
+            number,
+            topics,
+            visitor,
+            presence: Arc::clone(&presence),
+            seen,
+            found: Vec::new(),
+        }));
+        let wait = place.settings.subscriber_wait;
+        Ok(Subscriber::new(owner, self.clone(), number, presence, wait))
+    }
+}
+
+fn random() -> Result<u64, OpenError> {
+    process::random().map_err(system("get a random number"))
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Closed publishers go on repairing until their receivers have everything.
+        self.mailbox.wait_until_settled(self.place.settings.liveness);
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("address", &self.shared.place.address)
+            .finish_non_exhaustive()
+    }
+}

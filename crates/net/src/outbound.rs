@@ -1,0 +1,355 @@
+//! A publisher's side of its session: the state machine and its sockets.
+
+use crate::cork::{Cork, Verdict};
+use crate::presence::{Attention, Descriptor};
+use crate::streams::Streams;
+use crate::watch::Watch;
+use lanecast_base::clock::Clock;
+use lanecast_base::sync::{AtomicUsize, Ordering};
+use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_carrier::{ClaimError, Pressure, TopicId};
+use lanecast_os::udp::{Run, UdpSocket};
+use lanecast_protocol::Nanos;
+use lanecast_protocol::chance::Chance;
+use lanecast_protocol::sender::{Refused, Sender};
+use lanecast_wire::net::{Frame, item_bytes};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest time between two looks at what receivers say, while commits are being sent.
+const LISTEN_EVERY: Nanos = 4_000;
+/// The most datagrams from receivers that are taken in at a time.
+const LISTEN_MAX: usize = 16;
+/// The longest sleep while waiting for receivers: the conductor may hear them instead.
+const NAP: Duration = Duration::from_millis(1);
+/// The longest that the kernel may hand over at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// How the bytes leave.
+#[derive(Debug)]
+pub(crate) enum Way {
+    Datagrams(Arc<UdpSocket>),
+    Streams(Streams),
+}
+
+/// A session as its publisher and the conductor drive it, one at a time.
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    pub(crate) sender: Sender,
+    way: Way,
+    clock: Clock,
+    cork: Cork,
+    /// Whether commits leave the sending to a thread in the background.
+    hands_off: bool,
+    attention: Arc<Attention>,
+    listened: Nanos,
+    buffer: Box<[u8]>,
+    segmentation: bool,
+    /// Artificial loss: per mille, and its chance.
+    loss: (u32, Chance),
+    /// Datagrams that the system refused to send; repairs bring them back.
+    pub(crate) refused: u64,
+    wait: WaitStrategy,
+    back_pressured: u64,
+    /// How many bytes are staged.
+    staged: usize,
+    /// How many receivers there are, for who cannot enter.
+    receivers: Arc<AtomicUsize>,
+    watch: Watch,
+}
+
+impl Outbound {
+    pub(crate) fn new(
+        sender: Sender,
+        way: Way,
+        hands_off: bool,
+        attention: Arc<Attention>,
+        loss: (u32, Chance),
+        wait: WaitStrategy,
+        receivers: Arc<AtomicUsize>,
+    ) -> Self {
+        Self {
+            sender,
+            way,
+            clock: Clock::host(),
+            cork: Cork::new(),
+            hands_off,
+            attention,
+            listened: 0,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            segmentation: lanecast_os::udp::segmentation_works(),
+            loss,
+            refused: 0,
+            wait,
+            back_pressured: 0,
+            staged: 0,
+            receivers,
+            watch: Watch::default(),
+        }
+    }
+
+    pub(crate) const fn back_pressured(&self) -> u64 {
+        self.back_pressured
+    }
+
+    /// Takes room for a message, if there is some.
+    #[inline]
+    pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        match self.sender.stage(topic.0, len) {
+            Ok(_) => {}
+            Err(Refused::WindowFull) => {
+                self.back_pressured += 1;
+                self.make_room();
+                self.sender.stage(topic.0, len).map_err(refusal)?;
+            }
+            Err(refused) => return Err(refusal(refused)),
+        }
+        self.staged += item_bytes(len);
+        Ok(())
+    }
+
+    /// Takes room for a message, waiting for it.
+    #[inline]
+    pub(crate) fn stage_waiting(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        match self.stage(topic, len) {
+            Err(ClaimError::BackPressured(_)) => self.wait_for_room(topic, len),
+            other => other,
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        let mut waiter = Waiter::new(self.wait);
+        loop {
+            match waiter.next_step() {
+                Step::Spin(pauses) => spin(pauses),
+                Step::Yield => std::thread::yield_now(),
+                Step::Park => self.sleep(NAP),
+            }
+            self.make_room();
+            match self.sender.stage(topic.0, len) {
+                Ok(_) => break,
+                Err(Refused::WindowFull) => {}
+                Err(refused) => return Err(refusal(refused)),
+            }
+        }
+        self.staged += item_bytes(len);
+        let now = self.now();
+        self.cork.waited(now);
+        Ok(())
+    }
+
+    /// The window is full: sends all there is, and asks receivers how far they are.
+    #[cold]
+    fn make_room(&mut self) {
+        // Without the staged part of a batch, which is nobody's yet.
+        if self.staged == 0 {
+            self.sender.flush();
+        }
+        let now = self.now();
+        self.sender.probe(now);
+        self.drive(now);
+        self.cork.emptied();
+    }
+
+    /// Sends all there is, and asks receivers how far they are.
+    pub(crate) fn ask(&mut self) {
+        let now = self.now();
+        self.sender.probe(now);
+        self.flush();
+    }
+
+    /// Ends the session; what receivers still miss is repaired by whoever stands in.
+    pub(crate) fn close(&mut self) {
+        let now = self.now();
+        self.sender.close(now);
+        self.flush();
+    }
+
+    /// Sleeps until receivers say something, at most `limit` and not for long.
+    pub(crate) fn sleep(&mut self, limit: Duration) {
+        let mut descriptors = Vec::new();
+        self.descriptors(&mut descriptors);
+        self.watch.sleep(&descriptors, limit.min(NAP));
+    }
+
+    #[inline(always)]
+    pub(crate) fn now(&self) -> Nanos {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Publishes what is staged, and sends it if it is time.
+    #[inline]
+    pub(crate) fn publish(&mut self) -> usize {
+        let count = self.sender.publish();
+        let bytes = std::mem::take(&mut self.staged);
+        if self.cork.is_corked() {
+            let clock = self.clock;
+            if self.cork.keep(bytes, || clock.ns(clock.ticks())) == Verdict::Send {
+                self.send_packed();
+            }
+        } else {
+            self.send_now();
+        }
+        count
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_packed(&mut self) {
+        let now = self.now();
+        self.drive(now);
+        if !self.cork.is_corked() {
+            self.sender.flush();
+            self.transmit(now);
+        }
+        self.cork.emptied();
+    }
+
+    #[inline(never)]
+    fn send_now(&mut self) {
+        if self.hands_off {
+            self.attention.nudge();
+            return;
+        }
+        self.sender.flush();
+        self.transmit(self.listened);
+        let now = self.now();
+        if self.cork.sent_alone(now) {
+            // Someone must send the rest should the application stop in the middle of its stream.
+            self.attention.ring();
+        } else {
+            self.attention.nudge();
+        }
+        if now.wrapping_sub(self.listened) > LISTEN_EVERY {
+            self.drive(now);
+        }
+    }
+
+    /// Sends what is open, too: the application says so, or has gone away.
+    pub(crate) fn flush(&mut self) {
+        self.sender.flush();
+        let now = self.now();
+        self.drive(now);
+        self.cork.emptied();
+    }
+
+    /// As [`flush`](Self::flush), by whoever stands in for the owner.
+    pub(crate) fn stand_in(&mut self) -> Option<Nanos> {
+        if self.sender.has_data_to_send() {
+            self.cork.uncork();
+        }
+        self.flush();
+        self.sender.next_deadline()
+    }
+
+    /// One turn: hears what receivers say, does what is due, sends what may be sent.
+    pub(crate) fn drive(&mut self, now: Nanos) -> usize {
+        self.listened = now;
+        let heard = self.listen(now);
+        if self.sender.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.sender.on_time(now);
+        }
+        self.receivers.store(self.sender.joined(), Ordering::Relaxed);
+        heard + self.transmit(now)
+    }
+
+    fn listen(&mut self, now: Nanos) -> usize {
+        match &mut self.way {
+            Way::Streams(streams) => streams.listen(&mut self.sender, now, &mut self.buffer),
+            Way::Datagrams(socket) => {
+                let mut heard = 0;
+                while heard < LISTEN_MAX
+                    && let Ok(Some((length, from))) = socket.receive(&mut self.buffer)
+                {
+                    let mut rest = &self.buffer[..length];
+                    while let Some((frame, after)) = Frame::split(rest) {
+                        self.sender.on_frame(now, from, &frame);
+                        rest = after;
+                    }
+                    heard += 1;
+                }
+                heard
+            }
+        }
+    }
+
+    /// Sends what may be sent; returns how many system calls that took.
+    fn transmit(&mut self, now: Nanos) -> usize {
+        let socket = match &mut self.way {
+            Way::Streams(streams) => return streams.transmit(&mut self.sender, now),
+            Way::Datagrams(socket) => socket,
+        };
+        let mut calls = 0;
+        while let Some(transmit) = self.sender.next_transmit(now) {
+            calls += 1;
+            let lost = self.loss.0 > 0 && self.loss.1.below(1000) < u64::from(self.loss.0);
+            let sent = if lost {
+                Ok(())
+            } else if transmit.bytes.len() <= transmit.segment {
+                socket.send_to(transmit.bytes, transmit.to)
+            } else {
+                send_run(socket, transmit.bytes, transmit.segment, transmit.to, self.segmentation)
+            };
+            match sent {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Gone, refused or too long: to the receivers it is loss, and is repaired as such.
+                Err(_) => self.refused += 1,
+            }
+            self.sender.transmitted(now);
+        }
+        calls
+    }
+
+    /// What the conductor watches while the owner is away.
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        match &self.way {
+            Way::Datagrams(socket) => into.push((Descriptor::Udp(Arc::clone(socket)), false)),
+            Way::Streams(streams) => streams.descriptors(into),
+        }
+    }
+}
+
+fn send_run(
+    socket: &UdpSocket,
+    bytes: &[u8],
+    segment: usize,
+    to: std::net::SocketAddr,
+    segmentation: bool,
+) -> io::Result<()> {
+    const AT_ONCE: usize = 64;
+    let run = |bytes| Run { bytes, segment, to: Some(to) };
+    if segmentation {
+        return socket.send_runs(&[run(bytes)]).map(drop);
+    }
+    let mut runs = [run(&bytes[..0]); AT_ONCE];
+    let mut chunks = bytes.chunks(segment);
+    loop {
+        let filled = runs.iter_mut().zip(&mut chunks).map(|(run, chunk)| run.bytes = chunk).count();
+        if filled == 0 {
+            return Ok(());
+        }
+        let mut sent = 0;
+        while sent < filled {
+            match socket.send_runs(&runs[sent..filled]) {
+                Ok(count) => sent += count,
+                // Part of the run is on its way: the rest counts as lost rather than go twice.
+                Err(error) if sent > 0 && error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn refusal(refused: Refused) -> ClaimError {
+    match refused {
+        Refused::WindowFull => ClaimError::BackPressured(Pressure::WindowFull),
+        Refused::TooLong { longest } => ClaimError::TooLong { longest },
+        Refused::NoSuchTopic => ClaimError::NoSuchTopic,
+        Refused::Closed => ClaimError::Closed,
+    }
+}

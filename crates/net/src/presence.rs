@@ -1,0 +1,124 @@
+//! Signs between an end's owner and the conductor.
+
+use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering, fence};
+use lanecast_os::event::EventBell;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use lanecast_os::udp::UdpSocket;
+
+/// The conductor's sleep, as the ends see it.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    bell: EventBell,
+    /// Whether it sleeps until something happens, rather than until its next round.
+    asleep: AtomicBool,
+}
+
+impl Attention {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { bell: EventBell::new(false)?, asleep: AtomicBool::new(false) })
+    }
+
+    /// Wakes the conductor.
+    pub(crate) fn ring(&self) {
+        self.bell.ring();
+    }
+
+    /// Wakes the conductor if it sleeps for long: an end has something that it must look after
+    /// should the owner go away.
+    #[inline]
+    pub(crate) fn nudge(&self) {
+        // PAIRS(attention): what the owner did comes before this look, as the conductor's mark
+        // comes before its last look at the ends.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.bell.ring();
+        }
+    }
+
+    /// The conductor is about to sleep until something happens.
+    pub(crate) fn fall_asleep(&self) {
+        self.asleep.store(true, Ordering::Relaxed);
+        // PAIRS(attention): the mark comes before the look at the ends that follows.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The conductor is up again.
+    pub(crate) fn wake_up(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+        self.bell.hush();
+    }
+}
+
+impl AsFd for Attention {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// What an end's owner is doing, as the conductor sees it.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    /// The owner sleeps on the end's own sockets, and looks after them itself when they are heard.
+    waiting: AtomicBool,
+    /// Rung when the sockets have changed, or something lies ready.
+    pub(crate) bell: EventBell,
+    /// How many items the conductor has laid ready for the owner.
+    ready: AtomicU32,
+}
+
+impl Presence {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            waiting: AtomicBool::new(false),
+            bell: EventBell::new(false)?,
+            ready: AtomicU32::new(0),
+        })
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waiting(&self, waiting: bool) {
+        self.waiting.store(waiting, Ordering::Relaxed);
+        // PAIRS(presence): the mark comes before the owner's last look at what lies ready.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The conductor has laid something ready, or changed the sockets.
+    pub(crate) fn tell(&self) {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+        // PAIRS(presence): what lies ready comes before the look at the owner's mark.
+        fence(Ordering::SeqCst);
+        if self.is_waiting() {
+            self.bell.ring();
+        }
+    }
+
+    /// A number that changes with every [`tell`](Self::tell).
+    pub(crate) fn tidings(&self) -> u32 {
+        self.ready.load(Ordering::Relaxed)
+    }
+}
+
+/// A descriptor that an end and the conductor share, so that neither can be left with a closed one.
+#[derive(Clone, Debug)]
+pub(crate) enum Descriptor {
+    Udp(Arc<UdpSocket>),
+    Tcp(Arc<TcpStream>),
+    Listener(Arc<TcpListener>),
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Udp(socket) => socket.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Listener(listener) => listener.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The writing side.
+
+use crate::claim::{NetBatch, NetClaim};
+use crate::error::{TopicError, check_name};
+use crate::network::Network;
+use crate::outbound::Outbound;
+use lanecast_base::sync::{AtomicUsize, Ordering};
+use lanecast_carrier::{ClaimError, Publish, SessionId, TopicId};
+use lanecast_os::biased::Owner;
+use lanecast_protocol::sender;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A publisher over the network: one session.
+pub struct Publisher {
+    owner: Owner<Outbound>,
+    network: Network,
+    session: u64,
+    source: String,
+    longest: usize,
+    receivers: Arc<AtomicUsize>,
+    is_closed: bool,
+}
+
+impl Publisher {
+    pub(crate) const fn new(
+        owner: Owner<Outbound>,
+        network: Network,
+        session: u64,
+        source: String,
+        longest: usize,
+        receivers: Arc<AtomicUsize>,
+    ) -> Self {
+        Self { owner, network, session, source, longest, receivers, is_closed: false }
+    }
+
+    /// How often a claim has found no room.
+    pub fn back_pressured(&mut self) -> u64 {
+        self.owner.enter().back_pressured()
+    }
+
+    /// Sends now what has been committed but not sent, because more seemed to be coming.
+    pub fn flush(&mut self) {
+        self.owner.enter().flush();
+    }
+
+    /// Turns the session until `done` or `timeout`; says whether `done`.
+    fn turn_until(&mut self, timeout: Duration, done: impl Fn(&Outbound) -> bool) -> bool {
+        let start = Instant::now();
+        loop {
+            let mut outbound = self.owner.enter();
+            outbound.ask();
+            if done(&outbound) {
+                return true;
+            }
+            let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
+            outbound.sleep(left);
+        }
+    }
+
+    fn finish(&mut self, linger: Duration) -> bool {
+        if self.is_closed {
+            return true;
+        }
+        self.is_closed = true;
+        let drained = self.turn_until(linger, |outbound| outbound.sender.is_drained());
+        self.owner.enter().close();
+        self.network.retire(self.session);
+        drained
+    }
+}
+
+impl Publish for Publisher {
+    type Claim<'a> = NetClaim<'a>;
+    type Batch<'a> = NetBatch<'a>;
+    type TopicError = TopicError;
+
+    fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
+        check_name(name)?;
+        let added = self.owner.enter().sender.add_topic(name);
+        let number = added.map_err(|error| match error {
+            sender::TopicError::Name => TopicError::Name(name.len()),
+            sender::TopicError::TooMany { max } => TopicError::Full(max),
+        })?;
+        self.network.announce(self.session, name);
+        Ok(TopicId(number))
+    }
+
+    #[inline]
+    fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
+        let mut outbound = self.owner.enter();
+        outbound.stage(topic, len)?;
+        Ok(NetClaim::new(outbound, topic))
+    }
+
+    #[inline]
+    fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
+        let mut outbound = self.owner.enter();
+        outbound.stage_waiting(topic, len)?;
+        Ok(NetClaim::new(outbound, topic))
+    }
+
+    fn batch(&mut self) -> NetBatch<'_> {
+        NetBatch::new(self.owner.enter())
+    }
+
+    fn session(&self) -> SessionId {
+        SessionId(self.session)
+    }
+
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn longest_message(&self) -> usize {
+        self.longest
+    }
+
+    fn subscribers(&self) -> usize {
+        self.receivers.load(Ordering::Relaxed)
+    }
+
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
+        self.turn_until(timeout, |outbound| outbound.sender.joined() >= count)
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        self.turn_until(timeout, |outbound| outbound.sender.is_drained())
+    }
+
+    fn close(mut self, linger: Duration) -> bool {
+        self.finish(linger)
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.finish(Duration::ZERO);
+    }
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher").field("source", &self.source).finish_non_exhaustive()
+    }
+}

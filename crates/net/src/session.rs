@@ -1,0 +1,241 @@
+//! One session, as a subscriber has it.
+
+use crate::Kind;
+use crate::channel::Channel;
+use crate::hand::Item;
+use crate::place::Place;
+use crate::settings::nanos;
+use crate::streams::frames;
+use lanecast_carrier::{SessionId, Stream, TopicId};
+use lanecast_os::udp::UdpSocket;
+use lanecast_protocol::Nanos;
+use lanecast_protocol::receiver::{Delivery, Phase, Receiver, Settings};
+use lanecast_wire::net::Frame;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Where a session comes from, as resolution tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) kind: Kind,
+    /// The session's number.
+    pub(crate) session: u64,
+    /// The publisher's control address.
+    pub(crate) address: SocketAddr,
+    /// The group of [`Kind::Rm`].
+    pub(crate) group: Option<SocketAddr>,
+    pub(crate) pid: u32,
+}
+
+/// A session's state machine, and its connection if it has one.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Its number within the subscriber.
+    index: u32,
+    source: Source,
+    receiver: Receiver,
+    channel: Option<Channel>,
+    /// Something was handed over since the application was last known to have read all.
+    is_fed: bool,
+}
+
+impl Session {
+    pub(crate) fn open(
+        place: &Place,
+        index: u32,
+        source: &Source,
+        topics: &[&str],
+        seed: u64,
+        now: Nanos,
+    ) -> io::Result<Self> {
+        let channel = match source.kind {
+            Kind::Tcp => Some(Channel::open(place, source.address)?),
+            Kind::Rm | Kind::Ru => None,
+        };
+        let settings = &place.settings;
+        let receiver = Receiver::new(
+            Settings {
+                receiver: seed.max(1),
+                window_datagrams: place.window_datagrams,
+                kept_bytes_max: settings.window_bytes,
+                recovery: nanos(settings.recovery),
+                liveness: nanos(settings.liveness),
+                tag: settings.tag,
+                late: settings.late_join,
+                stream: source.kind == Kind::Tcp,
+                longest_message_max: settings.window_bytes.max(1 << 20),
+                group: source.kind == Kind::Rm,
+                seed,
+                ..Settings::default()
+            },
+            source.session,
+            source.address,
+            topics,
+            now,
+        );
+        Ok(Self { index, source: *source, receiver, channel, is_fed: false })
+    }
+
+    pub(crate) fn is(&self, source: &Source) -> bool {
+        self.source.session == source.session
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.source.session
+    }
+
+    pub(crate) const fn group(&self) -> Option<SocketAddr> {
+        self.source.group
+    }
+
+    /// Whether frames of a datagram from there may be this session's.
+    #[inline]
+    pub(crate) fn hears(&self, from: Option<SocketAddr>) -> bool {
+        from.is_none_or(|from| from == self.source.address)
+    }
+
+    /// Whether it waits for something on the subscriber's own socket.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.source.kind == Kind::Ru || self.receiver.phase() == Phase::Joining
+    }
+
+    pub(crate) fn want(&mut self, topic: &str) {
+        self.receiver.want(topic);
+    }
+
+    #[inline]
+    pub(crate) fn on_frame(
+        &mut self,
+        now: Nanos,
+        frame: &Frame<'_>,
+        at: usize,
+        news: &mut Vec<Delivery>,
+    ) {
+        self.receiver.on_frame(now, frame, at, news);
+    }
+
+    /// Takes in the whole frames of a stream; gives how many bytes they took.
+    pub(crate) fn on_stream(
+        &mut self,
+        now: Nanos,
+        bytes: &[u8],
+        news: &mut Vec<Delivery>,
+    ) -> usize {
+        let origin = bytes.as_ptr() as usize;
+        let receiver = &mut self.receiver;
+        let number = self.source.session;
+        let taken = frames(bytes, |frame| {
+            if frame.session == number {
+                receiver.on_frame(now, frame, frame.body.as_ptr() as usize - origin, news);
+            }
+        });
+        taken.unwrap_or_else(|_| {
+            self.break_off(now);
+            bytes.len()
+        })
+    }
+
+    /// Moves what one frame brought behind the other items.
+    #[inline]
+    pub(crate) fn hand_over(&mut self, news: &mut Vec<Delivery>, items: &mut VecDeque<Item>) {
+        self.is_fed |= !news.is_empty();
+        for delivery in news.drain(..) {
+            let stream = match &delivery {
+                Delivery::Joined { slot } => Some(self.stream(*slot)),
+                _ => None,
+            };
+            items.push_back(Item { session: self.index, delivery, stream });
+        }
+    }
+
+    fn stream(&self, slot: u32) -> Arc<Stream> {
+        let topic = self.receiver.topic(slot);
+        let Source { kind, session, address, group, pid } = self.source;
+        Arc::new(Stream {
+            session: SessionId(session),
+            topic: topic.name().to_owned(),
+            topic_id: TopicId(topic.number().unwrap_or_default()),
+            pid,
+            source: kind.source(session, address, group),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn has_been_read(&mut self, now: Nanos) {
+        if std::mem::take(&mut self.is_fed) {
+            self.receiver.has_read_all(now);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_time(&mut self, now: Nanos, news: &mut Vec<Delivery>) {
+        if self.receiver.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.receiver.on_time(now, news);
+        }
+        if let Some(channel) = &mut self.channel
+            && channel.retry(now)
+        {
+            self.receiver.reconnected(now);
+        }
+    }
+
+    /// Sends what there is to say to the publisher.
+    #[inline]
+    pub(crate) fn answer(&mut self, now: Nanos, own: &UdpSocket, control: &mut [u8]) {
+        while let Some(length) = self.receiver.next_transmit(now, control) {
+            match &mut self.channel {
+                Some(channel) => channel.write(&control[..length]),
+                // What the system does not take is lost on the way, and asked for again.
+                None => drop(own.send_to(&control[..length], self.source.address)),
+            }
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        let channel = self.channel.as_ref().and_then(Channel::next_deadline);
+        match (self.receiver.next_deadline(), channel) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether nothing will come of it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.receiver.is_done()
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.receiver.leave();
+    }
+
+    pub(crate) const fn channel(&self) -> Option<&Channel> {
+        self.channel.as_ref()
+    }
+
+    /// Reads from the session's connection, behind what was left of the last frame.
+    pub(crate) fn read_channel(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
+        let channel = self.channel.as_mut()?;
+        match channel.read(now, buffer) {
+            Ok(length) => length,
+            Err(_) => {
+                self.break_off(now);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn keep_partial(&mut self, bytes: &[u8]) {
+        if let Some(channel) = &mut self.channel {
+            channel.keep_partial(bytes);
+        }
+    }
+
+    fn break_off(&mut self, now: Nanos) {
+        if let Some(channel) = &mut self.channel {
+            channel.break_off(now);
+            self.receiver.disconnected(now);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A publisher's TCP connections, one for each receiver.
+
+use crate::presence::Descriptor;
+use lanecast_os::tcp::{self, TcpOptions};
+use lanecast_protocol::Nanos;
+use lanecast_protocol::sender::Sender;
+use lanecast_wire::net::{Frame, frame_length};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+/// The most bytes of frames that a receiver may have sent in part: theirs are short.
+const PARTIAL_MAX: usize = 64 << 10;
+/// Connections are accepted at most so often while the publisher is busy.
+const ACCEPT_EVERY: Nanos = 1_000_000;
+/// Connections are read at most so often while the publisher is busy.
+const READ_EVERY: Nanos = 20_000;
+
+/// One receiver's connection.
+#[derive(Debug)]
+struct Link {
+    number: u64,
+    stream: Arc<TcpStream>,
+    /// The beginning of a frame.
+    partial: Vec<u8>,
+    /// The last write found no room.
+    is_full: bool,
+}
+
+/// All of them, and the socket that new ones come from.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    listener: Arc<TcpListener>,
+    options: TcpOptions,
+    links: Vec<Link>,
+    links_max: usize,
+    last: u64,
+    accepted: Nanos,
+    read: Nanos,
+}
+
+impl Streams {
+    pub(crate) fn new(listener: TcpListener, options: TcpOptions, links_max: usize) -> Self {
+        let listener = Arc::new(listener);
+        Self { listener, options, links: Vec::new(), links_max, last: 0, accepted: 0, read: 0 }
+    }
+
+    /// Takes in what receivers say, and new receivers.
+    pub(crate) fn listen(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) -> usize {
+        let mut heard = 0;
+        if now.wrapping_sub(self.accepted) >= ACCEPT_EVERY || self.links.is_empty() {
+            self.accepted = now;
+            heard += self.accept(sender, now);
+        }
+        if now.wrapping_sub(self.read) < READ_EVERY {
+            return heard;
+        }
+        self.read = now;
+        self.links.retain_mut(|link| match link.read(sender, now, buffer) {
+            Ok(frames) => {
+                heard += frames;
+                true
+            }
+            Err(_) => {
+                sender.disconnect(link.number);
+                heard += 1;
+                false
+            }
+        });
+        heard
+    }
+
+    fn accept(&mut self, sender: &mut Sender, now: Nanos) -> usize {
+        let mut accepted = 0;
+        while let Ok((stream, _)) = self.listener.accept() {
+            accepted += 1;
+            if self.links.len() >= self.links_max || tcp::tune(&stream, &self.options).is_err() {
+                continue;
+            }
+            self.last += 1;
+            sender.connect(now, self.last);
+            self.links.push(Link {
+                number: self.last,
+                stream: Arc::new(stream),
+                partial: Vec::new(),
+                is_full: false,
+            });
+        }
+        accepted
+    }
+
+    /// Writes to each receiver what it can take; returns how many writes that took.
+    pub(crate) fn transmit(&mut self, sender: &mut Sender, now: Nanos) -> usize {
+        let mut calls = 0;
+        self.links.retain_mut(|link| match link.write(sender, now) {
+            Ok(writes) => {
+                calls += writes;
+                true
+            }
+            Err(_) => {
+                sender.disconnect(link.number);
+                false
+            }
+        });
+        calls
+    }
+
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        into.push((Descriptor::Listener(Arc::clone(&self.listener)), false));
+        for link in &self.links {
+            into.push((Descriptor::Tcp(Arc::clone(&link.stream)), link.is_full));
+        }
+    }
+}
+
+impl Link {
+    fn read(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut stream = &*self.stream;
+        let length = match stream.read(buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => length,
+            Err(error) if is_passing(&error) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let fresh = &buffer[..length];
+        if self.partial.is_empty() {
+            let used = frames(fresh, |frame| sender.on_stream_frame(now, self.number, frame))?;
+            self.partial.extend_from_slice(&fresh[used..]);
+        } else {
+            self.partial.extend_from_slice(fresh);
+            let number = self.number;
+            let used = frames(&self.partial, |frame| sender.on_stream_frame(now, number, frame))?;
+            self.partial.drain(..used);
+        }
+        if self.partial.len() > PARTIAL_MAX {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        Ok(1)
+    }
+
+    fn write(&mut self, sender: &mut Sender, now: Nanos) -> io::Result<usize> {
+        let mut writes = 0;
+        let mut stream = &*self.stream;
+        self.is_full = false;
+        loop {
+            let bytes = sender.stream_bytes(self.number);
+            if bytes.is_empty() {
+                return Ok(writes);
+            }
+            match stream.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(length) => sender.stream_written(now, self.number, length),
+                Err(error) if is_passing(&error) => {
+                    self.is_full = error.kind() == ErrorKind::WouldBlock;
+                    return Ok(writes);
+                }
+                Err(error) => return Err(error),
+            }
+            writes += 1;
+        }
+    }
+}
+
+/// Whether the next try may go better.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// Hands each whole frame of `bytes` over; gives how many bytes they took.
+pub(crate) fn frames(bytes: &[u8], mut each: impl FnMut(&Frame<'_>)) -> io::Result<usize> {
+    let mut used = 0;
+    loop {
+        let rest = &bytes[used..];
+        let Some(length) = frame_length(rest).map_err(|_| ErrorKind::InvalidData)? else {
+            return Ok(used);
+        };
+        if rest.len() < length {
+            return Ok(used);
+        }
+        // A frame of a kind that this version does not know is passed over.
+        if let Some((frame, _)) = Frame::split(&rest[..length]) {
+            each(&frame);
+        }
+        used += length;
+    }
+}

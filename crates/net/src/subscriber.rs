@@ -1,0 +1,138 @@
+//! The reading side.
+
+use crate::hand::Hand;
+use crate::inbound::Inbound;
+use crate::network::Network;
+use crate::presence::Presence;
+use crate::watch::Watch;
+use lanecast_base::clock::Clock;
+use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_carrier::{Event, Subscribe};
+use lanecast_os::biased::Owner;
+use std::fmt;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest sleep of a wait.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// A subscriber over the network: of all publishers of its topics, now and later.
+pub struct Subscriber {
+    owner: Owner<Inbound>,
+    hand: Hand,
+    network: Network,
+    number: u64,
+    presence: Arc<Presence>,
+    clock: Clock,
+    waiter: Waiter,
+    watch: Watch,
+    /// What the conductor's tidings were when the hand was last filled.
+    tidings: u32,
+}
+
+impl Subscriber {
+    pub(crate) fn new(
+        owner: Owner<Inbound>,
+        network: Network,
+        number: u64,
+        presence: Arc<Presence>,
+        wait: WaitStrategy,
+    ) -> Self {
+        Self {
+            owner,
+            hand: Hand::new(),
+            network,
+            number,
+            presence,
+            clock: Clock::host(),
+            waiter: Waiter::new(wait),
+            watch: Watch::default(),
+            tidings: 0,
+        }
+    }
+
+    #[inline]
+    fn refill(&mut self) {
+        let now = self.clock.ns(self.clock.ticks());
+        self.owner.enter().refill(now, &mut self.hand);
+    }
+
+    /// Sleeps until something comes.
+    #[cold]
+    fn sleep(&mut self) {
+        self.presence.set_waiting(true);
+        let mut descriptors = Vec::new();
+        let due = {
+            let inbound = self.owner.enter();
+            inbound.descriptors(&mut descriptors);
+            inbound.next_deadline()
+        };
+        // What the conductor laid ready before it could see the mark rings no bell.
+        if self.presence.tidings() == self.tidings {
+            let now = self.clock.ns(self.clock.ticks());
+            let limit = Duration::from_nanos(due.saturating_sub(now)).min(LONGEST_WAIT);
+            self.watch.sleep_beside(Some(self.presence.bell.as_fd()), &descriptors, Some(limit));
+        }
+        self.tidings = self.presence.tidings();
+        self.presence.bell.hush();
+        self.presence.set_waiting(false);
+    }
+}
+
+impl Subscribe for Subscriber {
+    #[inline]
+    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
+        let (mut messages, mut others) = (0, 0);
+        while messages + others < limit {
+            if self.hand.items.is_empty() {
+                self.refill();
+                if self.hand.items.is_empty() {
+                    break;
+                }
+            }
+            let (more, other) = self.hand.deliver(limit - messages - others, &mut handler);
+            messages += more;
+            others += other;
+            if messages + others >= limit && self.hand.items.is_empty() {
+                // The application may not come again for long, and the publisher waits for this.
+                self.owner.enter().settle(self.clock.ns(self.clock.ticks()));
+            }
+        }
+        messages + others
+    }
+
+    fn wait(&mut self, work: usize) {
+        if work > 0 {
+            self.waiter.found(work);
+            return;
+        }
+        match self.waiter.next_step() {
+            Step::Spin(pauses) => spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            Step::Park => self.sleep(),
+        }
+    }
+
+    fn longest_wait(&self) -> Duration {
+        LONGEST_WAIT
+    }
+
+    fn streams(&self) -> usize {
+        self.hand.streams()
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        let now = self.clock.ns(self.clock.ticks());
+        self.owner.enter().leave(now);
+        self.network.forget(self.number);
+    }
+}
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscriber").field("streams", &self.streams()).finish_non_exhaustive()
+    }
+}

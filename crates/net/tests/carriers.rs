@@ -1,0 +1,70 @@
+//! The suite over each carrier between hosts, on loopback.
+
+use lanecast_base::WaitStrategy;
+use lanecast_net::{Drive, Kind, NetCarrier, Network, Settings};
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// The smallest window, so that every case goes around it many times.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// Groups that no other test of this run, and no other run at this time, speaks in.
+fn groups() -> (SocketAddr, SocketAddr) {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let next = NEXT.fetch_add(2, Ordering::Relaxed);
+    let run = std::process::id() as u16;
+    let address = [239, 193, (run >> 8) as u8, run as u8];
+    let port = 20_000 + next;
+    (SocketAddr::from((address, port)), SocketAddr::from((address, port + 1)))
+}
+
+/// A network of its own.
+struct Stage(NetCarrier);
+
+impl Stage {
+    fn new(kind: Kind, wait: WaitStrategy, drive: Drive, first_sequence: u64) -> Self {
+        let (group, resolver_group) = groups();
+        let network = Network::open(Settings {
+            group,
+            resolver_group: Some(resolver_group),
+            window_bytes: WINDOW_BYTES,
+            publisher_wait: wait,
+            subscriber_wait: wait,
+            drive,
+            first_sequence,
+            ..Settings::default()
+        });
+        Self(NetCarrier::new(network.expect("a network"), kind))
+    }
+}
+
+impl Deref for Stage {
+    type Target = NetCarrier;
+    fn deref(&self) -> &NetCarrier {
+        &self.0
+    }
+}
+
+macro_rules! suites {
+    ($($name:ident: $kind:ident $wait:ident $drive:ident from $first:expr,)*) => {
+        $(mod $name {
+            use super::*;
+            lanecast_conformance::conformance_tests!(
+                Stage::new(Kind::$kind, WaitStrategy::$wait, Drive::$drive, $first)
+            );
+        })*
+    };
+}
+
+suites! {
+    rm: Rm SpinPark Caller from 0,
+    ru: Ru SpinPark Caller from 0,
+    tcp: Tcp SpinPark Caller from 0,
+    tcp_by_a_thread: Tcp SpinPark Thread from 0,
+    ru_parked: Ru Park Caller from 0,
+    ru_by_a_thread: Ru SpinPark Thread from 0,
+    // Sequences run through 2^64, and through 2^32.
+    rm_wrap: Rm SpinPark Caller from u64::MAX - 20,
+    ru_wrap_of_halves: Ru SpinPark Caller from u32::MAX as u64 - 20,
+}
