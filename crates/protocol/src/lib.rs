@@ -6,10 +6,12 @@
 //! - [`sender`]: a publisher's session, towards any number of receivers
 //! - [`receiver`]: one session, as one subscriber receives it
 //! - [`resolution`]: who publishes what, and where
+//! - [`registry`]: the daemon that resolvers meet at where there is no group
 #![forbid(unsafe_code)]
 
 pub mod chance;
 pub mod receiver;
+pub mod registry;
 pub mod resolution;
 pub mod round_trip;
 pub mod sender;

@@ -1,4 +1,4 @@
-//! Who publishes what, and where: a resolver among others in a group. See
+//! Who publishes what, and where: a resolver among others in a group, at daemons, or both. See
 //! `docs/protocol/resolution.md`.
 //!
 //! A resolver speaks for one process: it tells what the process publishes, asks for what it wants,
@@ -8,13 +8,18 @@
 
 mod announcement;
 mod budget;
+mod daemons;
 mod known;
+mod link;
 mod neighbours;
 mod offers;
 mod schedule;
+pub(crate) mod terms;
 mod wants;
 
 pub use announcement::{Announcement, Carrier};
+pub use link::DaemonAct;
+pub use terms::Refusal;
 
 use crate::chance::Chance;
 use crate::{MILLISECOND, Nanos};
@@ -24,9 +29,10 @@ use lanecast_wire::net::{
     AdvertEntry, DATAGRAM_MIN, FRAME_MAX, Frame, FrameWriter, Kind, NAME_MAX, Names, OpenEntry,
     advert_flag, adverts, names,
 };
+use link::Link;
 use neighbours::Neighbours;
 use offers::Offers;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use wants::Wants;
@@ -39,6 +45,8 @@ const ANSWER_DELAY_MAX: Nanos = 20 * MILLISECOND;
 pub struct Settings {
     /// Its random number: no other in the group may have it.
     pub resolver: u64,
+    /// Whether there is a group; else it talks to daemons only.
+    pub has_group: bool,
     /// How many names a second it sends at most.
     pub names_rate: u64,
     /// How many bytes a second it sends at most.
@@ -55,6 +63,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             resolver: 0,
+            has_group: true,
             names_rate: 100_000,
             bytes_rate: 4_000_000,
             burst_bytes: 64 << 10,
@@ -96,6 +105,8 @@ pub struct Counters {
     pub senseless: u64,
     /// Publishers of wanted topics for which there was no place.
     pub refused: u64,
+    /// How often a daemon has ended the connection with a reason.
+    pub ejected: u64,
 }
 
 /// A name that no topic can have.
@@ -107,6 +118,7 @@ pub struct NotAName;
 #[derive(Debug)]
 pub struct Resolver {
     id: u64,
+    has_group: bool,
     now: Nanos,
     offers: Offers,
     wants: Wants,
@@ -114,6 +126,10 @@ pub struct Resolver {
     neighbours: Neighbours,
     budget: Budget,
     chance: Chance,
+    links: Vec<Link>,
+    /// Topics of sessions that were lost, and when they are asked for again.
+    again: BTreeSet<Arc<str>>,
+    again_due: Option<Nanos>,
     /// The last frame was an Advert: a Query goes first if both are due.
     has_told: bool,
     events: VecDeque<Event>,
@@ -126,6 +142,7 @@ impl Resolver {
         let Settings { names_rate, bytes_rate, burst_bytes, .. } = settings;
         Self {
             id: settings.resolver,
+            has_group: settings.has_group,
             now,
             offers: Offers::new(),
             wants: Wants::new(),
@@ -133,6 +150,9 @@ impl Resolver {
             neighbours: Neighbours::default(),
             budget: Budget::new(names_rate, bytes_rate, burst_bytes),
             chance: Chance::new(settings.seed),
+            links: Vec::new(),
+            again: BTreeSet::new(),
+            again_due: None,
             has_told: false,
             events: VecDeque::new(),
             counters: Counters::default(),
@@ -146,13 +166,17 @@ impl Resolver {
     pub fn publish(&mut self, announcement: Announcement, topic: &str) -> Result<(), NotAName> {
         check(topic)?;
         self.offers.add(announcement, topic);
-        self.find(announcement, self.id, topic);
+        if let Some(index) = self.offers.place(announcement.session, topic) {
+            self.links.iter_mut().for_each(|link| link.publish(announcement.session, index));
+        }
+        self.find(announcement, Some(self.id), topic);
         Ok(())
     }
 
     /// A session of this process has closed.
     pub fn unpublish(&mut self, session: u64) {
         if self.offers.remove(session) {
+            self.links.iter_mut().for_each(|link| link.unpublish(session));
             self.close(session, self.id);
         }
     }
@@ -163,31 +187,46 @@ impl Resolver {
     /// [`NotAName`].
     pub fn want(&mut self, topic: &str) -> Result<(), NotAName> {
         check(topic)?;
+        let is_new = self.wants.publishers(topic).is_none();
         let topic = self.wants.add(topic);
+        if is_new {
+            self.links.iter_mut().for_each(|link| link.want(&topic));
+        }
         let known = self.wants.publishers(&topic).into_iter().flat_map(|(_, known)| known);
         let known = known.filter_map(|session| self.known.announcement(*session));
         self.events.extend(
             known.map(|announcement| Event::Found { announcement, topic: Arc::clone(&topic) }),
         );
-        let own: Vec<_> = self.offers.of(&topic).collect();
-        own.into_iter().for_each(|announcement| self.find(announcement, self.id, &topic));
+        self.find_own(&topic);
         Ok(())
     }
 
     /// A topic is wanted once less.
     pub fn unwant(&mut self, topic: &str) {
+        let name = self.wants.publishers(topic).map(|(name, _)| Arc::clone(name));
         for session in self.wants.remove(topic) {
-            self.known.remove_topic(session, topic);
+            if self.known.remove_topic(session, topic) {
+                self.unvouch_all(session);
+            }
+        }
+        if let Some(name) = name.filter(|name| self.wants.publishers(name).is_none()) {
+            self.links.iter_mut().for_each(|link| link.unwant(&name));
         }
     }
 
     /// Nothing was heard from a session, or it cannot be reached. If it is told again, it is found
-    /// again.
+    /// again; daemons are asked whether they still know it.
     pub fn lost(&mut self, now: Nanos, session: u64) {
         self.now = now;
-        for topic in self.known.remove(session) {
-            self.wants.forget(&topic, session);
-        }
+        let topics = self.forget(session);
+        self.ask_again(session, topics.into_iter());
+    }
+
+    /// Forgets a session; gives the topics that it had.
+    fn forget(&mut self, session: u64) -> BTreeSet<Arc<str>> {
+        let topics = self.known.remove(session);
+        topics.iter().for_each(|topic| self.wants.forget(topic, session));
+        topics
     }
 
     /// A frame has come.
@@ -213,11 +252,8 @@ impl Resolver {
     /// If the buffer is shorter than [`DATAGRAM_MIN`].
     pub fn next_transmit(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
         assert!(buffer.len() >= DATAGRAM_MIN, "a buffer of at least {DATAGRAM_MIN} bytes");
-        self.now = now;
-        for session in self.known.sweep(now) {
-            self.lost(now, session);
-        }
-        if self.budget.ready() > now {
+        self.on_time(now);
+        if !self.has_group || self.budget.ready() > now {
             return None;
         }
         let is_due = |deadline: Option<Nanos>| deadline.is_some_and(|due| due <= now);
@@ -235,11 +271,12 @@ impl Resolver {
         Some(length)
     }
 
-    /// When to ask for the next frame.
+    /// When to ask for the next frame, whether there is a group or not. Daemons have deadlines of
+    /// their own.
     pub fn next_deadline(&self) -> Option<Nanos> {
         let frame = self.offers.deadline().into_iter().chain(self.wants.deadline()).min();
-        let frame = frame.map(|due| due.max(self.budget.ready()));
-        frame.into_iter().chain(self.known.deadline()).min()
+        let frame = frame.map(|due| due.max(self.budget.ready())).filter(|_| self.has_group);
+        frame.into_iter().chain(self.known.deadline()).chain(self.again_due).min()
     }
 
     /// What has been found out, in order. To be called after all else until there is none: events
@@ -251,6 +288,17 @@ impl Resolver {
     /// How much it has done.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Forgets whom nobody speaks of any more, and looks for whom was lost.
+    fn on_time(&mut self, now: Nanos) {
+        self.now = now;
+        for session in self.known.sweep(now) {
+            if !self.is_vouched(session) && !self.offers.has(session) {
+                self.forget(session);
+            }
+        }
+        self.ask_for_lost(now);
     }
 
     fn on_advert(&mut self, from: SocketAddr, frame: &Frame<'_>) {
@@ -272,8 +320,8 @@ impl Resolver {
             self.counters.senseless += 1;
             return;
         };
-        self.known.refresh(self.now, announcement.session);
-        topics.for_each(|topic| self.find(announcement, teller, topic));
+        self.known.refresh(self.now, announcement.session, teller);
+        topics.for_each(|topic| self.find(announcement, Some(teller), topic));
     }
 
     fn on_query(&mut self, topics: Names<'_>) {
@@ -285,8 +333,14 @@ impl Resolver {
         }
     }
 
-    /// A session has a topic, says `teller`.
-    fn find(&mut self, announcement: Announcement, teller: u64, topic: &str) {
+    /// Finds the sessions of this process that have a topic.
+    fn find_own(&mut self, topic: &str) {
+        let own: Vec<_> = self.offers.of(topic).collect();
+        own.into_iter().for_each(|announcement| self.find(announcement, Some(self.id), topic));
+    }
+
+    /// A session has a topic, says `teller` in the group, or else a daemon.
+    fn find(&mut self, announcement: Announcement, teller: Option<u64>, topic: &str) {
         let Some((topic, publishers)) = self.wants.publishers(topic) else { return };
         let session = announcement.session;
         if publishers.contains(&session) {
@@ -306,6 +360,7 @@ impl Resolver {
     /// A session has closed, says `teller`.
     fn close(&mut self, session: u64, teller: u64) {
         let Some(topics) = self.known.close(self.now, session, teller) else { return };
+        self.unvouch_all(session);
         for topic in topics {
             self.wants.forget(&topic, session);
         }
@@ -335,8 +390,8 @@ impl Resolver {
             }
             self.offers.told_topic(self.now, it.session, index, &mut self.chance);
             // What others hear is heard here too: a session that was lost is found again.
-            self.known.refresh(self.now, it.session);
-            self.find(it, self.id, &topic);
+            self.known.refresh(self.now, it.session, self.id);
+            self.find(it, Some(self.id), &topic);
             count += 1;
         }
         self.counters.adverts += 1;

@@ -19,7 +19,7 @@ pub use control::{
     StatusBody, TopicEntry, TopicHead, Topics, WelcomeBody, list, names, topics,
 };
 pub use resolution::{
-    AdvertEntry, Adverts, OpenEntry, address_bytes, advert_flag, adverts, query_flag,
+    AdvertEntry, Adverts, OpenEntry, address_bytes, advert_flag, adverts, query_flag, refusal_flag,
 };
 pub use writer::FrameWriter;
 

@@ -1,6 +1,6 @@
 //! What a resolver tells of a session.
 
-use lanecast_wire::net::{AdvertEntry, DATAGRAM_MIN, address_bytes};
+use lanecast_wire::net::{AdvertEntry, DATAGRAM_MIN, address_bytes, advert_flag};
 use std::net::{IpAddr, SocketAddr};
 use zerocopy::FromZeros;
 
@@ -51,7 +51,7 @@ pub struct Announcement {
 
 impl Announcement {
     /// What an entry tells, if that makes sense; `from` is where it came from.
-    pub(super) fn read(entry: &AdvertEntry, from: SocketAddr) -> Option<Self> {
+    pub(crate) fn read(entry: &AdvertEntry, from: SocketAddr) -> Option<Self> {
         let mut control = entry.control();
         if control.ip().is_unspecified() {
             let port = control.port();
@@ -86,8 +86,16 @@ impl Announcement {
             && usize::from(self.datagram_bytes) >= DATAGRAM_MIN
     }
 
+    /// The entry that tells a session's end.
+    pub(crate) fn end_entry(session: u64) -> AdvertEntry {
+        let mut entry = AdvertEntry::new_zeroed();
+        entry.session = session.into();
+        entry.flags = advert_flag::GONE;
+        entry
+    }
+
     /// The entry that tells this.
-    pub(super) fn entry(&self, flags: u8) -> AdvertEntry {
+    pub(crate) fn entry(&self, flags: u8) -> AdvertEntry {
         let mut entry = AdvertEntry::new_zeroed();
         entry.session = self.session.into();
         entry.host = self.host.into();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Adverts may be on their way. What others say of it counts: who told its end may have lied.
 const TOMBSTONE: Nanos = 10 * SECOND;
 const TOMBSTONES_MAX: usize = 4_096;
-/// A session that is not heard of for this long is forgotten.
+/// A session that the group does not tell of for this long is forgotten.
 const FORGOTTEN: Nanos = 30 * SECOND;
 /// How often to look for what is to be forgotten.
 const SWEEP: Nanos = 5 * SECOND;
@@ -28,8 +28,8 @@ pub(super) struct Known {
 #[derive(Debug)]
 struct Session {
     announcement: Announcement,
-    teller: u64,
-    heard: Nanos,
+    /// Who was the first to tell of it in the group, and when it was last heard of there.
+    told: Option<(u64, Nanos)>,
     topics: BTreeSet<Arc<str>>,
 }
 
@@ -53,23 +53,29 @@ impl Known {
         }
     }
 
-    /// A session has been heard of.
-    pub(super) fn refresh(&mut self, now: Nanos, session: u64) {
+    /// A session has been heard of in the group.
+    pub(super) fn refresh(&mut self, now: Nanos, session: u64, teller: u64) {
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.heard = now;
+            session.told.get_or_insert((teller, now)).1 = now;
         }
     }
 
-    /// A session has a topic; gives what holds of it: what was heard first, until it is lost.
+    /// Whether the group has not told of a session for so long that it may be forgotten.
+    pub(super) fn is_silent(&self, now: Nanos, session: u64) -> bool {
+        self.sessions.get(&session).is_some_and(|session| session.is_silent(now))
+    }
+
+    /// A session has a topic, says `teller` in the group, or else a daemon; gives what holds of
+    /// it: what was heard first, until it is lost.
     pub(super) fn add(
         &mut self,
         now: Nanos,
         announcement: Announcement,
-        teller: u64,
+        teller: Option<u64>,
         name: &Arc<str>,
     ) -> Result<Announcement, NotTaken> {
         let id = announcement.session;
-        let closed = self.closed.get(&(id, teller));
+        let closed = teller.and_then(|teller| self.closed.get(&(id, teller)));
         if closed.is_some_and(|closed| now.saturating_sub(*closed) < TOMBSTONE) {
             return Err(NotTaken::Closed);
         }
@@ -78,10 +84,13 @@ impl Known {
         }
         let topics = BTreeSet::new();
         let session = self.sessions.entry(id);
-        let session = session.or_insert(Session { announcement, teller, heard: now, topics });
-        session.heard = now;
+        let session = session.or_insert(Session { announcement, told: None, topics });
         self.topics += usize::from(session.topics.insert(Arc::clone(name)));
-        Ok(session.announcement)
+        let announcement = session.announcement;
+        if let Some(teller) = teller {
+            self.refresh(now, id, teller);
+        }
+        Ok(announcement)
     }
 
     /// What holds of a session.
@@ -89,13 +98,11 @@ impl Known {
         self.sessions.get(&session).map(|session| session.announcement)
     }
 
-    /// A topic is wanted no longer.
-    pub(super) fn remove_topic(&mut self, id: u64, name: &str) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+    /// A topic is wanted no longer; gives whether it was the last of its session.
+    pub(super) fn remove_topic(&mut self, id: u64, name: &str) -> bool {
+        let Some(session) = self.sessions.get_mut(&id) else { return false };
         self.topics -= usize::from(session.topics.remove(name));
-        if session.topics.is_empty() {
-            self.sessions.remove(&id);
-        }
+        session.topics.is_empty() && self.sessions.remove(&id).is_some()
     }
 
     /// Forgets a session; gives the topics that it had.
@@ -107,7 +114,8 @@ impl Known {
 
     /// A session has closed, says who told of it; gives the topics that it had.
     pub(super) fn close(&mut self, now: Nanos, id: u64, teller: u64) -> Option<BTreeSet<Arc<str>>> {
-        self.sessions.get(&id).filter(|session| session.teller == teller)?;
+        let told = self.sessions.get(&id)?.told;
+        told.filter(|(first, _)| *first == teller)?;
         if self.closed.len() >= TOMBSTONES_MAX {
             self.closed.pop_first();
         }
@@ -127,7 +135,13 @@ impl Known {
         }
         self.next_sweep = now.saturating_add(SWEEP);
         self.closed.retain(|_, closed| now.saturating_sub(*closed) < TOMBSTONE);
-        let silent = |session: &Session| now.saturating_sub(session.heard) > FORGOTTEN;
-        self.sessions.iter().filter(|(_, session)| silent(session)).map(|(id, _)| *id).collect()
+        let silent = self.sessions.iter().filter(|(_, session)| session.is_silent(now));
+        silent.map(|(id, _)| *id).collect()
+    }
+}
+
+impl Session {
+    fn is_silent(&self, now: Nanos) -> bool {
+        self.told.is_none_or(|(_, heard)| now.saturating_sub(heard) > FORGOTTEN)
     }
 }

@@ -78,6 +78,27 @@ impl Offers {
         self.topics_due.put(0, (id, index));
     }
 
+    /// A topic of a session, by its place.
+    pub(super) fn topic(&self, id: u64, index: usize) -> Option<(Announcement, &Arc<str>)> {
+        let session = self.sessions.get(&id)?;
+        Some((session.announcement, &session.topics.get(index)?.name))
+    }
+
+    /// The place of a session's topic.
+    pub(super) fn place(&self, id: u64, name: &str) -> Option<usize> {
+        let place = self.places.get(name)?.iter().find(|(session, _)| *session == id);
+        place.map(|(_, index)| *index)
+    }
+
+    /// The places of all topics.
+    pub(super) fn places(&self) -> impl Iterator<Item = (u64, usize)> {
+        let each = |(id, session): (&u64, &Session)| {
+            let id = *id;
+            (0..session.topics.len()).map(move |index| (id, index))
+        };
+        self.sessions.iter().flat_map(each)
+    }
+
     /// A session ends; false if there is none.
     pub(super) fn remove(&mut self, id: u64) -> bool {
         let Some(session) = self.sessions.remove(&id) else { return false };

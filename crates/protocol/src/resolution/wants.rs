@@ -140,7 +140,6 @@ impl Wants {
     }
 
     /// All wanted topics.
-    #[cfg(test)]
     pub(super) fn names(&self) -> impl Iterator<Item = Arc<str>> {
         self.topics.keys().cloned()
     }

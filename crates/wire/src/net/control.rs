@@ -206,9 +206,18 @@ impl<'a> Iterator for Names<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         let (length, rest) = U16::ref_from_prefix(self.rest).ok()?;
-        let name = rest.get(..usize::from(length.get()))?;
-        self.rest = &rest[name.len()..];
-        std::str::from_utf8(name).ok().filter(|name| !name.is_empty())
+        let bytes = rest.get(..usize::from(length.get()))?;
+        let name = std::str::from_utf8(bytes).ok().filter(|name| !name.is_empty())?;
+        self.rest = &rest[bytes.len()..];
+        Some(name)
+    }
+}
+
+impl Names<'_> {
+    /// Whether all is well formed: the names fill the space to its end.
+    pub fn is_whole(mut self) -> bool {
+        self.by_ref().for_each(drop);
+        self.rest.is_empty()
     }
 }
 

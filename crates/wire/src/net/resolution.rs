@@ -57,6 +57,22 @@ pub mod query_flag {
     pub const SYNC: u16 = 4;
 }
 
+/// The flags of the Eject with which a daemon ends a connection: why.
+pub mod refusal_flag {
+    /// The client takes in too slowly what it asked for.
+    pub const STALLED: u16 = 1;
+    /// There is no place for another client, or for another name of anybody's.
+    pub const CROWDED: u16 = 2;
+    /// What the client sent is no frame, or none for a daemon.
+    pub const MALFORMED: u16 = 4;
+    /// The client has more names than one may have.
+    pub const EXCESS: u16 = 5;
+    /// Nothing was heard for too long.
+    pub const SILENT: u16 = 6;
+    /// The same resolver has come by another connection.
+    pub const REPLACED: u16 = 7;
+}
+
 impl AdvertEntry {
     /// The control address.
     pub fn control(&self) -> SocketAddr {
@@ -101,6 +117,16 @@ impl<'a> Iterator for Adverts<'a> {
         let list = rest.get(..usize::from(entry.length.get()))?;
         self.rest = &rest[list.len()..];
         Some((entry, names(list)))
+    }
+}
+
+impl Adverts<'_> {
+    /// Whether all is well formed: entries with as many names as they say fill the body.
+    pub fn is_whole(mut self) -> bool {
+        let counted = |(entry, names): (&AdvertEntry, Names<'_>)| {
+            names.is_whole() && names.count() == usize::from(entry.topics.get())
+        };
+        self.by_ref().all(counted) && self.rest.is_empty()
     }
 }
 
@@ -193,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_whole_is_seen() {
+        let mut bytes = [0; 400];
+        let mut writer = FrameWriter::new(&mut bytes, Kind::Advert, 0, 9, 0);
+        let mut open = writer.add_entry(entry(1), 1).expect("room");
+        assert!(writer.add_entry_name(&mut open, "a") && writer.add_entry_name(&mut open, "bc"));
+        writer.add_entry(entry(2), 0).expect("room");
+        let length = writer.finish();
+        let body = &mut bytes[24..length];
+        assert!(adverts(body).is_whole() && adverts(&[]).is_whole());
+        assert!(!adverts(&body[..body.len() - 1]).is_whole());
+        assert!(!adverts(&body[..72]).is_whole());
+        // The first entry's names lie behind its 72 bytes.
+        assert!(names(&body[72..79]).is_whole() && !names(&body[72..78]).is_whole());
+        body[74] = 0xff;
+        assert!(!adverts(body).is_whole() && !names(&body[72..79]).is_whole());
+        assert_eq!(names(&body[72..79]).count(), 0);
+        body[74] = b'a';
+        body[66] += 1;
+        assert!(!adverts(body).is_whole(), "a name less than it says");
+    }
+
+    #[test]
     fn the_page_names_each_size_and_offset() {
         let page = include_str!("../../../../docs/protocol/resolution.md");
         macro_rules! row {
@@ -214,7 +262,14 @@ mod tests {
             ("WITHDRAW", query_flag::WITHDRAW.into()),
             ("ALL", query_flag::ALL.into()),
             ("SYNC", query_flag::SYNC.into()),
+            ("STALLED", refusal_flag::STALLED.into()),
+            ("CROWDED", refusal_flag::CROWDED.into()),
+            ("MALFORMED", refusal_flag::MALFORMED.into()),
+            ("EXCESS", refusal_flag::EXCESS.into()),
+            ("SILENT", refusal_flag::SILENT.into()),
+            ("REPLACED", refusal_flag::REPLACED.into()),
             ("NAME_MAX", NAME_MAX),
+            ("Eject", Kind::Eject as usize),
             ("Advert", Kind::Advert as usize),
             ("Query", Kind::Query as usize),
         ] {

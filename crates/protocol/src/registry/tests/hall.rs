@@ -1,0 +1,238 @@
+//! Resolvers and daemons, with connections that break or fall silent.
+
+use super::*;
+use crate::MILLISECOND;
+use crate::chance::Chance;
+use crate::resolution::{self, DaemonAct, Event, Resolver};
+
+/// All of them; daemons may be down.
+pub(super) struct Hall {
+    pub(super) now: Nanos,
+    pub(super) daemons: Vec<Option<Registry>>,
+    pub(super) members: Vec<Member>,
+    pub(super) settings: Settings,
+    pub(super) bytes: usize,
+    chance: Chance,
+}
+
+pub(super) struct Member {
+    pub(super) resolver: Resolver,
+    /// Its client numbers at the daemons.
+    links: Vec<Option<u64>>,
+    /// The daemons that it does not reach, without anybody saying so.
+    pub(super) cut: Vec<bool>,
+    pub(super) found: BTreeMap<u64, BTreeSet<String>>,
+    pub(super) gone: usize,
+}
+
+impl Hall {
+    pub(super) fn new(daemons: usize, members: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let now = chance.any() >> 8;
+        let mut it = Self {
+            now,
+            daemons: (0..daemons).map(|_| None).collect(),
+            members: Vec::new(),
+            settings: Settings::default(),
+            bytes: 0,
+            chance,
+        };
+        (0..daemons).for_each(|daemon| it.start(daemon));
+        (0..members).for_each(|_| it.join());
+        it
+    }
+
+    pub(super) fn start(&mut self, daemon: usize) {
+        let settings = Settings { daemon: self.chance.any(), ..self.settings.clone() };
+        self.daemons[daemon] = Some(Registry::new(settings, self.now));
+    }
+
+    /// A daemon dies, and its connections break.
+    pub(super) fn kill(&mut self, daemon: usize) {
+        self.daemons[daemon] = None;
+        for member in &mut self.members {
+            if member.links[daemon].take().is_some() {
+                member.resolver.daemon_disconnected(self.now, daemon);
+            }
+        }
+    }
+
+    pub(super) fn join(&mut self) {
+        let (id, seed) = (self.chance.any(), self.chance.any());
+        let settings = resolution::Settings {
+            resolver: id,
+            seed,
+            has_group: false,
+            ..resolution::Settings::default()
+        };
+        let mut resolver = Resolver::new(settings, self.now);
+        let count = self.daemons.len();
+        for daemon in 0..count {
+            assert_eq!(resolver.add_daemon(self.now), daemon);
+        }
+        self.members.push(Member {
+            resolver,
+            links: vec![None; count],
+            cut: vec![false; count],
+            found: BTreeMap::new(),
+            gone: 0,
+        });
+    }
+
+    /// A member dies, and its connections break where they are not cut; another takes its place.
+    pub(super) fn replace(&mut self, index: usize) {
+        self.join();
+        let dead = self.members.swap_remove(index);
+        for (daemon, link) in dead.links.into_iter().enumerate() {
+            if let (Some(client), Some(registry)) = (link, &mut self.daemons[daemon])
+                && !dead.cut[daemon]
+            {
+                registry.disconnect(self.now, client);
+            }
+        }
+    }
+
+    /// Lets time pass until something holds; gives whether it did.
+    pub(super) fn run_until(&mut self, time: Nanos, holds: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + time;
+        loop {
+            while self.turn() {}
+            if holds(self) {
+                return true;
+            }
+            let next = self.deadline().max(self.now + MILLISECOND);
+            if next >= end {
+                self.now = end;
+                return false;
+            }
+            self.now = next;
+        }
+    }
+
+    pub(super) fn run(&mut self, time: Nanos) {
+        self.run_until(time, |_| false);
+    }
+
+    fn deadline(&self) -> Nanos {
+        let members = self.members.iter().flat_map(|member| {
+            let links = (0..member.links.len()).map(|it| member.resolver.daemon_deadline(it));
+            links.chain(member.resolver.next_deadline())
+        });
+        let daemons = self.daemons.iter().flatten().filter_map(Registry::next_deadline);
+        members.chain(daemons).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// Does all that is due; gives whether anything was said.
+    fn turn(&mut self) -> bool {
+        let mut said = false;
+        for daemon in self.daemons.iter_mut().flatten() {
+            daemon.on_time(self.now);
+        }
+        for index in 0..self.members.len() {
+            for daemon in 0..self.daemons.len() {
+                self.act(index, daemon);
+                said |= self.talk(index, daemon);
+            }
+            self.members[index].note(self.now);
+        }
+        said
+    }
+
+    fn act(&mut self, index: usize, daemon: usize) {
+        let member = &mut self.members[index];
+        let from = SocketAddr::from(([10, 0, 0, 1], 1_000));
+        match member.resolver.daemon_act(self.now, daemon) {
+            Some(DaemonAct::Connect) if member.cut[daemon] => {}
+            Some(DaemonAct::Connect) => {
+                let registry = self.daemons[daemon].as_mut();
+                match registry.and_then(|it| it.connect(self.now, from).ok()) {
+                    Some(client) => {
+                        member.links[daemon] = Some(client);
+                        member.resolver.daemon_connected(self.now, daemon);
+                    }
+                    None => member.resolver.daemon_disconnected(self.now, daemon),
+                }
+            }
+            Some(DaemonAct::Close) => {
+                let client = member.links[daemon].take();
+                if let (Some(client), Some(it), false) =
+                    (client, &mut self.daemons[daemon], member.cut[daemon])
+                {
+                    it.disconnect(self.now, client);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn talk(&mut self, index: usize, daemon: usize) -> bool {
+        let member = &mut self.members[index];
+        let (Some(client), Some(registry)) = (member.links[daemon], &mut self.daemons[daemon])
+        else {
+            return false;
+        };
+        if member.cut[daemon] {
+            return false;
+        }
+        let mut said = false;
+        let mut buffer = [0; 2_048];
+        let at = SocketAddr::from(([10, 0, 0, 99], 7_331));
+        while let Some(length) = member.resolver.next_for_daemon(self.now, daemon, &mut buffer) {
+            registry.on_frame(self.now, client, &split(&buffer[..length]));
+            (said, self.bytes) = (true, self.bytes + length);
+        }
+        while let Some(length) = registry.next_frame(self.now, client, &mut buffer) {
+            let frame = split(&buffer[..length]);
+            let taken = member.resolver.on_daemon_frame(self.now, daemon, at, &frame);
+            assert_eq!(taken, Ok(()));
+            (said, self.bytes) = (true, self.bytes + length);
+        }
+        while let Some(refused) = registry.next_refused() {
+            // One whose other end is gone, or cut off.
+            assert!(matches!(refused.why, Refusal::Silent | Refusal::Replaced), "{refused:?}");
+            for member in &mut self.members {
+                let is_it = member.links[daemon] == Some(refused.client);
+                if is_it && !member.cut[daemon] {
+                    member.links[daemon] = None;
+                    member.resolver.daemon_disconnected(self.now, daemon);
+                }
+            }
+        }
+        said
+    }
+}
+
+impl Member {
+    fn note(&mut self, now: Nanos) {
+        assert_eq!(self.resolver.next_transmit(now, &mut [0; 512]), None, "there is no group");
+        while let Some(event) = self.resolver.next_event() {
+            match event {
+                Event::Found { announcement, topic } => {
+                    let topics = self.found.entry(announcement.session).or_default();
+                    topics.insert(topic.to_string());
+                }
+                Event::Gone { session } => {
+                    self.found.remove(&session);
+                    self.gone += 1;
+                }
+            }
+        }
+    }
+
+    /// It gives a session up.
+    pub(super) fn lose(&mut self, now: Nanos, session: u64) {
+        self.note(now);
+        self.found.remove(&session);
+        self.resolver.lost(now, session);
+    }
+
+    pub(super) fn has(&self, session: u64, topic: &str) -> bool {
+        self.found.get(&session).is_some_and(|topics| topics.contains(topic))
+    }
+}
+
+pub(super) fn split(bytes: &[u8]) -> Frame<'_> {
+    let (frame, rest) = Frame::split(bytes).expect("a frame");
+    assert!(rest.is_empty());
+    frame
+}

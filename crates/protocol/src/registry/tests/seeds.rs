@@ -1,0 +1,119 @@
+//! Everybody comes, goes, breaks and heals by chance; when that is over, all know the truth.
+
+use super::hall::Hall;
+use super::*;
+use crate::MILLISECOND;
+use crate::chance::Chance;
+
+const DAEMONS: usize = 2;
+const MEMBERS: usize = 4;
+
+/// What the members publish and want.
+#[derive(Default)]
+struct Truth {
+    sessions: Vec<BTreeMap<u64, BTreeSet<String>>>,
+    wants: Vec<BTreeSet<String>>,
+}
+
+impl Truth {
+    fn expected(&self, member: usize) -> BTreeMap<u64, BTreeSet<String>> {
+        let sessions = self.sessions.iter().flatten();
+        let wanted = sessions.map(|(session, topics)| {
+            (*session, topics.intersection(&self.wants[member]).cloned().collect::<BTreeSet<_>>())
+        });
+        wanted.filter(|(_, topics)| !topics.is_empty()).collect()
+    }
+}
+
+fn step(hall: &mut Hall, truth: &mut Truth, chance: &mut Chance) {
+    let member = chance.below(MEMBERS as u64) as usize;
+    let daemon = chance.below(DAEMONS as u64) as usize;
+    let topic = format!("topic {}", chance.below(6));
+    let session = 1 + chance.below(3) + 10 * truth.sessions[member].len() as u64;
+    let now = hall.now;
+    match chance.below(12) {
+        0 if hall.daemons[daemon].is_some() => hall.kill(daemon),
+        0 | 1 if hall.daemons[daemon].is_none() => hall.start(daemon),
+        2 => hall.members[member].cut[daemon] ^= true,
+        3..6 => {
+            let own = &mut truth.sessions[member];
+            let reused = own.keys().next_back().copied().filter(|_| chance.below(2) == 0);
+            let session = reused.unwrap_or((chance.any() << 8) | session);
+            own.entry(session).or_default().insert(topic.clone());
+            hall.members[member].resolver.publish(announcement(session), &topic).expect("a name");
+        }
+        6 => {
+            if let Some((session, _)) = truth.sessions[member].pop_first() {
+                hall.members[member].resolver.unpublish(session);
+            }
+        }
+        7..9 if truth.wants[member].insert(topic.clone()) => {
+            hall.members[member].resolver.want(&topic).expect("a name");
+        }
+        9 if truth.wants[member].remove(&topic) => {
+            hall.members[member].resolver.unwant(&topic);
+            for topics in hall.members[member].found.values_mut() {
+                topics.remove(&topic);
+            }
+        }
+        10 => {
+            let known = hall.members[member].found.keys().next().copied();
+            known.into_iter().for_each(|session| hall.members[member].lose(now, session));
+        }
+        11 if chance.below(4) == 0 => {
+            hall.replace(member);
+            truth.sessions[member].clear();
+            truth.wants[member].clear();
+        }
+        _ => {}
+    }
+}
+
+fn play(seed: u64) {
+    let mut chance = Chance::new(seed);
+    let mut hall = Hall::new(DAEMONS, MEMBERS, chance.any());
+    let mut truth =
+        Truth { sessions: vec![BTreeMap::new(); MEMBERS], wants: vec![BTreeSet::new(); MEMBERS] };
+    for _ in 0..60 {
+        step(&mut hall, &mut truth, &mut chance);
+        let pause = [MILLISECOND, 100 * MILLISECOND, 3 * SECOND][chance.below(3) as usize];
+        hall.run(chance.below(pause));
+    }
+    // One daemon is enough, as long as everybody reaches it.
+    for daemon in 0..DAEMONS {
+        if hall.daemons[daemon].is_none() && (daemon == 0 || chance.below(2) == 0) {
+            hall.start(daemon);
+        }
+    }
+    for member in &mut hall.members {
+        member.cut[0] = false;
+        member.cut[1] &= chance.below(2) == 0;
+    }
+    hall.run(15 * SECOND);
+    let missing = |hall: &Hall| {
+        (0..MEMBERS).any(|index| {
+            let found = &hall.members[index].found;
+            truth.expected(index).iter().any(|(session, topics)| {
+                !found.get(session).is_some_and(|known| known.is_superset(topics))
+            })
+        })
+    };
+    assert!(!missing(&hall), "seed {seed}: somebody is deaf");
+    for member in &mut hall.members {
+        member.cut[1] = false;
+    }
+    if hall.daemons[1].is_none() {
+        hall.start(1);
+    }
+    hall.run(80 * SECOND);
+    for (index, member) in hall.members.iter_mut().enumerate() {
+        member.found.retain(|_, topics| !topics.is_empty());
+        assert_eq!(member.found, truth.expected(index), "seed {seed}, member {index}");
+    }
+}
+
+#[test]
+fn in_the_end_everybody_knows_the_truth() {
+    let count = if std::env::var_os("LONG_TESTS").is_some() { 20_000 } else { 300 };
+    (0..count).for_each(play);
+}
