@@ -274,7 +274,7 @@ impl Receiver {
                 let times = [joining, connected(nak), expiry, told, self.life.next_due()];
                 times.into_iter().flatten().min()
             }
-            Phase::Over => self.life.has_to_leave().then_some(0),
+            Phase::Over => connected(self.life.has_to_leave().then_some(0)),
         }
     }
 

@@ -374,7 +374,9 @@ impl Sender {
 
     /// When there is something to do at the latest, without anything new.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        let data = self.data_rate.as_ref().filter(|_| self.has_data_to_send());
+        // Within the rate, what can be sent has been sent.
+        let data =
+            self.data_rate.as_ref().filter(|rate| rate.is_spent() && self.has_data_to_send());
         let beats = self.members.iter().map(|member| member.beat.due);
         let silences = self.members.iter().map(|member| {
             let patience = match self.settings.pacing {

@@ -147,15 +147,21 @@ impl Transport {
         !before(self.expected(), sequence)
     }
 
-    /// Takes `first..first + count` out of the gaps; tells each part that was missing.
+    /// Takes `first..first + count` out of the gaps; tells each part that was missing. A gap that
+    /// would become two stays as it is when there are too many to remember another: what came in
+    /// the middle of it comes again.
     pub(super) fn settle(&mut self, first: u64, count: u64, mut each: impl FnMut(&Gap, u64, u64)) {
         let end = first.wrapping_add(count);
         let mut at = self.gaps.partition_point(|gap| !before(first, gap.end()));
         while let Some(gap) = self.gaps.get(at).copied().filter(|gap| before(gap.first, end)) {
             let (from, to) = (later(first, gap.first), earlier(end, gap.end()));
-            each(&gap, from, to.wrapping_sub(from));
             let left = Gap { count: from.wrapping_sub(gap.first), ..gap };
             let right = Gap { first: to, count: gap.end().wrapping_sub(to), ..gap };
+            let splits = left.count > 0 && right.count > 0;
+            if !before(from, to) || (splits && self.gaps.len() >= GAPS_MAX) {
+                return;
+            }
+            each(&gap, from, to.wrapping_sub(from));
             match (left.count > 0, right.count > 0) {
                 (true, true) => {
                     self.gaps[at] = left;
@@ -267,6 +273,20 @@ mod tests {
         let head = transport.head();
         assert_eq!(transport.place(head.wrapping_add(1)), Place::Full);
         assert_eq!(transport.place(head), Place::New);
+    }
+
+    #[test]
+    fn nothing_and_endless_splits_change_nothing() {
+        let mut transport = with_gap(0, 1);
+        transport.begin(at(0), 1 << 18);
+        transport.advance(at(3 * GAPS_MAX as u64), 0, 0, 0).expect("a gap");
+        let mut told = 0;
+        transport.settle(at(5), 0, |_, _, _| told += 1);
+        assert_eq!((told, transport.gaps().len()), (0, 1));
+        for offset in 0..2 * GAPS_MAX as u64 {
+            transport.settle(at(1 + 2 * offset), 1, |_, _, _| told += 1);
+        }
+        assert_eq!((told, transport.gaps().len()), (GAPS_MAX, GAPS_MAX));
     }
 
     #[test]

@@ -40,6 +40,11 @@ impl Bucket {
         self.level > 0
     }
 
+    /// Whether something has to wait.
+    pub(super) const fn is_spent(&self) -> bool {
+        self.level <= 0
+    }
+
     /// Whether nothing was taken of late.
     pub(super) const fn is_full(&self) -> bool {
         self.level >= self.burst

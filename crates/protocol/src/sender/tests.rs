@@ -291,3 +291,17 @@ fn the_data_rate_is_kept() {
     }
     assert!((900_000..1_200_000).contains(&bytes), "{bytes}");
 }
+
+#[test]
+fn a_rate_makes_nothing_due_that_receivers_hold_up() {
+    let mut settings = settings(Distribution::Group(group()));
+    settings.data_rate = Some(1_000_000_000);
+    let mut sender = sender(settings);
+    let_in(&mut sender, 1, 1, 0, &["a"]);
+    for _ in 0..100 {
+        publish(&mut sender, 0, 100);
+    }
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), 64);
+    assert!(sender.has_data_to_send());
+    assert!(sender.next_deadline().is_none_or(|due| due > 1));
+}

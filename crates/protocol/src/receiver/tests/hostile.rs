@@ -4,6 +4,7 @@ use super::super::*;
 use super::source::{SESSION, Source};
 use super::subscriber::{Subscriber, settings};
 use crate::chance::Chance;
+use lanecast_wire::net::{FrameWriter, Range, flag};
 use proptest::prelude::*;
 
 const KEPT: usize = 10_000;
@@ -95,7 +96,7 @@ fn a_jump_too_far_asks_the_sender_instead() {
     assert_eq!((receiver.counters().implausible, receiver.transport.gaps().len()), (1, 0));
     let length = receiver.next_transmit(6, &mut buffer).expect("a Join");
     let (join, _) = Frame::split(&buffer[..length]).expect("a frame");
-    assert_eq!((join.kind, join.flags), (Kind::Join, lanecast_wire::net::flag::RESUME));
+    assert_eq!((join.kind, join.flags), (Kind::Join, flag::RESUME));
     for now in (0..).step_by(10_000_000).take_while(|now| *now < settings().liveness) {
         receiver.on_frame(now, &far, 0, &mut out);
         receiver.on_time(now, &mut out);
@@ -104,4 +105,30 @@ fn a_jump_too_far_asks_the_sender_instead() {
     receiver.on_frame(settings().liveness + 5, &far, 0, &mut out);
     receiver.on_time(settings().liveness + 5, &mut out);
     assert_eq!(receiver.ended(), Some(Why::Died), "what is not believed is no sign of life");
+}
+
+#[test]
+fn a_range_of_none_is_nothing() {
+    let (source, mut receiver) = begun();
+    let mut out = Vec::new();
+    let (frame, _) = Frame::split(&source.datagrams[9].0).expect("a frame");
+    receiver.on_frame(5, &frame, 0, &mut out);
+    let missing = receiver.transport.gaps()[0];
+    let mut bytes = [0; 64];
+    let mut writer = FrameWriter::new(&mut bytes, Kind::Void, flag::GONE, SESSION, 0);
+    let first = missing.first.wrapping_add(2).into();
+    assert!(writer.add(&Range { first, count: 0.into(), reserved: 0.into() }));
+    let length = writer.finish();
+    let (void, _) = Frame::split(&bytes[..length]).expect("a frame");
+    receiver.on_frame(6, &void, 0, &mut out);
+    assert_eq!(receiver.transport.gaps().len(), 1);
+    assert_eq!(receiver.counters().lost_datagrams, 0);
+}
+
+#[test]
+fn who_leaves_without_a_connection_has_nothing_to_do() {
+    let (_, mut receiver) = begun();
+    receiver.disconnected(5);
+    receiver.leave();
+    assert_eq!((receiver.next_transmit(5, &mut [0; 100]), receiver.next_deadline()), (None, None));
 }
