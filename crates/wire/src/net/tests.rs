@@ -1,4 +1,7 @@
 use super::*;
+use core::mem::offset_of;
+
+const PAGE: &str = include_str!("../../../../docs/protocol/net.md");
 
 #[test]
 fn a_frame_is_read_as_it_was_written() {
@@ -80,4 +83,110 @@ fn a_length_is_told_as_soon_as_it_is_there() {
     assert_eq!(frame_length(&bytes), Ok(Some(length)));
     bytes[2] = 9;
     assert_eq!(frame_length(&bytes), Err(NotAFrame));
+}
+
+/// The page states each field as `| offset | length | Struct.field | ...`.
+#[test]
+fn the_normative_page_states_the_layouts_of_the_code() {
+    macro_rules! same {
+        ($type:ident[$bytes:literal]: $($field:ident),+) => {
+            let mut end = 0;
+            $({
+                let name = concat!(stringify!($type), ".", stringify!($field));
+                let (offset, length) = row(name);
+                assert_eq!(offset, offset_of!($type, $field), "{name}");
+                assert_eq!(offset, end, "{name}: no field is left out before it");
+                end = offset + length;
+            })+
+            assert_eq!((end, size_of::<$type>()), ($bytes, $bytes), stringify!($type));
+        };
+    }
+    same!(FrameHeader[24]: magic, version, kind, flags, length, session, sequence);
+    same!(DataHeader[8]: skipped, retained);
+    same!(BlockHeader[24]: topic, length, count, piece, message);
+    same!(ItemHeader[4]: length, flags);
+    same!(SessionBody[8]: receivers, reserved);
+    same!(TopicHead[24]: topic, reserved, piece, message);
+    same!(NakBody[8]: receiver);
+    same!(Range[16]: first, count, reserved);
+    same!(JoinBody[32]: receiver, cookie, echo, window, tag);
+    same!(ChallengeBody[24]: receiver, cookie, echo);
+    same!(WelcomeBody[40]: receiver, echo, longest, window, receivers, pid, liveness_ms, reserved);
+    same!(TopicEntry[24]: topic, name, reserved, piece, message);
+    same!(StatusBody[40]: receiver, received, limit, echo, tag, lost);
+    same!(EchoBody[16]: receiver, echo);
+    same!(LeaveBody[8]: receiver);
+    same!(EjectBody[8]: receiver);
+}
+
+/// Offset and length in the page's row of a field.
+fn row(name: &str) -> (usize, usize) {
+    let cell = format!("| `{name}` |");
+    let line = PAGE.lines().find(|line| line.contains(&cell));
+    let line = line.unwrap_or_else(|| panic!("docs/protocol/net.md has no row for {name}"));
+    let mut cells = line.split('|').map(str::trim).skip(1);
+    let mut number = || cells.next().and_then(|cell| cell.parse().ok()).expect("a number");
+    (number(), number())
+}
+
+#[test]
+fn the_normative_page_states_the_numbers_of_the_code() {
+    for (name, value) in [
+        ("VERSION", usize::from(VERSION)),
+        ("DATA_OFFSET", DATA_OFFSET),
+        ("FRAME_MAX", FRAME_MAX),
+        ("DATAGRAM_MIN", DATAGRAM_MIN),
+        ("NAME_MAX", NAME_MAX),
+        ("TOTAL_BYTES", TOTAL_BYTES),
+        ("BEGIN", ItemFlags::BEGIN.into()),
+        ("END", ItemFlags::END.into()),
+        ("MORE", ItemFlags::MORE.into()),
+    ] {
+        states(&format!("| `{name}` | {value} |"));
+    }
+    for kind in (1..=12).map(|number| Kind::from_number(number).expect("a kind")) {
+        states(&format!("| `{kind:?}` | {} |", kind as u8));
+    }
+    for (name, value, of) in [
+        ("AGAIN", flag::AGAIN, "Data"),
+        ("CLOSED", flag::CLOSED, "Session"),
+        ("PROBE", flag::PROBE, "Session"),
+        ("ALONE", flag::ALONE, "Nak"),
+        ("RESUME", flag::RESUME, "Join"),
+        ("LATE", flag::LATE, "Join"),
+        ("UNWANTED", flag::UNWANTED, "Void"),
+        ("GONE", flag::GONE, "Void"),
+        ("BUDGET", flag::BUDGET, "Confirm"),
+        ("STALLED", flag::STALLED, "Eject"),
+        ("CROWDED", flag::CROWDED, "Eject"),
+        ("STRANGER", flag::STRANGER, "Eject"),
+    ] {
+        states(&format!("| `{name}` | {value} | {of} |"));
+    }
+}
+
+fn states(cell: &str) {
+    assert!(PAGE.contains(cell), "docs/protocol/net.md should say {cell}");
+}
+
+#[test]
+fn the_normative_page_s_datagram_is_the_code_s() {
+    let block = BlockHeader {
+        topic: 2.into(),
+        length: (item_bytes(6) as u16).into(),
+        count: 1.into(),
+        piece: 0.into(),
+        message: 0.into(),
+    };
+    let item = ItemHeader { length: 6.into(), flags: ItemFlags::WHOLE.into() };
+    let mut bytes = [0; 100];
+    let mut writer = FrameWriter::new(&mut bytes, Kind::Data, 0, 0x1f, 5);
+    assert!(writer.add_data_header(0, 5) && writer.add(&block) && writer.add(&item));
+    assert!(writer.add(b"lane-1\0\0"));
+    let length = writer.finish();
+    let example = PAGE.split("```text").find(|text| text.contains("4c 43 01 01"));
+    let words = example.and_then(|text| text.split("```").next()).expect("an example");
+    let words = words.split_whitespace().filter(|word| word.len() == 2);
+    let read: Vec<u8> = words.filter_map(|word| u8::from_str_radix(word, 16).ok()).collect();
+    assert_eq!(read, bytes[..length]);
 }
