@@ -10,6 +10,7 @@
 //! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
 //! - [`pipes`], [`rings`]: messages between threads of one process, as two more documents measure
 //!   them;
+//! - [`floor`]: what the system's own sockets can do, which no carrier can be faster than;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
 //! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
 //! - [`Yardstick`]: what the machine can do at the moment;
@@ -24,6 +25,7 @@ mod conditions;
 mod distribution;
 pub mod doctor;
 mod flags;
+pub mod floor;
 mod hand_over;
 mod host;
 mod interference;

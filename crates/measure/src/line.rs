@@ -35,6 +35,8 @@ pub enum Kind {
     Ping,
     /// Round trips, seen by the side that answers.
     Pong,
+    /// What the system's own sockets can do.
+    Floor,
 }
 
 /// Who wrote a line, where and when: made when the program starts.

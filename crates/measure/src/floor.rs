@@ -1,0 +1,212 @@
+//! The floor: what the system's own sockets can do between two threads of this process, over the
+//! loopback interface. No protocol can be faster than what it is built on, so figures of a network
+//! carrier are judged beside these.
+//!
+//! Each case has two threads of its own: one that sends (and, of round trips, times what comes
+//! back) and one that receives (and sends back). The calling thread only waits for them.
+
+mod case;
+mod datagrams;
+mod end;
+mod one_way;
+mod result;
+mod rounds;
+mod stream;
+
+pub use case::{Case, Experiment, Transport, Way};
+pub use result::FloorResult;
+
+use crate::conditions::Setup;
+use crate::ping::STAMP;
+use crate::place::{Place, PlaceError};
+use crate::raise::Raise;
+use crate::touch::Touch;
+use crate::watch::Watch;
+use case::Load;
+use datagrams::Datagrams;
+use end::End;
+use lanecast_base::Size;
+use lanecast_base::clock::Clock;
+use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
+use std::io;
+use std::thread::{Builder, ScopedJoinHandle};
+use std::time::Duration;
+use stream::Stream;
+use thiserror::Error;
+
+/// Between two looks of the calling thread.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// The longest message: what one datagram holds.
+pub const LONGEST: usize = lanecast_os::udp::RUN_BYTES_MAX;
+
+/// What one case is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The case.
+    pub case: Case,
+    /// The length of each message, in bytes.
+    pub size: usize,
+    /// Round trips: messages a second.
+    pub rate: u64,
+    /// Round trips: how many messages are measured.
+    pub messages: u64,
+    /// Round trips: how many messages are sent before, at the same rate.
+    pub warmup: u64,
+    /// One way: for how long messages are sent, once that has been done shortly to warm up.
+    pub time: Duration,
+    /// The length of a datagram into which messages are packed, in bytes; a longer message has
+    /// one of its own.
+    pub datagram_bytes: usize,
+    /// Where the sending thread runs.
+    pub sender: Place,
+    /// Where the receiving thread runs.
+    pub receiver: Place,
+    /// What was done to the process's priority.
+    pub raise: Raise,
+    /// What times are read from.
+    pub clock: Clock,
+}
+
+/// Why the floor cannot be measured.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FloorError {
+    /// A message is too small for its times, or too long for a datagram.
+    #[error("-m {size} does not do: take {STAMP} to {LONGEST} bytes")]
+    Size {
+        /// The length asked for.
+        size: usize,
+    },
+    /// No rate or no messages.
+    #[error("-r 0 and -n 0 are no schedule: take 1 or more")]
+    Nothing,
+    /// The sockets.
+    #[error("{transport} over the loopback interface does not work")]
+    Sockets {
+        /// Of which kind.
+        transport: Transport,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A thread's CPU.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A thread cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+    /// The stop flag was raised.
+    #[error("interrupted")]
+    Stopped,
+}
+
+/// Measures one case; `stop`, which the calling thread looks at, ends it early as an error.
+///
+/// # Errors
+/// If the settings do not fit together, or the system refuses.
+pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<FloorResult, FloorError> {
+    if !(STAMP..=LONGEST).contains(&settings.size) {
+        return Err(FloorError::Size { size: settings.size });
+    }
+    if settings.rate == 0 || settings.messages == 0 {
+        return Err(FloorError::Nothing);
+    }
+    let load = Load::of(settings);
+    let refused = |source| settings.refused(source);
+    match settings.case.transport {
+        Transport::Udp => over(settings, load, Datagrams::pair(load).map_err(refused)?, stop),
+        Transport::Multicast => {
+            over(settings, load, Datagrams::groups(load).map_err(refused)?, stop)
+        }
+        Transport::Tcp => over(settings, load, Stream::pair(load).map_err(refused)?, stop),
+    }
+}
+
+/// What both threads share: how far it is, and whether it is over.
+#[derive(Debug, Default)]
+struct Course {
+    /// Messages that the receiver has seen, or knows to be lost. A count: nothing is handed over
+    /// through it.
+    accounted: AtomicU64,
+    /// The sender wants no more.
+    is_off: AtomicBool,
+    /// The calling thread wants no more.
+    is_stopped: AtomicBool,
+}
+
+impl Course {
+    fn is_over(&self) -> bool {
+        self.is_off.load(Ordering::Relaxed) || self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}
+
+fn over<E: End>(
+    settings: &Settings,
+    load: Load,
+    (mut near, mut far): (E, E),
+    stop: &dyn Fn() -> bool,
+) -> Result<FloorResult, FloorError> {
+    let course = Course::default();
+    let window = Size(far.room_bytes() as u64);
+    let send = || -> Result<_, FloorError> {
+        let mut watch = settings.watch(settings.sender, window);
+        let done = match settings.case.experiment {
+            Experiment::RoundTrip => rounds::ping(settings, &mut near, &mut watch, &course),
+            Experiment::OneWay => one_way::send(settings, load, &near, &mut watch, &course),
+        };
+        course.is_off.store(true, Ordering::Relaxed);
+        Ok((done?, watch.conditions(None)))
+    };
+    let receive = || -> Result<_, FloorError> {
+        let mut watch = settings.watch(settings.receiver, window);
+        let done = match settings.case.experiment {
+            Experiment::RoundTrip => rounds::pong(settings, &mut far, &mut watch, &course),
+            Experiment::OneWay => one_way::receive(settings, &mut far, &mut watch, &course),
+        };
+        // A receiver that failed lets nobody wait for it.
+        course.is_stopped.fetch_or(done.is_err(), Ordering::Relaxed);
+        Ok((done?, watch.conditions(None)))
+    };
+    let (sent, received) = std::thread::scope(|scope| {
+        let receiving = Builder::new().name("floor-receiver".into()).spawn_scoped(scope, receive);
+        let receiving = receiving.map_err(FloorError::Thread)?;
+        let sending = Builder::new().name("floor-sender".into()).spawn_scoped(scope, send);
+        course.is_stopped.fetch_or(sending.is_err(), Ordering::Relaxed);
+        let sending = sending.map_err(FloorError::Thread)?;
+        while !(sending.is_finished() && receiving.is_finished()) {
+            if stop() {
+                course.is_stopped.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok::<_, FloorError>((joined(sending), joined(receiving)))
+    })?;
+    if stop() {
+        return Err(FloorError::Stopped);
+    }
+    let ((received, receiver), (sent, conditions)) = (received?, sent?);
+    Ok(FloorResult::new(settings, load, sent, received, receiver, conditions))
+}
+
+/// What a thread came to.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl Settings {
+    fn refused(&self, source: io::Error) -> FloorError {
+        FloorError::Sockets { transport: self.case.transport, source }
+    }
+
+    fn watch(&self, place: Place, window: Size) -> Watch {
+        let Self { case, raise, clock, .. } = *self;
+        let setup = Setup { wait: case.wait, window, raise, clock };
+        Watch::new(case.transport.name(), setup, Touch::Header, place)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Datagrams, to one other socket or to a group.
+
+use super::case::{Load, Way};
+use super::end::{End, LONGEST_SLEEP, unless_busy};
+use lanecast_os::interface::{Interface, interfaces};
+use lanecast_os::udp::{RECEIVE_BYTES_MAX, RUN_SEGMENTS_MAX, Run, UdpOptions, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+
+/// The groups of both directions: of those that leave no site.
+const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 255, 76, 1), Ipv4Addr::new(239, 255, 76, 2)];
+/// What the system keeps beside each datagram that waits for its receiver, about, in bytes.
+const BESIDE: usize = 1024;
+
+/// An end that sends datagrams.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    load: Load,
+    /// Connected to where messages go.
+    out: UdpSocket,
+    /// Where they come from, if that is another socket.
+    group: Option<UdpSocket>,
+    room_bytes: usize,
+    inbox: Box<[u8]>,
+}
+
+impl Datagrams {
+    /// Two sockets that send to each other.
+    pub(super) fn pair(load: Load) -> io::Result<(Self, Self)> {
+        let (near, far) = (open(Ipv4Addr::LOCALHOST)?, open(Ipv4Addr::LOCALHOST)?);
+        near.connect(far.local_address()?)?;
+        far.connect(near.local_address()?)?;
+        Ok((Self::new(load, near, None)?, Self::new(load, far, None)?))
+    }
+
+    /// Each sends to a group that only the other one has joined.
+    pub(super) fn groups(load: Load) -> io::Result<(Self, Self)> {
+        let loopback = loopback()?;
+        let [there, back] = GROUPS.map(|group| member(group, &loopback));
+        let ((there, to_far), (back, to_near)) = (there?, back?);
+        let out = |to| {
+            let socket = open(Ipv4Addr::LOCALHOST)?;
+            socket.send_multicast_by(&loopback, 0)?;
+            socket.connect(to).map(|()| socket)
+        };
+        let (near, far) = (out(to_far)?, out(to_near)?);
+        Ok((Self::new(load, near, Some(back))?, Self::new(load, far, Some(there))?))
+    }
+
+    fn new(load: Load, out: UdpSocket, group: Option<UdpSocket>) -> io::Result<Self> {
+        let inward = group.as_ref().unwrap_or(&out);
+        if load.sleeps {
+            // The same socket under another name: how it waits belongs to the socket.
+            let twin = std::net::UdpSocket::from(inward.as_fd().try_clone_to_owned()?);
+            twin.set_nonblocking(false)?;
+            twin.set_read_timeout(Some(LONGEST_SLEEP))?;
+        }
+        let room_bytes = inward.receive_buffer_bytes()?;
+        let inbox = vec![0; RECEIVE_BYTES_MAX].into_boxed_slice();
+        Ok(Self { load, out, group, room_bytes, inbox })
+    }
+
+    fn send_several(&self, bytes: &[u8]) -> io::Result<usize> {
+        let segment = self.load.segment;
+        let mut runs = [Run { bytes: &[], segment, to: None }; RUN_SEGMENTS_MAX];
+        let datagrams = runs.iter_mut().zip(bytes.chunks(segment));
+        let count = datagrams.map(|(run, bytes)| run.bytes = bytes).count();
+        let sent = self.out.send_runs(&runs[..count])?;
+        Ok(runs[..sent].iter().map(|run| run.bytes.len()).sum())
+    }
+}
+
+impl End for Datagrams {
+    #[inline]
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        let Load { way, segment, .. } = self.load;
+        unless_busy(match way {
+            Way::Segments => {
+                let piece = &bytes[..bytes.len().min(self.load.piece_bytes())];
+                let run = Run { bytes: piece, segment, to: None };
+                self.out.send_runs(&[run]).map(|_| piece.len())
+            }
+            Way::Several => self.send_several(bytes),
+            Way::Singly | Way::Gathered => {
+                let datagram = &bytes[..bytes.len().min(segment)];
+                self.out.send(datagram).map(|()| datagram.len())
+            }
+        })
+    }
+
+    #[inline]
+    fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+        let inward = self.group.as_ref().unwrap_or(&self.out);
+        // Datagrams that the system has joined again hold whole messages, too.
+        let got =
+            unless_busy(inward.receive_connected(&mut self.inbox).map(Option::unwrap_or_default))?;
+        if got > 0 {
+            each(&self.inbox[..got]);
+        }
+        Ok(got > 0)
+    }
+
+    fn room_bytes(&self) -> usize {
+        self.room_bytes
+    }
+
+    fn window(&self) -> u64 {
+        // Twice the length, as memory comes in powers of two.
+        let datagrams = self.room_bytes / (2 * self.load.segment + BESIDE);
+        (datagrams * (self.load.segment / self.load.size)) as u64
+    }
+}
+
+fn open(address: Ipv4Addr) -> io::Result<UdpSocket> {
+    let local = SocketAddr::from((address, 0));
+    UdpSocket::open(&UdpOptions { local, ..UdpOptions::default() })
+}
+
+/// A socket that hears `group`, and where to send to for that.
+fn member(group: Ipv4Addr, interface: &Interface) -> io::Result<(UdpSocket, SocketAddr)> {
+    let socket = open(group)?;
+    socket.join(IpAddr::V4(group), interface)?;
+    let address = socket.local_address()?;
+    Ok((socket, address))
+}
+
+fn loopback() -> io::Result<Interface> {
+    let found = interfaces()?.into_iter().find(|interface| interface.is_loopback);
+    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no loopback interface"))
+}

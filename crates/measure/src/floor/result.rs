@@ -1,0 +1,101 @@
+//! What a case of the floor came to.
+
+use super::Settings;
+use super::case::{Experiment, Load, Transport, Way};
+use crate::conditions::Conditions;
+use crate::distribution::Distribution;
+use crate::latency::Latency;
+use serde::Serialize;
+
+/// What one case came to. Its transport is the carrier of its conditions.
+#[derive(Clone, Debug, Serialize)]
+pub struct FloorResult {
+    /// What the threads did.
+    pub experiment: Experiment,
+    /// How messages were handed to the system.
+    pub way: Way,
+    /// The length of each message, in bytes.
+    pub size: usize,
+    /// The length of each datagram, in bytes; none of a stream.
+    pub datagram_bytes: Option<usize>,
+    /// Messages a second that were asked for; 0 for as many as possible.
+    pub rate_asked: u64,
+    /// Measured messages that were sent.
+    pub sent: u64,
+    /// Of these, how many arrived; of round trips, how many came back.
+    pub received: u64,
+    /// How many did not.
+    pub lost: u64,
+    /// From the first message's sending to the last one's arrival.
+    pub duration_ns: u64,
+    /// Messages per second that arrived.
+    pub rate: f64,
+    /// Of round trips, from both times of sending.
+    pub latency: Option<Latency>,
+    /// Of round trips: how late messages were sent.
+    pub lateness: Option<Distribution>,
+    /// The conditions of the thread that received.
+    pub receiver: Conditions,
+    /// The conditions of the thread that sent.
+    #[serde(flatten)]
+    pub conditions: Conditions,
+}
+
+/// What the sending thread knows at the end.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    pub(super) messages: u64,
+    /// Of round trips, which end where they began.
+    pub(super) received: Option<u64>,
+    /// When the first one was sent and the last one came back, in ticks.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) latency: Option<Latency>,
+    pub(super) lateness: Option<Distribution>,
+}
+
+/// What the receiving thread knows at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Received {
+    pub(super) messages: u64,
+    /// When the last one came, in ticks.
+    pub(super) end: u64,
+}
+
+impl FloorResult {
+    pub(super) fn new(
+        settings: &Settings,
+        load: Load,
+        sent: Sent,
+        arrived: Received,
+        receiver: Conditions,
+        conditions: Conditions,
+    ) -> Self {
+        let case = settings.case;
+        let received = sent.received.unwrap_or(arrived.messages);
+        let end = if sent.received.is_some() { sent.end } else { arrived.end };
+        let duration_ns = settings.clock.ns(end.saturating_sub(sent.start));
+        let is_scheduled = case.experiment == Experiment::RoundTrip;
+        Self {
+            experiment: case.experiment,
+            way: case.way,
+            size: settings.size,
+            datagram_bytes: (case.transport != Transport::Tcp).then_some(load.segment),
+            rate_asked: if is_scheduled { settings.rate } else { 0 },
+            sent: sent.messages,
+            received,
+            lost: sent.messages.saturating_sub(received),
+            duration_ns,
+            rate: crate::outcome::rate(received, duration_ns),
+            latency: sent.latency,
+            lateness: sent.lateness,
+            receiver,
+            conditions,
+        }
+    }
+
+    /// Whether every message arrived.
+    pub const fn is_complete(&self) -> bool {
+        self.lost == 0
+    }
+}

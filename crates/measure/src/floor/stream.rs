@@ -1,0 +1,87 @@
+//! A stream, written message by message or many at once.
+
+use super::case::Load;
+use super::end::{End, LONGEST_SLEEP, unless_busy};
+use lanecast_os::event::wait_readable;
+use lanecast_os::tcp::{self, TcpOptions};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// What is read at once, in bytes.
+const READ_BYTES: usize = 1 << 18;
+/// How long a connection within this host may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An end of a stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    stream: TcpStream,
+    size: usize,
+    inbox: Box<[u8]>,
+    /// How much of it is filled: less than a message, between two receives.
+    filled: usize,
+}
+
+impl Stream {
+    /// Both ends of a connection.
+    pub(super) fn pair(load: Load) -> io::Result<(Self, Self)> {
+        let listener = tcp::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 1)?;
+        let near = tcp::connect(None, listener.local_addr()?)?;
+        let far = accepted(&listener)?;
+        Ok((Self::new(load, near)?, Self::new(load, far)?))
+    }
+
+    fn new(load: Load, stream: TcpStream) -> io::Result<Self> {
+        tcp::tune(&stream, &TcpOptions::default())?;
+        stream.set_nonblocking(!load.sleeps)?;
+        stream.set_read_timeout(Some(LONGEST_SLEEP))?;
+        // Two ends that are both full must not wait for each other.
+        stream.set_write_timeout(Some(LONGEST_SLEEP))?;
+        let inbox = vec![0; READ_BYTES.max(2 * load.size)].into_boxed_slice();
+        Ok(Self { stream, size: load.size, inbox, filled: 0 })
+    }
+}
+
+fn accepted(listener: &std::net::TcpListener) -> io::Result<TcpStream> {
+    let start = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => return Ok(stream),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(error) if start.elapsed() > PATIENCE => return Err(error),
+            Err(_) => wait_readable([listener.as_fd()], Some(LONGEST_SLEEP)),
+        };
+    }
+}
+
+impl End for Stream {
+    #[inline]
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        unless_busy((&self.stream).write(bytes))
+    }
+
+    #[inline]
+    fn receive(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
+        let got = unless_busy((&self.stream).read(&mut self.inbox[self.filled..]))?;
+        self.filled += got;
+        let whole = self.filled / self.size * self.size;
+        if whole > 0 {
+            each(&self.inbox[..whole]);
+            self.inbox.copy_within(whole..self.filled, 0);
+            self.filled -= whole;
+        }
+        Ok(whole > 0)
+    }
+
+    /// What is read at once: the system's own room grows as it sees fit.
+    fn room_bytes(&self) -> usize {
+        self.inbox.len()
+    }
+
+    /// A stream holds its sender back by itself.
+    fn window(&self) -> u64 {
+        u64::MAX
+    }
+}

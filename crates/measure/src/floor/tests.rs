@@ -1,0 +1,87 @@
+use super::*;
+use crate::place::Choice;
+use lanecast_base::WaitStrategy;
+
+fn settings(case: Case) -> Settings {
+    let anywhere = Place { cpu: None, choice: Choice::None };
+    Settings {
+        case,
+        size: 24,
+        rate: 20_000,
+        messages: 40,
+        warmup: 5,
+        time: Duration::from_millis(3),
+        datagram_bytes: 1472,
+        sender: anywhere,
+        receiver: anywhere,
+        raise: Raise::NotAsked,
+        clock: Clock::host(),
+    }
+}
+
+const NEVER: &dyn Fn() -> bool = &|| false;
+
+#[test]
+fn every_case_accounts_for_every_message() {
+    for transport in Transport::ALL {
+        for case in Case::all(transport) {
+            let result = run(&settings(case), NEVER).unwrap();
+            assert_eq!((result.received, result.lost), (result.sent, 0), "{case}");
+            assert!(result.rate > 0.0 && result.duration_ns > 0, "{case}");
+            assert_eq!(result.conditions.carrier, transport.name());
+            match case.experiment {
+                Experiment::RoundTrip => {
+                    let latency = result.latency.unwrap();
+                    assert_eq!((result.sent, result.rate_asked), (40, 20_000));
+                    assert_eq!((latency.actual.samples, latency.intended.samples), (40, 40));
+                    assert_eq!(result.lateness.unwrap().samples, 40);
+                }
+                Experiment::OneWay => {
+                    assert!(result.latency.is_none() && result.sent > 0, "{case}");
+                    let packed = if case.way == Way::Singly { 24 } else { 61 * 24 };
+                    let expected = (transport != Transport::Tcp).then_some(packed);
+                    assert_eq!(result.datagram_bytes, expected, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_messages_have_datagrams_of_their_own() {
+    for way in [Way::Singly, Way::Several, Way::Segments, Way::Gathered] {
+        let transport = if way == Way::Gathered { Transport::Tcp } else { Transport::Udp };
+        let wait = WaitStrategy::BusySpin;
+        let case = Case { experiment: Experiment::OneWay, transport, way, wait };
+        let result = run(&Settings { size: 8000, ..settings(case) }, NEVER).unwrap();
+        assert_eq!((result.received, result.lost), (result.sent, 0), "{case}");
+        assert_eq!(result.datagram_bytes, (transport == Transport::Udp).then_some(8000));
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_words() {
+    let good = settings(Case::round_trip(Transport::Udp, WaitStrategy::Park));
+    for size in [0, 15, LONGEST + 1] {
+        let error = run(&Settings { size, ..good }, NEVER).unwrap_err();
+        assert!(error.to_string().contains("take 16 to 65507"), "{error}");
+    }
+    let error = run(&Settings { rate: 0, ..good }, NEVER).unwrap_err();
+    assert!(error.to_string().contains("1 or more"));
+    let absent = Place { cpu: Some(99_999), choice: Choice::Given };
+    let error = run(&Settings { receiver: absent, ..good }, NEVER).unwrap_err();
+    assert!(error.to_string().contains("99999"), "{error}");
+}
+
+#[test]
+fn a_raised_flag_ends_it() {
+    for case in Case::all(Transport::Udp) {
+        let endless = Settings {
+            messages: u64::MAX / 2,
+            time: Duration::from_secs(86_400),
+            ..settings(case)
+        };
+        let error = run(&endless, &|| true).unwrap_err();
+        assert!(matches!(error, FloorError::Stopped), "{case}: {error}");
+    }
+}
