@@ -31,6 +31,7 @@ mod number;
 mod outcome;
 mod read;
 mod report;
+mod round_trip;
 mod sections;
 mod series;
 mod since;

@@ -4,6 +4,7 @@ use crate::conditions::Host;
 use crate::distribution::Distribution;
 use crate::doctor::Doctor;
 use crate::outcome::{Jitter, Publisher, Subscriber};
+use crate::round_trip::{Floor, Ping, Pong};
 use crate::series::{Rival, Run, Skipped};
 use crate::threads::{Outcome, Pipes, Rings};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ impl Line {
             Record::Run(run) => run.doubts().collect(),
             Record::Pipes(pipes) => pipes.outcome.doubts().collect(),
             Record::Rings(rings) => rings.outcome.doubts().collect(),
+            Record::Ping(ping) => ping.doubts().collect(),
+            Record::Pong(pong) => pong.conditions.doubts().iter().collect(),
+            Record::Floor(floor) => floor.doubts().collect(),
             Record::Skipped(_) | Record::Rival(_) | Record::Doctor(_) | Record::Log(_) => {
                 Vec::new()
             }
@@ -56,6 +60,9 @@ impl Line {
             Record::Rival(rival) if rival.peer.as_deref() == Some("lanecast") => {
                 rival.lost.unwrap_or(0).saturating_add(rival.damaged.unwrap_or(0))
             }
+            Record::Ping(ping) => ping.wrong(),
+            Record::Pong(pong) => pong.traffic.wrong(),
+            Record::Floor(floor) => floor.lost.unwrap_or(0),
             _ => self.outcome().map_or(0, Outcome::wrong),
         }
     }
@@ -69,14 +76,15 @@ impl Line {
         }
     }
 
-    /// Whether the publisher was interrupted before its end.
+    /// Whether who sent was interrupted before the end.
     pub(crate) fn was_interrupted(&self) -> bool {
-        let publisher = match &self.record {
-            Record::Publisher(publisher) => Some(&**publisher),
-            Record::Run(run) => run.publisher.as_ref(),
+        let interrupted = match &self.record {
+            Record::Publisher(publisher) => publisher.interrupted,
+            Record::Run(run) => run.publisher.as_ref().and_then(|one| one.interrupted),
+            Record::Ping(ping) => ping.interrupted,
             _ => None,
         };
-        publisher.is_some_and(|publisher| publisher.interrupted == Some(true))
+        interrupted == Some(true)
     }
 }
 
@@ -104,6 +112,9 @@ pub(crate) enum Record {
     Doctor(Box<Doctor>),
     Pipes(Box<Pipes>),
     Rings(Box<Rings>),
+    Ping(Box<Ping>),
+    Pong(Box<Pong>),
+    Floor(Box<Floor>),
     /// An interval of a HdrHistogram log.
     Log(Box<Interval>),
 }

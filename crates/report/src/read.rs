@@ -79,6 +79,9 @@ fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
         Some("doctor") => Record::Doctor(json(text)?),
         Some("pipes") => Record::Pipes(json(text)?),
         Some("rings") => Record::Rings(json(text)?),
+        Some("ping") => Record::Ping(json(text)?),
+        Some("pong") => Record::Pong(json(text)?),
+        Some("floor") => Record::Floor(json(text)?),
         Some(_) => return Ok(None),
     };
     Ok(Some((head, record)))

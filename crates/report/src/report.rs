@@ -2,7 +2,7 @@
 
 use crate::distribution::Distribution;
 use crate::line::{Line, Record};
-use crate::outcome::Subscriber;
+use crate::outcome::{Latency, Subscriber};
 use crate::read::{self, Lines, ReadError};
 use crate::since::Since;
 use crate::source::Source;
@@ -139,10 +139,24 @@ fn distributions<'a>(line: &'a Line, since: &[Since]) -> Vec<Named<'a>> {
             let tag = interval.tag.as_deref().map(|tag| format!("/{tag}")).unwrap_or_default();
             vec![(tag, None, Some(&interval.times))]
         }
+        Record::Ping(ping) => round_trips(&ping.latency, ping.duration_ns, since),
+        Record::Floor(floor) => round_trips(&floor.latency, floor.duration_ns, since),
         Record::Skipped(_)
+        | Record::Pong(_)
         | Record::Rival(_)
         | Record::Doctor(_)
         | Record::Pipes(_)
         | Record::Rings(_) => Vec::new(),
     }
+}
+
+/// The distributions of round trips.
+fn round_trips<'a>(
+    latency: &'a Option<Latency>,
+    duration_ns: Option<u64>,
+    since: &[Since],
+) -> Vec<Named<'a>> {
+    let Some(latency) = latency else { return Vec::new() };
+    let named = |since: &Since| (format!("/{}", since.name()), duration_ns, since.pick(latency));
+    since.iter().map(named).collect()
 }

@@ -1,7 +1,7 @@
 //! From which time latencies are counted.
 
 use crate::distribution::Distribution;
-use crate::outcome::Subscriber;
+use crate::outcome::{Latency, Subscriber};
 
 /// From which time latencies are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,11 @@ impl Since {
 
     /// The latencies that `subscriber` saw.
     pub(crate) fn of(self, subscriber: &Subscriber) -> Option<&Distribution> {
-        let latency = subscriber.counts.latency.as_ref()?;
+        self.pick(subscriber.counts.latency.as_ref()?)
+    }
+
+    /// One of both distributions.
+    pub(crate) const fn pick(self, latency: &Latency) -> Option<&Distribution> {
         match self {
             Self::Actual => latency.actual.as_ref(),
             Self::Intended => latency.intended.as_ref(),

@@ -3,6 +3,7 @@
 mod carriers;
 mod context;
 mod files;
+mod floor;
 mod jitter;
 mod ping;
 mod pipes;
@@ -19,6 +20,7 @@ mod subscribe;
 mod threads;
 
 pub(crate) use context::ContextArgs;
+pub(crate) use floor::FloorArgs;
 pub(crate) use jitter::JitterArgs;
 pub(crate) use ping::PingArgs;
 pub(crate) use pipes::PipesArgs;
@@ -46,6 +48,8 @@ pub(crate) enum PerfCommand {
     Ping(PingArgs),
     /// Send a ping's messages back
     Pong(PongArgs),
+    /// Measure what this machine's own UDP and TCP sockets can do
+    Floor(FloorArgs),
     /// Measure how this host interrupts a thread
     Jitter(JitterArgs),
     /// Run every experiment of the SMX document, and show the figures beside the document's
@@ -63,6 +67,7 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::Sub(arguments) => subscribe::run(arguments, stop),
         PerfCommand::Ping(arguments) => ping::run(arguments, stop),
         PerfCommand::Pong(arguments) => pong::run(arguments, stop),
+        PerfCommand::Floor(arguments) => floor::run(arguments, stop),
         PerfCommand::Jitter(arguments) => jitter::run(arguments, stop),
         PerfCommand::SmxReport(arguments) => smx::run(arguments, stop),
         PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),

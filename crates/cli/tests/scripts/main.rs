@@ -5,6 +5,7 @@ mod config;
 mod demo;
 mod doctor;
 mod domain;
+mod floor;
 #[cfg(feature = "top")]
 mod live;
 mod perf;

@@ -106,6 +106,17 @@ fn conditions(line: &Line) -> Vec<(String, &Conditions)> {
             });
             publisher.chain(subscribers).collect()
         }
+        Record::Ping(ping) => with_receiver(&ping.conditions, &ping.receiver),
+        Record::Floor(floor) => with_receiver(&floor.conditions, &floor.receiver),
+        Record::Pong(pong) => vec![(String::new(), &pong.conditions)],
         _ => Vec::new(),
     }
+}
+
+fn with_receiver<'a>(
+    conditions: &'a Conditions,
+    receiver: &'a Option<Conditions>,
+) -> Vec<(String, &'a Conditions)> {
+    let receiver = receiver.iter().map(|conditions| ("receiver's ".to_owned(), conditions));
+    std::iter::once((String::new(), conditions)).chain(receiver).collect()
 }

@@ -1,10 +1,12 @@
 //! What a report says, section by section. Each is left out where no line speaks of it.
 
 mod batches;
+mod cells;
 mod chart;
 mod comparison;
 mod difference;
 mod doctor;
+mod floor;
 mod histogram;
 mod jitter;
 mod latency;
@@ -13,6 +15,7 @@ mod pipes;
 mod rate;
 mod rings;
 mod rivals;
+mod round_trips;
 mod single;
 mod summary;
 
@@ -28,7 +31,7 @@ const EXPERIMENTS: [&str; 9] =
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);
-    let sections: [fn(&Cases<'_>) -> Option<Section>; 17] = [
+    let sections: [fn(&Cases<'_>) -> Option<Section>; 19] = [
         machine::section,
         doctor::section,
         rate::size,
@@ -39,6 +42,8 @@ pub(crate) fn document(lines: &Lines) -> Document {
         rate::receivers,
         rate::numa,
         rate::others,
+        round_trips::section,
+        floor::section,
         pipes::section,
         rings::section,
         single::section,

@@ -1,13 +1,13 @@
 //! Publishers and subscribers that were run by hand, and logs of other tools.
 
+use super::cells::Cells;
 use super::chart::{Curve, by_percentile};
 use super::histogram;
-use super::rate::figure;
 use crate::cases::{Cases, TIMES};
 use crate::distribution::Distribution;
-use crate::document::{Block, Figure, Section, Table, Voice, Words};
+use crate::document::{Block, Section, Table, Voice, Words};
 use crate::line::{Line, Record};
-use crate::number::{self, Quantity};
+use crate::number;
 use crate::outcome::{Linear, Publisher, Subscriber};
 use crate::since::Since;
 
@@ -182,7 +182,7 @@ fn times_row(line: &Line, name: &str, member: &str, times: &Distribution) -> Vec
 }
 
 /// What the UM tools would print beside the histogram.
-fn linear_title(line: &Line, linear: &Linear) -> String {
+pub(super) fn linear_title(line: &Line, linear: &Linear) -> String {
     let percentiles = linear.percentiles.iter().flatten().map(|(percent, ns)| match ns {
         0.. => format!("{percent}%: {}", number::time(*ns as f64).text()),
         _ => format!("{percent}%: hidden by overflows"),
@@ -195,31 +195,4 @@ fn linear_title(line: &Line, linear: &Linear) -> String {
         line.place(),
         percentiles.join(", ")
     )
-}
-
-/// Cells whose figures stand on one line.
-struct Cells<'a> {
-    line: &'a Line,
-}
-
-impl Cells<'_> {
-    fn text(&self, text: Option<impl Into<String>>) -> Words {
-        let text: Option<String> = text.map(Into::into);
-        text.filter(|text| !text.is_empty()).map(Words::from).unwrap_or_default()
-    }
-
-    fn show(&self, value: Option<f64>, show: fn(f64) -> Quantity, member: &str) -> Words {
-        let found = value.map(|value| Figure::new(value, show(value), self.line.id, member));
-        found.map(figure).unwrap_or_default()
-    }
-
-    fn count(&self, value: Option<u64>, member: &str) -> Words {
-        let found = value
-            .map(|value| Figure::new(value as f64, number::count(value), self.line.id, member));
-        found.map(figure).unwrap_or_default()
-    }
-
-    fn time(&self, value: Option<u64>, member: &str) -> Words {
-        self.show(value.map(|ns| ns as f64), number::time, member)
-    }
 }

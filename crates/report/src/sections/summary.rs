@@ -27,7 +27,7 @@ type Is = fn(&Record) -> bool;
 
 /// How many lines of what.
 fn what(cases: &Cases<'_>, unknown: usize) -> Words {
-    let kinds: [(&str, &str, Is); 10] = [
+    let kinds: [(&str, &str, Is); 13] = [
         ("run", "runs", |record| matches!(record, Record::Run(_))),
         ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
         ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
@@ -37,6 +37,9 @@ fn what(cases: &Cases<'_>, unknown: usize) -> Words {
         }),
         ("run of a pipe", "runs of pipes", |record| matches!(record, Record::Pipes(_))),
         ("run of a ring", "runs of rings", |record| matches!(record, Record::Rings(_))),
+        ("run of round trips", "runs of round trips", |record| matches!(record, Record::Ping(_))),
+        ("side that answered", "sides that answered", |record| matches!(record, Record::Pong(_))),
+        ("look at the floor", "looks at the floor", |record| matches!(record, Record::Floor(_))),
         ("examination of the machine", "examinations of the machine", |record| {
             matches!(record, Record::Doctor(_))
         }),
@@ -113,7 +116,11 @@ fn gap(cases: &Cases<'_>) -> Option<Tile> {
 /// Messages lost, repeated or damaged in all lines together.
 fn wrong(cases: &Cases<'_>) -> Option<Tile> {
     let counted = |line: &&Line| {
-        matches!(line.record, Record::Run(_) | Record::Subscriber(_)) || line.outcome().is_some()
+        let counts = matches!(
+            line.record,
+            Record::Run(_) | Record::Subscriber(_) | Record::Ping(_) | Record::Floor(_)
+        );
+        counts || line.outcome().is_some()
     };
     let lines: Vec<&Line> = cases.lines.iter().filter(counted).collect();
     let worst = lines.iter().max_by_key(|line| line.wrong())?;
@@ -235,7 +242,7 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
         }
         if line.was_interrupted() {
             let words = Words::new().line(line.id, line.place());
-            found.push(words.text(": the publisher was interrupted before its end."));
+            found.push(words.text(": whoever sent was interrupted before the end."));
         }
     }
     found.extend(failed(cases));

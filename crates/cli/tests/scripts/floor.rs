@@ -1,0 +1,67 @@
+//! `lanecast perf floor`: real runs, as short as they go.
+
+use crate::run::Stage;
+use serde_json::Value;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const SHORT: &str = "-A -1 -a -1 -n 40 -r 2000 -w 5 --time 2ms";
+
+#[test]
+fn every_transport_is_measured_both_ways_and_told_as_lines_text_and_page() {
+    let stage = Stage::new();
+    let text = stage.run(&format!("perf floor {SHORT} -o floor.jsonl -o floor.html")).good();
+    for part in ["Round trips, from the intended time", "The floor, one way", "bare tcp"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let lines = lines(&std::fs::read_to_string(stage.path("floor.jsonl")).unwrap());
+    for line in &lines {
+        assert_eq!((&line["kind"], &line["lost"]), (&"floor".into(), &0.into()), "{line}");
+        assert_eq!(line["sent"], line["received"], "{line}");
+        assert!(line["clock"].is_string() && line["receiver"]["cpus"]["ran_on"].is_u64());
+        assert_eq!(line["cpus"]["choice"], "none");
+    }
+    let of = |name: &str, value: &str| lines.iter().filter(|line| line[name] == value).count();
+    assert_eq!((of("experiment", "round-trip"), of("carrier", "tcp")), (6, 3));
+    assert!(of("way", "several") == 2 && of("way", "gathered") == 1);
+    let page = std::fs::read_to_string(stage.path("floor.html")).unwrap();
+    assert!(page.contains("Round trips by percentile") && page.contains("The floor, one way"));
+}
+
+#[test]
+fn what_is_wanted_only_is_measured_only() {
+    let stage = Stage::new();
+    let run = stage.run(&format!("perf floor {SHORT} -m 100 --only tcp --round-trips --json"));
+    let lines = lines(&run.good());
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert_eq!((&line["carrier"], &line["size"]), (&"tcp".into(), &100.into()));
+        assert_eq!(line["latency"]["actual"]["samples"], 40);
+        assert_eq!(line["latency"]["intended"]["samples"], 40);
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_words() {
+    let stage = Stage::new();
+    for (line, part) in [
+        ("--only udp,sctp", "choose of udp, multicast, tcp"),
+        ("--time 0s", "between 1us and 10min"),
+        ("-n some", "invalid value 'some'"),
+    ] {
+        let refused = stage.run(&format!("perf floor {line}"));
+        assert!(refused.refused(2).contains(part), "{line}: {}", refused.err);
+    }
+    for (line, part) in [
+        ("-m 15", "take 16 to 65507 bytes"),
+        ("-m 65508", "take 16 to 65507 bytes"),
+        ("-r 0", "1 or more"),
+        ("-A 4000", "no CPU 4000"),
+        ("-o x.hgrm", "x.hgrm"),
+    ] {
+        let refused = stage.run(&format!("perf floor {line}"));
+        assert!(refused.refused(1).contains(part), "{line}: {}", refused.err);
+    }
+}
