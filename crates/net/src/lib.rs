@@ -26,6 +26,7 @@ mod session;
 mod settings;
 mod streams;
 mod subscriber;
+mod tally;
 mod watch;
 
 pub use carrier::{Kind, NetCarrier};

@@ -13,9 +13,9 @@ use crate::session::Source;
 use crate::settings::{Drive, Pacing, Settings, nanos};
 use crate::streams::Streams;
 use crate::subscriber::Subscriber;
+use crate::tally::Tally;
 use lanecast_base::Runner;
 use lanecast_base::clock::Clock;
-use lanecast_base::sync::AtomicUsize;
 use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::chance::Chance;
@@ -104,7 +104,7 @@ impl Network {
             self.sender_settings(kind, session, datagram_bytes, random()?),
             clock.ns(clock.ticks()),
         );
-        let receivers = Arc::new(AtomicUsize::new(0));
+        let tally = Arc::new(Tally::default());
         let loss = (settings.artificial_source_loss, Chance::new(random()?));
         let longest = sender.longest_message();
         let outbound = Outbound::new(
@@ -114,7 +114,7 @@ impl Network {
             Arc::clone(&self.shared.attention),
             loss,
             settings.publisher_wait,
-            Arc::clone(&receivers),
+            Arc::clone(&tally),
         );
         let (owner, visitor) = Biased::split(outbound);
         let source = Source { kind, session, address, group, pid: std::process::id() };
@@ -128,7 +128,7 @@ impl Network {
             retired: None,
         }));
         let words = kind.source(session, address, group);
-        let mut publisher = Publisher::new(owner, self.clone(), session, words, longest, receivers);
+        let mut publisher = Publisher::new(owner, self.clone(), session, words, longest, tally);
         lanecast_carrier::Publish::add_topic(&mut publisher, topic)?;
         Ok(publisher)
     }

@@ -3,9 +3,10 @@
 use crate::cork::{Cork, Verdict};
 use crate::presence::{Attention, Descriptor};
 use crate::streams::Streams;
+use crate::tally::Tally;
 use crate::watch::Watch;
 use lanecast_base::clock::Clock;
-use lanecast_base::sync::{AtomicUsize, Ordering};
+use lanecast_base::sync::Ordering;
 use lanecast_base::{Step, WaitStrategy, Waiter, spin};
 use lanecast_carrier::{ClaimError, Pressure, TopicId};
 use lanecast_os::udp::{Run, UdpSocket};
@@ -51,11 +52,9 @@ pub(crate) struct Outbound {
     /// Datagrams that the system refused to send; repairs bring them back.
     pub(crate) refused: u64,
     wait: WaitStrategy,
-    back_pressured: u64,
     /// How many bytes are staged.
     staged: usize,
-    /// How many receivers there are, for who cannot enter.
-    receivers: Arc<AtomicUsize>,
+    tally: Arc<Tally>,
     watch: Watch,
 }
 
@@ -67,7 +66,7 @@ impl Outbound {
         attention: Arc<Attention>,
         loss: (u32, Chance),
         wait: WaitStrategy,
-        receivers: Arc<AtomicUsize>,
+        tally: Arc<Tally>,
     ) -> Self {
         Self {
             sender,
@@ -82,15 +81,10 @@ impl Outbound {
             loss,
             refused: 0,
             wait,
-            back_pressured: 0,
             staged: 0,
-            receivers,
+            tally,
             watch: Watch::default(),
         }
-    }
-
-    pub(crate) const fn back_pressured(&self) -> u64 {
-        self.back_pressured
     }
 
     /// Takes room for a message, if there is some.
@@ -99,7 +93,7 @@ impl Outbound {
         match self.sender.stage(topic.0, len) {
             Ok(_) => {}
             Err(Refused::WindowFull) => {
-                self.back_pressured += 1;
+                self.tally.back_pressured.fetch_add(1, Ordering::Relaxed);
                 self.make_room();
                 self.sender.stage(topic.0, len).map_err(refusal)?;
             }
@@ -251,7 +245,7 @@ impl Outbound {
         if self.sender.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.sender.on_time(now);
         }
-        self.receivers.store(self.sender.joined(), Ordering::Relaxed);
+        self.tally.receivers.store(self.sender.joined(), Ordering::Relaxed);
         heard + self.transmit(now)
     }
 

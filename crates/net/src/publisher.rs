@@ -4,7 +4,8 @@ use crate::claim::{NetBatch, NetClaim};
 use crate::error::{TopicError, check_name};
 use crate::network::Network;
 use crate::outbound::Outbound;
-use lanecast_base::sync::{AtomicUsize, Ordering};
+use crate::tally::Tally;
+use lanecast_base::sync::Ordering;
 use lanecast_carrier::{ClaimError, Publish, SessionId, TopicId};
 use lanecast_os::biased::Owner;
 use lanecast_protocol::sender;
@@ -19,7 +20,7 @@ pub struct Publisher {
     session: u64,
     source: String,
     longest: usize,
-    receivers: Arc<AtomicUsize>,
+    tally: Arc<Tally>,
     is_closed: bool,
 }
 
@@ -30,14 +31,14 @@ impl Publisher {
         session: u64,
         source: String,
         longest: usize,
-        receivers: Arc<AtomicUsize>,
+        tally: Arc<Tally>,
     ) -> Self {
-        Self { owner, network, session, source, longest, receivers, is_closed: false }
+        Self { owner, network, session, source, longest, tally, is_closed: false }
     }
 
     /// How often a claim has found no room.
-    pub fn back_pressured(&mut self) -> u64 {
-        self.owner.enter().back_pressured()
+    pub fn back_pressured(&self) -> u64 {
+        self.tally.back_pressured.load(Ordering::Relaxed)
     }
 
     /// Sends now what has been committed but not sent, because more seemed to be coming.
@@ -118,7 +119,7 @@ impl Publish for Publisher {
     }
 
     fn subscribers(&self) -> usize {
-        self.receivers.load(Ordering::Relaxed)
+        self.tally.receivers.load(Ordering::Relaxed)
     }
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {

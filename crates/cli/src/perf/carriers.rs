@@ -5,13 +5,13 @@
 use super::ContextArgs;
 use crate::context::DomainArgs;
 use crate::output::complain;
-use anyhow::bail;
 use lanecast::Context;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_carrier::Carrier;
 use lanecast_measure::{Raise, Setup};
+use lanecast_net as net;
 
 /// The carriers' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -29,9 +29,6 @@ pub(crate) enum CarrierName {
 }
 
 impl CarrierName {
-    /// Those that are there.
-    pub(crate) const AVAILABLE: [Self; 2] = [Self::Thread, Self::Shm];
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
@@ -40,14 +37,6 @@ impl CarrierName {
             Self::Ru => "ru",
             Self::Tcp => "tcp",
         }
-    }
-
-    /// Refuses a carrier that is planned, but not there.
-    pub(crate) fn check(self) -> anyhow::Result<()> {
-        if !Self::AVAILABLE.contains(&self) {
-            bail!("carrier '{}' is not in this version: use --carrier shm", self.name());
-        }
-        Ok(())
     }
 }
 
@@ -93,12 +82,11 @@ pub(super) fn with_carrier<W: OverCarrier>(
     arguments: &ContextArgs,
     work: W,
 ) -> anyhow::Result<W::Outcome> {
-    arguments.carrier.check()?;
     match arguments.carrier {
         CarrierName::Thread | CarrierName::Shm => work.over(&open_shm(arguments)?),
-        CarrierName::Rm | CarrierName::Ru | CarrierName::Tcp => {
-            bail!("carrier '{}' is not in this version", arguments.carrier.name())
-        }
+        CarrierName::Rm => work.over(&open_net(arguments, net::Kind::Rm)?),
+        CarrierName::Ru => work.over(&open_net(arguments, net::Kind::Ru)?),
+        CarrierName::Tcp => work.over(&open_net(arguments, net::Kind::Tcp)?),
     }
 }
 
@@ -134,6 +122,29 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             // Nothing is lost in memory, so nothing is sent again.
+            recovered: |_| None,
+        },
+    })
+}
+
+fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<net::NetCarrier>> {
+    let mut settings = net::Settings::default();
+    if let Some(interface) = &arguments.interface {
+        settings.interface.clone_from(interface);
+    }
+    if let Some(window) = arguments.window {
+        settings.window_bytes = usize::try_from(window.0)?;
+    }
+    if let Some(strategy) = arguments.wait {
+        (settings.publisher_wait, settings.subscriber_wait) = (strategy, strategy);
+    }
+    Ok(Opened {
+        publisher_wait: settings.publisher_wait,
+        subscriber_wait: settings.subscriber_wait,
+        window: Size(settings.window_bytes.next_power_of_two() as u64),
+        carrier: net::NetCarrier::new(net::Network::open(settings)?, kind),
+        counts: Counts {
+            back_pressured: |publisher| Some(publisher.back_pressured()),
             recovered: |_| None,
         },
     })

@@ -25,6 +25,11 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 
+    /// Network interface for rm, ru and tcp: its name, its address, or a network such as
+    /// 10.1.0.0/16 [default: 127.0.0.1]
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+
     /// What carries the messages
     #[arg(long, value_enum, default_value = "shm")]
     pub(crate) carrier: CarrierName,
@@ -40,7 +45,6 @@ impl ContextArgs {
     /// Refuses a carrier by which no other process can be met.
     /// `instead` says who runs both sides.
     pub(super) fn check_outward(&self, instead: &str) -> anyhow::Result<()> {
-        self.carrier.check()?;
         if self.stays_inside() {
             bail!(
                 "carrier '{}' is for one process: {instead} runs both sides, or use --carrier shm",

@@ -129,7 +129,6 @@ struct Places {
 
 pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     let both = &arguments.both;
-    both.context.carrier.check()?;
     let places = arguments.places()?;
     let files = both.files.open(Times::One)?;
     let head = Head::now();

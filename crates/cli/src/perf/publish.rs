@@ -171,7 +171,6 @@ impl PubArgs {
 }
 
 pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
-    arguments.context.carrier.check()?;
     let places = arguments.readers.places(&arguments.context)?;
     let files = arguments.files.open(arguments.times(places.len()))?;
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;

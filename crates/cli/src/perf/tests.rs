@@ -110,22 +110,11 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn a_carrier_of_a_later_version_is_refused_in_words() {
-    for name in ["rm", "ru", "tcp"] {
-        let PerfCommand::Sub(arguments) = parse(&format!("sub --carrier {name}")).unwrap() else {
-            panic!("sub is sub");
-        };
-        let error = arguments.context.carrier.check().unwrap_err().to_string();
-        assert!(error.contains(name) && error.contains("not in this version"), "{error}");
-    }
-}
-
-#[test]
 fn a_carrier_for_one_process_has_its_readers_there() {
     let PerfCommand::Pub(arguments) = parse("pub --carrier thread").unwrap() else {
         panic!("pub is pub");
     };
-    assert!(arguments.context.carrier.check().is_ok() && arguments.context.stays_inside());
+    assert!(arguments.context.stays_inside());
     let error = arguments.context.check_outward("lanecast perf pub").unwrap_err().to_string();
     assert!(error.contains("perf pub runs both sides"), "{error}");
 }
