@@ -127,7 +127,6 @@ fn what_does_not_go_together_is_refused() {
         (format!("{ping} -s f --wait park"), "leave out one of them"),
         (format!("{ping} --carrier thread -m 15"), "cannot be used multiple times"),
         ("perf ping --carrier thread -m 15 -n 1 -r 1 -H 2,1000".into(), "take -m 16 or more"),
-        ("perf ping --carrier ru -m 24 -n 1 -r 1 -H 2,1000".into(), "not in this version"),
         ("perf pong --carrier thread".into(), "perf ping runs both sides"),
         ("perf pong -o times.hgrm".into(), "its ping does"),
     ] {

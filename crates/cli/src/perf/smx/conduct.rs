@@ -178,6 +178,9 @@ impl<'a> Conduct<'a> {
         if let Some(window) = self.context.window {
             words.extend(["--window".to_owned(), window.to_string()]);
         }
+        if let Some(interface) = &self.context.interface {
+            words.extend(["--interface".to_owned(), interface.clone()]);
+        }
         words
     }
 }
