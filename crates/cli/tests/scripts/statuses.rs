@@ -46,7 +46,7 @@ fn what_cannot_be_done_is_said() {
         ("pub topic --binary --from-file cut", ""),
         ("sub topic -c missing.toml", "cannot read missing.toml"),
         (&format!("sub {endless}"), "topic"),
-        ("perf sub --carrier tcp --interface 192.0.2.0/24", "net.interface"),
+        ("perf sub --carrier tcp --interface nowhere7", "net.interface"),
         ("perf sub --carrier thread", "lanecast perf pub runs both sides"),
         ("perf smx-report --carrier thread", "--carrier shm"),
         ("perf pub --subscriber-cpus 0", "--carrier thread"),
