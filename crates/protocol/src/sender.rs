@@ -343,9 +343,12 @@ impl Sender {
     /// Publishes all that is staged, as one batch; how many messages that was.
     #[inline]
     pub fn publish(&mut self) -> usize {
-        let (messages, unwanted) = self.packer.publish();
+        let messages = self.packer.publish();
         self.counters.messages += messages as u64;
-        self.counters.unwanted += unwanted as u64;
+        let unwanted = self.packer.take_unwanted();
+        if unwanted > 0 {
+            self.counters.unwanted += unwanted as u64;
+        }
         messages
     }
 

@@ -41,7 +41,7 @@ struct Head {
 }
 
 /// Where the next item goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     /// The sequence of the open datagram, or of the one to be opened.
     next: u64,
@@ -73,7 +73,10 @@ pub(super) struct Packer {
     touched: Vec<u32>,
     aside: Box<[u8]>,
     at: Place,
+    /// As of the last publishing.
     mark: Place,
+    /// A block or a datagram was begun or ended since.
+    has_turned: bool,
     last: Last,
     staged: usize,
     unwanted: usize,
@@ -104,6 +107,7 @@ impl Packer {
             aside: vec![0; longest].into(),
             at,
             mark: at,
+            has_turned: true,
             last: Last::None,
             staged: 0,
             unwanted: 0,
@@ -212,18 +216,26 @@ impl Packer {
         }
     }
 
-    /// Publishes what is staged; how many messages that were, and how many of them nobody wanted.
+    /// Publishes what is staged; how many messages that were.
     #[inline]
-    pub(super) fn publish(&mut self) -> (usize, usize) {
+    pub(super) fn publish(&mut self) -> usize {
         if matches!(self.last, Last::Long { .. }) {
             self.cut();
         }
-        for topic in self.touched.drain(..) {
-            let head = &mut self.heads[topic as usize];
+        // Not drained: that costs more than the rest of this.
+        for topic in &self.touched {
+            let head = &mut self.heads[*topic as usize];
             head.published = head.staged;
             head.last = NOWHERE;
         }
-        self.mark = self.at;
+        self.touched.clear();
+        if std::mem::take(&mut self.has_turned) {
+            self.mark = self.at;
+        } else {
+            // The rest is as it was, and copying all of it would wait for these two.
+            (self.mark.used, self.mark.count) = (self.at.used, self.at.count);
+        }
+        debug_assert_eq!(self.mark, self.at, "nothing else has changed");
         self.end_batch()
     }
 
@@ -236,18 +248,25 @@ impl Packer {
         }
         self.at = self.mark;
         self.window.rewind(self.at.next, self.at.end);
+        self.unwanted = 0;
         self.end_batch();
     }
 
     #[inline]
-    fn end_batch(&mut self) -> (usize, usize) {
+    fn end_batch(&mut self) -> usize {
         self.last = Last::None;
-        let counts = (self.staged, self.unwanted);
-        (self.staged, self.unwanted) = (0, 0);
+        let count = std::mem::take(&mut self.staged);
         if self.flush_later {
             self.flush();
         }
-        counts
+        count
+    }
+
+    /// How many messages that were published nobody wanted, since the last time this was asked.
+    #[inline]
+    pub(super) fn take_unwanted(&mut self) -> usize {
+        // Looked at first: to write it each time would make the next one wait.
+        if self.unwanted == 0 { 0 } else { std::mem::take(&mut self.unwanted) }
     }
 
     /// Closes the open datagram; as long as something is staged, that waits. Whether none is open.
@@ -301,6 +320,7 @@ impl Packer {
         self.write(start, &header);
         let data = DataHeader { skipped: 0.into(), retained: 0.into() };
         self.write(start + size_of::<FrameHeader>(), &data);
+        self.has_turned = true;
         self.at = Place { position, start, used: DATA_OFFSET, topic: MANY, only: MANY, ..self.at };
     }
 
@@ -318,6 +338,7 @@ impl Packer {
         let is_first = self.at.used == DATA_OFFSET;
         self.at.only = if is_first || self.at.only == topic { topic } else { MANY };
         self.at.used += BLOCK;
+        self.has_turned = true;
         (self.at.block, self.at.topic, self.at.count) = (at, topic, 0);
     }
 
@@ -329,6 +350,7 @@ impl Packer {
         let at = self.at.block + offset_of!(BlockHeader, length);
         self.write(at, &[U16::new(length as u16), U16::new(self.at.count)]);
         self.at.topic = MANY;
+        self.has_turned = true;
     }
 
     /// How long the open datagram will be.
@@ -349,6 +371,7 @@ impl Packer {
         self.write(start + offset_of!(FrameHeader, length), &U16::new(length as u16));
         self.window.close(self.at.position, length, self.at.only);
         let (next, end) = (self.window.next(), self.window.end());
+        self.has_turned = true;
         self.at = Place { next, end, used: 0, topic: MANY, ..self.at };
     }
 
