@@ -3,6 +3,8 @@
 //! A message that fits in one datagram is written where it will be sent from. A longer one is
 //! written aside and cut into pieces as soon as something follows it.
 
+mod piece;
+
 use super::Refused;
 use super::window::{MANY, Window};
 use crate::sequence::earlier;
@@ -12,13 +14,11 @@ use lanecast_wire::net::{
 };
 use std::mem::offset_of;
 use std::ops::Range;
-use zerocopy::little_endian::{U16, U32};
+use zerocopy::little_endian::U16;
 use zerocopy::{Immutable, IntoBytes};
 
 const BLOCK: usize = size_of::<BlockHeader>();
 const ITEM: usize = size_of::<ItemHeader>();
-/// A datagram with less room than this for a piece is left as it is.
-const PIECE_MIN: usize = 64;
 /// Datagrams have a length that is a multiple of this, so that they lie one behind the other.
 const ALIGN: usize = 8;
 /// No item.
@@ -396,51 +396,6 @@ impl Packer {
             self.window.bytes[before + offset_of!(ItemHeader, flags)] |= ItemFlags::MORE as u8;
         }
         item + ITEM..item + ITEM + len
-    }
-
-    /// Cuts the message that was written aside; the room was made when it was staged.
-    fn cut(&mut self) {
-        let Last::Long { topic, len } = std::mem::replace(&mut self.last, Last::None) else {
-            return;
-        };
-        let aside = std::mem::take(&mut self.aside);
-        let mut rest = &aside[..len];
-        let mut flags = ItemFlags::BEGIN;
-        loop {
-            let total = if flags == ItemFlags::BEGIN { TOTAL_BYTES } else { 0 };
-            let room = self.room_for_piece(topic) - total;
-            let (piece, left) = rest.split_at(room.min(rest.len()));
-            rest = left;
-            if rest.is_empty() {
-                flags |= ItemFlags::END;
-            }
-            let range = self.lay(topic, flags, total + piece.len());
-            let (begin, bytes) = self.window.bytes[range].split_at_mut(total);
-            begin.copy_from_slice(&U32::new(len as u32).as_bytes()[..total]);
-            bytes.copy_from_slice(piece);
-            if rest.is_empty() {
-                break;
-            }
-            flags = 0;
-        }
-        self.aside = aside;
-    }
-
-    /// Opens a block on `topic` if need be; how many bytes an item may have there.
-    fn room_for_piece(&mut self, topic: u32) -> usize {
-        let header = if self.at.topic == topic { 0 } else { BLOCK };
-        let left = self.limit.saturating_sub(self.at.used + header + ITEM);
-        if self.at.used > 0 && left < PIECE_MIN {
-            self.close(true);
-        }
-        if self.at.used == 0 {
-            self.turn_over();
-        }
-        if self.at.topic != topic {
-            self.end_block();
-            self.begin_block(topic);
-        }
-        (self.limit - self.at.used - ITEM) & !3
     }
 
     #[inline(always)]
