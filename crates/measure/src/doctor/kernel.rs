@@ -6,7 +6,7 @@ use crate::jitter::monotonic_cost_ns;
 use crate::root::Root;
 use lanecast_base::clock::{Clock, Source};
 use lanecast_base::sync::AtomicU32;
-use lanecast_os::{barrier, futex};
+use lanecast_os::{barrier, futex, udp};
 use std::time::Instant;
 
 const CLOCK: Check = Check::new("clock-source", "clock source");
@@ -24,6 +24,8 @@ pub(super) struct Abilities {
     pub(super) futex_waitv: bool,
     /// Whether latencies are stamped with the processor's counter.
     pub(super) counter: bool,
+    /// Cutting a run of bytes into datagrams.
+    pub(super) segmentation: bool,
 }
 
 impl Abilities {
@@ -33,6 +35,7 @@ impl Abilities {
             membarrier: barrier::register(),
             futex_waitv: futex::can_watch_several(),
             counter: Clock::host().source() == Source::Tsc,
+            segmentation: udp::segmentation_works(),
         }
     }
 }
@@ -165,7 +168,8 @@ mod tests {
     use super::*;
     use crate::root::tests::tree;
 
-    const ALL: Abilities = Abilities { membarrier: true, futex_waitv: true, counter: true };
+    const ALL: Abilities =
+        Abilities { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
     const SOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
     const OFFERED: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 

@@ -5,10 +5,12 @@
 mod control_group;
 mod finding;
 mod gaps;
+mod interfaces;
 mod interrupts;
 mod kernel;
 mod load;
 mod memory;
+mod network;
 mod permission;
 mod processor;
 mod topology;
@@ -123,6 +125,8 @@ fn look(
     findings.extend(permission::check(root, settings.raise));
     findings.extend(group.check(settings.window));
     findings.extend(kernel::check(root, abilities));
+    findings.extend(network::check(root, abilities.segmentation));
+    findings.extend(interfaces::check(root));
     (findings, proposal)
 }
 

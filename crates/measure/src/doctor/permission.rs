@@ -50,12 +50,16 @@ fn limit(root: &Root, name: &str) -> Option<u64> {
     }
 }
 
-/// Whether the process may do what nice values and real-time priorities need.
-fn may_raise(root: &Root) -> bool {
-    const SYS_NICE: u32 = 23;
+/// The capability that nice values and real-time priorities need.
+const SYS_NICE: u32 = 23;
+/// The capability that large socket buffers need.
+pub(super) const NET_ADMIN: u32 = 12;
+
+/// Whether the process has the capability.
+pub(super) fn may(root: &Root, capability: u32) -> bool {
     let capabilities = root.labelled("proc/self/status", "CapEff");
     let bits = capabilities.and_then(|bits| u64::from_str_radix(&bits, 16).ok());
-    bits.is_some_and(|bits| bits & (1 << SYS_NICE) != 0)
+    bits.is_some_and(|bits| bits & (1 << capability) != 0)
 }
 
 fn check_limits(root: &Root) -> Finding {
@@ -67,7 +71,7 @@ fn check_limits(root: &Root) -> Finding {
     ) else {
         return LIMITS.unknown("not told");
     };
-    let may_raise = may_raise(root);
+    let may_raise = may(root, SYS_NICE);
     let shown = |value: u64| match value {
         u64::MAX => "unlimited".to_owned(),
         value => value.to_string(),

@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-const ABLE: Abilities = Abilities { membarrier: true, futex_waitv: true, counter: true };
+const ABLE: Abilities =
+    Abilities { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
 
 /// Every file that a check reads, with CPUs 0 and 1.
-const FILES: [&str; 32] = [
+const FILES: [&str; 48] = [
     "proc/cmdline",
     "proc/cpuinfo",
     "proc/interrupts",
@@ -17,6 +18,9 @@ const FILES: [&str; 32] = [
     "proc/meminfo",
     "proc/stat",
     "proc/1/stat",
+    "proc/net/route",
+    "proc/net/snmp",
+    "proc/net/softnet_stat",
     "proc/self/cgroup",
     "proc/self/limits",
     "proc/self/mounts",
@@ -24,6 +28,19 @@ const FILES: [&str; 32] = [
     "proc/sys/kernel/numa_balancing",
     "proc/sys/kernel/osrelease",
     "proc/sys/kernel/sched_autogroup_enabled",
+    "proc/sys/net/core/busy_poll",
+    "proc/sys/net/core/busy_read",
+    "proc/sys/net/core/netdev_max_backlog",
+    "proc/sys/net/core/rmem_max",
+    "proc/sys/net/core/wmem_max",
+    "proc/sys/net/ipv4/conf/all/rp_filter",
+    "proc/sys/net/ipv4/conf/eth0/rp_filter",
+    "proc/sys/net/ipv4/igmp_max_memberships",
+    "proc/sys/net/netfilter/nf_conntrack_count",
+    "sys/class/net/eth0/flags",
+    "sys/class/net/eth0/gro_flush_timeout",
+    "sys/class/net/eth0/mtu",
+    "sys/class/net/eth0/operstate",
     "sys/class/dmi/id/sys_vendor",
     "sys/devices/system/clocksource/clocksource0/available_clocksource",
     "sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -58,7 +75,7 @@ fn of_an_empty_tree_nothing_is_known_and_nothing_is_blamed() {
     let (findings, proposal) = look_at(tree(&[]).path());
     assert_eq!(proposal, None);
     for finding in &findings {
-        let is_told = ["priority", "kernel"].contains(&finding.id);
+        let is_told = ["priority", "kernel", "segmentation"].contains(&finding.id);
         let expected = if is_told { State::Good } else { State::Unknown };
         assert_eq!(finding.state, expected, "{finding:?}");
     }

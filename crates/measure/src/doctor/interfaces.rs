@@ -1,0 +1,308 @@
+//! The network interfaces: loopback, links, routes for multicast, and how cards interrupt.
+
+use super::finding::{Check, Finding};
+use super::network::set;
+use super::words::{count, joined, time};
+use crate::root::Root;
+
+const LOOPBACK: Check = Check::new("loopback", "loopback");
+const LINKS: Check = Check::new("interfaces", "network interfaces");
+const SOURCES: Check = Check::new("reverse-path", "check of sources");
+const ROUTE: Check = Check::new("multicast-route", "route for multicast");
+const QUEUES: Check = Check::new("card-interrupts", "cards' interrupts");
+const FOLDER: &str = "sys/class/net";
+/// Bits of an interface's flags.
+const UP: u32 = 0x1;
+const IS_LOOPBACK: u32 = 0x8;
+const MULTICAST: u32 = 0x1000;
+/// What any Ethernet carries.
+const COMMON_MTU: u32 = 1_500;
+
+/// An interface that is switched on.
+#[derive(Debug)]
+struct Link {
+    name: String,
+    flags: u32,
+    mtu: u32,
+    /// Whether it is connected to something.
+    is_running: bool,
+    /// Whether there is a device behind it, real or virtual, with interrupts.
+    is_card: bool,
+}
+
+impl Link {
+    const fn is(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Everything that is told for each interface.
+pub(super) fn check(root: &Root) -> Vec<Finding> {
+    let links = links(root);
+    vec![
+        check_loopback(root, &links),
+        check_links(&links),
+        check_sources(root, &links),
+        check_route(root, &links),
+        check_queues(root, &links),
+    ]
+}
+
+fn links(root: &Root) -> Vec<Link> {
+    let link = |name: String| {
+        let at = |file: &str| format!("{FOLDER}/{name}/{file}");
+        let flags = root.text(&at("flags"))?;
+        let flags = u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok()?;
+        let mtu = root.value(&at("mtu"))?;
+        // Without a link layer the state is unknown, which is as good as up.
+        let state = root.text(&at("operstate")).unwrap_or_default();
+        let is_running = state != "down" && state != "lowerlayerdown";
+        let is_card = root.names(&format!("{FOLDER}/{name}")).iter().any(|it| it == "device");
+        Some(Link { name, flags, mtu, is_running, is_card })
+    };
+    let found = root.names(FOLDER).into_iter().filter_map(link);
+    found.filter(|link| link.is(UP)).collect()
+}
+
+/// Those that lead out of this host.
+fn outer(links: &[Link]) -> impl Iterator<Item = &Link> + Clone {
+    links.iter().filter(|link| !link.is(IS_LOOPBACK))
+}
+
+fn check_loopback(root: &Root, links: &[Link]) -> Finding {
+    if root.names(FOLDER).is_empty() {
+        return LOOPBACK.unknown("not told");
+    }
+    let Some(link) = links.iter().find(|link| link.is(IS_LOOPBACK)) else {
+        return LOOPBACK
+            .disturbs("switched off")
+            .effect("nothing that is sent to this host itself arrives")
+            .mend("sudo ip link set lo up");
+    };
+    let multicast = if link.is(MULTICAST) { "" } else { ", and carries it without saying so" };
+    LOOPBACK.good(format!("up; lanecast sends multicast there{multicast}"))
+}
+
+fn check_links(links: &[Link]) -> Finding {
+    if links.is_empty() {
+        return LINKS.unknown("not told");
+    }
+    let told = |link: &Link| {
+        let state = if link.is_running { "" } else { ", without a link" };
+        let multicast = if link.is(MULTICAST) { "" } else { ", no multicast" };
+        format!("{} (MTU {}{state}{multicast})", link.name, link.mtu)
+    };
+    let outer = outer(links);
+    if outer.clone().next().is_none() {
+        return LINKS.good("none but loopback");
+    }
+    let found = joined(outer.clone().map(told));
+    let mut effects = Vec::new();
+    let mut mends = Vec::new();
+    for link in outer {
+        if !link.is_running {
+            effects.push(format!("{} reaches nobody", link.name));
+            mends.push(format!("a cable, or: sudo ip link set {} down", link.name));
+        } else if !link.is(MULTICAST) {
+            effects.push(format!("{} carries unicast and TCP only", link.name));
+            mends.push(format!("sudo ip link set {} multicast on", link.name));
+        } else if link.mtu < COMMON_MTU {
+            effects.push(format!("datagrams on {} are shorter than elsewhere", link.name));
+            mends.push(format!(
+                "sudo ip link set {} mtu {COMMON_MTU}, if the path allows",
+                link.name
+            ));
+        }
+    }
+    if effects.is_empty() {
+        return LINKS.good(found);
+    }
+    LINKS.note(found).effect(joined(effects)).mend(mends.join("; "))
+}
+
+/// Whether the kernel drops what comes by another interface than an answer would go by.
+fn check_sources(root: &Root, links: &[Link]) -> Finding {
+    let mode = |name: &str| root.value::<u8>(&format!("proc/sys/net/ipv4/conf/{name}/rp_filter"));
+    let Some(all) = mode("all") else { return SOURCES.unknown("not told") };
+    let strict: Vec<_> = outer(links)
+        .filter(|link| mode(&link.name).is_some_and(|own| own.max(all) == 1))
+        .map(|link| link.name.as_str())
+        .collect();
+    if strict.is_empty() {
+        return SOURCES.good("by any interface");
+    }
+    let found = format!("strict on {}", joined(&strict));
+    if outer(links).count() < 2 {
+        return SOURCES.good(format!("{found}, the only one"));
+    }
+    let settings: Vec<_> =
+        strict.iter().map(|name| format!("net.ipv4.conf.{name}.rp_filter")).collect();
+    let settings: Vec<_> = settings.iter().map(|name| (name.as_str(), "2".to_owned())).collect();
+    SOURCES
+        .note(found)
+        .effect("multicast from senders whose unicast route is another interface is dropped")
+        .mend(set(&settings))
+}
+
+/// Whether programs that name no interface can send to a group.
+fn check_route(root: &Root, links: &[Link]) -> Finding {
+    let Some(text) = root.text("proc/net/route") else {
+        return ROUTE.unknown("not told");
+    };
+    let is_for_groups = |line: &str| {
+        let mut cells = line.split_whitespace();
+        let name = cells.next()?;
+        let destination = u32::from_str_radix(cells.next()?, 16).ok()?;
+        let mask = u32::from_str_radix(cells.nth(5)?, 16).ok()?;
+        // A group as the file has it: bytes in the network's order, read as the host's.
+        let group = u32::from_le_bytes([239, 192, 71, 1]);
+        (group & mask == destination).then(|| name.to_owned())
+    };
+    if let Some(name) = text.lines().skip(1).find_map(is_for_groups) {
+        return ROUTE.good(format!("by {name}"));
+    }
+    let Some(link) = outer(links).find(|link| link.is(MULTICAST)) else {
+        return ROUTE.good("none, and no interface that needs one");
+    };
+    ROUTE
+        .note("none")
+        .effect("lanecast names its interface; tools that name none fail (Network is unreachable)")
+        .mend(format!("sudo ip route add 224.0.0.0/4 dev {}", link.name))
+}
+
+/// How many queues cards have, and how long they put interrupts off, as far as files tell.
+fn check_queues(root: &Root, links: &[Link]) -> Finding {
+    if links.is_empty() {
+        return QUEUES.unknown("not told");
+    }
+    let cards: Vec<_> = outer(links).filter(|link| link.is_card).collect();
+    if cards.is_empty() {
+        return QUEUES.good("no cards");
+    }
+    let mut found = Vec::new();
+    let mut mends = Vec::new();
+    for link in cards {
+        let folder = format!("{FOLDER}/{}", link.name);
+        let queues = root.names(&format!("{folder}/queues"));
+        let queues = queues.iter().filter(|name| name.starts_with("rx-")).count();
+        let wait = root.value::<u64>(&format!("{folder}/gro_flush_timeout")).unwrap_or(0);
+        let times = root.value::<u64>(&format!("{folder}/napi_defer_hard_irqs")).unwrap_or(0);
+        let mut told = format!("{}: {}", link.name, count(queues, "queue", "queues"));
+        if wait > 0 {
+            let often = if times > 0 { format!(", {times} times") } else { String::new() };
+            told += &format!(", the kernel waits {}{often}", time(wait as f64));
+            mends.push(format!("echo 0 | sudo tee /{folder}/gro_flush_timeout"));
+        }
+        found.push(told);
+    }
+    let found = found.join("; ");
+    if mends.is_empty() {
+        // What the card itself puts off is told by ioctl only.
+        return QUEUES.good(format!("{found} (ethtool -c tells what the card puts off)"));
+    }
+    QUEUES
+        .note(found)
+        .effect("who sleeps or does not poll busily gets packets later")
+        .mend(mends.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+    use crate::root::tests::{put, tree};
+    use tempfile::TempDir;
+
+    const LO: [(&str, &str); 3] = [
+        ("sys/class/net/lo/flags", "0x9\n"),
+        ("sys/class/net/lo/mtu", "65536\n"),
+        ("sys/class/net/lo/operstate", "unknown\n"),
+    ];
+
+    fn add(tree: &TempDir, name: &str, flags: &str, mtu: &str, state: &str) {
+        let folder = format!("sys/class/net/{name}");
+        put(tree, &format!("{folder}/flags"), flags);
+        put(tree, &format!("{folder}/mtu"), mtu);
+        put(tree, &format!("{folder}/operstate"), state);
+    }
+
+    fn found(tree: &TempDir, id: &str) -> Finding {
+        let all = check(&Root::new(tree.path()));
+        all.into_iter().find(|finding| finding.id == id).expect("a finding")
+    }
+
+    #[test]
+    fn loopback_has_to_be_up() {
+        assert_eq!(found(&tree(&[]), "loopback").state, State::Unknown);
+        let tree = tree(&LO);
+        assert_eq!(found(&tree, "loopback").state, State::Good);
+        assert_eq!(found(&tree, "interfaces").found, "none but loopback");
+        put(&tree, "sys/class/net/lo/flags", "0x8\n");
+        let off = found(&tree, "loopback");
+        assert_eq!(off.state, State::Disturbs);
+        assert_eq!(off.mend.as_deref(), Some("sudo ip link set lo up"));
+    }
+
+    #[test]
+    fn links_are_told_with_what_they_lack() {
+        let tree = tree(&LO);
+        add(&tree, "eth0", "0x1003", "1500", "up");
+        let good = found(&tree, "interfaces");
+        assert_eq!((good.state, &*good.found), (State::Good, "eth0 (MTU 1500)"));
+        add(&tree, "eth1", "0x1003", "1500", "down");
+        add(&tree, "eth2", "0x3", "1500", "up");
+        add(&tree, "eth3", "0x1002", "1500", "down");
+        let poor = found(&tree, "interfaces");
+        assert_eq!(poor.state, State::Note);
+        assert!(!poor.found.contains("eth3"), "switched off on purpose");
+        let effect = poor.effect.expect("an effect");
+        assert_eq!(effect, "eth1 reaches nobody, eth2 carries unicast and TCP only");
+    }
+
+    #[test]
+    fn strict_sources_matter_with_several_interfaces() {
+        let tree = tree(&LO);
+        assert_eq!(found(&tree, "reverse-path").state, State::Unknown);
+        add(&tree, "eth0", "0x1003", "1500", "up");
+        for (name, mode) in [("all", "0"), ("eth0", "1"), ("eth1", "2")] {
+            put(&tree, &format!("proc/sys/net/ipv4/conf/{name}/rp_filter"), mode);
+        }
+        assert_eq!(found(&tree, "reverse-path").state, State::Good);
+        add(&tree, "eth1", "0x1003", "1500", "up");
+        let strict = found(&tree, "reverse-path");
+        assert_eq!((strict.state, &*strict.found), (State::Note, "strict on eth0"));
+        assert!(strict.mend.expect("a command").contains("net.ipv4.conf.eth0.rp_filter=2"));
+    }
+
+    #[test]
+    fn a_default_route_or_one_for_groups_will_do() {
+        const HEAD: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n";
+        let tree = tree(&LO);
+        let route = |line: &str| {
+            put(&tree, "proc/net/route", format!("{HEAD}{line}"));
+            found(&tree, "multicast-route")
+        };
+        assert_eq!(route("eth0\t0000A8C0\t0\t1\t0\t0\t0\t00FFFFFF\n").state, State::Good);
+        add(&tree, "eth0", "0x1003", "1500", "up");
+        let none = route("eth0\t0000A8C0\t0\t1\t0\t0\t0\t00FFFFFF\n");
+        assert_eq!(none.state, State::Note);
+        assert_eq!(none.mend.as_deref(), Some("sudo ip route add 224.0.0.0/4 dev eth0"));
+        assert_eq!(route("eth0\t000000E0\t0\t1\t0\t0\t0\t000000F0\n").found, "by eth0");
+        assert_eq!(route("wan0\t00000000\t0100A8C0\t3\t0\t0\t0\t00000000\n").found, "by wan0");
+    }
+
+    #[test]
+    fn what_puts_packets_off_is_told() {
+        let tree = tree(&LO);
+        add(&tree, "eth0", "0x1003", "1500", "up");
+        assert_eq!(found(&tree, "card-interrupts").found, "no cards");
+        put(&tree, "sys/class/net/eth0/device/uevent", "DRIVER=virtio_net");
+        put(&tree, "sys/class/net/eth0/queues/rx-0/rps_cpus", "0");
+        assert_eq!(found(&tree, "card-interrupts").state, State::Good);
+        put(&tree, "sys/class/net/eth0/gro_flush_timeout", "20000");
+        put(&tree, "sys/class/net/eth0/napi_defer_hard_irqs", "2");
+        let late = found(&tree, "card-interrupts");
+        assert_eq!(late.found, "eth0: 1 queue, the kernel waits 20 us, 2 times");
+        assert_eq!(late.state, State::Note);
+    }
+}
