@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The own socket of a subscriber that listens to groups is looked at every so many turns.
+/// The own socket of a subscriber whose messages come by groups and streams is looked at every so
+/// many turns.
 const OWN_EVERY: u32 = 4;
 /// The most that is read in one turn by whoever stands in.
 const STAND_IN_READS: usize = 64;
@@ -160,7 +161,7 @@ impl Inbound {
                 return true;
             }
         }
-        let own_turn = self.groups.is_empty() || self.turns.is_multiple_of(OWN_EVERY);
+        let own_turn = self.turns.is_multiple_of(OWN_EVERY);
         if (own_turn || self.sessions.iter().any(Session::is_unsettled))
             && let Ok(Some((length, from))) = self.own.receive(&mut buffer[..READ_BYTES])
         {
