@@ -11,7 +11,6 @@ use lanecast_base::Agent;
 use lanecast_base::clock::Clock;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
-use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -280,8 +279,7 @@ impl Agent for Conductor {
         };
         let limit = limit.min(self.due.saturating_sub(now));
         let limit = (limit != Nanos::MAX).then(|| Duration::from_nanos(limit));
-        let bell = Some(self.attention.as_fd());
-        self.watch.sleep_beside(bell, &self.descriptors, limit);
+        self.watch.sleep_beside(&self.attention.bells(), &self.descriptors, limit);
         self.attention.wake_up();
     }
 

@@ -204,7 +204,7 @@ impl Outbound {
     #[inline(never)]
     fn send_now(&mut self) {
         if self.hands_off {
-            self.attention.nudge();
+            self.attention.call();
             return;
         }
         self.sender.flush();
@@ -212,7 +212,7 @@ impl Outbound {
         let now = self.now();
         if self.cork.sent_alone(now) {
             // Someone must send the rest should the application stop in the middle of its stream.
-            self.attention.ring();
+            self.attention.remind();
         } else {
             self.attention.nudge();
         }

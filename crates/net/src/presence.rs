@@ -1,25 +1,33 @@
 //! Signs between an end's owner and the conductor.
 
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering, fence};
+use lanecast_os::alarm::Alarm;
 use lanecast_os::event::EventBell;
+use lanecast_os::udp::UdpSocket;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
-use lanecast_os::udp::UdpSocket;
+/// How long owners have for what they are about before the conductor has a look: long enough that
+/// it does not disturb the answer to what was sent, short enough that the end of a stream is not
+/// late.
+const GRACE: Duration = Duration::from_micros(150);
 
 /// The conductor's sleep, as the ends see it.
 #[derive(Debug)]
 pub(crate) struct Attention {
     bell: EventBell,
+    alarm: Alarm,
     /// Whether it sleeps until something happens, rather than until its next round.
     asleep: AtomicBool,
 }
 
 impl Attention {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { bell: EventBell::new(false)?, asleep: AtomicBool::new(false) })
+        let (bell, alarm) = (EventBell::new(false)?, Alarm::new()?);
+        Ok(Self { bell, alarm, asleep: AtomicBool::new(false) })
     }
 
     /// Wakes the conductor.
@@ -27,16 +35,35 @@ impl Attention {
         self.bell.ring();
     }
 
-    /// Wakes the conductor if it sleeps for long: an end has something that it must look after
-    /// should the owner go away.
+    /// Wakes the conductor at once if it sleeps until something happens.
+    #[inline]
+    pub(crate) fn call(&self) {
+        if self.rouse() {
+            self.bell.ring();
+        }
+    }
+
+    /// Wakes the conductor soon if it sleeps until something happens: an end has something that it
+    /// must look after should the owner go away.
     #[inline]
     pub(crate) fn nudge(&self) {
+        if self.rouse() {
+            self.remind();
+        }
+    }
+
+    /// Wakes the conductor soon.
+    pub(crate) fn remind(&self) {
+        self.alarm.set(GRACE);
+    }
+
+    /// Whether the conductor is to be woken, by the caller.
+    #[inline]
+    fn rouse(&self) -> bool {
         // PAIRS(attention): what the owner did comes before this look, as the conductor's mark
         // comes before its last look at the ends.
         fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.bell.ring();
-        }
+        self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed)
     }
 
     /// The conductor is about to sleep until something happens.
@@ -50,12 +77,12 @@ impl Attention {
     pub(crate) fn wake_up(&self) {
         self.asleep.store(false, Ordering::Relaxed);
         self.bell.hush();
+        self.alarm.hush();
     }
-}
 
-impl AsFd for Attention {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    /// What wakes the conductor.
+    pub(crate) fn bells(&self) -> [BorrowedFd<'_>; 2] {
+        [self.bell.as_fd(), self.alarm.as_fd()]
     }
 }
 

@@ -72,7 +72,8 @@ impl Subscriber {
         if self.presence.tidings() == self.tidings {
             let now = self.clock.ns(self.clock.ticks());
             let limit = Duration::from_nanos(due.saturating_sub(now)).min(LONGEST_WAIT);
-            self.watch.sleep_beside(Some(self.presence.bell.as_fd()), &descriptors, Some(limit));
+            let bell = [self.presence.bell.as_fd()];
+            self.watch.sleep_beside(&bell, &descriptors, Some(limit));
         }
         self.tidings = self.presence.tidings();
         self.presence.bell.hush();

@@ -15,19 +15,19 @@ impl Watch {
     /// Sleeps until one of `descriptors` has something to read, or where asked for room to write,
     /// at most `limit`.
     pub(crate) fn sleep(&mut self, descriptors: &[(Descriptor, bool)], limit: Duration) {
-        self.sleep_beside(None, descriptors, Some(limit));
+        self.sleep_beside(&[], descriptors, Some(limit));
     }
 
-    /// As [`sleep`](Self::sleep), also ended by `bell`; says whether anything ended it.
+    /// As [`sleep`](Self::sleep), also ended by one of `bells`; says whether anything ended it.
     pub(crate) fn sleep_beside(
         &mut self,
-        bell: Option<BorrowedFd<'_>>,
+        bells: &[BorrowedFd<'_>],
         descriptors: &[(Descriptor, bool)],
         limit: Option<Duration>,
     ) -> bool {
         let mut set = self.room.clear();
-        if let Some(bell) = bell {
-            set.add(bell, false);
+        for bell in bells {
+            set.add(*bell, false);
         }
         for (descriptor, for_room) in descriptors {
             set.add(descriptor.as_fd(), *for_room);

@@ -3,6 +3,7 @@
 //! Linux only. Nothing here knows a topic or a protocol.
 
 pub mod affinity;
+pub mod alarm;
 pub mod barrier;
 pub mod biased;
 mod directory;

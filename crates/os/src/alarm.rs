@@ -1,0 +1,74 @@
+//! A descriptor that becomes readable at a time that was set before: timerfd(2).
+
+use crate::{checked, timespec};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Wakes a thread that sleeps on descriptors, a while after another one has set it. Setting it is
+/// a short system call, and disturbs nobody before its time.
+#[derive(Debug)]
+pub struct Alarm(OwnedFd);
+
+impl Alarm {
+    /// An alarm that is not set.
+    ///
+    /// # Errors
+    /// If the process has no more descriptors to give.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: timerfd_create takes no pointers.
+        let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+        // SAFETY: the system has just given this descriptor to us alone.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Goes off once, `after` from now; what it was set to before is forgotten.
+    pub fn set(&self, after: Duration) {
+        let value = timespec(after.max(Duration::from_nanos(1)));
+        let never = timespec(Duration::ZERO);
+        let when = libc::itimerspec { it_interval: never, it_value: value };
+        // It cannot fail: the descriptor is a timer's, and the time is a time.
+        // SAFETY: `when` is readable, and no old setting is asked for.
+        unsafe {
+            libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const when, core::ptr::null_mut());
+        }
+    }
+
+    /// Makes the descriptor unreadable until it goes off again.
+    pub fn hush(&self) {
+        let mut times = 0_u64;
+        // It fails only where it has not gone off.
+        // SAFETY: `times` is writable and as long as is said.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut times).cast(), size_of::<u64>()) };
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::event::wait_readable;
+
+    #[test]
+    fn it_goes_off_once_each_time_it_is_set() {
+        let alarm = Alarm::new().unwrap();
+        let goes_off = |limit| wait_readable([alarm.as_fd()], Some(limit)) == [true];
+        assert!(!goes_off(Duration::ZERO));
+        for after in [Duration::ZERO, Duration::from_micros(50)] {
+            alarm.set(after);
+            assert!(goes_off(Duration::from_secs(60)));
+            alarm.hush();
+            assert!(!goes_off(Duration::ZERO));
+        }
+        alarm.set(Duration::from_secs(3600));
+        assert!(!goes_off(Duration::ZERO));
+        alarm.set(Duration::from_micros(1));
+        assert!(goes_off(Duration::from_secs(60)), "the last setting counts");
+    }
+}
