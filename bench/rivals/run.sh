@@ -71,17 +71,64 @@ build_queues() {
   build -p rivals-queues --features "$list"
 }
 
+# Sockets between hosts, lanecast's carriers, and the small peers.
+build_network() {
+  local own=lanecast
+  asked_for --peers-only "$@" && own=
+  if [[ $peers == *,zmq,* ]]; then
+    build -p rivals-network --features "$own,zmq" && return
+    echo "ØMQ is left out: its sources need a C++ compiler (apt-get install g++)" >&2
+  fi
+  build -p rivals-network --features "$own"
+}
+
+# The server of NATS, from the Go module proxy.
+build_nats() {
+  local version=v2.15.2
+  [[ $("$folder/nats-server" --version 2>/dev/null) == *"$version" ]] && return
+  if ! command -v go >/dev/null; then
+    echo "NATS is not built: apt-get install golang, or a newer Go from go.dev" >&2
+    return
+  fi
+  mkdir -p "$folder"
+  GOBIN=$folder go install "github.com/nats-io/nats-server/v2@$version" >&2 ||
+    echo "NATS is left out: its server needs the Go module proxy and a Go that it likes" >&2
+}
+
+# Aeron's C driver and client. They need CMake from 3.30 and libclang, which PyPI has.
+build_aeron() {
+  local tools=$here/target/tools
+  if [[ ! -f $tools/ready ]]; then
+    if ! python3 -m venv "$tools" >&2 ||
+      ! "$tools/bin/pip" install -q cmake==4.4.4 libclang==18.1.1 >&2; then
+      echo "Aeron is not built: apt-get install python3-venv, and let pip reach PyPI" >&2
+      return
+    fi
+    touch "$tools/ready"
+  fi
+  local libclang
+  libclang=$(find "$tools/lib" -name libclang.so -printf '%h' -quit)
+  PATH=$tools/bin:$PATH LIBCLANG_PATH=$libclang \
+    BINDGEN_EXTRA_CLANG_ARGS=-I$(cc -print-file-name=include) build -p rivals-aeron && return
+  echo "Aeron is left out: its sources need apt-get install g++ libbsd-dev uuid-dev" >&2
+  rm -f "$folder/rivals-aeron"
+}
+
 if asked_for --help "$@" || asked_for -h "$@"; then
   build -p rivals
   exec "$folder/rivals" "$@"
 fi
-peers=$(value_of --peers \
-  aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio "$@")
-rows=$(value_of --rows "$(asked_for --threads "$@" && echo queue || echo rate)" "$@")
+all=aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio,udp,tcp,nats,zenoh
+peers=$(value_of --peers "$all" "$@")
+default=rate
+asked_for --threads "$@" && default=queue
+asked_for --network "$@" && default=oneway
+rows=$(value_of --rows "$default" "$@")
 threads='^(queue|pop|batch|multicast|diamond|mpmc|pingpong|pingpong-park|pipe)$'
+hosts='^([a-z]+-pingpong|idle|oneway|fanout3|loss-oneway)$'
 packages=(-p rivals)
 java=no
-if tr ',' '\n' <<<"$rows" | grep -v '^$' | grep -qvE "$threads"; then
+if tr ',' '\n' <<<"$rows" | grep -v '^$' | grep -qvE "$threads|$hosts"; then
   if ! asked_for --peers-only "$@" && ! asked_for --lanecast "$@"; then
     cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
       -p lanecast-cli
@@ -94,6 +141,12 @@ fi
 if tr ',' '\n' <<<"$rows" | grep -qE "$threads"; then
   build_queues "$@"
   [[ $peers == *,lmax,* ]] && java=yes
+fi
+if tr ',' '\n' <<<"$rows" | grep -qE "$hosts"; then
+  build_network "$@"
+  [[ $peers == *,aeron,* ]] && build_aeron
+  [[ $peers == *,nats,* ]] && build_nats
+  [[ $peers == *,zenoh,* ]] && build -p rivals-zenoh
 fi
 build "${packages[@]}"
 [[ $java == yes ]] && build_java

@@ -23,6 +23,8 @@ pub struct Spread {
     pub p90_ns: f64,
     /// 99 of 100 are not longer.
     pub p99_ns: f64,
+    /// 999 of 1000 are not longer.
+    pub p99_9_ns: f64,
     /// Longest.
     pub max_ns: f64,
 }
@@ -71,6 +73,7 @@ impl Recorder {
             line.add(&format!("p50{infix}_ns"), format_args!("{:.0}", spread.p50_ns));
             line.add(&format!("p90{infix}_ns"), format_args!("{:.0}", spread.p90_ns));
             line.add(&format!("p99{infix}_ns"), format_args!("{:.0}", spread.p99_ns));
+            line.add(&format!("p99_9{infix}_ns"), format_args!("{:.0}", spread.p99_9_ns));
             line.add(&format!("min{infix}_ns"), format_args!("{:.0}", spread.min_ns));
             line.add(&format!("max{infix}_ns"), format_args!("{:.0}", spread.max_ns));
         }
@@ -89,6 +92,7 @@ fn spread(histogram: &Histogram<u64>, clock: &Clock) -> Spread {
         p50_ns: at(0.5),
         p90_ns: at(0.9),
         p99_ns: at(0.99),
+        p99_9_ns: at(0.999),
         max_ns: clock.ns(histogram.max()),
     }
 }

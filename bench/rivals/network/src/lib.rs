@@ -7,10 +7,13 @@
 pub mod end;
 pub mod peers;
 pub mod place;
+pub mod program;
 pub mod rounds;
 
 use anyhow::{Result, bail};
 
+#[cfg(feature = "lanecast")]
+use lanecast_net::Kind;
 use rivals_kit::{Load, publish, receive};
 
 use end::{End, Intake, Outlet, sleeps};
@@ -26,7 +29,6 @@ use place::{Place, Role};
 ///
 /// When there is no such peer, or it cannot do what is asked.
 pub fn run(peer: &str, load: &Load, place: &Place) -> Result<()> {
-    load.check()?;
     let block = sleeps(load);
     match peer {
         "udp" | "udp-block" | "udp-each" => {
@@ -34,7 +36,15 @@ pub fn run(peer: &str, load: &Load, place: &Place) -> Result<()> {
         }
         "udp-packed" => play(load, place, Packed::new(Pair::unicast(place, block)?, Way::Several)?),
         "udp-gso" => play(load, place, Packed::new(Pair::unicast(place, block)?, Way::Segments)?),
-        "multicast" => play(load, place, Datagrams::new(Pair::multicast(place, block)?)),
+        #[cfg(feature = "lanecast")]
+        "lanecast-ru" => play(load, place, peers::lanecast::end(Kind::Ru, load, place)?),
+        #[cfg(feature = "lanecast")]
+        "lanecast-rm" => play(load, place, peers::lanecast::end(Kind::Rm, load, place)?),
+        #[cfg(feature = "lanecast")]
+        "lanecast-tcp" => play(load, place, peers::lanecast::end(Kind::Tcp, load, place)?),
+        "multicast" | "multicast-block" => {
+            play(load, place, Datagrams::new(Pair::multicast(place, block)?))
+        }
         "multicast-packed" => {
             play(load, place, Packed::new(Pair::multicast(place, block)?, Way::Several)?)
         }
@@ -43,6 +53,7 @@ pub fn run(peer: &str, load: &Load, place: &Place) -> Result<()> {
         }
         "tcp" | "tcp-block" => play(load, place, Stream::new(place, block, false)?),
         "tcp-batched" => play(load, place, Stream::new(place, block, true)?),
+        "nats" => play(load, place, peers::nats::Nats::new(place, block)?),
         #[cfg(feature = "zmq")]
         "zmq" => play(load, place, peers::zmq::Zmq::new(place, block)?),
         _ => bail!("no peer {peer}: see rivals-network list"),
@@ -62,9 +73,11 @@ pub fn play<E: End>(load: &Load, place: &Place, end: E) -> Result<()> {
         Role::Pub => {
             let mut outlet = Outlet(end);
             println!("{}", publish(load, &mut outlet)?);
-            // The subscribers may still be reading: the run ends this program when they are done.
+            // The subscribers may still be reading, and ask for what they lost: the run ends this
+            // program when they are done.
             loop {
-                std::thread::park();
+                outlet.0.flush()?;
+                std::thread::yield_now();
             }
         }
     }

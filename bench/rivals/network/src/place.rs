@@ -49,16 +49,29 @@ impl Place {
         Ok((address, self.port).into())
     }
 
+    /// Where each of the ends that wait is found.
+    pub fn waiting_ends(&self) -> Vec<SocketAddr> {
+        let here = std::slice::from_ref(&self.local);
+        let ends = if self.role.begins() { self.remote.as_slice() } else { here };
+        ends.iter().map(|address| SocketAddr::from((*address, self.port))).collect()
+    }
+
+    /// Where a server between the ends is found: beside the end that begins.
+    pub fn server(&self) -> Result<SocketAddr> {
+        Ok((self.beginning()?.ip(), self.port).into())
+    }
+
     /// Where the end that begins is found.
     pub fn beginning(&self) -> Result<SocketAddr> {
         let address = if self.role.begins() { self.local } else { *self.first_remote()? };
         Ok((address, self.port + 1).into())
     }
 
-    /// The group that this end sends to, or the one that it listens to.
+    /// The group that this end sends to, or the one that it listens to; both odd, because Aeron
+    /// uses the even ones next to them.
     pub fn group(&self, listens: bool) -> (Ipv4Addr, u16) {
         let there = self.role.begins() != listens;
-        (Ipv4Addr::new(239, 77, 1, if there { 1 } else { 2 }), self.port + 2)
+        (Ipv4Addr::new(239, 77, 1, if there { 1 } else { 3 }), self.port + 2)
     }
 
     /// Whether both ends are on one host.

@@ -1,19 +1,20 @@
 //! There and back: one end sends at a fixed rate, never waiting for answers, and times each of
 //! them; the other sends back what it gets.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use rivals_kit::message::{self, Stamps, WARMUP};
-use rivals_kit::{Clock, Line, Load, Tally, clock, placement};
+use rivals_kit::{Clock, Line, Load, Tally, Wait, clock, placement};
 
 use crate::end::{End, sleeps};
 
 /// How long answers may stay away before those that are missing count as lost.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Quiet time between warm-up and measured part.
-const SETTLE: Duration = Duration::from_millis(30);
+/// The same for the answers of the warm-up; those that come later count for nothing.
+const SETTLE: Duration = Duration::from_millis(500);
 
 /// Pins the thread, warms up, makes the measured round trips and tells what they took.
 ///
@@ -25,10 +26,11 @@ pub fn ping<E: End>(load: &Load, end: E) -> Result<Line> {
     let clock = Clock::calibrated();
     let ticks = |time: Duration| clock.ticks(time.as_nanos() as f64) as u64;
     let interval = clock.ticks(1e9 / load.rate.max(1) as f64);
-    let mut ping = Ping { load, end, interval, tally: Tally::new(load), sent: 0, heard: 0 };
+    let mut ping =
+        Ping { load, end, interval, tally: Tally::new(load), part: WARMUP, sent: 0, heard: 0 };
     ping.send_all(WARMUP, (load.rate * load.warmup_ms / 1000).max(1))?;
     ping.wait_for_answers(ticks(SETTLE))?;
-    (ping.sent, ping.heard) = (0, 0);
+    (ping.part, ping.sent, ping.heard) = (0, 0, 0);
     ping.send_all(0, load.messages)?;
     ping.wait_for_answers(ticks(SILENCE))?;
     Ok(ping.tally.describe(&clock))
@@ -39,6 +41,8 @@ struct Ping<'a, E> {
     end: E,
     interval: f64,
     tally: Tally,
+    /// Which messages are counted: what their sequence numbers have in common.
+    part: u64,
     sent: u64,
     heard: u64,
 }
@@ -48,15 +52,15 @@ impl<E: End> Ping<'_, E> {
         let start = clock::now();
         for index in 0..count {
             let due = start + (index as f64 * self.interval) as u64;
-            loop {
-                self.listen()?;
-                if clock::now() >= due {
-                    break;
+            while clock::now() < due {
+                if self.listen()? == 0 {
+                    make_room(self.load);
                 }
             }
             while !self.send_one(first + index, due)? || !self.end.flush()? {
                 self.listen()?;
             }
+            self.listen()?;
         }
         Ok(())
     }
@@ -80,10 +84,11 @@ impl<E: End> Ping<'_, E> {
         if sleeps(self.load) && self.heard >= self.sent {
             return Ok(0);
         }
-        let (end, tally) = (&mut self.end, &mut self.tally);
-        let count = end.receive(|bytes| tally.take(bytes))?;
-        self.heard += count as u64;
-        Ok(count)
+        let Self { end, tally, heard, part, .. } = self;
+        end.receive(|bytes| {
+            *heard += u64::from(message::sequence(bytes) & WARMUP == *part);
+            tally.take(bytes);
+        })
     }
 
     /// Until all have come, or none has for so many ticks.
@@ -94,12 +99,22 @@ impl<E: End> Ping<'_, E> {
             let now = clock::now();
             if self.listen()? > 0 {
                 last = now;
-            } else if now.saturating_sub(last) > silence {
+                continue;
+            }
+            if now.saturating_sub(last) > silence {
                 self.tally.give_up(last);
                 break;
             }
+            make_room(self.load);
         }
         Ok(())
+    }
+}
+
+/// Lets the threads of the transport have the CPU, if it has any.
+fn make_room(load: &Load) {
+    if load.wait == Wait::Yield {
+        thread::yield_now();
     }
 }
 
@@ -126,9 +141,11 @@ pub fn pong<E: End>(load: &Load, mut end: E) -> Result<()> {
                 end.flush()?;
             }
         }
-        if count > 0 {
-            while !end.flush()? {}
-            inbox.clear();
+        if count == 0 {
+            make_room(load);
+            continue;
         }
+        while !end.flush()? {}
+        inbox.clear();
     }
 }

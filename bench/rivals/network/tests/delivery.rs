@@ -52,7 +52,8 @@ fn result(peer: &str, roles: [&str; 2], port: usize, words: &[&str], measures: u
 fn everything_arrives() {
     // Far from the ports that connections are given, and different in each run.
     let first = 20_000 + std::process::id() as usize % 1000 * 8;
-    for (at, case) in CASES.iter().enumerate() {
+    // What needs a server is tried by the comparison itself.
+    for (at, case) in CASES.iter().filter(|case| case.peer != "nats").enumerate() {
         let port = first + at * 4;
         let line = if case.rows.iter().any(|row| row.contains("pingpong")) {
             result(case.name, ["pong", "ping"], port, &["--size", "24", "--latency"], 1)

@@ -10,15 +10,19 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::cell::{Cell, name_of};
+use crate::cell::Cell;
 use crate::disturbance::{Disturbance, Watch};
+use crate::interrupt;
 use crate::measurement::Measurement;
-use crate::options::{Options, Row};
-use crate::sides::{Cpus, Repetition, Side};
+use crate::options::Options;
+use crate::row::Row;
+use crate::sides::{Cpus, Repetition, Side, Standing};
 
 /// A first repetition shorter than this share of the wanted time is repeated.
 const SHORTEST_SHARE: f64 = 0.5;
 const MOST_MESSAGES: f64 = 2e9;
+/// Fewer messages than this at a rate have no median.
+const LEAST_PACED: f64 = 10.0;
 
 /// What became of one repetition.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ pub struct SideRuns {
     pub side: String,
     /// Its version.
     pub version: String,
+    /// With which others it is compared, between hosts.
+    pub standing: Standing,
     /// Its repetitions.
     pub runs: Vec<Run>,
 }
@@ -76,11 +82,15 @@ fn run_cell(cell: Cell, sides: &[&dyn Side], options: &Options) -> Outcome {
     let empty = |side: &&dyn Side| SideRuns {
         side: side.name().to_owned(),
         version: side.version(),
+        standing: side.standing(),
         runs: vec![],
     };
     let mut all: Vec<SideRuns> = sides.iter().map(empty).collect();
     for pair in 1..=options.pairs() {
         for (side, so_far) in sides.iter().zip(&mut all) {
+            if interrupt::asked() {
+                break;
+            }
             let mut run = run_once(cell, *side, &so_far.runs, options);
             if so_far.runs.is_empty() && was_too_short(&run, &cell, options) {
                 run = run_once(cell, *side, &[run], options);
@@ -100,14 +110,13 @@ fn run_cell(cell: Cell, sides: &[&dyn Side], options: &Options) -> Outcome {
 
 fn run_once(cell: Cell, side: &dyn Side, before: &[Run], options: &Options) -> Run {
     let last = before.iter().rev().find_map(Run::measurement);
-    let flat_out = last.map_or_else(|| side.likely_rate(&cell), |last| last.rate);
+    let flat_out = last.map_or_else(|| side.likely_rate(&cell), Measurement::lasting_rate);
     let rate = if cell.rate > 0 { cell.rate as f64 } else { flat_out };
-    let repetition = Repetition {
-        cell,
-        messages: (rate * options.seconds()).clamp(1.0, MOST_MESSAGES) as u64,
-        seconds: options.seconds(),
-        cpus: cpus_of(&cell, options),
-    };
+    let least = if cell.rate > 0 { LEAST_PACED } else { 1.0 };
+    let messages = (rate * options.seconds()).clamp(least, MOST_MESSAGES);
+    let seconds = (messages / rate).max(options.seconds());
+    let repetition =
+        Repetition { cell, messages: messages as u64, seconds, cpus: cpus_of(&cell, options) };
     let (started_unix_ns, watch) = (unix_ns(), Watch::start());
     let result = side.measure(&repetition).map_err(|error| format!("{error:#}"));
     Run { started_unix_ns, disturbance: watch.stop(), result }
@@ -135,10 +144,10 @@ pub fn title(cell: &Cell) -> String {
     let many =
         if cell.subscribers > 1 { format!(" 1:{}", cell.subscribers) } else { String::new() };
     if !cell.row.is_between_threads() {
-        return format!("{} {} B{rate}{many}", name_of(cell.row), cell.size);
+        return format!("{} {} B{rate}{many}", cell.row_name(), cell.size);
     }
     let (place, Cell { producers, subscribers, batch, .. }) = (cell.place(), cell);
-    format!("{} {producers}P-{subscribers}C batch {batch}, {place}", name_of(cell.row))
+    format!("{} {producers}P-{subscribers}C batch {batch}, {place}", cell.row)
 }
 
 fn brief(run: &Run) -> String {

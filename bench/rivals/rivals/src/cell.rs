@@ -2,7 +2,8 @@
 
 use rivals_kit::{Touch, Wait};
 
-use crate::options::{Options, Row};
+use crate::options::Options;
+use crate::row::Row;
 
 /// Wake-ups per second: rare enough for the sleeper to sleep each time.
 const WAKES_PER_S: u64 = 500;
@@ -28,6 +29,8 @@ pub struct Cell {
     pub batch: u64,
     /// Whether all ends share the publisher's CPU.
     pub one_cpu: bool,
+    /// Per cent of packets that are lost on purpose.
+    pub loss: u32,
 }
 
 impl Cell {
@@ -61,14 +64,29 @@ impl Cell {
             Row::Wake => {
                 sizes.into_iter().map(|size| Cell { rate: WAKES_PER_S, ..flat_out(size) }).collect()
             }
+            row if row.is_between_hosts() => Cell::between_hosts(row, &sizes, options),
             _ => Cell::between_threads(flat_out(sizes[0]), options),
         }
     }
 
     /// One publisher, one subscriber, flat out, one by one.
     pub fn alone(row: Row) -> Cell {
-        let (size, rate, one_cpu) = (8, 0, false);
-        Cell { row, size, rate, subscribers: 1, producers: 1, batch: 1, one_cpu }
+        let (size, rate, one_cpu, loss) = (8, 0, false, 0);
+        Cell { row, size, rate, subscribers: 1, producers: 1, batch: 1, one_cpu, loss }
+    }
+
+    fn between_hosts(row: Row, sizes: &[usize], options: &Options) -> Vec<Cell> {
+        let losses = if row.is_lossy() { options.losses.as_slice() } else { &[0] };
+        let subscribers = if row == Row::Fanout3 { 3 } else { 1 };
+        let one = Cell { subscribers, ..Cell::alone(row) };
+        let mut cells = Vec::new();
+        for loss in losses {
+            for size in sizes {
+                let rates = options.rates_of(row).into_iter();
+                cells.extend(rates.map(|rate| Cell { size: *size, rate, loss: *loss, ..one }));
+            }
+        }
+        cells
     }
 
     fn between_threads(one: Cell, options: &Options) -> Vec<Cell> {
@@ -97,7 +115,7 @@ impl Cell {
 
     /// Whether messages are stamped.
     pub fn stamped(&self) -> bool {
-        matches!(self.row, Row::Latency | Row::Wake)
+        matches!(self.row, Row::Latency | Row::Wake) || self.row.is_round_trip()
     }
 
     /// What an idle side does that never sleeps; where more programs spin than there are CPUs,
@@ -115,29 +133,13 @@ impl Cell {
         }
     }
 
+    /// What the row is called where rows with different losses must not be mixed up.
+    pub fn row_name(&self) -> String {
+        if self.loss > 0 { format!("{} {} %", self.row, self.loss) } else { self.row.to_string() }
+    }
+
     /// Bytes of payload per second at a rate of messages.
     pub fn bytes_per_s(&self, rate: f64) -> f64 {
         rate * self.size as f64
-    }
-}
-
-/// Name of a row, as on the command line.
-pub fn name_of(row: Row) -> &'static str {
-    match row {
-        Row::Bare => "bare",
-        Row::Rate => "rate",
-        Row::Touch => "touch",
-        Row::Latency => "latency",
-        Row::Fanout => "fanout",
-        Row::Wake => "wake",
-        Row::Queue => "queue",
-        Row::Pop => "pop",
-        Row::Batch => "batch",
-        Row::Multicast => "multicast",
-        Row::Diamond => "diamond",
-        Row::Mpmc => "mpmc",
-        Row::Pingpong => "pingpong",
-        Row::PingpongPark => "pingpong-park",
-        Row::Pipe => "pipe",
     }
 }

@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
 use crate::campaign::{Outcome, Run, SideRuns};
-use crate::cell::name_of;
 use crate::host::Host;
 use crate::measurement::{Measurement, Percentiles};
 use crate::options::Options;
@@ -77,12 +76,12 @@ impl Lines {
     }
 
     fn repetition(&self, outcome: &Outcome, side: &SideRuns, pair: u32, run: &Run) -> Value {
-        let (cell, row) = (&outcome.cell, name_of(outcome.cell.row));
+        let (cell, row) = (&outcome.cell, outcome.cell.row_name());
         let measurement = match &run.result {
             Ok(measurement) => measurement,
             Err(reason) => {
                 let why = format!("{}, {} B, pair {pair}: {reason}", side.side, cell.size);
-                return skipped(row, &why);
+                return skipped(&row, &why);
             }
         };
         let between_threads = cell.row.is_between_threads();
@@ -141,6 +140,7 @@ fn percentiles(of: &Percentiles) -> Value {
         "p50_ns": whole(of.p50_ns),
         "p90_ns": whole(of.p90_ns),
         "p99_ns": whole(of.p99_ns),
+        "p99_9_ns": of.p99_9_ns.map(whole),
         "max_ns": whole(of.max_ns),
         "samples": of.samples,
     })
@@ -159,7 +159,8 @@ mod tests {
     use crate::cell::Cell;
     use crate::disturbance::Disturbance;
     use crate::measurement::Latency;
-    use crate::options::Row;
+    use crate::row::Row;
+    use crate::sides::Standing;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -179,6 +180,7 @@ mod tests {
             p50_ns: 2.6,
             p90_ns: 3.0,
             p99_ns: 4.0,
+            p99_9_ns: Some(4.4),
             max_ns: 5.0,
             samples: 10,
         };
@@ -196,7 +198,12 @@ mod tests {
         let runs = vec![run(Ok(measurement)), run(Err("no room".into()))];
         Outcome {
             cell: Cell { size: 100, rate: 1000, ..Cell::alone(Row::Latency) },
-            sides: vec![SideRuns { side: "pipe".into(), version: "Linux 6".into(), runs }],
+            sides: vec![SideRuns {
+                side: "pipe".into(),
+                version: "Linux 6".into(),
+                standing: Standing::default(),
+                runs,
+            }],
         }
     }
 
@@ -222,8 +229,8 @@ mod tests {
         assert_eq!((&done["way"], &done["batch"]), (&json!("written"), &json!(null)));
         assert_eq!((&done["row"], &done["rate_asked"]), (&json!("latency"), &json!(1000)));
         assert_eq!((&done["started_unix_ns"], &done["rate"]), (&json!(77), &json!(7.5)));
-        let times = json!({ "min_ns": 1, "p50_ns": 3, "p90_ns": 3, "p99_ns": 4, "max_ns": 5,
-            "samples": 10 });
+        let times = json!({ "min_ns": 1, "p50_ns": 3, "p90_ns": 3, "p99_ns": 4, "p99_9_ns": 4,
+            "max_ns": 5, "samples": 10 });
         assert_eq!((&done["actual"], &done["intended"]), (&times, &times));
         assert_eq!((&lines[1]["kind"], &lines[2]["kind"]), (&json!("skipped"), &json!("skipped")));
         assert_eq!(lines[1]["why"], "pipe, 100 B, pair 2: no room");

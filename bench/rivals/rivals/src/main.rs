@@ -6,32 +6,39 @@ mod campaign;
 mod cell;
 mod disturbance;
 mod host;
+mod hosts;
+mod interrupt;
 mod lines;
 mod measurement;
 mod options;
 mod process;
 mod raise;
 mod report;
+mod row;
 mod scratch;
 mod sides;
 mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
 use campaign::{run_row, unix_ns};
 use host::Host;
+use hosts::Hosts;
 use lines::Lines;
 use options::{Options, Peer};
+use row::Between;
 use sides::Side;
 use sides::aeron::Aeron;
 use sides::bare::Bare;
 use sides::iceoryx2::Iceoryx2;
 use sides::kernel::{Kernel, Means};
 use sides::lanecast::Lanecast;
+use sides::network::Ends;
 use sides::zmq::Zmq;
 use sides::{lmax, queues};
 
@@ -68,6 +75,7 @@ fn main() -> Result<ExitCode> {
 /// Measures everything that was asked for; fails when a repetition failed or lost messages.
 fn compare(options: &Options) -> Result<ExitCode> {
     options.check()?;
+    interrupt::listen()?;
     scratch::sweep();
     let host = Host::look();
     if cfg!(debug_assertions) {
@@ -97,6 +105,7 @@ fn compare(options: &Options) -> Result<ExitCode> {
         if let Some(lines) = &mut lines {
             lines.add(&outcomes)?;
         }
+        interrupt::check()?;
     }
     println!("load {:.2} at the end", host::load());
     for trouble in &troubles {
@@ -116,16 +125,22 @@ fn present(options: &Options, host: &Host) -> Result<Present> {
     let workspace = built.ancestors().nth(2).context("not in a workspace's target folder")?;
     let java = options.java.clone().unwrap_or_else(|| workspace.join("java/target"));
     let rows = options.rows();
-    if rows.iter().any(|row| !row.is_between_threads()) {
+    let any = |between| rows.iter().any(|row| row.between() == between);
+    if any(Between::Processes) {
         add_processes(&mut found, (&built, workspace, &java), options, host)?;
     }
-    if rows.iter().any(|row| row.is_between_threads()) {
+    if any(Between::Threads) {
         add_threads(&mut found, (&built, &java), options);
+    }
+    if any(Between::Hosts) {
+        add_hosts(&mut found, &built, options)?;
     }
     if found.0.is_empty() {
         bail!("nothing to measure");
     }
-    add(&mut found, "bare", Ok(Bare));
+    if any(Between::Processes) || any(Between::Threads) {
+        add(&mut found, "bare", Ok(Bare));
+    }
     Ok(found)
 }
 
@@ -154,6 +169,8 @@ fn add_processes(
             // These hand over between threads only.
             Peer::Lmax | Peer::Disruptor | Peer::Rtrb | Peer::Crossbeam => (),
             Peer::Kanal | Peer::Std | Peer::Tokio => (),
+            // And these between hosts only.
+            Peer::Udp | Peer::Tcp | Peer::Nats | Peer::Zenoh => (),
         }
     }
     Ok(())
@@ -172,14 +189,36 @@ fn add_threads(found: &mut Present, (built, java): (&Path, &Path), options: &Opt
     for peer in &options.peers {
         match peer {
             Peer::Lmax => add_all(found, "lmax", lmax::all(java)),
-            // These hand over between processes only.
+            // These hand over between processes or hosts only.
             Peer::Aeron | Peer::Iceoryx2 | Peer::Pipe => (),
+            Peer::Udp | Peer::Tcp | Peer::Nats | Peer::Zenoh => (),
             peer => {
                 let own = cases.extract_if(.., |case| case.is_of(*peer)).collect();
                 add_all(found, &peer.name(), Ok(own));
             }
         }
     }
+}
+
+/// Sides whose messages go from host to host: lanecast, then the peers in their order.
+fn add_hosts(found: &mut Present, built: &Path, options: &Options) -> Result<()> {
+    let hosts = Rc::new(Hosts::new(&options.rows(), options.loopback)?);
+    let ends = |name, server| Ends { name, server };
+    if !options.peers_only {
+        add_all(found, "lanecast", ends("rivals-network", None).of(None, built, &hosts));
+    }
+    for peer in &options.peers {
+        let ends = match peer {
+            Peer::Udp | Peer::Tcp | Peer::Zmq => ends("rivals-network", None),
+            Peer::Nats => ends("rivals-network", Some(built.join("nats-server"))),
+            Peer::Aeron => ends("rivals-aeron", None),
+            Peer::Zenoh => ends("rivals-zenoh", None),
+            // These hand over within one host only.
+            _ => continue,
+        };
+        add_all(found, &peer.name(), ends.of(Some(*peer), built, &hosts));
+    }
+    Ok(())
 }
 
 fn add_all<S: Side + 'static>(found: &mut Present, name: &str, sides: Result<Vec<S>>) {

@@ -15,6 +15,8 @@ pub struct Percentiles {
     pub p90_ns: f64,
     /// 99 of 100 are not longer, ns.
     pub p99_ns: f64,
+    /// 999 of 1000 are not longer, ns; where the side tells.
+    pub p99_9_ns: Option<f64>,
     /// Longest, ns.
     pub max_ns: f64,
     /// How many were timed.
@@ -82,6 +84,13 @@ impl Measurement {
         })
     }
 
+    /// The rate to reckon with. What comes after many were lost may be a short burst out of a full
+    /// buffer, and its rate says little.
+    pub fn lasting_rate(&self) -> f64 {
+        let all = (self.received + self.lost).max(1);
+        self.rate * self.received as f64 / all as f64
+    }
+
     /// Joins the figures of all subscribers of one publisher.
     ///
     /// # Errors
@@ -113,6 +122,7 @@ pub fn spread(line: &Line, infix: &str) -> Result<Percentiles> {
         p50_ns: number("p50")?,
         p90_ns: number("p90")?,
         p99_ns: number("p99")?,
+        p99_9_ns: line.number(&format!("p99_9{infix}_ns")),
         max_ns: number("max")?,
         // Who does not say so has timed each message that was received.
         samples: line.number("samples").or(line.number("received")).unwrap_or_default() as u64,
@@ -125,7 +135,8 @@ mod tests {
 
     const LINE: &str = "received=10, lost=2, duration_ns=5, rate=100, p50_ns=1, p90_ns=2, \
         p99_ns=3, min_ns=0, max_ns=9, p50_intended_ns=11, p90_intended_ns=12, \
-        p99_intended_ns=13, min_intended_ns=10, max_intended_ns=19, damaged=0, warmup_lost=1, \
+        p99_intended_ns=13, p99_9_intended_ns=14, \
+        min_intended_ns=10, max_intended_ns=19, damaged=0, warmup_lost=1, \
         clock=tsc, clock_cost_ns=15.5, ";
 
     #[test]
@@ -134,7 +145,9 @@ mod tests {
         let slow = Measurement { rate: 40.0, ..fast.clone() };
         let joined = Measurement::joined(vec![fast, slow]).expect("two");
         assert_eq!((joined.rate, joined.lost, joined.lost_in_warmup), (40.0, 4, 2));
+        assert_eq!(Measurement { lost: 30, ..joined.clone() }.lasting_rate(), 10.0);
         assert_eq!(joined.latency.expect("stamped").intended.p99_ns, 13.0);
+        assert_eq!(joined.latency.expect("stamped").intended.p99_9_ns, Some(14.0));
     }
 
     #[test]

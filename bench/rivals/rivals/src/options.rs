@@ -5,72 +5,27 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 
-/// One kind of comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Row {
-    /// The machine's own limits: cache line, copy, wake-up
-    Bare,
-    /// One publisher, one subscriber, flat out, header touched
-    Rate,
-    /// The same with every byte written and read
-    Touch,
-    /// One-way latency at fixed rates
-    Latency,
-    /// One publisher, one to three subscribers that share a CPU
-    Fanout,
-    /// Wake-up of a sleeping subscriber against a bare futex
-    Wake,
-    /// Between threads, 8 bytes: published one by one, drained as the library can
-    Queue,
-    /// The same, popped one by one
-    Pop,
-    /// The same in batches
-    Batch,
-    /// One producer, three consumers that each get everything
-    Multicast,
-    /// The same, the third after the other two
-    Diamond,
-    /// Two to four producers and consumers, each message to one of them
-    Mpmc,
-    /// Round trips, spinning
-    Pingpong,
-    /// Round trips, sleeping each time, on two CPUs and on one
-    PingpongPark,
-    /// One way, against sockets: each message visible at once, and in batches
-    Pipe,
-}
-
-/// Rows between threads of one process; all others are between processes.
-const BETWEEN_THREADS: [Row; 9] = [
-    Row::Queue,
-    Row::Pop,
-    Row::Batch,
-    Row::Multicast,
-    Row::Diamond,
-    Row::Mpmc,
-    Row::Pingpong,
-    Row::PingpongPark,
-    Row::Pipe,
-];
-
-impl Row {
-    /// Whether messages go from thread to thread, and not from process to process.
-    pub fn is_between_threads(self) -> bool {
-        BETWEEN_THREADS.contains(&self)
-    }
-}
+use crate::row::{Between, Row};
 
 /// Bytes of a message between threads: one word.
 const THREAD_SIZE: usize = 8;
+/// The longest message between processes.
+const LONGEST: usize = 4096;
+/// The longest message between hosts.
+const LONGEST_BETWEEN_HOSTS: usize = 60_000;
+/// Messages per second of those that go there and back.
+const ROUNDS_PER_S: u64 = 50_000;
+/// The same where both ends sleep each time: about half of what they can do.
+const SLEEPY_ROUNDS_PER_S: u64 = 10_000;
 
 /// One transport that is not lanecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Peer {
-    /// Aeron IPC (Java)
+    /// Aeron IPC (Java), between hosts UDP and multicast (C)
     Aeron,
     /// iceoryx2 (Rust)
     Iceoryx2,
-    /// ØMQ over ipc, between threads over inproc (C++)
+    /// ØMQ over ipc, between threads over inproc, between hosts over TCP (C++)
     Zmq,
     /// Unix sockets
     Unix,
@@ -90,6 +45,14 @@ pub enum Peer {
     Std,
     /// `tokio::sync::mpsc`
     Tokio,
+    /// Bare UDP and multicast sockets between hosts
+    Udp,
+    /// Bare TCP sockets between hosts
+    Tcp,
+    /// NATS, with a server on the publisher's host (Go)
+    Nats,
+    /// Zenoh, peer to peer over TCP (Rust)
+    Zenoh,
 }
 
 impl Peer {
@@ -108,7 +71,7 @@ pub struct Options {
     /// Message sizes in bytes, for every row
     #[arg(long, value_delimiter = ',')]
     pub sizes: Vec<usize>,
-    /// Messages per second of the latency row
+    /// Messages per second of the rows that have a rate
     #[arg(long, value_delimiter = ',')]
     pub rates: Vec<u64>,
     /// Numbers of subscribers of the fanout row
@@ -117,8 +80,11 @@ pub struct Options {
     /// Messages that are published at once, for the rows batch and pipe
     #[arg(long, value_delimiter = ',', default_values_t = [16, 64, 256])]
     pub batches: Vec<u64>,
+    /// Per cent of packets that the lossy rows lose
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 5])]
+    pub losses: Vec<u32>,
     /// Interleaved repetitions of each figure
-    #[arg(long)]
+    #[arg(long, visible_alias = "reps")]
     pub pairs: Option<usize>,
     /// Seconds of measured load in each repetition
     #[arg(long)]
@@ -126,11 +92,18 @@ pub struct Options {
     /// Peers to compare with
     #[arg(long, value_enum, value_delimiter = ',',
           default_values = ["aeron", "iceoryx2", "zmq", "unix", "pipe", "lmax", "disruptor",
-                            "rtrb", "crossbeam", "kanal", "std", "tokio"])]
+                            "rtrb", "crossbeam", "kanal", "std", "tokio", "udp", "tcp", "nats",
+                            "zenoh"])]
     pub peers: Vec<Peer>,
     /// All rows between threads, in place of those between processes
     #[arg(long, conflicts_with = "rows")]
     pub threads: bool,
+    /// Rows between hosts, in network namespaces: needs root, ip and nft
+    #[arg(long, conflicts_with = "threads")]
+    pub network: bool,
+    /// Rows between hosts over the loopback interface: needs no root, cannot lose packets
+    #[arg(long)]
+    pub loopback: bool,
     /// Leave lanecast out
     #[arg(long)]
     pub peers_only: bool,
@@ -174,7 +147,13 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         ensure!(self.pairs() > 0, "--pairs must be at least 1");
         ensure!(self.seconds() > 0.0, "--seconds must be more than 0");
-        ensure!(self.sizes.iter().all(|size| (8..=4096).contains(size)), "--sizes: 8 to 4096");
+        let hosts = self.rows().iter().all(|row| row.is_between_hosts());
+        let longest = if hosts { LONGEST_BETWEEN_HOSTS } else { LONGEST };
+        let fits = |size: &usize| (8..=longest).contains(size);
+        ensure!(self.sizes.iter().all(fits), "--sizes: 8 to {longest}");
+        ensure!(self.losses.iter().all(|share| *share < 100), "--losses: 0 to 99 per cent");
+        let strangers = self.network && self.rows.iter().any(|row| !row.is_between_hosts());
+        ensure!(!strangers, "--network: leave it out, or ask for rows between hosts only");
         ensure!(self.rates.iter().all(|rate| *rate > 0), "--rates must be more than 0");
         ensure!(self.subscribers.iter().all(|n| (1..=8).contains(n)), "--subscribers: 1 to 8");
         ensure!(self.batches.iter().all(|n| (1..=4096).contains(n)), "--batches: 1 to 4096");
@@ -197,11 +176,23 @@ impl Options {
             return self.rows.clone();
         }
         if self.threads {
-            return BETWEEN_THREADS.to_vec();
+            return Row::all(Between::Threads);
+        }
+        if self.network {
+            return self.network_rows();
         }
         let smoke: &[Row] = &[Row::Bare, Row::Rate, Row::Latency];
         let full: &[Row] = &[Row::Bare, Row::Rate, Row::Touch, Row::Latency, Row::Fanout];
         self.by_extent(smoke, full, full).to_vec()
+    }
+
+    /// Without root nothing can be lost on purpose.
+    fn network_rows(&self) -> Vec<Row> {
+        let mut rows = Row::all(Between::Hosts);
+        rows.retain(|row| !(self.loopback && row.is_lossy()));
+        let smoke = [Row::UdpPingpong, Row::TcpPingpong, Row::Oneway];
+        rows.retain(|row| !self.smoke || smoke.contains(row));
+        rows
     }
 
     /// Sizes of a row.
@@ -217,9 +208,25 @@ impl Options {
             Row::Latency => (&[100, 1500], &[100, 500, 1500]),
             Row::Fanout => (&[100], &[100, 1500]),
             Row::Bare | Row::Wake => (&[100], &[100]),
+            row if row.is_round_trip() => return vec![24],
+            Row::Oneway => (&[24, 1000], &[24, 1000, 8000]),
+            Row::Fanout3 => (&[24, 1000], &[24, 1000]),
+            Row::LossOneway => return vec![1000],
             _ => (&[THREAD_SIZE], &[THREAD_SIZE]),
         };
         self.by_extent::<&[usize]>(&[100], quick, full).to_vec()
+    }
+
+    /// Rates of a row between hosts.
+    pub fn rates_of(&self, row: Row) -> Vec<u64> {
+        match row {
+            row if !row.is_round_trip() => vec![0],
+            _ if !self.rates.is_empty() => self.rates.clone(),
+            Row::BlockPingpong => vec![SLEEPY_ROUNDS_PER_S],
+            // Once a second is about what silence of a second means.
+            Row::Idle => vec![ROUNDS_PER_S, 1],
+            _ => vec![ROUNDS_PER_S],
+        }
     }
 
     /// Rates of the latency row.

@@ -7,10 +7,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::interrupt;
 use crate::raise::REFUSED;
 
 /// Lines of stderr that a failure quotes.
@@ -20,6 +21,8 @@ const READY: &str = "ready";
 /// How long a program may take from its last output to its end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const END_POLL: Duration = Duration::from_millis(1);
+/// How often a wait looks whether there is something to wait for still.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A program that is to be started.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
     /// CPUs that all its threads are kept on, if not left to the program itself.
     pub confined_to: Option<usize>,
+    /// Network namespace that it runs in, if not in this one.
+    pub host: Option<String>,
 }
 
 impl Program {
@@ -45,7 +50,13 @@ impl Program {
             arguments: Vec::new(),
             environment: Vec::new(),
             confined_to: None,
+            host: None,
         }
+    }
+
+    /// Puts it into a network namespace.
+    pub fn on(self, host: Option<String>) -> Self {
+        Self { host, ..self }
     }
 
     /// Adds arguments.
@@ -66,7 +77,12 @@ impl Program {
         if let Some(cpu) = self.confined_to {
             command.args(["taskset", "-c", &cpu.to_string()]);
         }
+        if let Some(host) = &self.host {
+            command.args(["ip", "netns", "exec", host]);
+        }
         command.arg(&self.path).args(&self.arguments).envs(self.environment.iter().cloned());
+        // The reason comes last, with nothing behind it.
+        command.env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
         let (output, ready) = listen(&mut child)?;
@@ -98,14 +114,18 @@ impl Running {
     ///
     /// When it does not say so in time, or ends before.
     pub fn wait_ready(&mut self, limit: Duration) -> Result<()> {
-        match self.ready.recv_timeout(limit) {
-            Ok(()) => Ok(()),
-            Err(RecvTimeoutError::Timeout) => bail!("{} was not ready in {limit:.0?}", self.name),
-            Err(RecvTimeoutError::Disconnected) => {
-                self.wait(Instant::now() + END_LIMIT)?;
-                bail!("{} ended before it was ready", self.name)
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            match self.ready.recv_timeout(LOOK) {
+                Ok(()) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => interrupt::check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.wait(Instant::now() + END_LIMIT)?;
+                    bail!("{} ended before it was ready", self.name)
+                }
             }
         }
+        bail!("{} was not ready in {limit:.0?}", self.name)
     }
 
     /// Waits for the end and returns what was printed on stdout.
@@ -115,10 +135,29 @@ impl Running {
     /// When the program has not ended at the deadline (it is killed then), or failed; the last
     /// lines of its stderr are quoted.
     pub fn wait(&mut self, deadline: Instant) -> Result<String> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let Ok(printed) = self.output.recv_timeout(left) else {
-            self.kill();
-            bail!("{} did not end in time and was killed", self.name);
+        self.wait_while(deadline, || Ok(()))
+    }
+
+    /// The same; goes on as long as a condition holds, which is looked at now and then.
+    ///
+    /// # Errors
+    ///
+    /// Also when the condition fails.
+    pub fn wait_while(
+        &mut self,
+        deadline: Instant,
+        mut condition: impl FnMut() -> Result<()>,
+    ) -> Result<String> {
+        let printed = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left.min(LOOK)) {
+                Ok(printed) => break printed,
+                Err(_) if left.is_zero() => {
+                    self.kill();
+                    bail!("{} did not end in time and was killed", self.name);
+                }
+                Err(_) => interrupt::check().and_then(|()| condition())?,
+            }
         };
         let end = Instant::now() + END_LIMIT;
         loop {
@@ -140,6 +179,14 @@ impl Running {
                 self.name,
                 printed.stderr[from..].join(" | ")
             ));
+        }
+    }
+
+    /// Why the program has failed, if it has.
+    pub fn failure(&mut self) -> Option<Error> {
+        match self.child.try_wait() {
+            Ok(Some(status)) if !status.success() => self.wait(Instant::now() + END_LIMIT).err(),
+            _ => None,
         }
     }
 

@@ -42,7 +42,15 @@ pub fn ratio(
     pick: impl Fn(&Measurement) -> Option<f64>,
 ) -> Option<Summary> {
     let find = |name: &str| outcome.sides.iter().find(|runs| runs.side == name);
-    let (own, other) = (find("lanecast")?, find(side)?);
+    ratio_between(find("lanecast")?, find(side)?, pick)
+}
+
+/// One side's figure divided by another's, for each pair in which both have one.
+pub fn ratio_between(
+    own: &SideRuns,
+    other: &SideRuns,
+    pick: impl Fn(&Measurement) -> Option<f64>,
+) -> Option<Summary> {
     let pairs = own.runs.iter().zip(&other.runs);
     Summary::of(pairs.filter_map(|(own, other)| {
         let (own, other) = (pick(own.measurement()?)?, pick(other.measurement()?)?);
@@ -65,7 +73,8 @@ mod tests {
     use super::*;
     use crate::cell::Cell;
     use crate::disturbance::Disturbance;
-    use crate::options::Row;
+    use crate::row::Row;
+    use crate::sides::Standing;
 
     fn runs(side: &'static str, rates: &[Option<f64>]) -> SideRuns {
         let disturbance = Disturbance { stolen_share: 0.0, involuntary_switches: 0 };
@@ -86,6 +95,7 @@ mod tests {
         SideRuns {
             side: side.to_owned(),
             version: "1".into(),
+            standing: Standing::default(),
             runs: rates.iter().map(run).collect(),
         }
     }

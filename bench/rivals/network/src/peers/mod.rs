@@ -4,11 +4,16 @@ pub mod batch;
 pub mod carrier;
 pub mod datagram;
 pub mod frames;
+#[cfg(feature = "lanecast")]
+pub mod lanecast;
+pub mod nats;
 pub mod packed;
 pub mod socket;
 pub mod stream;
 #[cfg(feature = "zmq")]
 pub mod zmq;
+
+use std::fmt;
 
 /// A peer, in one way of using it.
 #[derive(Clone, Copy, Debug)]
@@ -19,16 +24,60 @@ pub struct Case {
     pub name: &'static str,
     /// Its version; `-` for what comes with the kernel.
     pub version: fn() -> String,
+    /// What it sends over: `udp`, `multicast` or `tcp`.
+    pub family: &'static str,
+    /// Whether it is bare sockets, beside which the others of its family stand.
+    pub floor: bool,
+    /// Whether it has threads of its own, for which spinning ends must make room.
+    pub yields: bool,
     /// The rows in which it takes part.
     pub rows: &'static [&'static str],
 }
 
-const SPINNING: &[&str] = &["udp-pingpong", "loss-pingpong"];
-const SLEEPING: &[&str] = &["udp-pingpong-block"];
-const ONE_WAY: &[&str] = &["oneway", "loss-oneway"];
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let standing = if self.floor { "floor" } else { "peer" };
+        let wait = if self.yields { "yield" } else { "spin" };
+        let Self { peer, name, version, family, rows, .. } = self;
+        write!(f, "{peer} {name} {} {family} {standing} {wait} {}", version(), rows.join(" "))
+    }
+}
 
-/// The version of what comes with the kernel.
+const ONE_WAY: &[&str] = &["oneway", "loss-oneway"];
+const TO_GROUP: &[&str] = &["oneway", "fanout3", "loss-oneway"];
+const ASLEEP: &[&str] = &["block-pingpong"];
+
+#[cfg(feature = "lanecast")]
+const OWN_UDP: &[&str] = &[
+    "udp-pingpong",
+    "block-pingpong",
+    "idle",
+    "oneway",
+    "fanout3",
+    "loss-pingpong",
+    "loss-oneway",
+];
+#[cfg(feature = "lanecast")]
+const OWN_MULTICAST: &[&str] =
+    &["rm-pingpong", "block-pingpong", "idle", "oneway", "fanout3", "loss-pingpong", "loss-oneway"];
+#[cfg(feature = "lanecast")]
+const OWN_TCP: &[&str] = &[
+    "tcp-pingpong",
+    "block-pingpong",
+    "idle",
+    "oneway",
+    "fanout3",
+    "loss-pingpong",
+    "loss-oneway",
+];
+
+/// The version of what comes with the kernel, and of lanecast, which comes from here.
 fn of_kernel() -> String {
+    "-".to_owned()
+}
+
+/// NATS has a version in its server, which is another program.
+fn of_server() -> String {
     "-".to_owned()
 }
 
@@ -38,28 +87,54 @@ fn of_zmq() -> String {
     format!("{major}.{minor}.{patch}")
 }
 
-const fn raw(peer: &'static str, name: &'static str, rows: &'static [&'static str]) -> Case {
-    Case { peer, name, version: of_kernel, rows }
+const fn raw(family: &'static str, name: &'static str, rows: &'static [&'static str]) -> Case {
+    let peer = if matches!(family.as_bytes(), b"tcp") { "tcp" } else { "udp" };
+    Case { peer, name, version: of_kernel, family, floor: true, yields: false, rows }
+}
+
+#[cfg(feature = "lanecast")]
+const fn own(family: &'static str, name: &'static str, rows: &'static [&'static str]) -> Case {
+    let version = of_kernel;
+    Case { peer: "lanecast", name, version, family, floor: false, yields: false, rows }
 }
 
 /// All peers that were built.
 pub const CASES: &[Case] = &[
-    raw("udp", "udp", SPINNING),
-    raw("udp", "udp-block", SLEEPING),
+    #[cfg(feature = "lanecast")]
+    own("udp", "lanecast-ru", OWN_UDP),
+    #[cfg(feature = "lanecast")]
+    own("multicast", "lanecast-rm", OWN_MULTICAST),
+    #[cfg(feature = "lanecast")]
+    own("tcp", "lanecast-tcp", OWN_TCP),
+    raw("udp", "udp", &["udp-pingpong", "idle", "loss-pingpong"]),
+    raw("udp", "udp-block", ASLEEP),
     raw("udp", "udp-each", ONE_WAY),
     raw("udp", "udp-packed", ONE_WAY),
     raw("udp", "udp-gso", ONE_WAY),
-    raw("udp", "multicast", &["rm-pingpong"]),
-    raw("udp", "multicast-packed", &["oneway", "fanout3"]),
-    raw("udp", "multicast-gso", &["oneway", "fanout3"]),
-    raw("tcp", "tcp", &["tcp-pingpong", "loss-pingpong"]),
-    raw("tcp", "tcp-block", SLEEPING),
+    raw("multicast", "multicast", &["rm-pingpong", "idle", "loss-pingpong"]),
+    raw("multicast", "multicast-block", ASLEEP),
+    raw("multicast", "multicast-packed", TO_GROUP),
+    raw("multicast", "multicast-gso", &["oneway", "fanout3"]),
+    raw("tcp", "tcp", &["tcp-pingpong", "idle", "loss-pingpong"]),
+    raw("tcp", "tcp-block", ASLEEP),
     raw("tcp", "tcp-batched", ONE_WAY),
+    Case {
+        peer: "nats",
+        name: "nats",
+        version: of_server,
+        family: "tcp",
+        floor: false,
+        yields: true,
+        rows: &["tcp-pingpong", "oneway", "fanout3", "loss-pingpong", "loss-oneway"],
+    },
     #[cfg(feature = "zmq")]
     Case {
         peer: "zmq",
         name: "zmq",
         version: of_zmq,
-        rows: &["tcp-pingpong", "oneway", "loss-pingpong", "loss-oneway"],
+        family: "tcp",
+        floor: false,
+        yields: true,
+        rows: &["tcp-pingpong", "oneway", "fanout3", "loss-pingpong", "loss-oneway"],
     },
 ];

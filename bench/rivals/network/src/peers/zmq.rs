@@ -1,4 +1,5 @@
-//! ØMQ over TCP: PAIR there and back, PUSH and PULL one way.
+//! ØMQ over TCP: PAIR there and back, PUSH and PULL one way, one PUSH for each subscriber: a PUB
+//! socket drops what a slow subscriber has no room for.
 
 use anyhow::Result;
 use zmq::{Context, DONTWAIT, Error, Message, Socket, SocketType};
@@ -12,9 +13,11 @@ const HIGH_WATER_MARK: i32 = 100_000;
 /// Messages that are taken at once.
 const LIMIT: usize = 64;
 
-/// An end over one socket.
+/// An end over one socket, or over one for each subscriber.
 pub struct Zmq {
-    socket: Socket,
+    sockets: Vec<Socket>,
+    /// Which socket gets the message next.
+    next: usize,
     message: Message,
     bytes: Vec<u8>,
     sleeps: bool,
@@ -38,30 +41,41 @@ impl Zmq {
             Role::Sub => SocketType::PULL,
             Role::Ping | Role::Pong => SocketType::PAIR,
         };
-        let socket = Context::new().socket(kind)?;
-        socket.set_sndhwm(HIGH_WATER_MARK)?;
-        socket.set_rcvhwm(HIGH_WATER_MARK)?;
-        socket.set_linger(0)?;
-        socket.set_rcvtimeo(LONGEST_SLEEP.as_millis() as i32)?;
-        let endpoint = format!("tcp://{}", place.waiting()?);
-        if place.role.begins() {
-            socket.connect(&endpoint)?
-        } else {
-            socket.bind(&endpoint)?
+        let context = Context::new();
+        let mut sockets = Vec::new();
+        for address in place.waiting_ends() {
+            let socket = context.socket(kind)?;
+            socket.set_sndhwm(HIGH_WATER_MARK)?;
+            socket.set_rcvhwm(HIGH_WATER_MARK)?;
+            socket.set_linger(0)?;
+            socket.set_rcvtimeo(LONGEST_SLEEP.as_millis() as i32)?;
+            let endpoint = format!("tcp://{address}");
+            if place.role.begins() {
+                socket.connect(&endpoint)?
+            } else {
+                socket.bind(&endpoint)?
+            }
+            sockets.push(socket);
         }
-        Ok(Self { socket, message: Message::new(), bytes: vec![0; 1 << 16], sleeps })
+        Ok(Self { sockets, next: 0, message: Message::new(), bytes: vec![0; 1 << 16], sleeps })
     }
 }
 
 impl End for Zmq {
     #[inline]
     fn send(&mut self, size: usize, mut fill: impl FnMut(&mut [u8])) -> Result<bool> {
-        fill(&mut self.bytes[..size]);
-        match self.socket.send(&self.bytes[..size], DONTWAIT) {
-            Ok(()) => Ok(true),
-            Err(Error::EAGAIN | Error::EINTR) => Ok(false),
-            Err(error) => Err(error.into()),
+        if self.next == 0 {
+            fill(&mut self.bytes[..size]);
         }
+        while let Some(socket) = self.sockets.get(self.next) {
+            match socket.send(&self.bytes[..size], DONTWAIT) {
+                Ok(()) => self.next += 1,
+                Err(Error::EAGAIN | Error::EINTR) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.next = 0;
+        Ok(true)
     }
 
     fn flush(&mut self) -> Result<bool> {
@@ -72,7 +86,7 @@ impl End for Zmq {
     fn receive(&mut self, mut each: impl FnMut(&[u8])) -> Result<usize> {
         for taken in 0..LIMIT {
             let flags = if self.sleeps && taken == 0 { 0 } else { DONTWAIT };
-            match self.socket.recv(&mut self.message, flags) {
+            match self.sockets[0].recv(&mut self.message, flags) {
                 Ok(()) => each(&self.message),
                 Err(Error::EAGAIN | Error::EINTR) => return Ok(taken),
                 Err(error) => return Err(error.into()),

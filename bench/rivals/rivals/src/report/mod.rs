@@ -1,11 +1,13 @@
 //! The report as text: for each row a table, for each cell a line per side.
 
+mod hosts;
 mod table;
 mod threads;
 
 use crate::campaign::{Outcome, Run, SideRuns, title};
 use crate::measurement::{Measurement, Percentiles};
-use crate::options::{Options, Row};
+use crate::options::Options;
+use crate::row::Row;
 use crate::summary::{Summary, figure, p50, rate, ratio};
 use table::Table;
 
@@ -18,6 +20,8 @@ pub fn text(row: Row, outcomes: &[Outcome], options: &Options) -> String {
         Row::Fanout => fanout(outcomes),
         Row::Latency | Row::Wake => latencies(outcomes),
         Row::Pingpong | Row::PingpongPark => threads::round_trips(outcomes),
+        row if row.is_round_trip() => hosts::round_trips(outcomes),
+        row if row.is_between_hosts() => hosts::rates(outcomes),
         _ => threads::rates(outcomes),
     };
     format!("{head}\n{body}")
@@ -31,10 +35,13 @@ pub fn troubles(outcomes: &[Outcome]) -> Vec<String> {
             for (pair, run) in side.runs.iter().enumerate() {
                 let what = match &run.result {
                     Err(reason) => format!("failed: {reason}"),
-                    Ok(measurement) if measurement.lost + measurement.damaged > 0 => {
+                    Ok(measurement) if measurement.lost + measurement.damaged == 0 => continue,
+                    Ok(measurement) if measurement.damaged == 0 && may_lose(outcome, side) => {
+                        continue;
+                    }
+                    Ok(measurement) => {
                         format!("lost {}, damaged {}", measurement.lost, measurement.damaged)
                     }
-                    Ok(_) => continue,
                 };
                 let cell = &outcome.cell;
                 troubles.push(format!("{}, {}, pair {}: {what}", side.side, title(cell), pair + 1));
@@ -42,6 +49,12 @@ pub fn troubles(outcomes: &[Outcome]) -> Vec<String> {
         }
     }
     troubles
+}
+
+/// Whether a loss is a figure and no trouble: bare datagrams, and peers where packets are lost on
+/// purpose.
+fn may_lose(outcome: &Outcome, side: &SideRuns) -> bool {
+    side.standing.drops() || (outcome.cell.loss > 0 && !side.standing.own)
 }
 
 fn headline(row: Row, options: &Options) -> String {
@@ -56,12 +69,15 @@ fn headline(row: Row, options: &Options) -> String {
         }
         Row::Fanout => "fanout: 1 publisher, n subscribers on one CPU, flat out; slowest counts",
         Row::Wake => "wake: a sleeping subscriber woken by a message; bare = futex",
+        row if row.is_between_hosts() => hosts::headline(row),
         row => threads::headline(row),
     };
     let better = match row {
         Row::Latency | Row::Wake | Row::Pingpong | Row::PingpongPark => {
             "; ratio lanecast/side of p50, less is better"
         }
+        row if row.is_round_trip() => "; times from the intended sending, less is better",
+        row if row.is_between_hosts() => "; more is better",
         Row::Bare => "",
         _ => "; ratio lanecast/side, more is better",
     };

@@ -11,7 +11,17 @@ pub struct Table {
 impl Table {
     /// A table that has only its head.
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
-        Self { rows: vec![head.map(str::to_owned).to_vec()] }
+        Self::of(&head)
+    }
+
+    /// The same, where the number of columns is not constant.
+    pub fn of(head: &[&str]) -> Self {
+        Self { rows: vec![head.iter().map(|entry| (*entry).to_owned()).collect()] }
+    }
+
+    /// Whether it has only its head.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
     }
 
     /// Adds a row with as many entries as the head.

@@ -2,7 +2,7 @@
 
 use crate::campaign::{Outcome, Run, SideRuns};
 use crate::cell::Cell;
-use crate::options::Row;
+use crate::row::Row;
 use crate::summary::{figure, p50, rate, ratio};
 
 use super::table::Table;

@@ -13,8 +13,8 @@ use rivals_kit::Wait;
 use super::{READY_LIMIT, Repetition, Side, run_stream};
 use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::Row;
 use crate::process::Program;
+use crate::row::Row;
 use crate::scratch::Domain;
 
 /// Flat-out load before the measured part: the compiler has then seen the loops long enough.
@@ -103,7 +103,7 @@ impl Side for Aeron {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        cell.row != Row::Wake && !cell.row.is_between_threads()
+        cell.row != Row::Wake && cell.row.is_between_processes()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {

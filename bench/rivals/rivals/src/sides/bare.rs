@@ -9,8 +9,8 @@ use rivals_kit::Line;
 use super::{Repetition, Side};
 use crate::cell::Cell;
 use crate::measurement::{Latency, Measurement, spread};
-use crate::options::Row;
 use crate::process::Program;
+use crate::row::Row;
 
 /// The machine: cache line, copy, wake-up.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ fn experiment(cell: &Cell) -> Option<&'static [&'static str]> {
         Row::Pingpong => Some(&["rounds"]),
         Row::PingpongPark => Some(&["rounds", "--asleep"]),
         Row::Rate | Row::Fanout | Row::Multicast | Row::Diamond | Row::Mpmc => None,
+        _ => None,
     }
 }
 

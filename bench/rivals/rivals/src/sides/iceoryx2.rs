@@ -8,7 +8,7 @@ use super::programs::Programs;
 use super::{Repetition, Side};
 use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::Row;
+use crate::row::Row;
 
 /// Version that the workspace builds.
 const VERSION: &str = "0.10.0";
@@ -41,7 +41,7 @@ impl Side for Iceoryx2 {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        cell.row != Row::Wake && !cell.row.is_between_threads()
+        cell.row != Row::Wake && cell.row.is_between_processes()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {

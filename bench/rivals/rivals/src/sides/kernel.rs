@@ -12,7 +12,7 @@ use super::programs::Programs;
 use super::{Repetition, Side};
 use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::Row;
+use crate::row::Row;
 
 /// Flat out: bytes that are written at once, and that the kernel holds.
 const FLAT_OUT: (u64, u64) = (256 << 10, 1 << 20);
@@ -74,7 +74,7 @@ impl Side for Kernel {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        !cell.row.is_between_threads()
+        cell.row.is_between_processes()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::{Repetition, Side, run_stream};
 use crate::cell::Cell;
 use crate::measurement::{Latency, Measurement, Percentiles};
-use crate::options::Row;
 use crate::process::Program;
+use crate::row::Row;
 use crate::scratch::Domain;
 
 const TOPIC: &str = "rivals";
@@ -61,6 +61,8 @@ struct Distribution {
     p50_ns: f64,
     p90_ns: f64,
     p99_ns: f64,
+    #[serde(default)]
+    p99_9_ns: Option<f64>,
     max_ns: f64,
     samples: u64,
 }
@@ -125,7 +127,7 @@ impl Side for Lanecast {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        !cell.row.is_between_threads()
+        cell.row.is_between_processes()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {
@@ -178,8 +180,9 @@ fn read(text: &str, expected: u64) -> Result<Measurement> {
 
 impl From<Distribution> for Percentiles {
     fn from(distribution: Distribution) -> Self {
-        let Distribution { min_ns, p50_ns, p90_ns, p99_ns, max_ns, samples } = distribution;
-        Self { min_ns, p50_ns, p90_ns, p99_ns, max_ns, samples }
+        let Distribution { min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns, samples } =
+            distribution;
+        Self { min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns, samples }
     }
 }
 

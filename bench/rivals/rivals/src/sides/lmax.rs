@@ -7,10 +7,10 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use super::{Repetition, Side};
-use crate::cell::{Cell, name_of};
+use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::Row;
 use crate::process::Program;
+use crate::row::Row;
 
 const JAVA_OPTIONS: [&str; 5] = [
     "-Xms64m",
@@ -102,7 +102,7 @@ impl Side for Lmax {
         let text = Program::new("LMAX Disruptor", Path::new("java"))
             .args(["-cp", &path])
             .args(JAVA_OPTIONS)
-            .args(["lanecast.rivals.disruptor.Run", "--row", name_of(row), "--wait", waiting])
+            .args(["lanecast.rivals.disruptor.Run", "--row", &row.to_string(), "--wait", waiting])
             .args(["--batch", &batch.to_string(), "--consumers", &subscribers.to_string()])
             .args(["--messages", &repetition.messages.to_string()])
             .args(["--producer-cpu", &repetition.cpus.publisher.to_string()])

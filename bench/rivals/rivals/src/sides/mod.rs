@@ -6,6 +6,7 @@ pub mod iceoryx2;
 pub mod kernel;
 pub mod lanecast;
 pub mod lmax;
+pub mod network;
 mod programs;
 pub mod queues;
 pub mod zmq;
@@ -16,14 +17,16 @@ use anyhow::Result;
 
 use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::Row;
 use crate::process::{Program, Running};
+use crate::row::Row;
 use crate::scratch::Domain;
 
 /// How long a program may take until it can be sent to.
 const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Time that a repetition may take beside its warm-up and load: starting, joining, ending.
 const SLACK: Duration = Duration::from_secs(25);
+/// The same again where packets are lost: what repairs one loss after the other falls far behind.
+const LOSSY_SLACK: Duration = Duration::from_secs(60);
 /// A repetition may be this much slower than expected before it is given up.
 const SLOWNESS: f64 = 10.0;
 
@@ -49,6 +52,24 @@ pub struct Repetition {
     pub cpus: Cpus,
 }
 
+/// With which others a side is compared, between hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether it is lanecast, by one of its carriers.
+    pub own: bool,
+    /// Whether it is bare sockets: what the machine itself can do.
+    pub floor: bool,
+    /// What it sends over: `udp`, `multicast`, `tcp`. A floor counts for its own family only.
+    pub family: String,
+}
+
+impl Standing {
+    /// Whether it loses what a receiver has no room for, as it should.
+    pub fn drops(&self) -> bool {
+        self.floor && self.family != "tcp"
+    }
+}
+
 /// One side of the comparison.
 pub trait Side {
     /// Its name in the report.
@@ -56,6 +77,11 @@ pub trait Side {
 
     /// Its version in the report.
     fn version(&self) -> String;
+
+    /// With which others it is compared, between hosts.
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
 
     /// Whether it can do what the cell asks for.
     fn takes(&self, cell: &Cell) -> bool;
@@ -75,7 +101,8 @@ pub trait Side {
 impl Repetition {
     /// The moment after which the programs are killed.
     pub fn deadline(&self) -> Instant {
-        Instant::now() + SLACK + Duration::from_secs_f64(self.seconds * SLOWNESS)
+        let lossy = if self.cell.loss > 0 { LOSSY_SLACK } else { Duration::ZERO };
+        Instant::now() + SLACK + lossy + Duration::from_secs_f64(self.seconds * SLOWNESS)
     }
 
     /// The command line that all peers understand.

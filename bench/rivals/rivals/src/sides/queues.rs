@@ -8,10 +8,11 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use super::{Repetition, Side};
-use crate::cell::{Cell, name_of};
+use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::{Peer, Row};
+use crate::options::Peer;
 use crate::process::Program;
+use crate::row::Row;
 
 const PROGRAM: &str = "rivals-queues";
 /// Peer to which lanecast's own cases belong.
@@ -92,7 +93,7 @@ impl Side for Queue {
     fn measure(&self, repetition: &Repetition) -> Result<Measurement> {
         let Cell { row, batch, producers, subscribers, .. } = repetition.cell;
         let text = Program::new(PROGRAM, &self.program)
-            .args(["run", "--side", &self.name, "--row", name_of(row)])
+            .args(["run", "--side", &self.name, "--row", &row.to_string()])
             .args([format!("--batch={batch}"), format!("--messages={}", repetition.messages)])
             .args([format!("--producers={producers}"), format!("--consumers={subscribers}")])
             .args([format!("--producer-cpu={}", repetition.cpus.publisher)])

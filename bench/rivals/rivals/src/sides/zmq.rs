@@ -14,7 +14,7 @@ use super::programs::Programs;
 use super::{Cpus, Repetition, Side};
 use crate::cell::Cell;
 use crate::measurement::Measurement;
-use crate::options::Row;
+use crate::row::Row;
 
 /// Up to this size a subscriber that sleeps does best flat out, above it one that yields.
 const SMALL: usize = 256;
@@ -54,7 +54,7 @@ impl Side for Zmq {
     }
 
     fn takes(&self, cell: &Cell) -> bool {
-        !cell.row.is_between_threads()
+        cell.row.is_between_processes()
     }
 
     fn likely_rate(&self, cell: &Cell) -> f64 {
