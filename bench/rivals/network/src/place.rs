@@ -67,11 +67,12 @@ impl Place {
         Ok((address, self.port + 1).into())
     }
 
-    /// The group that this end sends to, or the one that it listens to; both odd, because Aeron
-    /// uses the even ones next to them.
+    /// The group that this end sends to, or the one that it listens to. Aeron wants odd ones, and
+    /// a port for each.
     pub fn group(&self, listens: bool) -> (Ipv4Addr, u16) {
         let there = self.role.begins() != listens;
-        (Ipv4Addr::new(239, 77, 1, if there { 1 } else { 3 }), self.port + 2)
+        let (last, port) = if there { (1, self.port + 2) } else { (3, self.port + 3) };
+        (Ipv4Addr::new(239, 77, 1, last), port)
     }
 
     /// Whether both ends are on one host.

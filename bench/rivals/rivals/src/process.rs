@@ -82,7 +82,7 @@ impl Program {
         }
         command.arg(&self.path).args(&self.arguments).envs(self.environment.iter().cloned());
         // The reason comes last, with nothing behind it.
-        command.env("RUST_BACKTRACE", "0");
+        command.env("RUST_BACKTRACE", "0").env_remove("RUST_LIB_BACKTRACE");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
         let (output, ready) = listen(&mut child)?;
