@@ -110,7 +110,7 @@ impl Receiver {
         wanted: &[&str],
         now: Nanos,
     ) -> Self {
-        let every = (settings.liveness / 4).max(1);
+        let every = status::interval(settings.liveness);
         Self {
             session,
             source,
@@ -168,6 +168,12 @@ impl Receiver {
     /// How long a frame takes to the source and back.
     pub const fn round_trip(&self) -> &RoundTrip {
         &self.trip
+    }
+
+    /// How many bytes wait for what comes before them, for the rest of their message or for the
+    /// end of their batch.
+    pub const fn kept_bytes(&self) -> usize {
+        self.topics.kept_bytes()
     }
 
     /// The oldest gap that is over and has not been asked for.
@@ -233,6 +239,10 @@ impl Receiver {
 
     /// Takes note of the time.
     pub fn on_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
+        let absence = self.life.look(now);
+        if absence > 0 {
+            self.transport.excuse(absence, now);
+        }
         match self.phase {
             Phase::Joining => self.give_up_joining(now),
             Phase::Live => self.on_live_time(now, out),
@@ -241,6 +251,9 @@ impl Receiver {
     }
 
     fn on_live_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
+        if self.joining.wakes(now) {
+            self.topics.seek();
+        }
         let mut any = false;
         while let Some(Gap { first, count, .. }) =
             self.transport.expired(now, self.settings.recovery)
@@ -263,14 +276,12 @@ impl Receiver {
         let connected = |due: Option<Nanos>| due.filter(|_| !self.life.is_cut());
         let joining = connected(self.joining.next_due());
         match self.phase {
-            Phase::Joining => {
-                let over = self.joining.since().saturating_add(self.settings.recovery);
-                joining.into_iter().chain([over]).min()
-            }
+            Phase::Joining => joining.into_iter().chain([self.joining_until()]).min(),
             Phase::Live => {
                 let nak = Nak::next_due(&self.transport);
                 let expiry = self.transport.next_expiry(self.settings.recovery);
                 let told = connected(Some(self.status.next_due()));
+                let told = told.filter(|_| !self.joining.is_resuming());
                 let times = [joining, connected(nak), expiry, told, self.life.next_due()];
                 times.into_iter().flatten().min()
             }
@@ -298,6 +309,10 @@ impl Receiver {
         if nak.is_some() {
             self.counters.naks += 1;
             return nak;
+        }
+        // Until the sender has said where it goes on, what it thinks of this receiver may be old.
+        if self.joining.is_resuming() {
+            return None;
         }
         let lost = self.counters.lost_datagrams;
         self.status.write(&self.transport, lost, now, ids, buffer)

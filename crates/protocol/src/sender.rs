@@ -231,6 +231,8 @@ pub struct Sender {
     awaits_status: bool,
     closed: bool,
     farewells: u32,
+    /// When somebody last looked at the time.
+    looked: Nanos,
     counters: Counters,
     events: VecDeque<SenderEvent>,
 }
@@ -275,6 +277,7 @@ impl Sender {
             awaits_status: false,
             closed: false,
             farewells: 0,
+            looked: now,
             counters: Counters::default(),
             events: VecDeque::new(),
             settings,
@@ -371,6 +374,7 @@ impl Sender {
 
     /// Does what is due.
     pub fn on_time(&mut self, now: Nanos) {
+        self.excuse(now);
         self.weed(now);
         self.beat(now);
     }

@@ -21,12 +21,16 @@ pub struct Ledger {
     next: u64,
     read: u64,
     lost: u64,
+    /// The batch of the last message goes on.
+    is_amid: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting,
     Joined,
+    /// Something may be lost, and nobody can tell how much: only Left may follow.
+    Uncertain,
     Left,
 }
 
@@ -34,12 +38,18 @@ impl Ledger {
     /// The account of a topic, of which nothing older than message `oldest` may come.
     pub const fn new(topic: usize, oldest: u64) -> Self {
         let (stage, base) = (Stage::Waiting, None);
-        Self { topic, stage, oldest, newest: 0, base, next: 0, read: 0, lost: 0 }
+        let is_amid = false;
+        Self { topic, stage, oldest, newest: 0, base, next: 0, read: 0, lost: 0, is_amid }
     }
 
     /// The topic's number.
     pub const fn topic(&self) -> usize {
         self.topic
+    }
+
+    /// Where it is, in words: the topic, the first message, and how many were told.
+    pub fn state(&self) -> String {
+        format!("{}:{:?}{:?}+{}", self.topic, self.stage, self.base, self.next)
     }
 
     /// How many messages were read.
@@ -60,6 +70,11 @@ impl Ledger {
     /// Whether Left was told.
     pub fn has_left(&self) -> bool {
         self.stage == Stage::Left
+    }
+
+    /// Whether the last thing told is a message whose batch goes on.
+    pub const fn is_amid_batch(&self) -> bool {
+        self.is_amid
     }
 
     /// Joined was told.
@@ -92,18 +107,22 @@ impl Ledger {
             );
             let goes_on = topic.goes_on[due as usize];
             ensure!(more.is_none_or(|more| more == goes_on), "MORE is wrong at {due}: {goes_on}");
+            self.is_amid = goes_on;
         }
         self.next += 1;
         self.read += 1;
         Ok(())
     }
 
-    /// Messages were said to be lost.
+    /// Messages were said to be lost; how many has to be known, unless the session breaks off.
     pub fn lose(&mut self, truth: &Truth, first: u64, count: Option<u64>) -> Verdict {
         ensure!(self.stage == Stage::Joined, "Lost, but it is {:?}", self.stage);
         ensure!(first == self.next, "lost from {first}, but {} is due", self.next);
-        ensure!(count.is_some(), "lost from {first}, but nobody says how many");
-        let count = count.unwrap_or_default();
+        self.is_amid = false;
+        let Some(count) = count else {
+            self.stage = Stage::Uncertain;
+            return Ok(());
+        };
         ensure!(count > 0, "nothing was lost from {first}");
         self.next += count;
         self.lost += count;
@@ -117,9 +136,12 @@ impl Ledger {
 
     /// Left was told; if the session was closed, nothing may be missing.
     pub fn leave(&mut self, truth: &Truth, was_closed: bool) -> Verdict {
-        ensure!(self.stage == Stage::Joined, "Left, but it is {:?}", self.stage);
+        let is_certain = self.stage == Stage::Joined;
+        ensure!(is_certain || self.stage == Stage::Uncertain, "Left, but it is {:?}", self.stage);
         self.stage = Stage::Left;
+        self.is_amid = false;
         if was_closed {
+            ensure!(is_certain, "from {} on some are lost, and nobody says how many", self.next);
             ensure!(truth.is_closed, "told that it closed, but it has not");
             self.check_whole(truth)?;
         }
@@ -213,6 +235,10 @@ mod tests {
         assert!(after(&[1, 2]).leave(&truth, true).is_err(), "before the end");
         assert!(after(&[1, 2]).join(&truth).is_err(), "joined twice");
         assert!(read(&mut Ledger::new(0, 0), &truth, 0).is_err(), "before Joined");
+        let mut uncertain = after(&[8]);
+        uncertain.lose(&truth, 1, None).expect("right");
+        assert!(read(&mut uncertain, &truth, 9).is_err(), "who knows how many were lost?");
+        assert!(uncertain.leave(&truth, true).is_err(), "a closed session's count is known");
         assert!(read(&mut Ledger { oldest: 2, ..after(&[]) }, &truth, 1).is_err(), "too old");
         let mut ledger = after(&[8, 9]);
         ledger.leave(&truth, true).expect("right");

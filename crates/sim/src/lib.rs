@@ -6,16 +6,29 @@
 //! - [`ledger`]: what a subscriber was told, held against the truth
 //! - [`traffic`]: what a socket may send
 //! - [`history`]: what happened last, for the report of a failure
+//! - [`scenario`], [`fault`]: what a run is like, drawn from its seed
+//! - [`publisher`], [`subscriber`], [`hearing`], [`connection`]: actors, with the real protocols
+//! - [`medium`], [`world`]: what they act in, and what drives them
+//! - [`trial`]: a run from its seed to its verdict
 #![forbid(unsafe_code)]
 
 pub mod agenda;
+pub mod connection;
 pub mod dice;
+pub mod fault;
+pub mod hearing;
 pub mod history;
 pub mod ledger;
 pub mod link;
+pub mod medium;
 pub mod network;
 pub mod payload;
 pub mod pipe;
+pub mod publisher;
+pub mod scenario;
+pub mod subscriber;
 pub mod traffic;
+pub mod trial;
 pub mod truth;
 pub mod violation;
+pub mod world;

@@ -20,6 +20,10 @@ pub struct TopicTruth {
     pub name: String,
     /// What its messages say.
     pub speech: Speech,
+    /// Whether the publisher has added it.
+    pub exists: bool,
+    /// Whether its last message was published.
+    pub has_last: bool,
     /// By message: whether the batch went on, on this topic.
     pub goes_on: Vec<bool>,
 }
@@ -27,7 +31,7 @@ pub struct TopicTruth {
 impl TopicTruth {
     /// A topic without messages.
     pub const fn new(name: String, speech: Speech) -> Self {
-        Self { name, speech, goes_on: Vec::new() }
+        Self { name, speech, exists: false, has_last: false, goes_on: Vec::new() }
     }
 
     /// How many messages have been published.

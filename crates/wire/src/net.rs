@@ -110,6 +110,8 @@ pub mod flag {
     pub const RESUME: u16 = 1;
     /// Join: begin with the oldest that is kept.
     pub const LATE: u16 = 2;
+    /// Join: this receiver is in already, and wants further topics.
+    pub const FURTHER: u16 = 4;
     /// Void: nothing in them is on a topic that the receiver wants.
     pub const UNWANTED: u16 = 1;
     /// Void: they are no longer kept.

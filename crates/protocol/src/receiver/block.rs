@@ -124,7 +124,6 @@ impl Store {
         self.used -= bytes + Self::OVERHEAD;
     }
 
-    #[cfg(test)]
     pub(super) const fn used(&self) -> usize {
         self.used
     }

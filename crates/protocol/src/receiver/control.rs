@@ -2,7 +2,7 @@
 
 use super::topic::Head;
 use super::transport::Place;
-use super::{Delivery, LossReason, Phase, Receiver, Why, nak};
+use super::{Delivery, LossReason, Phase, Receiver, Why, nak, status};
 use crate::sequence::before;
 use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{
@@ -53,7 +53,7 @@ impl Receiver {
         self.learn_header(now, sequence, header);
         for head in list::<TopicHead>(heads) {
             let (piece, message) = (head.piece.get(), head.message.get());
-            self.learn(head.topic.get(), Head { sequence, piece, message }, out);
+            self.learn(head.topic.get(), (Head { sequence, piece, message }, false), out);
         }
         self.topics.release((&self.transport, self.why), &mut self.counters, out);
         if frame.flags & flag::PROBE != 0 {
@@ -66,7 +66,7 @@ impl Receiver {
         Some(())
     }
 
-    fn learn(&mut self, number: u32, head: Head, out: &mut Vec<Delivery>) {
+    fn learn(&mut self, number: u32, head: (Head, bool), out: &mut Vec<Delivery>) {
         let view = (&self.transport, self.why);
         self.topics.learn(number, head, view, &mut self.counters, out);
     }
@@ -133,7 +133,7 @@ impl Receiver {
                 out.push(Delivery::Joined { slot });
                 news += 1;
             } else if resumes {
-                self.learn(entry.topic.get(), head, out);
+                self.learn(entry.topic.get(), (head, true), out);
             }
         }
         if news > 0 {
@@ -158,9 +158,12 @@ impl Receiver {
         if said > 0 {
             let liveness = said.min(self.settings.liveness.saturating_mul(LIVENESS_FACTOR));
             self.life.set_liveness(liveness);
-            self.status.set_every(liveness / 4);
+            self.status.set_every(status::interval(liveness));
         }
         self.life.history = self.settings.late;
+        if self.settings.late {
+            self.transport.expect_leap();
+        }
         self.phase = Phase::Live;
     }
 
@@ -170,6 +173,9 @@ impl Receiver {
         self.transport.advance(start, 0, now, now);
         let first = self.transport.expected();
         self.give_up(now, first, nak::distance(first, start), why);
+        self.transport.expect_leap();
+        // Also of what was never sent, since the sender thought that nobody was there.
+        self.why = why;
         self.status.hurry();
     }
 

@@ -11,6 +11,11 @@ const WAIT_MIN: Nanos = 2 * MILLISECOND;
 /// How long to wait at most between two Joins.
 const WAIT_MAX: Nanos = SECOND / 2;
 
+/// How long to wait at first until the session is asked again for what it does not have.
+const REST_MIN: Nanos = SECOND;
+/// How long at most: what the sender tells by itself may get lost.
+const REST_MAX: Nanos = 4 * SECOND;
+
 /// The Joins of one receiver.
 #[derive(Debug)]
 pub(super) struct Joining {
@@ -29,6 +34,9 @@ pub(super) struct Joining {
     /// The next Join answers a challenge.
     answering: bool,
     resume: bool,
+    /// Until it is due, nothing is asked for; how long it rests next.
+    rests: bool,
+    rest: Nanos,
     /// The names that the last Join had: the first, and the one after the last.
     first: usize,
     end: usize,
@@ -47,6 +55,8 @@ impl Joining {
             may_answer: false,
             answering: false,
             resume: false,
+            rests: false,
+            rest: REST_MIN,
             first: 0,
             end: 0,
         }
@@ -55,6 +65,14 @@ impl Joining {
     /// Asks now, from the beginning.
     pub(super) const fn start(&mut self, now: Nanos) {
         (self.due, self.wait, self.since) = (Some(now), WAIT_MIN, now);
+        (self.rests, self.rest) = (false, REST_MIN);
+    }
+
+    /// Whether it has rested long enough; then it asks again.
+    pub(super) fn wakes(&mut self, now: Nanos) -> bool {
+        let wakes = self.rests && self.due.is_some_and(|due| due <= now);
+        self.rests &= !wakes;
+        wakes
     }
 
     /// Asks to go on where this receiver is, unless it does so already.
@@ -104,7 +122,7 @@ impl Joining {
 
     /// Takes a welcome that told `news` topics: goes on with the names that did not fit into the
     /// last Join, until the session has been asked for all. It remembers those that it does not
-    /// have.
+    /// have, but is asked again after a while: what it tells may get lost.
     pub(super) fn welcomed(&mut self, news: usize, topics: &mut Topics, now: Nanos) {
         let total = if self.resume { topics.len() } else { topics.unknown().count() };
         let more = self.resume && self.end < total;
@@ -119,8 +137,10 @@ impl Joining {
             // Not from the beginning: further answers to the last Join may be on their way.
             (self.due, self.wait) = (Some(now), WAIT_MIN);
         } else {
-            topics.rest();
-            self.due = None;
+            self.rests = topics.rest();
+            self.rest = if news > 0 { REST_MIN } else { self.rest };
+            self.due = self.rests.then_some(now.saturating_add(self.rest));
+            self.rest = (self.rest * 2).min(REST_MAX);
         }
     }
 
@@ -133,10 +153,14 @@ impl Joining {
         now: Nanos,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        self.due.filter(|due| *due <= now)?;
+        self.due.filter(|due| *due <= now && !self.rests)?;
         let resume = self.resume && expected.is_some();
-        let late = settings.late && expected.is_none();
-        let flags = if resume { flag::RESUME } else { 0 } | if late { flag::LATE } else { 0 };
+        let flags = match expected {
+            Some(_) if resume => flag::RESUME,
+            Some(_) => flag::FURTHER,
+            None if settings.late => flag::LATE,
+            None => 0,
+        };
         let sequence = expected.unwrap_or(0);
         let mut writer = FrameWriter::new(buffer, Kind::Join, flags, session, sequence);
         self.echo = now.max(1);

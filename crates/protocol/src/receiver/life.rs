@@ -20,9 +20,13 @@ enum Farewell {
 #[derive(Debug)]
 pub(super) struct Life {
     heard: Nanos,
+    /// When somebody last looked at the time.
+    looked: Nanos,
     liveness: Nanos,
-    /// The stream is broken; how long it may be.
-    cut: Option<Nanos>,
+    /// The stream is broken.
+    is_cut: bool,
+    /// Since when it has been broken, or not been heard on again; and how long that may be.
+    broken: Option<(Nanos, Nanos)>,
     /// The sequence after the last: the sender has closed.
     pub(super) end: Option<u64>,
     /// Since when nothing is missing any more.
@@ -37,8 +41,10 @@ impl Life {
     pub(super) const fn new(liveness: Nanos, now: Nanos) -> Self {
         Self {
             heard: now,
+            looked: now,
             liveness,
-            cut: None,
+            is_cut: false,
+            broken: None,
             end: None,
             drained: None,
             history: false,
@@ -50,6 +56,17 @@ impl Life {
     #[inline]
     pub(super) fn hear(&mut self, now: Nanos) {
         self.heard = self.heard.max(now);
+        self.broken = None;
+    }
+
+    /// Somebody looks at the time. If nobody has for longer than can be, say because the process
+    /// stood still, the sender is not to blame for the silence; gives how long that was.
+    pub(super) fn look(&mut self, now: Nanos) -> Nanos {
+        let unseen = now.saturating_sub(self.looked);
+        self.looked = self.looked.max(now);
+        let absence = unseen.saturating_sub(self.liveness / 2);
+        self.heard = self.heard.saturating_add(absence).min(self.heard.max(now));
+        absence
     }
 
     pub(super) const fn heard(&self) -> Nanos {
@@ -62,7 +79,7 @@ impl Life {
     }
 
     pub(super) const fn is_cut(&self) -> bool {
-        self.cut.is_some()
+        self.is_cut
     }
 
     #[inline]
@@ -72,12 +89,17 @@ impl Life {
 
     /// When the silence has lasted too long.
     pub(super) fn next_due(&self) -> Option<Nanos> {
-        let silent = self.heard.saturating_add(self.cut.unwrap_or(self.liveness));
+        let silent = self.over_at();
         Some(self.drained.map_or(silent, |at| silent.min(at.saturating_add(self.liveness))))
     }
 
+    fn over_at(&self) -> Nanos {
+        let (since, patience) = self.broken.unwrap_or((self.heard, self.liveness));
+        since.saturating_add(patience)
+    }
+
     pub(super) fn is_over(&self, now: Nanos) -> bool {
-        now >= self.heard.saturating_add(self.cut.unwrap_or(self.liveness))
+        now >= self.over_at()
     }
 
     pub(super) fn read_all(&mut self) {
@@ -126,10 +148,11 @@ impl Receiver {
         self.life.over
     }
 
-    /// The stream is broken.
+    /// The stream is broken, or could not be made again. From the first time on, something has to
+    /// be heard within the time for recovery.
     pub fn disconnected(&mut self, now: Nanos) {
-        self.life.hear(now);
-        self.life.cut = Some(self.settings.recovery);
+        self.life.is_cut = true;
+        self.life.broken.get_or_insert((now, self.settings.recovery));
         if self.phase == Phase::Over {
             self.life.farewell = Farewell::Nothing;
         }
@@ -137,8 +160,7 @@ impl Receiver {
 
     /// The stream is there again: goes on where it broke off.
     pub fn reconnected(&mut self, now: Nanos) {
-        self.life.hear(now);
-        self.life.cut = None;
+        self.life.is_cut = false;
         match self.phase {
             Phase::Joining => self.joining.start(now),
             Phase::Live => self.joining.resume(now),
@@ -159,9 +181,15 @@ impl Receiver {
         }
     }
 
+    /// Until when somebody has to answer.
+    pub(super) fn joining_until(&self) -> Nanos {
+        let patience = self.settings.recovery.max(self.settings.liveness);
+        self.joining.since().saturating_add(patience)
+    }
+
     /// Nobody has answered for as long as anything is asked for.
     pub(super) fn give_up_joining(&mut self, now: Nanos) {
-        if now >= self.joining.since().saturating_add(self.settings.recovery) {
+        if now >= self.joining_until() {
             (self.phase, self.life.over) = (Phase::Over, Some(Why::Died));
         }
     }

@@ -113,8 +113,13 @@ impl Nak {
         if !writer.add(&NakBody { receiver: receiver.into() }) {
             return None;
         }
+        // What would have to be asked for again soon is asked for along with it: else each of
+        // many gaps would have NAKs of its own.
+        let soon = |gap: &Gap| {
+            gap.tries > 0 && gap.due <= now.saturating_add(grown(gap.tries - 1, trip) / 2)
+        };
         let wanted = transport.gaps_mut().iter_mut();
-        let wanted = wanted.filter(|gap| due(gap) && is_alone(gap) == alone);
+        let wanted = wanted.filter(|gap| (due(gap) || soon(gap)) && is_alone(gap) == alone);
         for gap in wanted.take(RANGES_MAX) {
             let count = gap.count.min(self.slice) as u32;
             let range = Range { first: gap.first.into(), count: count.into(), reserved: 0.into() };
@@ -131,11 +136,16 @@ impl Nak {
     /// How long to wait for the answer to the gap's NAK number `tries`: half as long again each
     /// time, and spread out in a large group.
     fn patience(&mut self, tries: u32, trip: &RoundTrip) -> Nanos {
-        let grown = (0..tries.min(32))
-            .fold(trip.patience(), |wait, _| (wait + wait / 2).min(RoundTrip::PATIENCE_MAX));
+        let grown = grown(tries, trip);
         let spread = if self.receivers > SMALL_GROUP { grown / 2 } else { 0 };
         grown + self.chance.below(spread)
     }
+}
+
+/// Half as long again for each of `tries`.
+fn grown(tries: u32, trip: &RoundTrip) -> Nanos {
+    (0..tries.min(32))
+        .fold(trip.patience(), |wait, _| (wait + wait / 2).min(RoundTrip::PATIENCE_MAX))
 }
 
 fn is_alone(gap: &Gap) -> bool {
@@ -210,6 +220,24 @@ mod tests {
             nak.confirm(&mut transport, &[range], false, &trip, now);
         }
         assert!(Nak::next_due(&transport) < Some(20_000_000));
+    }
+
+    #[test]
+    fn gaps_that_are_due_soon_again_share_a_nak() {
+        let (mut nak, mut transport) = (Nak::new(1, false), missing(1));
+        let mut now = 0;
+        for number in 0..20 {
+            assert!(ask(&mut nak, &mut transport, now).is_some());
+            let head = transport.head();
+            transport.advance(head.wrapping_add(2), 1, now, now + number);
+            now += number;
+        }
+        let (from, mut asked) = (now, 0);
+        while now < from + 1_000_000_000 {
+            asked += std::iter::from_fn(|| ask(&mut nak, &mut transport, now)).count();
+            now = Nak::next_due(&transport).expect("a time").max(now + 1);
+        }
+        assert!(asked < 130, "{asked} NAKs in a second: one in 10 ms and a few are enough");
     }
 
     #[test]

@@ -8,6 +8,12 @@ use lanecast_wire::net::{FrameWriter, Kind, StatusBody};
 /// How often the round trip is measured along with other news.
 const ECHO_INTERVAL: Nanos = 10 * MILLISECOND;
 
+/// How often the sender hears of a receiver at the latest: many of these may get lost before it
+/// gives the receiver up.
+pub(super) fn interval(liveness: Nanos) -> Nanos {
+    (liveness / 10).max(1)
+}
+
 /// How far the application has read, and what the sender knows of it.
 #[derive(Debug)]
 pub(super) struct Status {
@@ -51,7 +57,7 @@ impl Status {
     }
 
     pub(super) fn set_every(&mut self, every: Nanos) {
-        self.every = every.max(1);
+        self.every = every;
     }
 
     /// The sender asks.

@@ -1,5 +1,6 @@
 mod contract;
 mod hostile;
+mod outages;
 mod sessions;
 mod source;
 mod subscriber;

@@ -164,9 +164,16 @@ impl Topic {
         !self.kept.is_empty() || self.head.is_some()
     }
 
-    /// Learns how far the topic had come before a datagram.
-    pub(super) fn learn(&mut self, head: Head, transport: &Transport, sink: &mut Sink<'_>) {
-        if !self.is_plausible(head) {
+    /// Learns how far the topic had come before a datagram; from the answer to a question even
+    /// what is far off, since messages that nobody wanted for a while took no datagrams.
+    pub(super) fn learn(
+        &mut self,
+        head: Head,
+        is_answer: bool,
+        transport: &Transport,
+        sink: &mut Sink<'_>,
+    ) {
+        if !(self.is_plausible(head) || (is_answer && self.is_ahead(head))) {
             // An old head is no news; one that cannot be is counted.
             sink.counters.malformed += u64::from(!before(head.piece, self.piece));
             return;
@@ -180,12 +187,18 @@ impl Topic {
     /// Whether a jump to `head` could be: every piece takes room, every message a piece.
     fn is_plausible(&self, head: Head) -> bool {
         let pieces = ahead(head.piece, self.piece);
-        let messages = ahead(head.message, self.message);
         let datagrams = ahead(head.sequence, self.floor).max(0) as u64;
         let most = datagrams.saturating_add(1).saturating_mul(ITEMS_MAX);
+        self.is_ahead(head) && pieces as u64 <= most
+    }
+
+    /// Whether `head` is here or later, and no message has less than a piece.
+    fn is_ahead(&self, head: Head) -> bool {
+        let pieces = ahead(head.piece, self.piece);
+        let messages = ahead(head.message, self.message);
         // A fresh topic may begin within the message before its first.
         let least = -i64::from(self.fresh);
-        pieces >= 0 && pieces as u64 <= most && messages >= least && messages <= pieces
+        pieces >= 0 && messages >= least && messages <= pieces
     }
 
     /// Delivers what no missing datagram can come before any more.

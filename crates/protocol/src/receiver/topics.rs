@@ -57,9 +57,16 @@ impl Topics {
         topic.number().is_none() && !std::mem::replace(&mut topic.is_sought, true)
     }
 
-    /// Seeks no more what the session does not have: it tells should that change.
-    pub(super) fn rest(&mut self) {
+    /// Seeks no more what the session does not have: it tells should that change. Whether there
+    /// is such a topic.
+    pub(super) fn rest(&mut self) -> bool {
         self.topics.iter_mut().for_each(|topic| topic.is_sought = false);
+        self.topics.iter().any(|topic| topic.number().is_none())
+    }
+
+    /// Seeks all anew that the session did not have.
+    pub(super) fn seek(&mut self) {
+        self.topics.iter_mut().for_each(|topic| topic.is_sought = true);
     }
 
     pub(super) fn get(&self, slot: u32) -> &Topic {
@@ -150,11 +157,11 @@ impl Topics {
         }
     }
 
-    /// Learns how far the topic with `number` has come.
+    /// Learns how far the topic with `number` has come, perhaps from the answer to a question.
     pub(super) fn learn(
         &mut self,
         number: u32,
-        head: Head,
+        (head, is_answer): (Head, bool),
         (transport, why): (&Transport, LossReason),
         counters: &mut Counters,
         out: &mut Vec<Delivery>,
@@ -163,7 +170,7 @@ impl Topics {
         let (store, longest) = (&mut self.store, self.longest);
         let mut sink = Sink { slot, out, store, counters, why, longest };
         let topic = &mut self.topics[slot as usize];
-        topic.learn(head, transport, &mut sink);
+        topic.learn(head, is_answer, transport, &mut sink);
         if topic.is_waiting() {
             self.wait(slot);
         }
@@ -209,7 +216,7 @@ impl Topics {
         known
     }
 
-    #[cfg(test)]
+    /// How many bytes wait.
     pub(super) const fn kept_bytes(&self) -> usize {
         self.store.used()
     }

@@ -58,11 +58,13 @@ pub(super) struct Transport {
     head: u64,
     gaps: Vec<Gap>,
     reach: u64,
+    /// The next jump is from where the sender said to where it is: all that it keeps.
+    may_leap: bool,
 }
 
 impl Transport {
     pub(super) const fn new() -> Self {
-        Self { head: 0, gaps: Vec::new(), reach: 0 }
+        Self { head: 0, gaps: Vec::new(), reach: 0, may_leap: false }
     }
 
     /// Begins at `start`; believes jumps of four of the larger window.
@@ -70,6 +72,12 @@ impl Transport {
         self.head = start;
         self.gaps.clear();
         self.reach = (u64::from(window) * 4).clamp(64, REACH_MAX);
+    }
+
+    /// Believes a longer jump, once: the sender has said where this receiver goes on, which may be
+    /// with the oldest of very many small datagrams.
+    pub(super) const fn expect_leap(&mut self) {
+        self.may_leap = true;
     }
 
     /// The first sequence that nothing is known of.
@@ -103,10 +111,11 @@ impl Transport {
     /// Where the datagram belongs.
     pub(super) fn place(&self, sequence: u64) -> Place {
         let distance = ahead(sequence, self.head);
+        let reach = if self.may_leap { REACH_MAX } else { self.reach };
         if distance >= 0 {
             return match distance as u64 {
                 0 => Place::New,
-                far if far > self.reach => Place::Absurd,
+                far if far > reach => Place::Absurd,
                 _ if self.gaps.len() >= GAPS_MAX => Place::Full,
                 _ => Place::New,
             };
@@ -122,6 +131,7 @@ impl Transport {
         }
         let from = self.head;
         self.head = to;
+        self.may_leap = false;
         let end = later(from, to.wrapping_sub(u64::from(skipped)));
         let count = end.wrapping_sub(from);
         (count > 0).then(|| {
@@ -196,6 +206,13 @@ impl Transport {
             } else {
                 from = self.gaps[at].end();
             }
+        }
+    }
+
+    /// Nobody looked for a while: that does not count as time for recovery.
+    pub(super) fn excuse(&mut self, absence: Nanos, now: Nanos) {
+        for gap in &mut self.gaps {
+            gap.noticed = gap.noticed.saturating_add(absence).min(now);
         }
     }
 

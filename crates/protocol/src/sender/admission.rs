@@ -61,7 +61,7 @@ impl Sender {
         if !self.packer.flush() {
             return;
         }
-        let Some(at) = self.seat(now, from, frame, body) else { return };
+        let Some((at, moved)) = self.seat(now, from, frame, body) else { return };
         let mut wanted = Vec::new();
         let member = &mut self.members[at];
         member.echo = body.echo.get();
@@ -71,9 +71,10 @@ impl Sender {
                 None => member.hopes.add(name),
             }
         }
-        let begins = self.begins(at, frame.flags, &wanted);
+        let all = [&wanted[..], &moved[..]].concat();
+        let begins = self.begins(at, frame.flags, &all);
         let member = &mut self.members[at];
-        for topic in &wanted {
+        for topic in &all {
             let begin = begins.get(topic).copied();
             let begin = begin.unwrap_or_else(|| self.packer.numbers(*topic));
             member.add_want(Want { topic: *topic, begin });
@@ -94,17 +95,24 @@ impl Sender {
         self.answer(Peer::Address(to), frame);
     }
 
-    /// The receiver's place among the members: the one it has, or a new one.
+    /// The receiver's place among the members: the one it has, or a new one. With it the topics
+    /// that it wants already, but that begin elsewhere now.
     fn seat(
         &mut self,
         now: Nanos,
         from: Peer,
         frame: &Frame<'_>,
         join: &JoinBody,
-    ) -> Option<usize> {
+    ) -> Option<(usize, Vec<u32>)> {
         let receiver = join.receiver.get();
         if let Some(at) = self.members.iter().position(|member| member.receiver == receiver) {
-            return self.resume(now, at, from, frame).then_some(at);
+            return self.resume(now, at, from, frame).map(|moved| (at, moved));
+        }
+        if frame.flags & flag::FURTHER != 0 {
+            // It has been forgotten, and wants more than it names here.
+            self.counters.strangers += 1;
+            self.refuse(from, receiver, flag::STRANGER);
+            return None;
         }
         if self.members.len() >= self.settings.receivers_max {
             self.counters.crowded += 1;
@@ -137,12 +145,14 @@ impl Sender {
         self.share_repairs();
         self.counters.joined += 1;
         self.tell(SenderEvent::Joined { receiver });
-        Some(self.members.len() - 1)
+        Some((self.members.len() - 1, Vec::new()))
     }
 
-    /// A member asks again; on a stream perhaps by a new connection. False if it is not the same.
-    fn resume(&mut self, now: Nanos, at: usize, from: Peer, frame: &Frame<'_>) -> bool {
+    /// A member asks again; on a stream perhaps by a new connection, so that its topics begin
+    /// elsewhere: these. `None` if it is not the same.
+    fn resume(&mut self, now: Nanos, at: usize, from: Peer, frame: &Frame<'_>) -> Option<Vec<u32>> {
         let start = self.start(frame);
+        let mut moved = Vec::new();
         let member = &mut self.members[at];
         match (member.peer, from) {
             (old, new) if old == new => {}
@@ -151,17 +161,18 @@ impl Sender {
                 let start = later(start, member.consumed);
                 member.peer = from;
                 member.confirmed = false;
+                moved.extend(member.wants.drain(..).map(|want| want.topic));
                 (member.start, member.skipped) = (start, 0);
                 member.cursor = start;
                 member.limit = later(member.limit, start.wrapping_add(member.window.into()));
             }
             _ => {
                 self.counters.strangers += 1;
-                return false;
+                return None;
             }
         }
         member.heard = now;
-        true
+        Some(moved)
     }
 
     /// Where the stream of a receiver begins that joins now.
@@ -244,7 +255,9 @@ impl Sender {
                 let mut fits = writer.add(&body);
                 while fits && told < topics.len() {
                     let topic = topics[told];
-                    let begin = member.want(topic).map(|want| want.begin);
+                    // What was told before holds only where it was said to hold.
+                    let told_before = member.want(topic).filter(|_| !member.confirmed);
+                    let begin = told_before.map(|want| want.begin);
                     let begin = begin.unwrap_or_else(|| self.packer.numbers(topic));
                     let entry = TopicEntry {
                         topic: topic.into(),

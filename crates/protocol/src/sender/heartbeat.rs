@@ -1,6 +1,6 @@
 //! Signs of life: a probe of the tail shortly after the last data, then ever more seldom.
 
-use super::member::Peer;
+use super::member::{Member, Peer};
 use super::{Distribution, Sender};
 use crate::sequence::before;
 use crate::{MICROSECOND, Nanos};
@@ -53,7 +53,11 @@ impl Sender {
             return;
         }
         let longest = self.settings.heartbeat;
-        let probing = self.closed || self.is_held() || !self.round_trip.is_known();
+        let quiet = |member: &Member| now.saturating_sub(member.heard) > self.settings.liveness / 2;
+        let probing = self.closed
+            || self.is_held()
+            || !self.round_trip.is_known()
+            || self.members.iter().any(quiet);
         let due = match self.settings.distribution {
             Distribution::Group(_) => self.group_beat.is_due(now, longest),
             Distribution::Each | Distribution::Stream => false,
@@ -73,9 +77,9 @@ impl Sender {
         }
     }
 
-    /// Whether the end was told often enough, and to all.
-    pub(super) fn is_over(&self) -> bool {
-        self.closed && self.farewells >= FAREWELLS && self.is_drained()
+    /// Whether the end was told often enough: all have left since, or fallen silent.
+    pub(super) const fn is_over(&self) -> bool {
+        self.closed && self.farewells >= FAREWELLS && self.members.is_empty()
     }
 
     /// Asks for everybody's status, once in a round trip.

@@ -133,6 +133,21 @@ impl Sender {
         self.refused || blocked
     }
 
+    /// If nobody has looked at the time for longer than can be, say because the process stood
+    /// still, receivers are not to blame for the silence.
+    pub(super) fn excuse(&mut self, now: Nanos) {
+        let unseen = now.saturating_sub(self.looked);
+        self.looked = self.looked.max(now);
+        let absence = unseen.saturating_sub(self.settings.liveness / 2);
+        if absence == 0 {
+            return;
+        }
+        for member in &mut self.members {
+            member.heard = member.heard.saturating_add(absence).min(member.heard.max(now));
+            member.holds_since = member.holds_since.map(|at| at.saturating_add(absence).min(now));
+        }
+    }
+
     /// Lets go who has fallen silent, and who has held the sender up for too long.
     pub(super) fn weed(&mut self, now: Nanos) {
         let liveness = self.settings.liveness;

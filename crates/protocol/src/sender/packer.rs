@@ -23,6 +23,8 @@ const ITEM: usize = size_of::<ItemHeader>();
 const ALIGN: usize = 8;
 /// No item.
 const NOWHERE: usize = usize::MAX;
+/// An item that was not laid out, since nobody wants it.
+const NOT_LAID: usize = usize::MAX - 1;
 
 /// How far a topic has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +180,7 @@ impl Packer {
         }
         let bytes = item_bytes(len);
         if !wanted {
-            self.unwanted += 1;
+            self.pass_over(topic);
             self.last = Last::Unwanted(len);
         } else if DATA_OFFSET + BLOCK + bytes > self.limit {
             // The open datagram, and those that the message may need.
@@ -277,6 +279,21 @@ impl Packer {
             self.mark = self.at;
         }
         !self.flush_later
+    }
+
+    /// Counts a message that nobody wants, so that a receiver that was thought to be gone learns
+    /// what it has missed.
+    fn pass_over(&mut self, topic: u32) {
+        self.unwanted += 1;
+        if self.at.topic == topic {
+            self.end_block();
+        }
+        let head = &mut self.heads[topic as usize];
+        head.staged.piece = head.staged.piece.wrapping_add(1);
+        head.staged.message = head.staged.message.wrapping_add(1);
+        if std::mem::replace(&mut head.last, NOT_LAID) == NOWHERE {
+            self.touched.push(topic);
+        }
     }
 
     /// Whether `count` datagrams fit in, behind the open one if that will end at `open`.
@@ -391,7 +408,7 @@ impl Packer {
         let before = std::mem::replace(&mut head.last, item);
         if before == NOWHERE {
             self.touched.push(topic);
-        } else if flags & ItemFlags::BEGIN != 0 {
+        } else if flags & ItemFlags::BEGIN != 0 && before != NOT_LAID {
             // The message before this one was not the batch's last on its topic.
             self.window.bytes[before + offset_of!(ItemHeader, flags)] |= ItemFlags::MORE as u8;
         }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod joining;
+mod outages;
 mod repairing;
 mod streaming;
 
@@ -69,6 +70,12 @@ fn status(receiver: u64, read: u64, limit: u64) -> Vec<u8> {
             lost: 0.into(),
         };
         assert!(writer.add(&body));
+    })
+}
+
+fn leave(receiver: u64) -> Vec<u8> {
+    written((Kind::Leave, 0), 0, |writer| {
+        assert!(writer.add(&LeaveBody { receiver: receiver.into() }));
     })
 }
 
@@ -238,8 +245,12 @@ fn who_stands_still_for_too_long_is_ejected() {
 fn the_silent_are_forgotten() {
     let mut sender = sender(settings(Distribution::Group(group())));
     let_in(&mut sender, 1, 1, 0, &["a"]);
-    sender.on_time(SECOND);
-    assert_eq!(sender.receivers(), 1);
+    for now in [SECOND / 2, SECOND] {
+        sender.on_time(now);
+        assert_eq!(sender.receivers(), 1);
+    }
+    let asked = of_kind(&sent(&mut sender, SECOND), Kind::Session);
+    assert!(asked.iter().any(|one| one.1 & flag::PROBE != 0), "it is asked before it is given up");
     sender.on_time(SECOND + 2);
     assert_eq!((sender.receivers(), sender.counters().died), (0, 1));
     assert_eq!(sender.next_event(), Some(SenderEvent::Joined { receiver: 1 }));
@@ -247,7 +258,7 @@ fn the_silent_are_forgotten() {
 }
 
 #[test]
-fn a_closed_session_tells_its_end_until_all_have_read_everything() {
+fn a_closed_session_tells_its_end_until_all_have_left() {
     let mut sender = sender(settings(Distribution::Group(group())));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     publish(&mut sender, 0, 10);
@@ -266,8 +277,14 @@ fn a_closed_session_tells_its_end_until_all_have_read_everything() {
     hear(&mut sender, now, address(1), &status(1, end, end.wrapping_add(64)));
     assert!(sender.is_drained());
     sent(&mut sender, now);
+    now += 500 * MILLISECOND;
+    sender.on_time(now);
+    let told = of_kind(&sent(&mut sender, now), Kind::Session);
+    assert!(!told.is_empty(), "it may have missed the end so far");
+    hear(&mut sender, now, address(1), &leave(1));
     sender.on_time(now + 500 * MILLISECOND);
     assert!(of_kind(&sent(&mut sender, now), Kind::Session).is_empty());
+    assert_eq!(sender.next_deadline(), None);
 }
 
 #[test]

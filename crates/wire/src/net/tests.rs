@@ -154,6 +154,7 @@ fn the_normative_page_states_the_numbers_of_the_code() {
         ("ALONE", flag::ALONE, "Nak"),
         ("RESUME", flag::RESUME, "Join"),
         ("LATE", flag::LATE, "Join"),
+        ("FURTHER", flag::FURTHER, "Join"),
         ("UNWANTED", flag::UNWANTED, "Void"),
         ("GONE", flag::GONE, "Void"),
         ("BUDGET", flag::BUDGET, "Confirm"),

@@ -226,8 +226,17 @@ impl Source {
 
     /// The frame of an Eject.
     pub(super) fn eject(&self) -> Vec<u8> {
+        self.refusal(flag::STALLED)
+    }
+
+    /// The same, to a receiver that is not known.
+    pub(super) fn forgets(&self) -> Vec<u8> {
+        self.refusal(flag::STRANGER)
+    }
+
+    fn refusal(&self, why: u16) -> Vec<u8> {
         let mut buffer = [0; 64];
-        let mut writer = FrameWriter::new(&mut buffer, Kind::Eject, flag::STALLED, SESSION, 0);
+        let mut writer = FrameWriter::new(&mut buffer, Kind::Eject, why, SESSION, 0);
         let body = lanecast_wire::net::EjectBody { receiver: RECEIVER.into() };
         assert!(writer.add(&body));
         let length = writer.finish();

@@ -14,6 +14,8 @@ pub(super) struct Subscriber {
     pub(super) joined: Vec<u32>,
     pub(super) left: Vec<Option<Why>>,
     pub(super) out: Vec<Delivery>,
+    /// Until when time has passed.
+    passed: Nanos,
 }
 
 pub(super) fn settings() -> Settings {
@@ -36,6 +38,7 @@ impl Subscriber {
             joined: vec![0; names.len()],
             left: vec![None; names.len()],
             out: Vec::new(),
+            passed: 0,
         }
     }
 
@@ -62,7 +65,18 @@ impl Subscriber {
         self.check(bytes);
     }
 
+    /// Time passes, and is looked at often.
     pub(super) fn pass(&mut self, now: Nanos) {
+        let often = (settings().liveness / 4) as usize;
+        for at in (self.passed..now).step_by(often) {
+            self.leap(at);
+        }
+        self.leap(now);
+    }
+
+    /// Time passes, and is looked at only now.
+    pub(super) fn leap(&mut self, now: Nanos) {
+        self.passed = now;
         self.receiver.on_time(now, &mut self.out);
         self.check(&[]);
     }

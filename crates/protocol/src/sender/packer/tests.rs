@@ -207,13 +207,29 @@ fn full_datagrams_of_like_messages_make_one_run() {
 }
 
 #[test]
-fn a_message_that_nobody_wants_takes_no_number() {
+fn a_message_that_nobody_wants_takes_a_number_but_no_room() {
     let mut packer = packer(0, 16 << 10, 512, 4 << 10);
+    for topic in [0, 1] {
+        packer.stage(topic, 8, None).expect("room");
+    }
+    packer.publish();
     packer.set_wanted(1, false);
-    for topic in [0, 1, 0] {
+    for topic in [1, 0] {
+        packer.stage(topic, 8, None).expect("room");
+    }
+    packer.unstage();
+    for topic in [1, 1, 0] {
         packer.stage(topic, 8, None).expect("room");
         packer.staged().fill(1);
     }
-    assert_eq!((packer.publish(), packer.take_unwanted()), (3, 1));
-    assert_eq!((packer.numbers(0).message, packer.numbers(1).message), (2, 0));
+    assert_eq!((packer.publish(), packer.take_unwanted()), (3, 2));
+    packer.set_wanted(1, true);
+    packer.stage(1, 8, None).expect("room");
+    packer.publish();
+    assert!(packer.flush());
+    let block = |(header, _): (&BlockHeader, _)| {
+        (header.topic.get(), header.count.get(), header.piece.get(), header.message.get())
+    };
+    let blocks: Vec<_> = packer.window.blocks(0).map(block).collect();
+    assert_eq!(blocks, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 1), (1, 1, 3, 3)]);
 }

@@ -59,8 +59,8 @@ fn a_repeated_join_is_welcomed_the_same_until_its_first_status() {
     assert_eq!(sender.receivers(), 1);
     assert_eq!(
         entries(&mut sender, 1, 0, &["a", "b", "c"]),
-        [("a".to_owned(), 0, 0), ("b".to_owned(), 0, 0)],
-        "what the session does not have is left out"
+        [("a".to_owned(), 1, 1), ("b".to_owned(), 0, 0)],
+        "the numbers of now, and what the session does not have is left out"
     );
 }
 
@@ -82,6 +82,17 @@ fn a_topic_that_comes_to_be_is_told_to_who_had_asked_for_it() {
     let told: Vec<_> = topics(rest).map(|(entry, name)| (name, entry.message.get())).collect();
     assert_eq!(told, [("to come", 0)]);
     assert!(sender.is_wanted(number));
+}
+
+#[test]
+fn a_topic_whose_welcome_was_lost_begins_where_the_next_one_says() {
+    let mut sender = sender(settings(Distribution::Group(group())));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    hear(&mut sender, 1, address(1), &status(1, start, start.wrapping_add(64)));
+    assert_eq!(let_in(&mut sender, 1, 1, 0, &["b"]), start);
+    publish(&mut sender, 1, 10);
+    sent(&mut sender, 1);
+    assert_eq!(entries(&mut sender, 1, 0, &["b"]), [("b".to_owned(), 1, 1)]);
 }
 
 #[test]
@@ -135,12 +146,9 @@ fn there_is_room_for_so_many_and_a_leaver_makes_some() {
     let cookie = cookie(&mut sender, address(3), 3);
     hear(&mut sender, 1, address(3), &join(3, cookie, 0, 0, &["a"]));
     assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Eject)[0].1, flag::CROWDED);
-    let leave = written((Kind::Leave, 0), 0, |writer| {
-        assert!(writer.add(&LeaveBody { receiver: 2.into() }));
-    });
-    hear(&mut sender, 1, address(9), &leave);
+    hear(&mut sender, 1, address(9), &leave(2));
     assert_eq!(sender.receivers(), 2, "only from where it is");
-    hear(&mut sender, 1, address(2), &leave);
+    hear(&mut sender, 1, address(2), &leave(2));
     assert_eq!(sender.receivers(), 1);
     let_in(&mut sender, 1, 3, 0, &["a"]);
 }

@@ -1,0 +1,157 @@
+//! Outages: broken streams, processes that stood still, and what was said into the void.
+
+use super::super::*;
+use super::source::{RECEIVER, SESSION, Source};
+use super::subscriber::{Subscriber, settings};
+use lanecast_wire::net::{FrameWriter, SessionBody, TopicEntry, WelcomeBody, flag};
+
+/// What the next frame is.
+fn next_frame(subscriber: &mut Subscriber, now: Nanos) -> Option<(Kind, u16)> {
+    let bytes = subscriber.transmit(now)?;
+    Frame::split(&bytes).map(|(frame, _)| (frame.kind, frame.flags))
+}
+
+#[test]
+fn a_stream_that_is_tried_again_and_again_does_not_live_for_ever() {
+    let source = Source::new(7, 1, 0);
+    let stream = Settings { stream: true, ..settings() };
+    let mut subscriber = Subscriber::joined(stream, &source);
+    let over = 10 + settings().recovery;
+    for now in (10..over).step_by(100_000_000) {
+        subscriber.receiver.disconnected(now);
+        subscriber.pass(now + 1);
+        if now % 3 == 0 {
+            subscriber.receiver.reconnected(now + 2);
+        }
+        assert_eq!(subscriber.left, [None]);
+    }
+    subscriber.pass(over);
+    assert_eq!(subscriber.left, [Some(Why::Died)]);
+}
+
+#[test]
+fn a_stream_that_is_heard_again_lives_on() {
+    let mut source = Source::new(7, 1, 0);
+    let stream = Settings { stream: true, ..settings() };
+    let mut subscriber = Subscriber::joined(stream, &source);
+    subscriber.receiver.disconnected(10);
+    let late = settings().recovery - 10;
+    subscriber.pass(late);
+    subscriber.receiver.reconnected(late);
+    source.publish(0, 9, false);
+    source.close();
+    subscriber.hear(late, &source.datagrams[0].0);
+    subscriber.pass(late + settings().liveness - 1);
+    assert_eq!(subscriber.left, [None]);
+    subscriber.pass(late + settings().liveness);
+    assert_eq!(subscriber.left, [Some(Why::Died)]);
+}
+
+#[test]
+fn who_stood_still_waits_a_little_before_it_gives_anything_up() {
+    let mut source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(settings(), &source);
+    for _ in 0..2 {
+        source.publish(0, 9, false);
+        source.close();
+    }
+    subscriber.hear(5, &source.datagrams[1].0);
+    subscriber.pass(10);
+    let awake = 10 + 2 * settings().recovery;
+    subscriber.leap(awake);
+    assert_eq!((&subscriber.left[..], subscriber.lost_any()), (&[None][..], false));
+    subscriber.hear(awake + 1, &source.datagrams[0].0);
+    assert_eq!(subscriber.next, [2]);
+    subscriber.leap(awake + 1 + 2 * settings().liveness);
+    subscriber.pass(awake + 3 * settings().liveness);
+    assert_eq!(subscriber.left, [Some(Why::Died)], "it does not wait for ever");
+}
+
+#[test]
+fn a_forgotten_receiver_says_nothing_else_until_it_knows_where_it_goes_on() {
+    let source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(settings(), &source);
+    while subscriber.transmit(4).is_some() {}
+    subscriber.hear(5, &source.forgets());
+    let join = subscriber.transmit(6).expect("a Join");
+    let now = 6 + settings().liveness / 5;
+    let frames: Vec<_> = std::iter::from_fn(|| next_frame(&mut subscriber, now)).collect();
+    assert_eq!(frames, [(Kind::Join, flag::RESUME)], "no Status");
+    subscriber.hear(now, &source.welcome(&join));
+    assert_eq!(next_frame(&mut subscriber, now), Some((Kind::Status, 0)));
+}
+
+#[test]
+fn what_was_published_into_the_void_is_counted_as_lost() {
+    const MESSAGES: u64 = 1 << 20;
+    let source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(settings(), &source);
+    let begin = source.next_sequence();
+    subscriber.hear(5, &source.forgets());
+    let join = subscriber.transmit(6).expect("a Join");
+    assert_eq!(Frame::split(&join).map(|(frame, _)| frame.flags), Some(flag::RESUME));
+    let welcome = WelcomeBody {
+        receiver: RECEIVER.into(),
+        echo: 6.into(),
+        longest: 10_000.into(),
+        window: 64.into(),
+        receivers: 1.into(),
+        pid: 1.into(),
+        liveness_ms: 0.into(),
+        reserved: 0.into(),
+    };
+    let entry = TopicEntry {
+        topic: 0.into(),
+        name: 0.into(),
+        reserved: 0.into(),
+        piece: MESSAGES.into(),
+        message: MESSAGES.into(),
+    };
+    let mut buffer = [0; 256];
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Welcome, 0, SESSION, begin);
+    assert!(writer.add(&welcome) && writer.add_topic(entry, &source.names[0]));
+    let length = writer.finish();
+    subscriber.hear(7, &buffer[..length]);
+    assert_eq!(subscriber.next, [MESSAGES], "though no datagrams carried them");
+    assert_eq!(subscriber.receiver.counters().lost, MESSAGES);
+}
+
+#[test]
+fn a_late_receiver_believes_one_long_jump_to_where_the_sender_is() {
+    let source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(Settings { late: true, ..settings() }, &source);
+    let mut session = |now: Nanos, ahead: u64| {
+        let mut buffer = [0; 64];
+        let sequence = source.next_sequence().wrapping_add(ahead);
+        let mut writer = FrameWriter::new(&mut buffer, Kind::Session, 0, SESSION, sequence);
+        let body = SessionBody { receivers: 1.into(), reserved: 0.into() };
+        assert!(writer.add_data_header(0, 1 << 20) && writer.add(&body));
+        let length = writer.finish();
+        subscriber.hear(now, &buffer[..length]);
+        subscriber.receiver.counters().implausible
+    };
+    assert_eq!(session(5, 50_000), 0);
+    assert_eq!(session(6, 100_000), 1, "once");
+}
+
+#[test]
+fn topics_that_the_session_does_not_have_are_asked_for_again() {
+    let source = Source::new(7, 1, 0);
+    let names = [source.names[0].clone(), "to come".to_owned()];
+    let mut subscriber = Subscriber::new(settings(), &names);
+    let (mut now, mut asked) = (1, Vec::new());
+    while now < 20_000_000_000 {
+        subscriber.pass(now);
+        while let Some(bytes) = subscriber.transmit(now) {
+            let kind = Frame::split(&bytes).map(|(frame, _)| frame.kind);
+            if kind == Some(Kind::Join) {
+                asked.push(now);
+                subscriber.hear(now, &source.welcome(&bytes));
+            }
+        }
+        subscriber.hear(now, &source.session_frame(0));
+        now = subscriber.receiver.next_deadline().unwrap_or(now).max(now + 1);
+    }
+    assert!((6..12).contains(&asked.len()), "{asked:?}");
+    assert!(asked.last().is_some_and(|last| *last > 15_000_000_000), "{asked:?}");
+}

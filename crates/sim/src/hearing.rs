@@ -1,0 +1,214 @@
+//! One receiver of a subscriber, and the accounts of what it told.
+
+use crate::connection::whole;
+use crate::ensure;
+use crate::history::What;
+use crate::ledger::Ledger;
+use crate::medium::Medium;
+use crate::network::Socket;
+use crate::truth::Truth;
+use crate::violation::Verdict;
+use lanecast_protocol::receiver::{Delivery, GapEnd, LossReason, Phase, Receiver, Settings, Why};
+use lanecast_protocol::{MICROSECOND, Nanos};
+use lanecast_wire::net::{FrameHeader, Items};
+
+/// How late a gap may be given up: what the duty cycle takes.
+const TARDY: Nanos = 100 * MICROSECOND;
+
+/// One receiver.
+#[derive(Debug)]
+pub struct Hearing {
+    /// The receiver.
+    pub receiver: Receiver,
+    /// Its session, by number.
+    pub session: usize,
+    /// The accounts, by slot.
+    pub ledgers: Vec<Ledger>,
+    /// Its connection.
+    pub connection: Option<usize>,
+    /// When and why it ended.
+    pub left: Option<(Nanos, Why)>,
+    settings: Settings,
+    socket: Socket,
+    began: Nanos,
+    /// Gaps may be older than that by so much: the process stood still.
+    pub absence: Nanos,
+    /// Whether it may begin with what was published before.
+    pub is_late: bool,
+    /// Whether losses that only a source-paced session has may be told.
+    may_skip: bool,
+    out: Vec<Delivery>,
+}
+
+impl Hearing {
+    /// Of `receiver`, which has just begun to join.
+    pub fn new(
+        receiver: Receiver,
+        settings: Settings,
+        session: usize,
+        socket: Socket,
+        began: Nanos,
+    ) -> Self {
+        Self {
+            receiver,
+            session,
+            ledgers: Vec::new(),
+            connection: None,
+            left: None,
+            is_late: false,
+            may_skip: settings.stream,
+            settings,
+            socket,
+            began,
+            absence: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// Whether nothing more comes of it, and it has nothing more to say.
+    pub fn is_done(&self) -> bool {
+        self.receiver.phase() == Phase::Over && self.receiver.next_deadline().is_none()
+    }
+
+    /// Where it is, in words.
+    pub fn state(&self) -> String {
+        let Self { receiver, session, left, .. } = self;
+        let due = receiver.next_deadline();
+        let ledgers: Vec<_> = self.ledgers.iter().map(Ledger::state).collect();
+        let phase = receiver.phase();
+        format!("session {session} {phase:?} {left:?}, due {due:?}, {}", ledgers.join(" "))
+    }
+
+    /// Whether it is in, and every topic that the session has was joined.
+    pub fn has_joined(&self, truth: &Truth) -> bool {
+        let exists = |ledger: &&Ledger| truth.topics[ledger.topic()].exists;
+        self.receiver.phase() == Phase::Live
+            && self.ledgers.iter().filter(exists).all(Ledger::is_joined)
+    }
+
+    /// Whether all that was published is accounted for.
+    pub fn is_whole(&self, truth: &Truth) -> bool {
+        self.has_joined(truth)
+            && self.ledgers.iter().filter(|l| l.is_joined()).all(|l| l.is_whole(truth))
+    }
+
+    /// Takes a frame; how many deliveries it brought.
+    pub fn take(&mut self, medium: &mut Medium, truth: &Truth, bytes: &[u8]) -> Verdict<usize> {
+        let Some(frame) = whole(bytes) else { return Ok(0) };
+        if frame.session != truth.session {
+            return Ok(0);
+        }
+        medium.note(self.socket, What::hears(&frame));
+        let at = size_of::<FrameHeader>();
+        self.receiver.on_frame(medium.now, &frame, at, &mut self.out);
+        self.account(medium, truth, bytes)
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, medium: &mut Medium, truth: &Truth) -> Verdict<usize> {
+        self.receiver.on_time(medium.now, &mut self.out);
+        self.account(medium, truth, &[])
+    }
+
+    /// Holds what was told against the truth.
+    fn account(&mut self, medium: &mut Medium, truth: &Truth, buffer: &[u8]) -> Verdict<usize> {
+        let out = std::mem::take(&mut self.out);
+        for delivery in &out {
+            match delivery {
+                Delivery::Joined { slot } => {
+                    medium.note(self.socket, What::Joins { slot: *slot });
+                    self.ledgers[*slot as usize].join(truth)?;
+                }
+                Delivery::Run { slot, start, end } => {
+                    let items = &buffer[*start as usize..*end as usize];
+                    self.read_items(medium, truth, *slot, items)?;
+                }
+                Delivery::Kept { slot, items } => self.read_items(medium, truth, *slot, items)?,
+                Delivery::Message { slot, bytes } => {
+                    self.read(medium, truth, (*slot, bytes, None))?;
+                }
+                Delivery::Lost { slot, first, count, why } => {
+                    let (slot, first, count) = (*slot, *first, *count);
+                    medium.note(self.socket, What::Loss { slot, first, count });
+                    self.check_reason(medium.now, *why)?;
+                    self.ledgers[slot as usize].lose(truth, first, count)?;
+                }
+                Delivery::Left { slot, why } => {
+                    let told = format!("{why:?}");
+                    medium.note(self.socket, What::Leaves { slot: *slot, why: told });
+                    self.ledgers[*slot as usize].leave(truth, *why == Why::Closed)?;
+                }
+            }
+        }
+        if let Some(why) = self.receiver.ended().filter(|_| self.left.is_none()) {
+            self.left = Some((medium.now, why));
+        }
+        self.check_bounds()?;
+        let count = out.len();
+        self.out = out;
+        self.out.clear();
+        Ok(count)
+    }
+
+    fn read_items(
+        &mut self,
+        medium: &mut Medium,
+        truth: &Truth,
+        slot: u32,
+        items: &[u8],
+    ) -> Verdict {
+        for item in Items::new(items) {
+            ensure!(item.flags.is_whole(), "a piece is handed on as a message");
+            self.read(medium, truth, (slot, item.bytes, Some(item.flags.goes_on())))?;
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        medium: &mut Medium,
+        truth: &Truth,
+        (slot, bytes, more): (u32, &[u8], Option<bool>),
+    ) -> Verdict {
+        let number = crate::payload::Speech::number(bytes);
+        medium.note(self.socket, What::Reads { slot, number, bytes: bytes.len() });
+        self.ledgers[slot as usize].read_message(truth, bytes, more)
+    }
+
+    /// The reason for a loss is one that there can be.
+    fn check_reason(&self, now: Nanos, why: LossReason) -> Verdict {
+        let old_enough = now >= self.began + self.settings.recovery;
+        let broken_off = self.receiver.phase() == Phase::Over;
+        let possible = match why {
+            LossReason::GaveUp => old_enough || broken_off,
+            LossReason::Gone => !self.settings.stream,
+            LossReason::Skipped => self.may_skip,
+            LossReason::Evicted => broken_off,
+            LossReason::Unreadable => false,
+        };
+        ensure!(possible, "lost because of {why:?}, which cannot be");
+        Ok(())
+    }
+
+    /// What waits is bounded, batches are whole, and no gap is left open for too long.
+    fn check_bounds(&mut self) -> Verdict {
+        let (kept, most) = (self.receiver.kept_bytes(), self.settings.kept_bytes_max);
+        ensure!(kept <= most, "{kept} bytes wait: {most} were allowed");
+        let cramped = self.receiver.counters().overflowed > 0 || most < 100_000;
+        let amid = self.ledgers.iter().find(|ledger| ledger.is_amid_batch());
+        if let Some(ledger) = amid.filter(|_| !cramped) {
+            let (topic, read) = (ledger.topic(), ledger.read());
+            ensure!(false, "half a batch on topic {topic}, after {read} messages");
+        }
+        while let Some(gap) = self.receiver.next_gap_record() {
+            let most = self.settings.recovery + self.absence + TARDY;
+            let over = gap.after <= most;
+            ensure!(over, "a gap lasted {} ns, not {most}: {gap:?}", gap.after);
+            let gave_up = gap.end == GapEnd::Lost(LossReason::GaveUp);
+            let early = gap.after < self.settings.recovery;
+            let broken_off = self.receiver.phase() == Phase::Over;
+            ensure!(!gave_up || !early || broken_off, "given up too early: {gap:?}");
+        }
+        Ok(())
+    }
+}

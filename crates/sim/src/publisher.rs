@@ -1,0 +1,351 @@
+//! A publisher's process: its session, its socket, and what it has to say.
+
+use crate::connection::whole;
+use crate::dice::Dice;
+use crate::history::What;
+use crate::medium::{Alarm, Event, Medium, Who};
+use crate::network::{Socket, address};
+use crate::payload::Speech;
+use crate::scenario::{Load, PUBLISHER, Scenario};
+use crate::traffic::Traffic;
+use crate::truth::{TopicTruth, Truth};
+use crate::violation::{Verdict, Violation};
+use lanecast_protocol::sender::{Distribution, Refused, Sender, Settings};
+use lanecast_protocol::{MICROSECOND, Nanos};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Its socket.
+const SOCKET: Socket = 50;
+/// How many datagrams wait in its socket while it stands still.
+const INBOX_MAX: usize = 1_000;
+/// How long it waits for room.
+const RETRY: Nanos = 100 * MICROSECOND;
+/// After so many refusals a batch is cut short.
+const REFUSALS_MAX: u32 = 3;
+
+/// A publisher's process.
+#[derive(Debug)]
+pub struct Publisher {
+    settings: Settings,
+    /// The session, while the process lives.
+    pub sender: Option<Sender>,
+    /// The session's place among the truths.
+    pub session: usize,
+    /// When the session began.
+    pub began: Nanos,
+    /// What the session's socket has sent.
+    pub traffic: Traffic,
+    /// How often there was no room.
+    pub refusals: u64,
+    load: Load,
+    left: u64,
+    burst: u64,
+    refused: u32,
+    suspended: bool,
+    inbox: VecDeque<(SocketAddr, Rc<[u8]>)>,
+    connections: Vec<usize>,
+    /// By topic: its number within the session.
+    numbers: Vec<Option<u32>>,
+    alarm: Alarm,
+    dice: Dice,
+}
+
+impl Publisher {
+    /// A process with its first session.
+    pub fn new(scenario: &Scenario, now: Nanos, dice: Dice) -> Self {
+        let settings = scenario.sender.clone();
+        let load = scenario.load;
+        Self {
+            sender: Some(Sender::new(settings.clone(), now)),
+            settings,
+            session: 0,
+            began: now,
+            traffic: Traffic::default(),
+            refusals: 0,
+            load,
+            left: load.messages,
+            burst: load.burst,
+            refused: 0,
+            suspended: false,
+            inbox: VecDeque::new(),
+            connections: Vec::new(),
+            numbers: vec![None; scenario.topics.len()],
+            alarm: Alarm::default(),
+            dice,
+        }
+    }
+
+    /// Where it is.
+    pub fn address() -> SocketAddr {
+        address(PUBLISHER, SOCKET)
+    }
+
+    /// What a session of `scenario` has to say, as long as nothing is said.
+    pub fn truth(scenario: &Scenario, session: u64) -> Truth {
+        let topic = |(number, (sizes, _)): (usize, &(_, Nanos))| {
+            let speech = Speech::new(session, number as u32, *sizes);
+            TopicTruth::new(format!("topic {number}"), speech)
+        };
+        let topics = scenario.topics.iter().enumerate().map(topic).collect();
+        Truth { session, topics, is_closed: false }
+    }
+
+    /// Whether it runs, has not closed, and can be found.
+    pub const fn is_there(&self) -> bool {
+        self.sender.is_some() && !self.suspended
+    }
+
+    /// Whether it has said everything.
+    pub const fn has_said_all(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The process dies.
+    pub fn crash(&mut self, medium: &mut Medium) -> Vec<usize> {
+        self.sender = None;
+        self.inbox.clear();
+        self.suspended = false;
+        for number in &self.connections {
+            medium.connections[*number].is_broken = true;
+        }
+        std::mem::take(&mut self.connections)
+    }
+
+    /// The process runs again, with the session that `truth` tells of.
+    pub fn restart(&mut self, medium: &mut Medium, session: usize, truth: &Truth) -> bool {
+        if self.sender.is_some() {
+            return false;
+        }
+        let settings =
+            Settings { session: truth.session, seed: self.dice.any(), ..self.settings.clone() };
+        self.sender = Some(Sender::new(settings, medium.now));
+        (self.session, self.began) = (session, medium.now);
+        self.numbers.fill(None);
+        self.traffic = Traffic::default();
+        true
+    }
+
+    /// Adds a topic.
+    pub fn add_topic(&mut self, topic: usize, truth: &mut Truth) -> Verdict {
+        let Some(sender) = &mut self.sender else { return Ok(()) };
+        let topic_truth = &mut truth.topics[topic];
+        let number = sender.add_topic(&topic_truth.name);
+        let number = number.map_err(|error| Violation(format!("no topic: {error}")))?;
+        topic_truth.exists = true;
+        self.numbers[topic] = Some(number);
+        Ok(())
+    }
+
+    /// Says the next of what it has to say.
+    pub fn publish(&mut self, medium: &mut Medium, truth: &mut Truth) -> Verdict {
+        if self.left == 0 || self.suspended || self.sender.is_none() {
+            // It comes back to it.
+            if self.left > 0 {
+                medium.after(100 * RETRY, Event::Publishes);
+            }
+            return Ok(());
+        }
+        let batch = self.dice.percent(self.load.batches);
+        let count = if batch { self.dice.within(2..=self.load.batch) } else { 1 };
+        let topics: Vec<usize> =
+            (0..self.numbers.len()).filter(|t| self.numbers[*t].is_some()).collect();
+        if topics.is_empty() {
+            medium.after(10 * RETRY, Event::Publishes);
+            return Ok(());
+        }
+        let chosen: Vec<usize> =
+            (0..count.min(self.left)).map(|_| self.dice.pick(&topics)).collect();
+        let said = self.commit(medium, truth, &chosen)?;
+        self.left -= said;
+        self.burst = self.burst.saturating_sub(1);
+        let ends = self.burst == 0 || self.left == 0;
+        if said > 0 && (ends || self.dice.percent(self.load.flushes)) {
+            self.flush();
+        }
+        let wait = if said == 0 {
+            RETRY
+        } else if ends {
+            self.burst = self.load.burst;
+            self.load.pause / 2 + self.dice.up_to(self.load.pause)
+        } else {
+            self.dice.up_to(5 * MICROSECOND)
+        };
+        medium.after(wait.max(100), Event::Publishes);
+        self.go_on(medium)
+    }
+
+    /// Says one more message on each topic that is there; false if there was no room for one.
+    pub fn say_last(&mut self, medium: &mut Medium, truth: &mut Truth) -> Verdict<bool> {
+        for topic in 0..self.numbers.len() {
+            if self.numbers[topic].is_none() || truth.topics[topic].has_last {
+                continue;
+            }
+            if self.commit(medium, truth, &[topic])? == 0 {
+                self.go_on(medium)?;
+                return Ok(false);
+            }
+            truth.topics[topic].has_last = true;
+        }
+        self.flush();
+        self.go_on(medium)?;
+        Ok(true)
+    }
+
+    fn flush(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            sender.flush();
+        }
+    }
+
+    /// Publishes one batch, or as much of it as there is room for; how many messages that was.
+    fn commit(&mut self, medium: &mut Medium, truth: &mut Truth, chosen: &[usize]) -> Verdict<u64> {
+        let Some(sender) = &mut self.sender else { return Ok(0) };
+        let mut staged = Vec::new();
+        let mut counts = vec![0; self.numbers.len()];
+        for topic in chosen.iter().copied() {
+            let Some(number) = self.numbers[topic] else { continue };
+            let speech = truth.topics[topic].speech;
+            let message = truth.topics[topic].published() + counts[topic];
+            match sender.stage(number, speech.length(message)) {
+                Ok(bytes) => speech.write(message, bytes),
+                Err(Refused::WindowFull) => {
+                    self.refusals += 1;
+                    self.refused += 1;
+                    sender.probe(medium.now);
+                    break;
+                }
+                Err(error) => return Err(Violation(format!("refused: {error}"))),
+            }
+            counts[topic] += 1;
+            staged.push(topic);
+        }
+        if staged.len() < chosen.len() && self.refused < REFUSALS_MAX {
+            sender.unstage();
+            return Ok(0);
+        }
+        self.refused = 0;
+        for topic in &staged {
+            counts[*topic] -= 1;
+            truth.topics[*topic].goes_on.push(counts[*topic] > 0);
+            let number = truth.topics[*topic].published() - 1;
+            let what = What::Publishes { topic: *topic as u32, number, bytes: 0 };
+            medium.note(SOCKET, what);
+        }
+        let published = sender.publish();
+        crate::ensure!(published == staged.len(), "{published} published of {}", staged.len());
+        Ok(published as u64)
+    }
+
+    /// A datagram arrives.
+    pub fn arrive(&mut self, medium: &mut Medium, from: SocketAddr, bytes: Rc<[u8]>) -> Verdict {
+        if self.sender.is_some() && self.inbox.len() < INBOX_MAX {
+            self.inbox.push_back((from, bytes));
+        }
+        self.go_on(medium)
+    }
+
+    /// Accepts a connection; false if nobody is there.
+    pub fn accept(&mut self, medium: &mut Medium, number: usize) -> bool {
+        let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else { return false };
+        sender.connect(medium.now, number as u64);
+        self.connections.push(number);
+        true
+    }
+
+    /// Notices that a connection is broken.
+    pub fn reset(&mut self, number: usize) {
+        if self.connections.contains(&number) {
+            self.connections.retain(|known| *known != number);
+            if let Some(sender) = &mut self.sender {
+                sender.disconnect(number as u64);
+            }
+        }
+    }
+
+    /// The process stands still.
+    pub const fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    /// It goes on: looks at the time or at its socket first.
+    pub fn resume(&mut self, medium: &mut Medium) -> Verdict {
+        if std::mem::take(&mut self.suspended)
+            && self.dice.percent(50)
+            && let Some(sender) = &mut self.sender
+        {
+            sender.on_time(medium.now);
+        }
+        self.go_on(medium)
+    }
+
+    /// Its alarm may have rung.
+    pub fn wake(&mut self, medium: &mut Medium) -> Verdict {
+        if self.alarm.rings(medium.now) { self.go_on(medium) } else { Ok(()) }
+    }
+
+    /// Does all that can be done now.
+    pub fn go_on(&mut self, medium: &mut Medium) -> Verdict {
+        let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else {
+            return Ok(());
+        };
+        while let Some((from, bytes)) = self.inbox.pop_front() {
+            if let Some(frame) = whole(&bytes) {
+                medium.note(SOCKET, What::hears(&frame));
+                sender.on_frame(medium.now, from, &frame);
+            }
+        }
+        for number in &self.connections {
+            hear_stream(sender, medium, *number);
+        }
+        sender.on_time(medium.now);
+        while let Some(transmit) = sender.next_transmit(medium.now) {
+            for datagram in transmit.bytes.chunks(transmit.segment) {
+                self.traffic.count(datagram, self.settings.datagram_bytes)?;
+                medium.send((PUBLISHER, SOCKET), transmit.to, datagram);
+            }
+            sender.transmitted(medium.now);
+        }
+        if self.settings.distribution == Distribution::Stream {
+            for number in &self.connections {
+                speak_stream(sender, medium, *number);
+            }
+        }
+        if let Some(at) = sender.next_deadline() {
+            medium.wake(Who::Publisher, &mut self.alarm, at);
+        }
+        Ok(())
+    }
+}
+
+/// Takes the frames that have come through a connection.
+fn hear_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
+    let now = medium.now;
+    let up = &mut medium.connections[number].up;
+    up.read(now, usize::MAX);
+    while let Some(bytes) = medium.connections[number].up.take_frame() {
+        if let Some(frame) = whole(&bytes) {
+            medium.note(SOCKET, What::hears(&frame));
+            sender.on_stream_frame(now, number as u64, &frame);
+        }
+    }
+}
+
+/// Writes to a connection as much as it takes.
+fn speak_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
+    if medium.connections[number].is_broken {
+        return; // It has not noticed, and its socket's buffer is full.
+    }
+    loop {
+        let bytes = sender.stream_bytes(number as u64);
+        if bytes.is_empty() {
+            return;
+        }
+        let (wanted, written) = (bytes.len(), medium.stream_down(number, bytes));
+        sender.stream_written(medium.now, number as u64, written);
+        if written < wanted {
+            return;
+        }
+    }
+}

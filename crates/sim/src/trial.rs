@@ -1,0 +1,314 @@
+//! A run from its seed to its verdict.
+
+use crate::ensure;
+use crate::hearing::Hearing;
+use crate::ledger::Ledger;
+use crate::scenario::{Ending, Scenario};
+use crate::subscriber::Subscriber;
+use crate::traffic::Traffic;
+use crate::violation::{Verdict, Violation};
+use crate::world::World;
+use lanecast_protocol::receiver::Why;
+use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use lanecast_wire::net::Kind;
+use std::fmt;
+
+/// How long everything may take to be published, and read.
+const LOAD_MAX: Nanos = 120 * SECOND;
+/// How long joining, repairing and ending may take, beside the times that are set.
+const SLACK: Nanos = 5 * SECOND;
+/// How long the run is watched while nothing is published.
+const IDLE: Nanos = 2 * SECOND;
+
+/// The most NAKs for each missing datagram, beside one in each interval.
+const NAKS_EACH: u64 = 6;
+/// See [`NAKS_EACH`].
+const NAK_INTERVAL: Nanos = 10 * MILLISECOND;
+
+/// What a run that kept every promise came to.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Outcome {
+    pub read: u64,
+    pub lost: u64,
+    pub repairs: u64,
+    pub naks: u64,
+    pub refusals: u64,
+    pub gentle: u64,
+    pub joined_again: u64,
+    pub closed: u64,
+    pub died: u64,
+    pub evicted: u64,
+    pub gave_up: u64,
+    pub recovered: u64,
+    pub overflowed: u64,
+    pub longest_gap: Nanos,
+    pub elapsed: Nanos,
+}
+
+impl Outcome {
+    /// Adds what another run came to.
+    pub fn add(&mut self, other: &Self) {
+        self.read += other.read;
+        self.lost += other.lost;
+        self.repairs += other.repairs;
+        self.naks += other.naks;
+        self.refusals += other.refusals;
+        self.gentle += other.gentle;
+        self.joined_again += other.joined_again;
+        self.closed += other.closed;
+        self.died += other.died;
+        self.evicted += other.evicted;
+        self.gave_up += other.gave_up;
+        self.recovered += other.recovered;
+        self.overflowed += other.overflowed;
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+        self.elapsed += other.elapsed;
+    }
+}
+
+/// A run that broke a promise.
+#[derive(Debug)]
+pub struct Failure {
+    /// Where it comes from.
+    pub seed: u64,
+    /// The broken promise.
+    pub violation: Violation,
+    /// What the run was like.
+    pub scenario: String,
+    /// What happened last.
+    pub history: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, violation, scenario, history } = self;
+        writeln!(formatter, "{scenario}\n{history}")?;
+        writeln!(formatter, "seed {seed}: {violation}")?;
+        write!(formatter, "again: SEED={seed} cargo test -p lanecast-sim --test seeds")
+    }
+}
+
+/// Runs `seed`.
+///
+/// # Errors
+/// If it breaks a promise.
+pub fn run(seed: u64) -> Result<Outcome, Box<Failure>> {
+    let mut trial = Trial { world: World::new(Scenario::draw(seed)) };
+    trial.run().map_err(|violation| {
+        let scenario = format!("{:#?}", trial.world.scenario);
+        let history = trial.world.medium.history.to_string();
+        Box::new(Failure { seed, violation, scenario, history })
+    })
+}
+
+struct Trial {
+    world: World,
+}
+
+impl Trial {
+    fn run(&mut self) -> Verdict<Outcome> {
+        let at_once = self.world.scenario.ending == Ending::CloseAtOnce;
+        let healed = self.world.medium.now + self.world.scenario.healed;
+        self.wait("published", LOAD_MAX, |world| {
+            world.publisher.has_said_all() && (at_once || world.medium.now >= healed)
+        })?;
+        if !at_once {
+            self.all_hear_the_last()?;
+            self.idle()?;
+        }
+        self.end()?;
+        self.check_all()?;
+        Ok(self.outcome())
+    }
+
+    /// Lets things happen until `holds`; so long at most.
+    fn wait(
+        &mut self,
+        what: &str,
+        most: Nanos,
+        mut holds: impl FnMut(&mut World) -> bool,
+    ) -> Verdict {
+        let until = self.world.medium.now + most;
+        let mut step = 50_000;
+        while !holds(&mut self.world) {
+            let now = self.world.medium.now;
+            let state = || self.world.state();
+            ensure!(now < until, "not {what} within {} ms: {}", most / MILLISECOND, state());
+            self.world.run_until(now + step)?;
+            step = (step * 2).min(5 * MILLISECOND);
+        }
+        Ok(())
+    }
+
+    fn patience(&self) -> Nanos {
+        let plans = self.world.scenario.subscribers.iter();
+        let longest = plans.map(|plan| plan.receiver.recovery.max(plan.receiver.liveness)).max();
+        longest.unwrap_or(0) * 2 + SLACK
+    }
+
+    /// Nobody is deaf: all that are there join, and account for all up to a last message.
+    fn all_hear_the_last(&mut self) -> Verdict {
+        let patience = self.patience();
+        self.wait("all joined", patience, |world| {
+            let (session, truths) = (world.publisher.session, &world.truths);
+            let mut attached = world.subscribers.iter().filter(|s| s.is_attached());
+            attached.all(|subscriber| {
+                let hearing = subscriber.hearing(session);
+                hearing.is_some_and(|hearing| hearing.has_joined(&truths[session]))
+            })
+        })?;
+        let mut verdict = Ok(());
+        self.wait("all said", LOAD_MAX, |world| {
+            let truth = &mut world.truths[world.publisher.session];
+            match world.publisher.say_last(&mut world.medium, truth) {
+                Ok(said) => said,
+                Err(violation) => {
+                    verdict = Err(violation);
+                    true
+                }
+            }
+        })?;
+        verdict?;
+        self.wait("all accounted for", LOAD_MAX, |world| {
+            let (session, truths) = (world.publisher.session, &world.truths);
+            let mut attached = world.subscribers.iter().filter(|s| s.is_attached());
+            let drained = world.publisher.sender.as_ref().is_none_or(|s| s.is_drained());
+            drained
+                && attached.all(|subscriber| {
+                    let hearing = subscriber.hearing(session);
+                    hearing.is_some_and(|hearing| hearing.is_whole(&truths[session]))
+                })
+        })
+    }
+
+    /// While nothing is published, little is sent.
+    fn idle(&mut self) -> Verdict {
+        let now = self.world.medium.now;
+        self.world.run_until(now + SECOND)?;
+        let traffic = |world: &World| -> Vec<Traffic> {
+            let subscribers = world.subscribers.iter().map(|s| s.traffic);
+            std::iter::once(world.publisher.traffic).chain(subscribers).collect()
+        };
+        let before = traffic(&self.world);
+        self.world.run_until(now + SECOND + IDLE)?;
+        let sender = &self.world.scenario.sender;
+        let (beats, statuses) = (SECOND / sender.heartbeat, 10 * SECOND / sender.liveness);
+        let count = self.world.subscribers.len() as u64;
+        // A sign of life for each receiver, and an answer to each status, with room for more.
+        let most = [2 * count * (beats + 2 * statuses) + 10, 2 * statuses + 2 * beats + 10];
+        for (number, (now, then)) in traffic(&self.world).iter().zip(&before).enumerate() {
+            now.check_idle(then, IDLE, most[usize::from(number > 0)])?;
+        }
+        Ok(())
+    }
+
+    /// Ends the run as it is meant to, and waits until nothing is left to do.
+    fn end(&mut self) -> Verdict {
+        let now = self.world.medium.now;
+        let healed = self.world.scenario.healed.saturating_sub(self.world.elapsed());
+        let patience = self.patience() + healed;
+        let ending = self.world.scenario.ending;
+        match ending {
+            Ending::Close | Ending::CloseAtOnce => self.close(now)?,
+            Ending::Crash => self.world.crash_publisher(),
+            Ending::Leave => {
+                let World { medium, subscribers, truths, .. } = &mut self.world;
+                subscribers.iter_mut().try_for_each(|s| s.leave(medium, truths))?;
+            }
+        }
+        self.world.announces = ending == Ending::Leave;
+        self.wait("all over", patience + LOAD_MAX / 4, |world| {
+            world.subscribers.iter().all(|subscriber| subscriber.hearings.is_empty())
+        })?;
+        if let Ending::Close | Ending::CloseAtOnce | Ending::Crash = ending {
+            return self.wait("silent", patience, |world| world.is_silent());
+        }
+        self.wait("all gone", patience, |world| {
+            world.publisher.sender.as_ref().is_none_or(|sender| sender.receivers() == 0)
+        })
+    }
+
+    fn close(&mut self, now: Nanos) -> Verdict {
+        let World { publisher, medium, truths, .. } = &mut self.world;
+        truths[publisher.session].is_closed = true;
+        if let Some(sender) = &mut publisher.sender {
+            sender.close(now);
+        }
+        publisher.go_on(medium)
+    }
+
+    fn check_all(&self) -> Verdict {
+        let world = &self.world;
+        let sender = &world.scenario.sender;
+        let link = sender.data_rate.unwrap_or(sender.link_rate);
+        let rate = link / 100 * u64::from(sender.repair_share);
+        let burst = (rate / 500).max(1 << 16) + 65_507;
+        let elapsed = world.medium.now - world.publisher.began;
+        world.publisher.traffic.check_repairs(elapsed, rate, burst)?;
+        for subscriber in &world.subscribers {
+            self.check_naks(subscriber)?;
+            subscriber.all().try_for_each(|hearing| self.check_hearing(hearing))?;
+        }
+        Ok(())
+    }
+
+    /// NAKs are in proportion to what was missing, and to the time for which it was asked for.
+    fn check_naks(&self, subscriber: &Subscriber) -> Verdict {
+        let counters = subscriber.all().map(|hearing| hearing.receiver.counters());
+        let missing: u64 = counters.map(|counts| counts.recovered + counts.lost_datagrams).sum();
+        let most = 100 + NAKS_EACH * missing + self.world.elapsed() / NAK_INTERVAL;
+        let naks = subscriber.traffic.frames(Kind::Nak);
+        ensure!(naks <= most, "{naks} NAKs, but {most} were allowed for {missing} datagrams");
+        Ok(())
+    }
+
+    fn check_hearing(&self, hearing: &Hearing) -> Verdict {
+        let scenario = &self.world.scenario;
+        if !scenario.is_gentle {
+            return Ok(());
+        }
+        let lost: u64 = hearing.ledgers.iter().map(Ledger::lost).sum();
+        ensure!(lost == 0, "{lost} messages were lost without need");
+        let truth = &self.world.truths[hearing.session];
+        match hearing.left {
+            Some((_, Why::Died)) => {
+                let crashed = scenario.ending == Ending::Crash;
+                let joined = hearing.ledgers.iter().any(Ledger::has_left);
+                ensure!(crashed || !joined, "told that the publisher died, but it has not");
+            }
+            Some((_, Why::Closed)) => ensure!(truth.is_closed, "not closed"),
+            Some((_, why)) => ensure!(false, "the end was {why:?}, which cannot be"),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let mut outcome = Outcome::default();
+        for subscriber in &self.world.subscribers {
+            outcome.naks += subscriber.traffic.frames(Kind::Nak);
+            for (number, hearing) in subscriber.all().enumerate() {
+                outcome.joined_again += u64::from(number > 0 && !hearing.ledgers.is_empty());
+                let counters = hearing.receiver.counters();
+                outcome.gave_up += counters.lost_datagrams;
+                outcome.recovered += counters.recovered;
+                outcome.overflowed += counters.overflowed;
+                outcome.longest_gap = outcome.longest_gap.max(counters.recovery_max);
+                outcome.read += hearing.ledgers.iter().map(Ledger::read).sum::<u64>();
+                outcome.lost += hearing.ledgers.iter().map(Ledger::lost).sum::<u64>();
+                match hearing.left {
+                    Some((_, Why::Closed)) => outcome.closed += 1,
+                    Some((_, Why::Died)) => outcome.died += 1,
+                    Some((_, Why::Evicted)) => outcome.evicted += 1,
+                    Some((_, Why::Refused)) | None => {}
+                }
+            }
+        }
+        outcome.repairs = self.world.publisher.traffic.repairs();
+        outcome.gentle = u64::from(self.world.scenario.is_gentle);
+        outcome.refusals = self.world.publisher.refusals;
+        outcome.elapsed = self.world.elapsed();
+        outcome
+    }
+}

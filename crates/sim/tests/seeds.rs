@@ -1,0 +1,77 @@
+//! Many runs of the network protocols, each from its seed.
+//!
+//! `SEED=n` runs one seed; `SEEDS=a..b` runs some.
+
+use lanecast_sim::trial::{self, Outcome};
+use std::ops::Range;
+use std::panic::catch_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So many failures are enough.
+const FAILURES_MAX: usize = 10;
+
+/// The seeds that the environment asks for, or else `usual`.
+fn seeds(usual: Range<u64>) -> Range<u64> {
+    let number = |text: &str| text.trim().parse::<u64>().expect("a number");
+    if let Ok(seed) = std::env::var("SEED") {
+        return number(&seed)..number(&seed) + 1;
+    }
+    let Ok(some) = std::env::var("SEEDS") else { return usual };
+    let (first, end) = some.split_once("..").expect("SEEDS=first..end");
+    number(first)..number(end)
+}
+
+/// Runs `seeds` on as many threads as there are processors; shows the lowest that fails.
+fn run_all(seeds: Range<u64>) -> Outcome {
+    let next = AtomicU64::new(seeds.start);
+    let total = Mutex::new(Outcome::default());
+    let failures = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let failed = failures.lock().map_or(0, |failures| failures.len());
+            if seed >= seeds.end || failed >= FAILURES_MAX {
+                return;
+            }
+            match catch_unwind(|| trial::run(seed)) {
+                Ok(Ok(outcome)) => total.lock().expect("no panic").add(&outcome),
+                Ok(Err(failure)) => failures.lock().expect("no panic").push(failure),
+                Err(_) => panic!("SEED={seed} panicked"),
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
+    let mut failures = failures.into_inner().expect("no panic");
+    failures.sort_by_key(|failure| failure.seed);
+    for failure in failures.iter().skip(1) {
+        println!("seed {}: {}", failure.seed, failure.violation);
+    }
+    if let Some(failure) = failures.first() {
+        panic!("{failure}");
+    }
+    total.into_inner().expect("no panic")
+}
+
+#[test]
+fn many_runs_keep_every_promise() {
+    let seeds = seeds(0..2_000);
+    let all = seeds.end - seeds.start >= 2_000;
+    let total = run_all(seeds);
+    println!("{total:?}");
+    // Runs in which nothing happens prove nothing.
+    if all {
+        let much = [total.read, total.lost, total.repairs, total.naks, total.refusals];
+        assert!(much.iter().all(|count| *count > 5_000), "{total:?}");
+        let ends = [total.closed, total.died, total.joined_again, total.gentle];
+        assert!(ends.iter().all(|count| *count > 100), "{total:?}");
+        assert!(total.evicted > 10, "{total:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn very_many_runs_keep_every_promise() {
+    println!("{:?}", run_all(seeds(2_000..100_000)));
+}
