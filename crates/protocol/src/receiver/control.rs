@@ -141,7 +141,7 @@ impl Receiver {
             self.status.hurry();
             self.reopen(now, start);
         }
-        self.joining.welcomed(news, &mut self.topics, now);
+        self.joining.welcomed((news, echo), &mut self.topics, now);
         self.topics.release((&self.transport, self.why), &mut self.counters, out);
         self.finish_if_drained(now, out);
         Some(())

@@ -123,7 +123,11 @@ impl Joining {
     /// Takes a welcome that told `news` topics: goes on with the names that did not fit into the
     /// last Join, until the session has been asked for all. It remembers those that it does not
     /// have, but is asked again after a while: what it tells may get lost.
-    pub(super) fn welcomed(&mut self, news: usize, topics: &mut Topics, now: Nanos) {
+    pub(super) fn welcomed(&mut self, (news, echo): (usize, u64), topics: &mut Topics, now: Nanos) {
+        if news == 0 && !self.resume && echo != self.echo {
+            // An earlier Join's answer once more: it tells nothing of the names in the last one.
+            return;
+        }
         let total = if self.resume { topics.len() } else { topics.unknown().count() };
         let more = self.resume && self.end < total;
         if self.resume && !more {
