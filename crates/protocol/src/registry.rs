@@ -219,6 +219,11 @@ impl Registry {
         clients.chain(self.catalogue.next_lost().map(|(until, _)| until)).min()
     }
 
+    /// Whether a client is connected, and not to be closed.
+    pub fn is_connected(&self, client: u64) -> bool {
+        self.clients.contains_key(&client)
+    }
+
     /// How many clients are connected.
     pub fn clients(&self) -> usize {
         self.clients.len()

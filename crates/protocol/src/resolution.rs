@@ -205,9 +205,8 @@ impl Resolver {
     pub fn unwant(&mut self, topic: &str) {
         let name = self.wants.publishers(topic).map(|(name, _)| Arc::clone(name));
         for session in self.wants.remove(topic) {
-            if self.known.remove_topic(session, topic) {
-                self.unvouch_all(session);
-            }
+            self.known.remove_topic(session, topic);
+            self.unvouch_topic(session, topic);
         }
         if let Some(name) = name.filter(|name| self.wants.publishers(name).is_none()) {
             self.links.iter_mut().for_each(|link| link.unwant(&name));

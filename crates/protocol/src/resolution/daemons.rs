@@ -105,18 +105,36 @@ impl Resolver {
                 self.counters.senseless += 1;
                 continue;
             };
-            topics.for_each(|topic| self.find(announcement, None, topic));
-            if self.known.announcement(session).is_some() {
-                self.links[daemon].vouch(session);
+            self.links[daemon].refresh(session);
+            for topic in topics {
+                self.find(announcement, None, topic);
+                if let Some((topic, known)) = self.wants.publishers(topic)
+                    && known.contains(&session)
+                {
+                    self.links[daemon].vouch(session, topic);
+                }
             }
         }
     }
 
-    /// A daemon stands for a session no longer. Without another that does, and without word from
-    /// the group, it is gone.
+    /// A daemon stands for a session no longer.
     fn unvouch(&mut self, daemon: usize, session: u64) {
-        let did = self.links[daemon].unvouch(session);
-        if did && !self.is_vouched(session) && self.known.is_silent(self.now, session) {
+        if self.links[daemon].unvouch(session) {
+            self.check_word(session);
+        }
+    }
+
+    /// A topic of a session is wanted no longer.
+    pub(super) fn unvouch_topic(&mut self, session: u64, topic: &str) {
+        let links = self.links.iter_mut();
+        if links.filter_map(|link| link.unvouch_topic(session, topic).then_some(())).count() > 0 {
+            self.check_word(session);
+        }
+    }
+
+    /// Without a daemon that stands for it, and without word from the group, a session is gone.
+    fn check_word(&mut self, session: u64) {
+        if !self.is_vouched(session) && self.known.is_silent(self.now, session) {
             self.forget(session);
             self.events.push_back(Event::Gone { session });
         }

@@ -98,11 +98,13 @@ impl Known {
         self.sessions.get(&session).map(|session| session.announcement)
     }
 
-    /// A topic is wanted no longer; gives whether it was the last of its session.
-    pub(super) fn remove_topic(&mut self, id: u64, name: &str) -> bool {
-        let Some(session) = self.sessions.get_mut(&id) else { return false };
+    /// A topic is wanted no longer.
+    pub(super) fn remove_topic(&mut self, id: u64, name: &str) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         self.topics -= usize::from(session.topics.remove(name));
-        session.topics.is_empty() && self.sessions.remove(&id).is_some()
+        if session.topics.is_empty() {
+            self.sessions.remove(&id);
+        }
     }
 
     /// Forgets a session; gives the topics that it had.

@@ -35,8 +35,16 @@ pub(super) struct Link {
     withdrawn: BTreeSet<Arc<str>>,
     /// All has been said once, when what is above is.
     sync_due: bool,
-    /// Sessions that the daemon stands for, and whether it has told them over this connection.
-    vouched: BTreeMap<u64, bool>,
+    /// Sessions that the daemon stands for.
+    vouched: BTreeMap<u64, Vouched>,
+}
+
+#[derive(Debug, Default)]
+struct Vouched {
+    /// It has told of the session over this connection.
+    is_fresh: bool,
+    /// The wanted topics that it has told of: for these it will tell the session's end.
+    topics: BTreeSet<Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +96,7 @@ impl Link {
         self.ended.clear();
         self.withdrawn.clear();
         self.sync_due = true;
-        self.vouched.values_mut().for_each(|is_fresh| *is_fresh = false);
+        self.vouched.values_mut().for_each(|it| it.is_fresh = false);
     }
 
     /// The connection is gone, or could not be made. What the daemon told is kept.
@@ -151,14 +159,29 @@ impl Link {
         }
     }
 
-    /// The daemon has told of a session.
-    pub(super) fn vouch(&mut self, session: u64) {
-        self.vouched.insert(session, true);
+    /// The daemon has told that a session has a topic.
+    pub(super) fn vouch(&mut self, session: u64, topic: &Arc<str>) {
+        let it = self.vouched.entry(session).or_default();
+        it.is_fresh = true;
+        it.topics.insert(Arc::clone(topic));
+    }
+
+    /// The daemon has told of a session again.
+    pub(super) fn refresh(&mut self, session: u64) {
+        if let Some(it) = self.vouched.get_mut(&session) {
+            it.is_fresh = true;
+        }
     }
 
     /// The daemon stands for a session no longer; gives whether it did.
     pub(super) fn unvouch(&mut self, session: u64) -> bool {
         self.vouched.remove(&session).is_some()
+    }
+
+    /// A topic of a session is wanted no longer; gives whether the daemon stood for that only.
+    pub(super) fn unvouch_topic(&mut self, session: u64, topic: &str) -> bool {
+        let Some(it) = self.vouched.get_mut(&session) else { return false };
+        it.topics.remove(topic) && it.topics.is_empty() && self.unvouch(session)
     }
 
     pub(super) fn vouches_for(&self, session: u64) -> bool {
@@ -168,7 +191,7 @@ impl Link {
     /// The daemon has told all: it stands no longer for what it has not told again.
     pub(super) fn synced(&mut self) -> Vec<u64> {
         self.pause = PAUSE;
-        let stale = self.vouched.iter().filter(|(_, is_fresh)| !**is_fresh);
+        let stale = self.vouched.iter().filter(|(_, it)| !it.is_fresh);
         stale.map(|(session, _)| *session).collect()
     }
 
