@@ -11,6 +11,7 @@ use lanecast_base::Agent;
 use lanecast_base::clock::Clock;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ pub(crate) struct PublisherEnd {
 #[derive(Debug)]
 pub(crate) struct SubscriberEnd {
     pub(crate) number: u64,
-    pub(crate) topics: Vec<String>,
+    pub(crate) topics: BTreeSet<String>,
     pub(crate) visitor: Visitor<Inbound>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) seen: u64,
@@ -224,6 +225,9 @@ impl Conductor {
 
     fn visit_subscribers(&mut self, now: Nanos) {
         for end in &mut self.subscribers {
+            for session in end.presence.take_lost() {
+                self.finder.lost(now, session);
+            }
             let entries = end.visitor.entries();
             let absent = entries == end.seen && !end.presence.is_waiting();
             end.seen = entries;
@@ -260,7 +264,7 @@ impl Agent for Conductor {
         self.tell_what_was_found(now);
         self.visit_publishers(now);
         self.visit_subscribers(now);
-        self.due = self.due.min(self.finder.next_deadline());
+        self.due = self.due.min(self.finder.next_deadline(now));
         self.finder.descriptors(&mut self.descriptors);
         mail + found
     }

@@ -1,6 +1,7 @@
 //! Who publishes what: the resolver and its sockets.
 
 use crate::Kind;
+use crate::daemons::Daemons;
 use crate::error::{OpenError, system};
 use crate::place::Place;
 use crate::presence::Descriptor;
@@ -19,10 +20,12 @@ use std::sync::Arc;
 const READS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Tells the resolvers' group what is published here, and asks it for what is wanted.
+/// Tells the resolvers' group and the daemons what is published here, and asks them for what is
+/// wanted.
 #[derive(Debug)]
 pub(crate) struct Finder {
     resolver: Resolver,
+    daemons: Daemons,
     group: Option<SocketAddr>,
     /// Hears the group.
     ears: Option<Arc<UdpSocket>>,
@@ -35,7 +38,8 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    pub(crate) fn open(place: &Place) -> Result<Self, OpenError> {
+    /// `own` is the daemon that the program itself is.
+    pub(crate) fn open(place: &Place, own: Option<SocketAddr>) -> Result<Self, OpenError> {
         let group = place.settings.resolver_group;
         let ears = match group {
             Some(group) => {
@@ -44,12 +48,29 @@ impl Finder {
             }
             None => None,
         };
+        let mut daemons = place.settings.resolvers.iter();
+        if place.address.is_loopback() && !daemons.all(|daemon| daemon.ip().is_loopback()) {
+            return Err(OpenError::Setting {
+                what: "net.resolvers",
+                fix: "they are on other hosts, which do not reach this host's loopback: set \
+                      net.interface to the address, or the network, towards them",
+            });
+        }
         let mouth = place.socket(0).map_err(system("open a UDP socket"))?;
         let random = || process::random().map_err(system("get a random number"));
-        let settings = Settings { resolver: random()?, seed: random()?, ..Settings::default() };
+        let settings = Settings {
+            resolver: random()?.max(1),
+            seed: random()?,
+            has_group: group.is_some(),
+            ..Settings::default()
+        };
         let clock = Clock::host();
+        let now = clock.ns(clock.ticks());
+        let mut resolver = Resolver::new(settings, now);
+        let addresses = place.settings.resolvers.iter().copied().chain(own);
         Ok(Self {
-            resolver: Resolver::new(settings, clock.ns(clock.ticks())),
+            daemons: Daemons::new(addresses, place, &mut resolver, now),
+            resolver,
             group,
             ears,
             mouth: Arc::new(mouth),
@@ -93,24 +114,25 @@ impl Finder {
         self.resolver.unwant(topic);
     }
 
-    /// The session is no longer heard: the next advertisement finds it anew.
+    /// The session is no longer heard: whoever still tells of it lets it be found anew.
     pub(crate) fn lost(&mut self, now: Nanos, session: u64) {
         self.resolver.lost(now, session);
     }
 
-    /// One turn; returns how many datagrams came.
+    /// One turn; returns how many datagrams and frames came.
     pub(crate) fn turn(&mut self, now: Nanos) -> usize {
-        let heard = self.listen(now);
+        let mut heard = self.listen(now);
+        let room = self.datagram_bytes;
+        while let Some(length) = self.resolver.next_transmit(now, &mut self.buffer[..room]) {
+            if let Some(group) = self.group {
+                // What is lost is said again.
+                drop(self.mouth.send_to(&self.buffer[..length], group));
+            }
+        }
+        heard += self.daemons.turn(&mut self.resolver, now, &mut self.buffer);
         while let Some(event) = self.resolver.next_event() {
             if let Event::Found { announcement, topic } = event {
                 self.found.push_back((source(&announcement), topic.to_string()));
-            }
-        }
-        if let Some(group) = self.group {
-            let room = self.datagram_bytes;
-            while let Some(length) = self.resolver.next_transmit(now, &mut self.buffer[..room]) {
-                // What is lost is said again.
-                drop(self.mouth.send_to(&self.buffer[..length], group));
             }
         }
         heard
@@ -136,13 +158,14 @@ impl Finder {
         self.found.pop_front()
     }
 
-    pub(crate) fn next_deadline(&self) -> Nanos {
-        let due = self.group.and_then(|_| self.resolver.next_deadline());
-        due.unwrap_or(Nanos::MAX)
+    pub(crate) fn next_deadline(&self, now: Nanos) -> Nanos {
+        let due = self.resolver.next_deadline().unwrap_or(Nanos::MAX);
+        due.min(self.daemons.next_deadline(&self.resolver, now))
     }
 
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         into.extend(self.ears.iter().map(|ears| (Descriptor::Udp(Arc::clone(ears)), false)));
+        self.daemons.descriptors(into);
     }
 }
 

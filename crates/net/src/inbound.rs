@@ -4,14 +4,14 @@ use crate::Kind;
 use crate::channel::Channel;
 use crate::hand::{Hand, Item};
 use crate::place::Place;
-use crate::presence::Descriptor;
+use crate::presence::{Descriptor, Presence};
 use crate::session::{Session, Source};
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::chance::Chance;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_wire::net::Frame;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const NAMES_MAX: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Inbound {
     place: Arc<Place>,
-    wanted: Vec<String>,
+    wanted: BTreeSet<String>,
     own: Arc<UdpSocket>,
     groups: Vec<(SocketAddr, Arc<UdpSocket>)>,
     sessions: Vec<Session>,
@@ -45,14 +45,16 @@ pub(crate) struct Inbound {
     deadline: Nanos,
     turns: u32,
     chance: Chance,
+    presence: Arc<Presence>,
 }
 
 impl Inbound {
     pub(crate) fn new(
         place: Arc<Place>,
-        wanted: Vec<String>,
+        wanted: BTreeSet<String>,
         own: UdpSocket,
         chance: Chance,
+        presence: Arc<Presence>,
     ) -> Self {
         Self {
             place,
@@ -67,6 +69,7 @@ impl Inbound {
             deadline: Nanos::MAX,
             turns: 0,
             chance,
+            presence,
         }
     }
 
@@ -80,7 +83,7 @@ impl Inbound {
         topic: &str,
         now: Nanos,
     ) -> std::io::Result<()> {
-        if !self.wanted.iter().any(|wanted| wanted == topic) {
+        if !self.wanted.contains(topic) {
             return Ok(());
         }
         let known = self.sessions.iter_mut().find(|session| session.is(source));
@@ -241,6 +244,9 @@ impl Inbound {
 
     #[cold]
     fn forget(&mut self) {
+        for session in self.sessions.iter().filter(|it| it.is_over() && it.may_come_back()) {
+            self.presence.lose(session.number());
+        }
         self.sessions.retain(|session| !session.is_over());
         let sessions = &self.sessions;
         self.groups.retain(|(group, _)| sessions.iter().any(|s| s.group() == Some(*group)));

@@ -5,7 +5,8 @@
 //! of its session (`outbound`), a commit sends it (`cork` says when), [`Subscriber`] reads the
 //! socket (`inbound`) and hands it over from the buffer that the kernel filled (`hand`). All of it
 //! in the application's own threads; the `conductor` finds publishers (`finder`), and stands in
-//! for owners that are busy elsewhere.
+//! for owners that are busy elsewhere. Where there is no multicast, contexts find each other at
+//! daemons ([`ResolverDaemon`]).
 #![forbid(unsafe_code)]
 
 mod carrier;
@@ -13,8 +14,10 @@ mod channel;
 mod claim;
 mod conductor;
 mod cork;
+mod daemons;
 mod error;
 mod finder;
+mod frame_stream;
 mod hand;
 mod inbound;
 mod network;
@@ -22,6 +25,7 @@ mod outbound;
 mod place;
 mod presence;
 mod publisher;
+mod registry;
 mod session;
 mod settings;
 mod streams;
@@ -34,5 +38,6 @@ pub use claim::{NetBatch, NetClaim};
 pub use error::{OpenError, TopicError};
 pub use network::Network;
 pub use publisher::Publisher;
+pub use registry::{DaemonCounters, DaemonSettings, RESOLVER_PORT, Refusal, ResolverDaemon};
 pub use settings::{Drive, Pacing, Settings, WINDOW_MAX, WINDOW_MIN};
 pub use subscriber::Subscriber;

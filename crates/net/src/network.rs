@@ -9,6 +9,7 @@ use crate::outbound::{Outbound, Way};
 use crate::place::Place;
 use crate::presence::{Attention, Presence};
 use crate::publisher::Publisher;
+use crate::registry::{DaemonSettings, ResolverDaemon};
 use crate::session::Source;
 use crate::settings::{Drive, Pacing, Settings, nanos};
 use crate::streams::Streams;
@@ -20,6 +21,7 @@ use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::chance::Chance;
 use lanecast_protocol::sender::{self, Distribution, Sender};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ struct Shared {
     mailbox: Arc<Mailbox>,
     attention: Arc<Attention>,
     _runner: Runner,
+    daemon: Option<(Runner, SocketAddr)>,
 }
 
 impl Network {
@@ -51,7 +54,13 @@ impl Network {
         let place = Arc::new(Place::new(settings)?);
         let mailbox = Arc::new(Mailbox::default());
         let attention = Arc::new(Attention::new().map_err(system("make a bell"))?);
-        let finder = Finder::open(&place)?;
+        let daemon = place.settings.resolver_port.map(|port| {
+            let at = SocketAddr::new(place.address, port);
+            ResolverDaemon::start(&DaemonSettings::at(at))
+        });
+        let daemon = daemon.transpose()?;
+        let own = daemon.as_ref().map(|(_, address)| *address);
+        let finder = Finder::open(&place, own)?;
         let always = place.settings.drive == Drive::Thread;
         let linger = nanos(place.settings.liveness);
         let conductor =
@@ -59,12 +68,17 @@ impl Network {
         let bell = Arc::clone(&attention);
         let runner = Runner::start(Box::new(conductor), move || bell.ring())
             .map_err(system("start a thread"))?;
-        Ok(Self { shared: Arc::new(Shared { place, mailbox, attention, _runner: runner }) })
+        Ok(Self { shared: Arc::new(Shared { place, mailbox, attention, _runner: runner, daemon }) })
     }
 
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.shared.place.settings
+    }
+
+    /// Where it is a daemon for others, if [`Settings::resolver_port`] says so.
+    pub fn resolver_address(&self) -> Option<SocketAddr> {
+        self.shared.daemon.as_ref().map(|(_, address)| *address)
     }
 
     fn post(&self, notice: Notice) {
@@ -198,11 +212,12 @@ impl Network {
         topics.iter().try_for_each(|topic| check_name(topic))?;
         let place = &self.shared.place;
         let own = place.socket(0).map_err(system("open a UDP socket"))?;
-        let topics: Vec<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
+        let topics: BTreeSet<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
         let chance = Chance::new(random()?);
-        let inbound = Inbound::new(Arc::clone(place), topics.clone(), own, chance);
-        let (owner, visitor) = Biased::split(inbound);
         let presence = Arc::new(Presence::new().map_err(system("make a bell"))?);
+        let sign = Arc::clone(&presence);
+        let inbound = Inbound::new(Arc::clone(place), topics.clone(), own, chance, sign);
+        let (owner, visitor) = Biased::split(inbound);
         let number = random()?;
         let seen = visitor.entries();
         self.post(Notice::Subscribe(SubscriberEnd {

@@ -7,7 +7,7 @@ use lanecast_os::udp::UdpSocket;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long owners have for what they are about before the conductor has a look: long enough that
@@ -95,6 +95,8 @@ pub(crate) struct Presence {
     pub(crate) bell: EventBell,
     /// How many items the conductor has laid ready for the owner.
     ready: AtomicU32,
+    /// Sessions that the end has given up, and that may come back.
+    lost: Mutex<Vec<u64>>,
 }
 
 impl Presence {
@@ -103,6 +105,7 @@ impl Presence {
             waiting: AtomicBool::new(false),
             bell: EventBell::new(false)?,
             ready: AtomicU32::new(0),
+            lost: Mutex::default(),
         })
     }
 
@@ -124,6 +127,15 @@ impl Presence {
         if self.is_waiting() {
             self.bell.ring();
         }
+    }
+
+    /// The end has given a session up: it is to be looked for.
+    pub(crate) fn lose(&self, session: u64) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+
+    pub(crate) fn take_lost(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A number that changes with every [`tell`](Self::tell).

@@ -9,7 +9,7 @@ use crate::streams::frames;
 use lanecast_carrier::{SessionId, Stream, TopicId};
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::receiver::{Delivery, Phase, Receiver, Settings};
+use lanecast_protocol::receiver::{Delivery, Phase, Receiver, Settings, Why};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::io;
@@ -39,6 +39,8 @@ pub(crate) struct Session {
     channel: Option<Channel>,
     /// Something was handed over since the application was last known to have read all.
     is_fed: bool,
+    /// The publisher has closed, or let the subscriber go.
+    is_ended: bool,
 }
 
 impl Session {
@@ -75,7 +77,7 @@ impl Session {
             topics,
             now,
         );
-        Ok(Self { index, source: *source, receiver, channel, is_fed: false })
+        Ok(Self { index, source: *source, receiver, channel, is_fed: false, is_ended: false })
     }
 
     pub(crate) fn is(&self, source: &Source) -> bool {
@@ -144,6 +146,10 @@ impl Session {
         for delivery in news.drain(..) {
             let stream = match &delivery {
                 Delivery::Joined { slot } => Some(self.stream(*slot)),
+                Delivery::Left { why: Why::Closed | Why::Evicted, .. } => {
+                    self.is_ended = true;
+                    None
+                }
                 _ => None,
             };
             items.push_back(Item { session: self.index, delivery, stream });
@@ -204,6 +210,11 @@ impl Session {
     /// Whether nothing will come of it any more.
     pub(crate) fn is_over(&self) -> bool {
         self.receiver.is_done()
+    }
+
+    /// Whether the publisher may be heard again once it is over.
+    pub(crate) const fn may_come_back(&self) -> bool {
+        !self.is_ended
     }
 
     pub(crate) fn leave(&mut self) {

@@ -10,6 +10,9 @@ pub const WINDOW_MIN: usize = 64 << 10;
 /// The largest window of a session, in bytes.
 pub const WINDOW_MAX: usize = 1 << 30;
 
+/// The most daemons.
+const RESOLVERS_MAX: usize = 16;
+
 /// Settings of the carriers between hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -22,6 +25,11 @@ pub struct Settings {
     pub hops: u32,
     /// Where publishers are announced and looked for, if by multicast.
     pub resolver_group: Option<SocketAddr>,
+    /// Daemons where they are announced and looked for as well; any one is enough.
+    pub resolvers: Vec<SocketAddr>,
+    /// The port at which the program is such a daemon itself; 0: any. So others need no more than
+    /// its address to find its publishers.
+    pub resolver_port: Option<u16>,
     /// The port of a publisher's control socket; 0: any.
     pub port: u16,
     /// What a publisher keeps for repairs and late joiners, in bytes.
@@ -108,6 +116,8 @@ impl Default for Settings {
             group: SocketAddr::from(([239, 192, 71, 2], 14_400)),
             hops: 1,
             resolver_group: Some(SocketAddr::from(([239, 192, 71, 1], 14_390))),
+            resolvers: Vec::new(),
+            resolver_port: None,
             port: 0,
             window_bytes: 4 << 20,
             datagram_bytes: None,
@@ -150,6 +160,16 @@ impl Settings {
             return refuse(
                 "net.resolver_group",
                 "take a multicast address, such as 239.192.71.1:14390, or none",
+            );
+        }
+        let is_daemon = |at: &SocketAddr| {
+            at.port() != 0 && !at.ip().is_unspecified() && !at.ip().is_multicast()
+        };
+        if self.resolvers.len() > RESOLVERS_MAX || !self.resolvers.iter().all(is_daemon) {
+            return refuse(
+                "net.resolvers",
+                "take the addresses and ports of at most 16 daemons, such as 10.0.0.1:7331; \
+                 multicast belongs into net.resolver_group",
             );
         }
         if self.heartbeat.is_zero() || self.heartbeat * 3 > self.liveness {
