@@ -13,6 +13,7 @@ mod output;
 mod perf;
 mod printable;
 mod report;
+mod resolve;
 mod sessions;
 mod stage;
 mod stat;
@@ -52,6 +53,8 @@ enum Command {
     /// Watch streams, subscribers, counters and errors live in the terminal
     #[cfg(feature = "top")]
     Top(top::TopArgs),
+    /// Be the daemon at which programs find each other where there is no multicast
+    Resolve(resolve::ResolveArgs),
     /// Find what on this machine disturbs measurements, how much, and how to mend it
     Doctor(doctor::DoctorArgs),
     /// Measure rate, latency and interruptions
@@ -89,6 +92,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Stat(arguments) => stat::run(arguments),
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(arguments),
+        Command::Resolve(arguments) => resolve::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Perf(command) => perf::run(command, &stop::flag()?),
         Command::Report(arguments) => report::run(arguments),

@@ -10,6 +10,7 @@ mod floor;
 mod live;
 mod perf;
 mod pipes;
+mod resolve;
 mod round_trip;
 mod run;
 mod signals;

@@ -1,0 +1,173 @@
+//! `lanecast resolve`: the daemon at which programs find each other where there is no multicast.
+
+mod tally;
+
+use crate::context::DomainArgs;
+use crate::output::{print_line, say};
+use crate::stop;
+use anyhow::{Context, ensure};
+use lanecast::parse_duration;
+use lanecast_base::Agent;
+use lanecast_net::{DaemonSettings, RESOLVER_PORT, ResolverDaemon};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tally::Tally;
+
+/// Descriptors beside those of clients.
+const DESCRIPTORS: u64 = 128;
+/// At most so often a refused client is told of.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
+
+/// Arguments of `resolve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Programs find the daemon by their setting net.resolvers, which may name \
+    several: any one is enough, and all may be started anew at any time. The daemon keeps \
+    nothing; what it knows, its clients tell it again.\n\
+    Counters: lanecast stat. Exit status: 0 ended by a signal, 1 error, 2 wrong arguments.")]
+pub(crate) struct ResolveArgs {
+    /// Where to listen: an address of this host, and a port if it is not 7331
+    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "127.0.0.1")]
+    #[arg(value_parser = parse_address)]
+    listen: SocketAddr,
+
+    /// Listen to other hosts as well. Whoever reaches the port may register and ask
+    #[arg(long)]
+    allow_remote: bool,
+
+    /// The most clients
+    #[arg(long, value_name = "COUNT", default_value_t = 512)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    clients_max: u32,
+
+    /// The most topics that a client may publish, and the most that it may want
+    #[arg(long, value_name = "COUNT", default_value_t = 65_536)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    client_topics_max: u32,
+
+    /// The most topics that may be published and wanted by all of them
+    #[arg(long, value_name = "COUNT", default_value_t = 524_288)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    topics_max: u32,
+
+    /// How long the publishers of a lost connection are kept
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    grace: Duration,
+
+    #[command(flatten)]
+    domain: DomainArgs,
+}
+
+impl ResolveArgs {
+    fn settings(&self) -> anyhow::Result<DaemonSettings> {
+        let at = self.listen;
+        ensure!(
+            self.allow_remote || at.ip().is_loopback(),
+            "{at} is reached from other hosts, and whoever reaches it may register and ask: add \
+             --allow-remote if all of them are trusted"
+        );
+        ensure!(!at.ip().is_multicast(), "{at} is a multicast address: take one of this host");
+        Ok(DaemonSettings {
+            clients_max: self.clients_max as usize,
+            client_topics_max: self.client_topics_max as usize,
+            topics_max: self.topics_max as usize,
+            grace: self.grace,
+            ..DaemonSettings::at(at)
+        })
+    }
+}
+
+/// An address without a port has the daemon's own.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse().or_else(|_| {
+        let ip = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        ip.map(|ip| SocketAddr::new(ip, RESOLVER_PORT))
+    });
+    let examples = "127.0.0.1, 10.0.0.1:7331 or [::1]:7331";
+    address.map_err(|_| format!("no address of a host: write it as in {examples}"))
+}
+
+pub(crate) fn run(arguments: &ResolveArgs) -> anyhow::Result<ExitCode> {
+    let settings = arguments.settings()?;
+    reserve_descriptors(settings.clients_max)?;
+    let stop = stop::flag()?;
+    let mut daemon = ResolverDaemon::open(&settings)?;
+    let mut tally = Tally::open(&arguments.domain)?;
+    let at = daemon.address().context("cannot look at a socket")?;
+    print_line(&format!("resolver listening on {at}"))?;
+    let mut complaints = Complaints::default();
+    while !stop() {
+        if daemon.do_work() == 0 {
+            daemon.idle();
+        }
+        complaints.hear(&mut daemon, &tally);
+        tally.show(&daemon);
+    }
+    let counters = daemon.counters();
+    say(&format!(
+        "resolver ended: {} clients, {} topics registered, {} facts told",
+        counters.arrived, counters.registered, counters.told
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Each client takes a descriptor; the usual limit is small, and may be raised.
+fn reserve_descriptors(clients: usize) -> anyhow::Result<()> {
+    let needed = clients as u64 + DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let maximum = limit.maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).with_context(|| {
+        format!(
+            "{clients} clients take {needed} open files, and this process may have no more than \
+             {}: allow fewer by --clients-max, or raise `ulimit -n`",
+            maximum.unwrap_or(0)
+        )
+    })
+}
+
+/// What is said of refused clients: not more than a line a second, whoever makes trouble.
+#[derive(Debug, Default)]
+struct Complaints {
+    last: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Complaints {
+    fn hear(&mut self, daemon: &mut ResolverDaemon, tally: &Tally) {
+        while let Some((from, why)) = daemon.next_refusal() {
+            tally.error(&why.to_string());
+            if self.last.is_some_and(|last| last.elapsed() < COMPLAIN_EVERY) {
+                self.unsaid += 1;
+                continue;
+            }
+            let others = match std::mem::take(&mut self.unsaid) {
+                0 => String::new(),
+                count => format!(" (and {count} others before)"),
+            };
+            self.last = Some(Instant::now());
+            say(&format!("client {from} is sent away: {why}{others}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_the_port_if_none_is_given() {
+        let read = |text| parse_address(text).map(|it: SocketAddr| it.to_string());
+        assert_eq!(read("127.0.0.1").as_deref(), Ok("127.0.0.1:7331"));
+        assert_eq!(read("10.1.2.3:0").as_deref(), Ok("10.1.2.3:0"));
+        for text in ["::1", "[::1]", "[::1]:7331"] {
+            assert_eq!(read(text).as_deref(), Ok("[::1]:7331"), "{text}");
+        }
+        for text in ["", "host", "1.2.3.4:x", "1.2.3.4:70000", ":7331", "7331"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}
