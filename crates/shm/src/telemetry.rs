@@ -1,7 +1,7 @@
 //! What a domain counts about itself, readable from outside.
 
 use crate::settings::{Reach, Settings};
-use lanecast_stats::Counters;
+use lanecast_stats::{Counters, Plan};
 
 const LABELS: [&str; 3] = ["sessions joined", "stale sessions removed", "errors"];
 const JOINED: usize = 0;
@@ -21,7 +21,7 @@ impl Telemetry {
             return Self { counters: None };
         }
         let mode = settings.access.read_mode();
-        Self { counters: Counters::create(&settings.directory, mode, &LABELS).ok() }
+        Self { counters: Counters::create(&settings.directory, mode, &Plan::process(&LABELS, 0)).ok() }
     }
 
     pub(crate) fn joined(&self) {

@@ -61,7 +61,7 @@ pub fn per_second(then: u64, now: u64, elapsed: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Counters;
+    use crate::{Counters, Plan};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -78,13 +78,13 @@ mod tests {
         let name = format!("lanecast-look-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir(&directory).unwrap();
-        let stays = Counters::create(&directory, 0o600, &["a", "b"]).unwrap();
-        let goes = Counters::create(&directory, 0o600, &["a"]).unwrap();
+        let stays = Counters::create(&directory, 0o600, &Plan::process(&["a", "b"], 0)).unwrap();
+        let goes = Counters::create(&directory, 0o600, &Plan::process(&["a"], 0)).unwrap();
         std::fs::write(directory.join("x.stats"), b"nonsense").unwrap();
         let before = Look::take(&directory).unwrap();
         assert_eq!((before.reports.len(), before.unreadable.len()), (2, 1));
         drop(goes);
-        let comes = Counters::create(&directory, 0o600, &["a"]).unwrap();
+        let comes = Counters::create(&directory, 0o600, &Plan::process(&["a"], 0)).unwrap();
         stays.add(1, 6);
         let after = Look::take(&directory).unwrap();
         let at = before.at + 2 * SECOND;

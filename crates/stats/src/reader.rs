@@ -1,11 +1,12 @@
 //! The looking side: other processes' counters, copied out and checked.
 
-use crate::EXTENSION;
+use crate::{EXTENSION, LossEnd, LossReport, Role};
 use lanecast_os::process::Identity;
 use lanecast_os::{is_locked, open};
 use lanecast_wire::stats::{
-    COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ErrorEntry, LABEL_MAX, StatsHeader,
-    errors_offset, stats_bytes,
+    COUNT_UNKNOWN, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ErrorEntry, LABEL_MAX,
+    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LossEntry, Shape, StatsHeader, TOPICS_OFFSET, TOPICS_TEXT_MAX,
+    TopicList,
 };
 use std::fs::File;
 use std::io;
@@ -13,8 +14,8 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What a process tells about itself.
-#[derive(Clone, Debug)]
+/// What a process tells about itself, or about one of its sessions.
+#[derive(Clone, Debug, Default)]
 pub struct StatsReport {
     /// The file that says so.
     pub path: PathBuf,
@@ -24,10 +25,33 @@ pub struct StatsReport {
     pub name: String,
     /// Whether it still runs.
     pub is_alive: bool,
-    /// Its counters, in its own order.
+    /// What the file is about.
+    pub role: Role,
+    /// The session that it is about; 0: none.
+    pub session: u64,
+    /// When the file was made, in nanoseconds since 1970.
+    pub opened_unix_ns: u64,
+    /// What carries the session.
+    pub carrier: String,
+    /// The publisher's address.
+    pub address: String,
+    /// The group that the session is sent to.
+    pub group: String,
+    /// The session's topics, as many as there was room for.
+    pub topics: Vec<String>,
+    /// The counters, in their own order.
     pub counters: Vec<CounterReport>,
-    /// Its distinct errors.
+    /// The distinct errors.
     pub errors: Vec<ErrorReport>,
+    /// The latest losses, oldest first.
+    pub losses: Vec<LossReport>,
+}
+
+impl StatsReport {
+    /// The value of the counter with this label, if there is one.
+    pub fn value(&self, label: &str) -> Option<u64> {
+        self.counters.iter().find(|counter| counter.label == label).map(|counter| counter.value)
+    }
 }
 
 /// A counter.
@@ -75,8 +99,12 @@ pub fn read(path: &Path) -> io::Result<StatsReport> {
     file.read_exact_at(&mut start, 0)?;
     let foreign = || io::Error::new(io::ErrorKind::InvalidData, "no counters file of this version");
     let header = StatsHeader::read(&start).ok_or_else(foreign)?;
-    let (counters, errors) = (header.counters.get(), header.errors.get());
-    if file.metadata()?.len() != stats_bytes(counters, errors) {
+    let shape = Shape {
+        counters: header.counters.get(),
+        errors: header.errors.get(),
+        losses: header.losses.get(),
+    };
+    if file.metadata()?.len() != shape.file_bytes() {
         return Err(foreign());
     }
     let process = Identity {
@@ -84,14 +112,89 @@ pub fn read(path: &Path) -> io::Result<StatsReport> {
         namespace: header.namespace.get(),
         start_time: header.start_time.get(),
     };
-    let is_alive = is_locked(&file, 0)? && !process.is_surely_gone();
-    let name = String::from_utf8_lossy(&header.name).trim_end_matches('\0').to_owned();
-    let counters_read = (0..counters).map(|index| read_counter(&file, index)).collect();
-    let errors_read = (0..errors).map(|index| read_error(&file, counters, index)).collect();
-    let counters: Result<Vec<_>, _> = counters_read;
-    let errors: Result<Vec<_>, _> = errors_read;
-    let errors = errors?.into_iter().flatten().collect();
-    Ok(StatsReport { path: path.to_owned(), process, name, is_alive, counters: counters?, errors })
+    let counters = (0..shape.counters).map(|index| read_counter(&file, index));
+    let errors = (0..shape.errors).map(|index| read_error(&file, shape, index));
+    let errors: io::Result<Vec<_>> = errors.collect();
+    Ok(StatsReport {
+        path: path.to_owned(),
+        process,
+        name: padded(&header.name),
+        is_alive: is_locked(&file, 0)? && !process.is_surely_gone(),
+        role: Role::from_code(header.role.get()).ok_or_else(foreign)?,
+        session: header.session.get(),
+        opened_unix_ns: header.opened_unix_ns.get(),
+        carrier: padded(&header.carrier),
+        address: padded(&header.address),
+        group: padded(&header.group),
+        topics: read_topics(&file)?,
+        counters: counters.collect::<io::Result<_>>()?,
+        errors: errors?.into_iter().flatten().collect(),
+        losses: read_losses(&file, shape)?,
+    })
+}
+
+fn read_topics(file: &File) -> io::Result<Vec<String>> {
+    let offset = (TOPICS_OFFSET + offset_of!(TopicList, length)) as u64;
+    let mut length = [0; 4];
+    // The length first, the names in a second read: what counts is complete. This is the
+    // acquiring end of PAIRS(topic-list): two system calls are ordered.
+    file.read_exact_at(&mut length, offset)?;
+    let length = (u32::from_le_bytes(length) as usize).min(TOPICS_TEXT_MAX);
+    let mut names = vec![0; length];
+    file.read_exact_at(&mut names, (TOPICS_OFFSET + offset_of!(TopicList, text)) as u64)?;
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+fn read_losses(file: &File, shape: Shape) -> io::Result<Vec<LossReport>> {
+    let mut losses = Vec::new();
+    for index in 0..shape.losses as usize {
+        let offset = shape.losses_offset() + index * size_of::<LossEntry>();
+        losses.extend(read_loss(file, offset as u64)?);
+    }
+    losses.sort_by_key(|loss: &LossReport| loss.number);
+    Ok(losses)
+}
+
+/// One entry, unless it is free, changes at this very moment, or makes no sense.
+fn read_loss(file: &File, offset: u64) -> io::Result<Option<LossReport>> {
+    let number = || {
+        let mut number = [0; 8];
+        file.read_exact_at(&mut number, offset + offset_of!(LossEntry, number) as u64)?;
+        io::Result::Ok(u64::from_le_bytes(number))
+    };
+    // The number first, then the rest, then the number again. This is the acquiring end of
+    // PAIRS(loss-number): system calls are ordered.
+    let before = number()?;
+    if before == 0 {
+        return Ok(None);
+    }
+    let mut bytes = [0; size_of::<LossEntry>()];
+    file.read_exact_at(&mut bytes, offset)?;
+    if number()? != before {
+        return Ok(None);
+    }
+    let small = |offset| u32_at(&bytes, offset);
+    let large = |offset| u64_at(&bytes, offset);
+    let what = small(offset_of!(LossEntry, what));
+    let Some(end) = LossEnd::from_code(what, small(offset_of!(LossEntry, why))) else {
+        return Ok(None);
+    };
+    let (source, topic) = (offset_of!(LossEntry, source), offset_of!(LossEntry, topic));
+    let source = &bytes[source..source + LOSS_SOURCE_MAX];
+    let topic = &bytes[topic..topic + LOSS_TOPIC_MAX];
+    let count = large(offset_of!(LossEntry, count));
+    Ok(Some(LossReport {
+        number: before,
+        unix_ns: large(offset_of!(LossEntry, unix_ns)),
+        after_ns: large(offset_of!(LossEntry, after_ns)),
+        session: large(offset_of!(LossEntry, session)),
+        source: text(source, small(offset_of!(LossEntry, source_length))),
+        topic: text(topic, small(offset_of!(LossEntry, topic_length))),
+        first: large(offset_of!(LossEntry, first)),
+        count: (count != COUNT_UNKNOWN).then_some(count),
+        end,
+    }))
 }
 
 fn read_counter(file: &File, index: u32) -> io::Result<CounterReport> {
@@ -106,9 +209,9 @@ fn read_counter(file: &File, index: u32) -> io::Result<CounterReport> {
     })
 }
 
-fn read_error(file: &File, counters: u32, index: u32) -> io::Result<Option<ErrorReport>> {
+fn read_error(file: &File, shape: Shape, index: u32) -> io::Result<Option<ErrorReport>> {
     let mut bytes = [0; size_of::<ErrorEntry>()];
-    let offset = errors_offset(counters) + index as usize * bytes.len();
+    let offset = shape.errors_offset() + index as usize * bytes.len();
     // The count first, the rest in a second read: an entry that counts is complete. This is
     // the acquiring end of PAIRS(error-count): two system calls are ordered.
     let mut count = [0; 8];
@@ -129,6 +232,10 @@ fn read_error(file: &File, counters: u32, index: u32) -> io::Result<Option<Error
     }))
 }
 
+fn padded(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
+}
+
 fn text(bytes: &[u8], length: u32) -> String {
     String::from_utf8_lossy(&bytes[..(length as usize).min(bytes.len())]).into_owned()
 }
@@ -142,35 +249,4 @@ fn u64_at(bytes: &[u8], offset: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Counters;
-
-    #[test]
-    fn counters_and_distinct_errors_are_read_from_outside() {
-        let directory = std::env::temp_dir().join(format!("lanecast-stats-{}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
-        let counters = Counters::create(&directory, 0o600, &["one", "two"]).unwrap();
-        counters.add(1, 41);
-        counters.add(1, 1);
-        counters.error("disk on fire");
-        counters.error("disk on fire");
-        (0..40).for_each(|number| counters.error(&format!("error {number}")));
-        let path = files(&directory).unwrap().remove(0);
-        let report = read(&path).unwrap();
-        assert!(report.is_alive);
-        assert_eq!(report.process, Identity::own());
-        assert_eq!(report.counters[1], CounterReport { label: "two".into(), value: 42 });
-        assert_eq!((report.errors[0].text.as_str(), report.errors[0].count), ("disk on fire", 2));
-        assert_eq!(report.errors.len(), 32);
-        assert_eq!(
-            (report.errors[31].text.as_str(), report.errors[31].count),
-            ("other errors", 10)
-        );
-        std::fs::write(directory.join("x.stats"), b"nonsense").unwrap();
-        assert!(read(&directory.join("x.stats")).is_err());
-        drop(counters);
-        assert!(!path.exists());
-        std::fs::remove_dir_all(directory).unwrap();
-    }
-}
+mod tests;

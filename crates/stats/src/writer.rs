@@ -1,24 +1,18 @@
 //! The counting side.
 
-use crate::EXTENSION;
-use lanecast_base::sync::{AtomicU64, Ordering};
-use lanecast_os::process::{Identity, own_name, random};
+use crate::{EXTENSION, Loss, Plan, clock, start};
+use lanecast_base::sync::{AtomicU64, Ordering, fence};
+use lanecast_os::process::random;
 use lanecast_os::{FileError, LockByte, MapMode, Mapping, NewFile};
 use lanecast_wire::stats::{
-    COUNTERS_MAX, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ErrorEntry, LABEL_MAX,
-    STATS_MAGIC, STATS_VERSION, StatsHeader, errors_offset, stats_bytes,
+    COUNTERS_MAX, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ERRORS_MAX, ErrorEntry,
+    LABEL_MAX, LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LOSSES_MAX, LossEntry, Shape, TOPICS_OFFSET,
+    TOPICS_TEXT_MAX, TopicList,
 };
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
-use zerocopy::IntoBytes;
-use zerocopy::little_endian::{U32, U64};
-
-/// How many distinct errors are kept.
-const ERRORS: u32 = 32;
 
 /// Why there is no counters file.
 #[derive(Debug, thiserror::Error)]
@@ -35,44 +29,55 @@ pub enum CountersError {
         /// The system's words.
         source: io::Error,
     },
-    /// Too many counters, or a label too long.
-    #[error("a counters file has at most {COUNTERS_MAX} counters with labels of {LABEL_MAX} bytes")]
+    /// Too many entries, or a label too long.
+    #[error(
+        "a counters file has at most {COUNTERS_MAX} counters with labels of {LABEL_MAX} bytes, \
+         {ERRORS_MAX} errors and {LOSSES_MAX} losses"
+    )]
     Limits,
 }
 
-/// A process's counters, numbered as their labels were given.
+/// Counters in a file, numbered as their labels were given.
 #[derive(Debug)]
 pub struct Counters {
     mapping: Mapping,
-    counters: u32,
-    /// The texts already in the file, by entry.
+    shape: Shape,
+    /// The error texts already in the file, by entry.
     texts: Mutex<Vec<String>>,
+    /// How many losses were logged.
+    losses: Mutex<u64>,
+    /// How many bytes of topics' names the file has.
+    topics: Mutex<usize>,
     path: PathBuf,
     _lock: LockByte,
 }
 
 impl Counters {
-    /// Makes a counters file in `directory`, readable as `mode` says.
+    /// Makes the counters file that `plan` describes in `directory`, readable as `mode` says.
     ///
     /// # Errors
     /// See [`CountersError`].
-    pub fn create(directory: &Path, mode: u32, labels: &[&str]) -> Result<Self, CountersError> {
-        let fits = labels.iter().all(|label| label.len() <= LABEL_MAX);
-        let counters = u32::try_from(labels.len()).map_err(|_| CountersError::Limits)?;
-        if !fits || counters > COUNTERS_MAX {
-            return Err(CountersError::Limits);
-        }
+    pub fn create(directory: &Path, mode: u32, plan: &Plan<'_>) -> Result<Self, CountersError> {
+        let shape = plan.shape().ok_or(CountersError::Limits)?;
         let system = |act| move |source| CountersError::System { act, source };
         let number = random().map_err(system("name"))?;
-        let file = NewFile::create(directory, stats_bytes(counters, ERRORS), mode)?;
-        write_start(&file, labels).map_err(system("write"))?;
-        let bytes = stats_bytes(counters, ERRORS) as usize;
+        let file = NewFile::create(directory, shape.file_bytes(), mode)?;
+        start::write(file.file(), plan, shape).map_err(system("write"))?;
+        let bytes = shape.file_bytes() as usize;
         let mapping =
             Mapping::new(file.file(), bytes, MapMode::ReadWrite).map_err(system("map"))?;
         let name = format!("{number:016x}.{EXTENSION}");
         let path = directory.join(&name);
         let lock = file.publish(&name)?;
-        Ok(Self { mapping, counters, texts: Mutex::default(), path, _lock: lock })
+        Ok(Self {
+            mapping,
+            shape,
+            texts: Mutex::default(),
+            losses: Mutex::default(),
+            topics: Mutex::default(),
+            path,
+            _lock: lock,
+        })
     }
 
     /// Adds `count` to counter `index`.
@@ -83,22 +88,48 @@ impl Counters {
         self.value(index).fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Makes counter `index` show `value`; for counters that one thread at a time keeps.
+    ///
+    /// # Panics
+    /// If there is no such counter.
+    pub fn set(&self, index: usize, value: u64) {
+        self.value(index).store(value, Ordering::Relaxed);
+    }
+
     fn value(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.counters as usize, "counter {index} has no label");
+        assert!(index < self.shape.counters as usize, "counter {index} has no label");
         let entry: NonNull<CounterEntry> = self.entry(COUNTERS_OFFSET, index);
         // SAFETY: the entry lies within the mapping, which lives as long as `self`; its value
         // is an atomic, and its label never changes.
         unsafe { &entry.as_ref().value }
     }
 
+    /// Adds a topic of the session that the file is about; left out if there is no room for it.
+    pub fn add_topic(&self, name: &str) {
+        let mut end = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = *end + name.len() + 1;
+        if after > TOPICS_TEXT_MAX {
+            return;
+        }
+        let list: NonNull<TopicList> = self.entry(TOPICS_OFFSET, 0);
+        // SAFETY: the list lies within the mapping, nobody reads what does not count yet, and the
+        // lock makes this the only writer.
+        let text = unsafe { &raw mut (*list.as_ptr()).text }.cast::<u8>();
+        // SAFETY: just checked to fit; the zero behind the name is there from the start.
+        unsafe { core::ptr::copy_nonoverlapping(name.as_ptr(), text.add(*end), name.len()) };
+        *end = after;
+        // SAFETY: only atomics are touched.
+        // PAIRS(topic-list): release here, acquire in `read`: the name is there before it counts.
+        unsafe { list.as_ref() }.length.store(after as u32, Ordering::Release);
+    }
+
     /// Counts an error; the same text is kept once, with the times of its first and last
     /// occurrence. Beyond the entries that the file has, the last is used for all others.
     pub fn error(&self, text: &str) {
-        let text = cut(text);
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let Some(last) = (self.shape.errors as usize).checked_sub(1) else { return };
+        let text = cut(text, ERROR_TEXT_MAX);
+        let now = clock::unix_ns();
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = ERRORS as usize - 1;
         let index = match texts.iter().position(|known| known == text) {
             Some(known) => known,
             None if texts.len() <= last => {
@@ -109,7 +140,7 @@ impl Counters {
             }
             None => last,
         };
-        let entry: NonNull<ErrorEntry> = self.entry(errors_offset(self.counters), index);
+        let entry: NonNull<ErrorEntry> = self.entry(self.shape.errors_offset(), index);
         // SAFETY: the entry lies within the mapping; only atomics are touched.
         let entry = unsafe { entry.as_ref() };
         entry.last_unix_ns.store(now, Ordering::Relaxed);
@@ -119,7 +150,7 @@ impl Counters {
     }
 
     fn write_text(&self, index: usize, text: &str, now: u64) {
-        let entry: NonNull<ErrorEntry> = self.entry(errors_offset(self.counters), index);
+        let entry: NonNull<ErrorEntry> = self.entry(self.shape.errors_offset(), index);
         // SAFETY: the entry lies within the mapping, and nobody reads the text of an entry that
         // does not count yet; the lock on the texts makes this the only writer.
         let target = unsafe { &raw mut (*entry.as_ptr()).text };
@@ -129,6 +160,35 @@ impl Counters {
         let entry = unsafe { entry.as_ref() };
         entry.length.store(text.len() as u32, Ordering::Relaxed);
         entry.first_unix_ns.store(now, Ordering::Relaxed);
+    }
+
+    /// Logs a loss, over the oldest one if the log is full.
+    pub fn loss(&self, loss: &Loss<'_>) {
+        if self.shape.losses == 0 {
+            return;
+        }
+        let mut number = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = *number % u64::from(self.shape.losses);
+        *number += 1;
+        let place: NonNull<LossEntry> = self.entry(self.shape.losses_offset(), index as usize);
+        // SAFETY: the entry lies within the mapping; only atomics are touched.
+        let entry = unsafe { place.as_ref() };
+        entry.number.store(0, Ordering::Relaxed);
+        // PAIRS(loss-number): the entry is void before it changes; whoever looks reads the number
+        // before and after.
+        fence(Ordering::Release);
+        let source = cut(loss.source, LOSS_SOURCE_MAX);
+        let topic = cut(loss.topic, LOSS_TOPIC_MAX);
+        // SAFETY: within the mapping; the lock makes this the only writer.
+        let (to_source, to_topic) =
+            unsafe { (&raw mut (*place.as_ptr()).source, &raw mut (*place.as_ptr()).topic) };
+        // SAFETY: the texts were cut to fit.
+        unsafe { core::ptr::copy_nonoverlapping(source.as_ptr(), to_source.cast(), source.len()) };
+        // SAFETY: as above.
+        unsafe { core::ptr::copy_nonoverlapping(topic.as_ptr(), to_topic.cast(), topic.len()) };
+        loss.store(entry, source.len(), topic.len());
+        // PAIRS(loss-number): release here, acquire in `read`: the rest is there before it counts.
+        entry.number.store(*number, Ordering::Release);
     }
 
     fn entry<T>(&self, offset: usize, index: usize) -> NonNull<T> {
@@ -146,31 +206,9 @@ impl Drop for Counters {
     }
 }
 
-fn write_start(file: &NewFile, labels: &[&str]) -> io::Result<()> {
-    let own = Identity::own();
-    let header = StatsHeader {
-        magic: STATS_MAGIC,
-        version: U32::new(STATS_VERSION),
-        counters: U32::new(labels.len() as u32),
-        errors: U32::new(ERRORS),
-        pid: U32::new(own.pid),
-        namespace: U64::new(own.namespace),
-        start_time: U64::new(own.start_time),
-        name: own_name(),
-    };
-    file.file().write_all_at(header.as_bytes(), 0)?;
-    for (index, label) in labels.iter().enumerate() {
-        let offset = (COUNTERS_OFFSET + index * size_of::<CounterEntry>()) as u64;
-        let length_offset = core::mem::offset_of!(CounterEntry, length) as u64;
-        let label_offset = core::mem::offset_of!(CounterEntry, label) as u64;
-        file.file().write_all_at(&(label.len() as u32).to_le_bytes(), offset + length_offset)?;
-        file.file().write_all_at(label.as_bytes(), offset + label_offset)?;
-    }
-    Ok(())
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(ERROR_TEXT_MAX);
+/// As much of `text` as fits into `bytes`, whole characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

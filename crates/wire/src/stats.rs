@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! 0      StatsHeader     never changes
+//! 512    TopicList       names are only ever added
 //! 4096   CounterEntry[]  a value and its label
 //! then   ErrorEntry[]    distinct errors, each with a count and two times
+//! then   LossEntry[]     a ring: the latest losses
 //! ```
 
 use lanecast_base::sync::{AtomicU32, AtomicU64};
@@ -14,17 +16,53 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first bytes of a counters file.
 pub const STATS_MAGIC: [u8; 8] = *b"LANESTAT";
 /// The version of the layout.
-pub const STATS_VERSION: u32 = 1;
+pub const STATS_VERSION: u32 = 2;
+/// Where the names of topics start.
+pub const TOPICS_OFFSET: usize = 512;
 /// Where the counters start.
 pub const COUNTERS_OFFSET: usize = 4096;
 /// The most counters of one file.
 pub const COUNTERS_MAX: u32 = 1024;
 /// The most distinct errors of one file.
 pub const ERRORS_MAX: u32 = 1024;
+/// The most entries of a loss log.
+pub const LOSSES_MAX: u32 = 1024;
 /// The longest label, in bytes of UTF-8.
 pub const LABEL_MAX: usize = 112;
 /// The longest error text, in bytes of UTF-8; longer ones are cut.
 pub const ERROR_TEXT_MAX: usize = 480;
+/// Room for the names of topics, in bytes of UTF-8, each followed by a zero.
+pub const TOPICS_TEXT_MAX: usize = 3576;
+/// The longest source of a loss, in bytes of UTF-8; longer ones are cut.
+pub const LOSS_SOURCE_MAX: usize = 128;
+/// The longest topic of a loss, in bytes of UTF-8; longer ones are cut.
+pub const LOSS_TOPIC_MAX: usize = 64;
+/// The file is about a process as a whole.
+pub const ROLE_PROCESS: u32 = 0;
+/// The file is about a session that the process publishes.
+pub const ROLE_PUBLISHER: u32 = 1;
+/// The file is about a session that the process subscribes to.
+pub const ROLE_SUBSCRIBER: u32 = 2;
+/// Datagrams that were missing and came after all.
+pub const LOSS_RECOVERED: u32 = 1;
+/// Datagrams that were given up.
+pub const LOSS_GIVEN_UP: u32 = 2;
+/// Messages that a subscriber was told it will not get.
+pub const LOSS_TOLD: u32 = 3;
+/// Why something was given up: nothing was.
+pub const WHY_NONE: u32 = 0;
+/// No repair came in time.
+pub const WHY_GAVE_UP: u32 = 1;
+/// The publisher does not keep it any more.
+pub const WHY_GONE: u32 = 2;
+/// The publisher went on without the subscriber.
+pub const WHY_SKIPPED: u32 = 3;
+/// The publisher took the subscriber's place away.
+pub const WHY_EVICTED: u32 = 4;
+/// It came, and made no sense.
+pub const WHY_DAMAGED: u32 = 5;
+/// The number of lost messages is not known.
+pub const COUNT_UNKNOWN: u64 = u64::MAX;
 
 /// The file's first bytes; they never change.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,6 +84,20 @@ pub struct StatsHeader {
     pub start_time: U64,
     /// The process's name, padded with zeros.
     pub name: [u8; 16],
+    /// What the file is about: [`ROLE_PROCESS`] and others.
+    pub role: U32,
+    /// How many entries of the loss log follow the errors.
+    pub losses: U32,
+    /// The session that it is about; 0: none.
+    pub session: U64,
+    /// When the file was made, in nanoseconds since 1970.
+    pub opened_unix_ns: U64,
+    /// What carries the session, padded with zeros.
+    pub carrier: [u8; 16],
+    /// The publisher's address, padded with zeros.
+    pub address: [u8; 64],
+    /// The group that the session is sent to, padded with zeros.
+    pub group: [u8; 64],
 }
 
 impl StatsHeader {
@@ -55,19 +107,50 @@ impl StatsHeader {
         let sane = header.magic == STATS_MAGIC
             && header.version.get() == STATS_VERSION
             && header.counters.get() <= COUNTERS_MAX
-            && header.errors.get() <= ERRORS_MAX;
+            && header.errors.get() <= ERRORS_MAX
+            && header.losses.get() <= LOSSES_MAX;
         sane.then_some(header)
     }
 }
 
-/// The file's length.
-pub const fn stats_bytes(counters: u32, errors: u32) -> u64 {
-    errors_offset(counters) as u64 + errors as u64 * size_of::<ErrorEntry>() as u64
+/// How many entries of each kind a file has, and so where each kind starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Counters.
+    pub counters: u32,
+    /// Error entries.
+    pub errors: u32,
+    /// Entries of the loss log.
+    pub losses: u32,
 }
 
-/// Where the errors start.
-pub const fn errors_offset(counters: u32) -> usize {
-    COUNTERS_OFFSET + counters as usize * size_of::<CounterEntry>()
+impl Shape {
+    /// Where the errors start.
+    pub const fn errors_offset(self) -> usize {
+        COUNTERS_OFFSET + self.counters as usize * size_of::<CounterEntry>()
+    }
+
+    /// Where the loss log starts.
+    pub const fn losses_offset(self) -> usize {
+        self.errors_offset() + self.errors as usize * size_of::<ErrorEntry>()
+    }
+
+    /// The file's length.
+    pub const fn file_bytes(self) -> u64 {
+        self.losses_offset() as u64 + self.losses as u64 * size_of::<LossEntry>() as u64
+    }
+}
+
+/// The names of a session's topics. Names are added behind the others, and `length` is written
+/// last; those for which there is no room are left out.
+#[derive(Debug)]
+#[repr(C)]
+pub struct TopicList {
+    /// How many bytes of the text count.
+    pub length: AtomicU32,
+    _reserved: u32,
+    /// The names, UTF-8, each followed by a zero.
+    pub text: [u8; TOPICS_TEXT_MAX],
 }
 
 /// A value and its label; the label is there before the file has a name.
@@ -100,9 +183,44 @@ pub struct ErrorEntry {
     pub text: [u8; ERROR_TEXT_MAX],
 }
 
+/// A loss. `number` is 0 while the entry is written, and is written last.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct LossEntry {
+    /// The how-manieth of the log it is, from 1; 0: the entry is free, or being written.
+    pub number: AtomicU64,
+    /// When it was noticed, in nanoseconds since 1970.
+    pub unix_ns: AtomicU64,
+    /// How long after that it was over, in nanoseconds.
+    pub after_ns: AtomicU64,
+    /// The session.
+    pub session: AtomicU64,
+    /// The first datagram's sequence, or the first message's number.
+    pub first: AtomicU64,
+    /// How many; [`COUNT_UNKNOWN`].
+    pub count: AtomicU64,
+    /// [`LOSS_RECOVERED`] and others.
+    pub what: AtomicU32,
+    /// Why it was given up: [`WHY_NONE`] and others.
+    pub why: AtomicU32,
+    /// The source's length in bytes.
+    pub source_length: AtomicU32,
+    /// The topic's length in bytes; 0: of no one topic.
+    pub topic_length: AtomicU32,
+    /// Where the session comes from, UTF-8.
+    pub source: [u8; LOSS_SOURCE_MAX],
+    /// The topic, UTF-8.
+    pub topic: [u8; LOSS_TOPIC_MAX],
+}
+
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<StatsHeader>() == 56);
+    assert!(size_of::<StatsHeader>() == 224);
+    assert!(TOPICS_OFFSET + size_of::<TopicList>() <= COUNTERS_OFFSET);
     assert!(size_of::<CounterEntry>() == 128);
     assert!(size_of::<ErrorEntry>() == 512);
+    assert!(size_of::<LossEntry>() == 256);
 };
+
+#[cfg(all(test, not(loom)))]
+mod tests;

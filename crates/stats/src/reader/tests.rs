@@ -1,0 +1,127 @@
+use super::*;
+use crate::{Counters, Loss, LossWhy, Plan, Subject};
+
+/// A directory of its own, gone with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let name = format!("lanecast-stats-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn only(&self) -> PathBuf {
+        let mut found = files(&self.0).unwrap();
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn counters_and_distinct_errors_are_read_from_outside() {
+    let directory = Directory::new("errors");
+    let plan = Plan::process(&["one", "two"], 0);
+    let counters = Counters::create(&directory.0, 0o600, &plan).unwrap();
+    counters.add(1, 41);
+    counters.add(1, 1);
+    counters.set(0, 7);
+    counters.error("disk on fire");
+    counters.error("disk on fire");
+    (0..40).for_each(|number| counters.error(&format!("error {number}")));
+    let path = directory.only();
+    let report = read(&path).unwrap();
+    assert!(report.is_alive);
+    assert_eq!((report.process, report.role), (Identity::own(), Role::Process));
+    assert_eq!(report.counters[1], CounterReport { label: "two".into(), value: 42 });
+    assert_eq!((report.value("one"), report.value("three")), (Some(7), None));
+    assert_eq!((report.errors[0].text.as_str(), report.errors[0].count), ("disk on fire", 2));
+    assert_eq!(report.errors.len(), 32);
+    assert_eq!((report.errors[31].text.as_str(), report.errors[31].count), ("other errors", 10));
+    counters.loss(&loss(1));
+    assert_eq!(read(&path).unwrap().losses, [], "there is no room for any");
+    std::fs::write(directory.0.join("x.stats"), b"nonsense").unwrap();
+    assert!(read(&directory.0.join("x.stats")).is_err());
+    drop(counters);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_session_says_what_it_is() {
+    let directory = Directory::new("session");
+    let subject = Subject {
+        role: Role::Subscriber,
+        session: 0xfeed,
+        carrier: "rm",
+        address: "10.0.0.7:4000",
+        group: "239.192.71.2:14400",
+    };
+    let plan = Plan::session(&["messages"], subject);
+    let counters = Counters::create(&directory.0, 0o600, &plan).unwrap();
+    counters.add_topic("prices");
+    counters.add_topic("größen");
+    counters.error("there is no room for it");
+    let report = read(&directory.only()).unwrap();
+    assert_eq!((report.role, report.session), (Role::Subscriber, 0xfeed));
+    assert_eq!((report.carrier.as_str(), report.address.as_str()), ("rm", "10.0.0.7:4000"));
+    assert_eq!(report.group, "239.192.71.2:14400");
+    assert_eq!(report.topics, ["prices", "größen"]);
+    assert!(report.opened_unix_ns > 0 && report.errors.is_empty());
+    (0..1000).for_each(|number| counters.add_topic(&format!("topic {number}")));
+    let topics = read(&directory.only()).unwrap().topics;
+    assert!(topics.len() > 100 && topics.len() < 1000, "{}", topics.len());
+}
+
+fn loss(first: u64) -> Loss<'static> {
+    Loss {
+        source: "ru:10.0.0.7:4000:000000000000feed",
+        topic: "",
+        session: 0xfeed,
+        unix_ns: 5,
+        after_ns: 6,
+        first,
+        count: Some(3),
+        end: LossEnd::Recovered,
+    }
+}
+
+#[test]
+fn the_log_keeps_the_latest_losses() {
+    let directory = Directory::new("losses");
+    let counters = Counters::create(&directory.0, 0o600, &Plan::process(&[], 4)).unwrap();
+    (0..9).for_each(|first| counters.loss(&loss(first)));
+    let topic = "x".repeat(200);
+    let told = LossEnd::Told(LossWhy::Gone);
+    counters.loss(&Loss { topic: &topic, count: None, end: told, ..loss(9) });
+    let losses = read(&directory.only()).unwrap().losses;
+    let numbers: Vec<_> = losses.iter().map(|loss| (loss.number, loss.first)).collect();
+    assert_eq!(numbers, [(7, 6), (8, 7), (9, 8), (10, 9)]);
+    let (first, last) = (&losses[0], &losses[3]);
+    assert_eq!((first.source.as_str(), first.topic.as_str()), (loss(0).source, ""));
+    assert_eq!((first.unix_ns, first.after_ns, first.count), (5, 6, Some(3)));
+    assert_eq!((last.end, last.count, last.topic.len()), (told, None, LOSS_TOPIC_MAX));
+}
+
+#[test]
+fn damage_is_no_loss() {
+    let directory = Directory::new("damage");
+    let counters = Counters::create(&directory.0, 0o600, &Plan::process(&[], 2)).unwrap();
+    counters.loss(&loss(1));
+    counters.loss(&loss(2));
+    let path = directory.only();
+    let file = File::options().write(true).open(&path).unwrap();
+    let shape = Shape { counters: 0, errors: 32, losses: 2 };
+    let what = shape.losses_offset() + offset_of!(LossEntry, what);
+    file.write_all_at(&77_u32.to_le_bytes(), what as u64).unwrap();
+    file.write_all_at(&u32::MAX.to_le_bytes(), TOPICS_OFFSET as u64).unwrap();
+    let report = read(&path).unwrap();
+    assert_eq!(report.losses.iter().map(|loss| loss.first).collect::<Vec<_>>(), [2]);
+    assert_eq!(report.topics, [""; 0]);
+}
