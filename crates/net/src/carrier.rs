@@ -6,7 +6,6 @@ use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 use lanecast_carrier::Carrier;
 use std::fmt;
-use std::net::SocketAddr;
 
 /// What carries messages from host to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,19 +28,6 @@ impl Kind {
             Self::Rm => "rm",
             Self::Ru => "ru",
             Self::Tcp => "tcp",
-        }
-    }
-
-    /// Where a session's bytes come from, for people.
-    pub(crate) fn source(
-        self,
-        session: u64,
-        address: SocketAddr,
-        group: Option<SocketAddr>,
-    ) -> String {
-        match group {
-            Some(group) => format!("{}:{address}:{group}:{session:016x}", self.name()),
-            None => format!("{}:{address}:{session:016x}", self.name()),
         }
     }
 }

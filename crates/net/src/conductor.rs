@@ -187,7 +187,8 @@ impl Conductor {
             let Some(mut inbound) = end.visitor.try_enter() else { continue };
             for (source, topic) in end.found.drain(..) {
                 // Without a socket now: the next advertisement finds it again.
-                if inbound.found(&source, &topic, now).is_err() {
+                if let Err(error) = inbound.found(&source, &topic, now) {
+                    inbound.note_error(&format!("cannot join {topic:?} of {source}: {error}"));
                     self.finder.lost(now, source.session);
                 }
             }
@@ -212,7 +213,7 @@ impl Conductor {
                 *attended = true;
                 return true;
             };
-            *due = (*due).min(outbound.stand_in().unwrap_or(Nanos::MAX));
+            *due = (*due).min(outbound.stand_in());
             outbound.descriptors(descriptors);
             let Some(since) = end.retired else { return true };
             let over = outbound.sender.receivers() == 0 || now.wrapping_sub(since) > linger;

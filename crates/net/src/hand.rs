@@ -173,7 +173,7 @@ const fn slot(delivery: &Delivery) -> u32 {
     }
 }
 
-const fn reason(why: receiver::LossReason) -> LossReason {
+pub(crate) const fn reason(why: receiver::LossReason) -> LossReason {
     match why {
         receiver::LossReason::GaveUp => LossReason::GaveUp,
         receiver::LossReason::Gone => LossReason::Gone,

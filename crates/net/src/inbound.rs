@@ -1,5 +1,8 @@
 //! A subscriber's side of its sessions: the state machines and the sockets that feed them.
 
+mod telling;
+
+use self::telling::Telling;
 use crate::Kind;
 use crate::channel::Channel;
 use crate::hand::{Hand, Item};
@@ -46,6 +49,7 @@ pub(crate) struct Inbound {
     turns: u32,
     chance: Chance,
     presence: Arc<Presence>,
+    telling: Telling,
 }
 
 impl Inbound {
@@ -70,6 +74,7 @@ impl Inbound {
             turns: 0,
             chance,
             presence,
+            telling: Telling::new(),
         }
     }
 
@@ -101,6 +106,7 @@ impl Inbound {
             let session = Session::open(&self.place, self.next, source, &topics, seed, now)?;
             self.next = self.next.wrapping_add(1);
             self.sessions.push(session);
+            self.begin_telling(now);
         }
         self.answer(now);
         Ok(())
@@ -219,6 +225,9 @@ impl Inbound {
 
     #[cold]
     fn on_time(&mut self, now: Nanos, items: &mut VecDeque<Item>) {
+        if self.telling.due() <= now {
+            self.tell(now);
+        }
         for session in &mut self.sessions {
             session.on_time(now, &mut self.news);
             session.hand_over(&mut self.news, items);
@@ -229,7 +238,7 @@ impl Inbound {
     #[inline]
     fn answer(&mut self, now: Nanos) {
         let mut control = [0; CONTROL_BYTES];
-        let mut deadline = Nanos::MAX;
+        let mut deadline = self.telling.due();
         let mut over = false;
         for session in &mut self.sessions {
             session.answer(now, &self.own, &mut control);
@@ -238,18 +247,18 @@ impl Inbound {
         }
         self.deadline = deadline;
         if over {
-            self.forget();
+            self.forget(now);
         }
     }
 
     #[cold]
-    fn forget(&mut self) {
+    fn forget(&mut self, now: Nanos) {
         for session in self.sessions.iter().filter(|it| it.is_over() && it.may_come_back()) {
             self.presence.lose(session.number());
         }
+        self.remember(now);
         self.sessions.retain(|session| !session.is_over());
-        let sessions = &self.sessions;
-        self.groups.retain(|(group, _)| sessions.iter().any(|s| s.group() == Some(*group)));
+        self.leave_groups();
     }
 
     /// Says goodbye to all publishers.

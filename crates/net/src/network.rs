@@ -121,7 +121,7 @@ impl Network {
         let tally = Arc::new(Tally::default());
         let loss = (settings.artificial_source_loss, Chance::new(random()?));
         let longest = sender.longest_message();
-        let outbound = Outbound::new(
+        let mut outbound = Outbound::new(
             sender,
             way,
             settings.drive != Drive::Caller,
@@ -130,8 +130,9 @@ impl Network {
             settings.publisher_wait,
             Arc::clone(&tally),
         );
-        let (owner, visitor) = Biased::split(outbound);
         let source = Source { kind, session, address, group, pid: std::process::id() };
+        outbound.board = place.telemetry.publisher(&source);
+        let (owner, visitor) = Biased::split(outbound);
         let seen = visitor.entries();
         self.post(Notice::Publish(PublisherEnd {
             session,
@@ -141,7 +142,7 @@ impl Network {
             seen,
             retired: None,
         }));
-        let words = kind.source(session, address, group);
+        let words = source.to_string();
         let mut publisher = Publisher::new(owner, self.clone(), session, words, longest, tally);
         lanecast_carrier::Publish::add_topic(&mut publisher, topic)?;
         Ok(publisher)

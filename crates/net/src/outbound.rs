@@ -1,9 +1,13 @@
 //! A publisher's side of its session: the state machine and its sockets.
 
+mod telling;
+
 use crate::cork::{Cork, Verdict};
+use crate::counters::PublisherCounters;
 use crate::presence::{Attention, Descriptor};
 use crate::streams::Streams;
 use crate::tally::Tally;
+use crate::telemetry::Board;
 use crate::watch::Watch;
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
@@ -55,6 +59,7 @@ pub(crate) struct Outbound {
     /// How many bytes are staged.
     staged: usize,
     tally: Arc<Tally>,
+    pub(crate) board: Board<PublisherCounters>,
     watch: Watch,
 }
 
@@ -83,6 +88,7 @@ impl Outbound {
             wait,
             staged: 0,
             tally,
+            board: Board::silent(),
             watch: Watch::default(),
         }
     }
@@ -230,12 +236,12 @@ impl Outbound {
     }
 
     /// As [`flush`](Self::flush), by whoever stands in for the owner.
-    pub(crate) fn stand_in(&mut self) -> Option<Nanos> {
+    pub(crate) fn stand_in(&mut self) -> Nanos {
         if self.sender.has_data_to_send() {
             self.cork.uncork();
         }
         self.flush();
-        self.sender.next_deadline()
+        self.sender.next_deadline().unwrap_or(Nanos::MAX).min(self.board.due())
     }
 
     /// One turn: hears what receivers say, does what is due, sends what may be sent.
@@ -246,6 +252,10 @@ impl Outbound {
             self.sender.on_time(now);
         }
         self.tally.receivers.store(self.sender.joined(), Ordering::Relaxed);
+        if self.board.is_due(now) {
+            self.tell(now);
+        }
+        self.receivers.store(self.sender.joined(), Ordering::Relaxed);
         heard + self.transmit(now)
     }
 

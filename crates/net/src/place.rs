@@ -2,6 +2,7 @@
 
 use crate::error::{OpenError, system};
 use crate::settings::Settings;
+use crate::telemetry::Telemetry;
 use lanecast_os::interface::{self, Interface};
 use lanecast_os::tcp::TcpOptions;
 use lanecast_os::udp::{UdpOptions, UdpSocket};
@@ -21,18 +22,21 @@ pub(crate) struct Place {
     pub(crate) address: IpAddr,
     /// How many datagrams a subscriber's socket can hold.
     pub(crate) window_datagrams: u32,
+    pub(crate) telemetry: Telemetry,
 }
 
 impl Place {
     pub(crate) fn new(settings: Settings) -> Result<Self, OpenError> {
         settings.check()?;
         let (interface, address) = interface::choose(&settings.interface)?;
-        let mut place = Self { settings, interface, address, window_datagrams: 0 };
+        let telemetry = Telemetry::silent();
+        let mut place = Self { settings, interface, address, window_datagrams: 0, telemetry };
         let probe = place.socket(0).map_err(system("open a UDP socket"))?;
         let bytes = probe.receive_buffer_bytes().map_err(system("look at a socket's buffer"))?;
         // The kernel counts twice what was asked for, as it charges its own records too.
         let datagrams = (2 * bytes / DATAGRAM_CHARGE).max(WINDOW_MIN);
         place.window_datagrams = u32::try_from(datagrams).unwrap_or(u32::MAX);
+        place.telemetry = Telemetry::open(place.settings.counters.as_deref());
         Ok(place)
     }
 

@@ -1,6 +1,7 @@
 //! The writing side.
 
 use crate::claim::{NetBatch, NetClaim};
+use crate::counters::PublisherCounters;
 use crate::error::{TopicError, check_name};
 use crate::network::Network;
 use crate::outbound::Outbound;
@@ -41,6 +42,11 @@ impl Publisher {
         self.tally.back_pressured.load(Ordering::Relaxed)
     }
 
+    /// What it has counted so far.
+    pub fn counters(&mut self) -> PublisherCounters {
+        self.owner.enter().counters()
+    }
+
     /// Sends now what has been committed but not sent, because more seemed to be coming.
     pub fn flush(&mut self) {
         self.owner.enter().flush();
@@ -79,7 +85,7 @@ impl Publish for Publisher {
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
         check_name(name)?;
-        let added = self.owner.enter().sender.add_topic(name);
+        let added = self.owner.enter().add_topic(name);
         let number = added.map_err(|error| match error {
             sender::TopicError::Name => TopicError::Name(name.len()),
             sender::TopicError::TooMany { max } => TopicError::Full(max),

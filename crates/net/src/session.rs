@@ -1,17 +1,22 @@
 //! One session, as a subscriber has it.
 
 use crate::Kind;
+mod telling;
+
 use crate::channel::Channel;
+use crate::counters::SubscriberCounters;
 use crate::hand::Item;
 use crate::place::Place;
 use crate::settings::nanos;
 use crate::streams::frames;
+use crate::telemetry::Board;
 use lanecast_carrier::{SessionId, Stream, TopicId};
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{Delivery, Phase, Receiver, Settings, Why};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +34,17 @@ pub(crate) struct Source {
     pub(crate) pid: u32,
 }
 
+/// For people.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, session, address, .. } = self;
+        match self.group {
+            Some(group) => write!(f, "{kind}:{address}:{group}:{session:016x}"),
+            None => write!(f, "{kind}:{address}:{session:016x}"),
+        }
+    }
+}
+
 /// A session's state machine, and its connection if it has one.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -41,6 +57,9 @@ pub(crate) struct Session {
     is_fed: bool,
     /// The publisher has closed, or let the subscriber go.
     is_ended: bool,
+    board: Board<SubscriberCounters>,
+    /// How many topics it is joined to.
+    joined: u64,
 }
 
 impl Session {
@@ -77,7 +96,17 @@ impl Session {
             topics,
             now,
         );
-        Ok(Self { index, source: *source, receiver, channel, is_fed: false, is_ended: false })
+        let board = place.telemetry.subscriber(source);
+        Ok(Self {
+            index,
+            source: *source,
+            receiver,
+            channel,
+            is_fed: false,
+            is_ended: false,
+            board,
+            joined: 0,
+        })
     }
 
     pub(crate) fn is(&self, source: &Source) -> bool {
@@ -146,8 +175,10 @@ impl Session {
         for delivery in news.drain(..) {
             let stream = match &delivery {
                 Delivery::Joined { slot } => Some(self.stream(*slot)),
-                Delivery::Left { why: Why::Closed | Why::Evicted, .. } => {
-                    self.is_ended = true;
+                Delivery::Lost { .. } | Delivery::Left { .. } => {
+                    self.note(&delivery);
+                    let over = |why| matches!(why, Why::Closed | Why::Evicted);
+                    self.is_ended |= matches!(delivery, Delivery::Left { why, .. } if over(why));
                     None
                 }
                 _ => None,
@@ -156,15 +187,16 @@ impl Session {
         }
     }
 
-    fn stream(&self, slot: u32) -> Arc<Stream> {
+    fn stream(&mut self, slot: u32) -> Arc<Stream> {
         let topic = self.receiver.topic(slot);
-        let Source { kind, session, address, group, pid } = self.source;
+        self.board.add_topic(topic.name());
+        self.joined += 1;
         Arc::new(Stream {
-            session: SessionId(session),
+            session: SessionId(self.source.session),
             topic: topic.name().to_owned(),
             topic_id: TopicId(topic.number().unwrap_or_default()),
-            pid,
-            source: kind.source(session, address, group),
+            pid: self.source.pid,
+            source: self.source.to_string(),
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::error::OpenError;
 use lanecast_base::WaitStrategy;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The smallest window of a session, in bytes.
@@ -71,6 +72,10 @@ pub struct Settings {
     /// Which thread moves the bytes.
     pub drive: Drive,
 
+    /// Where files with counters and losses are kept for whoever looks, such as `lanecast stat`:
+    /// the directory of the domain of shared memory; `None`: nobody can look.
+    pub counters: Option<PathBuf>,
+
     /// The share of received datagrams that is thrown away, per mille, to see what loss does.
     pub artificial_loss: u32,
     /// The share of datagrams that is not sent, per mille, to see what loss does.
@@ -138,6 +143,7 @@ impl Default for Settings {
             publisher_wait: WaitStrategy::SpinPark,
             subscriber_wait: WaitStrategy::SpinPark,
             drive: Drive::Caller,
+            counters: None,
             artificial_loss: 0,
             artificial_source_loss: 0,
             first_sequence: 0,

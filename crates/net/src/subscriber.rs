@@ -1,5 +1,7 @@
 //! The reading side.
 
+use crate::counters::SubscriberCounters;
+use crate::gap::GapReport;
 use crate::hand::Hand;
 use crate::inbound::Inbound;
 use crate::network::Network;
@@ -50,6 +52,21 @@ impl Subscriber {
             watch: Watch::default(),
             tidings: 0,
         }
+    }
+
+    /// What it has counted so far, over all its sessions.
+    pub fn counters(&mut self) -> SubscriberCounters {
+        self.owner.enter().counters()
+    }
+
+    /// The oldest report of missing datagrams that has not been fetched: that they are missing,
+    /// that they have come, or that they were given up.
+    ///
+    /// Reports are kept from the first call on, and cost nothing before. Who asks too rarely
+    /// misses the oldest of many hundreds; the [counters](Self::counters) miss nothing.
+    pub fn next_gap(&mut self) -> Option<GapReport> {
+        let now = self.clock.ns(self.clock.ticks());
+        self.owner.enter().next_gap(now)
     }
 
     #[inline]

@@ -75,6 +75,18 @@ pub(crate) fn get(socket: BorrowedFd<'_>, level: i32, option: i32) -> io::Result
     Ok(value)
 }
 
+/// How many packets the kernel has dropped for want of room in the socket.
+pub(crate) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    // The kernel's `SK_MEMINFO_DROPS`, the last of nine numbers.
+    const DROPS: usize = 8;
+    let mut numbers = [0_u32; DROPS + 1];
+    let mut length = size_of_val(&numbers) as libc::socklen_t;
+    let (to, fd) = ((&raw mut numbers).cast(), socket.as_raw_fd());
+    // SAFETY: `numbers` is writable for as long as is said.
+    checked(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, to, &mut length) })?;
+    Ok(numbers[DROPS])
+}
+
 /// `error`, with what was tried and what to do.
 pub(crate) fn told(error: &io::Error, what: fmt::Arguments<'_>) -> io::Error {
     io::Error::new(error.kind(), format!("{what} ({error})"))

@@ -12,7 +12,7 @@ pub use self::segments::segmentation_works;
 
 use self::name::Name;
 use crate::interface::Interface;
-use crate::socket::{Way, poll_busily, set, told};
+use crate::socket::{Way, dropped, poll_busily, set, told};
 use core::mem::MaybeUninit;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
 use std::io;
@@ -124,6 +124,14 @@ impl UdpSocket {
     /// If the system does not tell.
     pub fn send_buffer_bytes(&self) -> io::Result<usize> {
         Way::Out.room(self.as_fd())
+    }
+
+    /// How many datagrams the system has dropped because there was no room for them.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn dropped(&self) -> io::Result<u32> {
+        dropped(self.as_fd())
     }
 
     /// Receives what comes to `group` through `interface`, and through no other.

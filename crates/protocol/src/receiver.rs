@@ -176,7 +176,13 @@ impl Receiver {
         self.topics.kept_bytes()
     }
 
-    /// The oldest gap that is over and has not been asked for.
+    /// How many datagrams are missing now.
+    pub fn missing(&self) -> u64 {
+        self.transport.gaps().iter().map(|gap| gap.count).sum()
+    }
+
+    /// The oldest record of a gap that has not been asked for: one when it is noticed, and one or
+    /// more when what is missing comes or is given up.
     pub fn next_gap_record(&mut self) -> Option<GapRecord> {
         self.log.take()
     }

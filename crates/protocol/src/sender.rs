@@ -309,6 +309,11 @@ impl Sender {
         Ok(number)
     }
 
+    /// How many topics it has.
+    pub fn topics(&self) -> usize {
+        self.names.len()
+    }
+
     /// Room for a message, behind what is staged already. Nobody sees it before
     /// [`publish`](Self::publish).
     ///

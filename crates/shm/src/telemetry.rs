@@ -21,7 +21,9 @@ impl Telemetry {
             return Self { counters: None };
         }
         let mode = settings.access.read_mode();
-        Self { counters: Counters::create(&settings.directory, mode, &Plan::process(&LABELS, 0)).ok() }
+        Self {
+            counters: Counters::create(&settings.directory, mode, &Plan::process(&LABELS, 0)).ok(),
+        }
     }
 
     pub(crate) fn joined(&self) {

@@ -55,8 +55,7 @@ pub enum LossWhy {
 }
 
 impl LossWhy {
-    const ALL: [Self; 5] =
-        [Self::GaveUp, Self::Gone, Self::Skipped, Self::Evicted, Self::Damaged];
+    const ALL: [Self; 5] = [Self::GaveUp, Self::Gone, Self::Skipped, Self::Evicted, Self::Damaged];
 
     /// The reason in words.
     pub const fn describe(self) -> &'static str {

@@ -2,8 +2,8 @@
 
 use crate::{Plan, clock};
 use lanecast_os::process::{Identity, own_name};
-use lanecast_wire::stats::{COUNTERS_OFFSET, CounterEntry, STATS_MAGIC, STATS_VERSION, Shape};
 use lanecast_wire::stats::StatsHeader;
+use lanecast_wire::stats::{COUNTERS_OFFSET, CounterEntry, STATS_MAGIC, STATS_VERSION, Shape};
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;

@@ -5,11 +5,12 @@ use lanecast_base::sync::{AtomicU64, Ordering, fence};
 use lanecast_os::process::random;
 use lanecast_os::{FileError, LockByte, MapMode, Mapping, NewFile};
 use lanecast_wire::stats::{
-    COUNTERS_MAX, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ERRORS_MAX, ErrorEntry,
-    LABEL_MAX, LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LOSSES_MAX, LossEntry, Shape, TOPICS_OFFSET,
-    TOPICS_TEXT_MAX, TopicList,
+    COUNTERS_MAX, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ERRORS_MAX, ErrorEntry, LABEL_MAX,
+    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LOSSES_MAX, LossEntry, Shape, TOPICS_OFFSET, TOPICS_TEXT_MAX,
+    TopicList,
 };
 use std::io;
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -111,16 +112,14 @@ impl Counters {
         if after > TOPICS_TEXT_MAX {
             return;
         }
-        let list: NonNull<TopicList> = self.entry(TOPICS_OFFSET, 0);
-        // SAFETY: the list lies within the mapping, nobody reads what does not count yet, and the
-        // lock makes this the only writer.
-        let text = unsafe { &raw mut (*list.as_ptr()).text }.cast::<u8>();
-        // SAFETY: just checked to fit; the zero behind the name is there from the start.
-        unsafe { core::ptr::copy_nonoverlapping(name.as_ptr(), text.add(*end), name.len()) };
+        // The zero behind the name is there from the start.
+        self.write_bytes(TOPICS_OFFSET + offset_of!(TopicList, text) + *end, name);
         *end = after;
-        // SAFETY: only atomics are touched.
+        let list: NonNull<TopicList> = self.entry(TOPICS_OFFSET, 0);
+        // SAFETY: the list lies within the mapping; only atomics are touched.
+        let list = unsafe { list.as_ref() };
         // PAIRS(topic-list): release here, acquire in `read`: the name is there before it counts.
-        unsafe { list.as_ref() }.length.store(after as u32, Ordering::Release);
+        list.length.store(after as u32, Ordering::Release);
     }
 
     /// Counts an error; the same text is kept once, with the times of its first and last
@@ -149,14 +148,12 @@ impl Counters {
         entry.count.fetch_add(1, Ordering::Release);
     }
 
+    /// The lock on the texts makes this the only writer.
     fn write_text(&self, index: usize, text: &str, now: u64) {
-        let entry: NonNull<ErrorEntry> = self.entry(self.shape.errors_offset(), index);
-        // SAFETY: the entry lies within the mapping, and nobody reads the text of an entry that
-        // does not count yet; the lock on the texts makes this the only writer.
-        let target = unsafe { &raw mut (*entry.as_ptr()).text };
-        // SAFETY: as above; the text was cut to fit.
-        unsafe { core::ptr::copy_nonoverlapping(text.as_ptr(), target.cast(), text.len()) };
-        // SAFETY: only atomics are touched.
+        let place = self.shape.errors_offset() + index * size_of::<ErrorEntry>();
+        self.write_bytes(place + offset_of!(ErrorEntry, text), text);
+        let entry: NonNull<ErrorEntry> = self.entry(place, 0);
+        // SAFETY: the entry lies within the mapping; only atomics are touched.
         let entry = unsafe { entry.as_ref() };
         entry.length.store(text.len() as u32, Ordering::Relaxed);
         entry.first_unix_ns.store(now, Ordering::Relaxed);
@@ -168,27 +165,32 @@ impl Counters {
             return;
         }
         let mut number = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = *number % u64::from(self.shape.losses);
+        let index = (*number % u64::from(self.shape.losses)) as usize;
         *number += 1;
-        let place: NonNull<LossEntry> = self.entry(self.shape.losses_offset(), index as usize);
+        let place = self.shape.losses_offset() + index * size_of::<LossEntry>();
+        let entry: NonNull<LossEntry> = self.entry(place, 0);
         // SAFETY: the entry lies within the mapping; only atomics are touched.
-        let entry = unsafe { place.as_ref() };
+        let entry = unsafe { entry.as_ref() };
         entry.number.store(0, Ordering::Relaxed);
         // PAIRS(loss-number): the entry is void before it changes; whoever looks reads the number
         // before and after.
         fence(Ordering::Release);
         let source = cut(loss.source, LOSS_SOURCE_MAX);
         let topic = cut(loss.topic, LOSS_TOPIC_MAX);
-        // SAFETY: within the mapping; the lock makes this the only writer.
-        let (to_source, to_topic) =
-            unsafe { (&raw mut (*place.as_ptr()).source, &raw mut (*place.as_ptr()).topic) };
-        // SAFETY: the texts were cut to fit.
-        unsafe { core::ptr::copy_nonoverlapping(source.as_ptr(), to_source.cast(), source.len()) };
-        // SAFETY: as above.
-        unsafe { core::ptr::copy_nonoverlapping(topic.as_ptr(), to_topic.cast(), topic.len()) };
+        self.write_bytes(place + offset_of!(LossEntry, source), source);
+        self.write_bytes(place + offset_of!(LossEntry, topic), topic);
         loss.store(entry, source.len(), topic.len());
         // PAIRS(loss-number): release here, acquire in `read`: the rest is there before it counts.
         entry.number.store(*number, Ordering::Release);
+    }
+
+    /// Writes `text` where it does not count yet, as its one writer.
+    fn write_bytes(&self, offset: usize, text: &str) {
+        assert!(offset + text.len() <= self.mapping.len(), "the text lies in the file");
+        let target: NonNull<u8> = self.entry(offset, 0);
+        // SAFETY: just checked; no thread of this process reads what lies there, and others read
+        // it by system calls.
+        unsafe { core::ptr::copy_nonoverlapping(text.as_ptr(), target.as_ptr(), text.len()) };
     }
 
     fn entry<T>(&self, offset: usize, index: usize) -> NonNull<T> {

@@ -5,7 +5,7 @@ use crate::Nanos;
 use std::collections::VecDeque;
 
 /// How many gaps the log holds before the oldest are dropped.
-const RECORDS_MAX: usize = 256;
+const RECORDS_MAX: usize = 512;
 
 /// What a receiver has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,37 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds what another receiver has counted.
+    pub fn add(&mut self, other: &Self) {
+        let shortest = match (self.recovered, other.recovered) {
+            (0, _) => other.recovery_min,
+            (_, 0) => self.recovery_min,
+            _ => self.recovery_min.min(other.recovery_min),
+        };
+        *self = Self {
+            datagrams: self.datagrams + other.datagrams,
+            messages: self.messages + other.messages,
+            naks: self.naks + other.naks,
+            gaps: self.gaps + other.gaps,
+            recovered: self.recovered + other.recovered,
+            recovered_messages: self.recovered_messages + other.recovered_messages,
+            lost_datagrams: self.lost_datagrams + other.lost_datagrams,
+            lost: self.lost + other.lost,
+            duplicates: self.duplicates + other.duplicates,
+            malformed: self.malformed + other.malformed,
+            implausible: self.implausible + other.implausible,
+            overflowed: self.overflowed + other.overflowed,
+            recovery_min: shortest,
+            recovery_max: self.recovery_max.max(other.recovery_max),
+            recovery_sum: self.recovery_sum.saturating_add(other.recovery_sum),
+        };
+    }
+
+    /// The mean time from noticing a missing datagram to its coming; 0 if none was missing.
+    pub fn recovery_mean(&self) -> Nanos {
+        self.recovery_sum.checked_div(self.recovered).unwrap_or(0)
+    }
+
     /// Counts a missing datagram that came `after` so long.
     pub(super) fn note_recovery(&mut self, after: Nanos) {
         let shortest = if self.recovered == 0 { after } else { self.recovery_min };
@@ -56,13 +87,15 @@ impl Counters {
 /// How a gap ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapEnd {
+    /// It has not: it was noticed just now.
+    Open,
     /// The datagrams came after all.
     Recovered,
     /// They were given up.
     Lost(LossReason),
 }
 
-/// A run of missing datagrams that is over.
+/// A run of missing datagrams: noticed, or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapRecord {
     /// When they were missed.
@@ -77,7 +110,7 @@ pub struct GapRecord {
     pub end: GapEnd,
 }
 
-/// The latest gaps that are over and nobody has asked for yet.
+/// What became of the latest gaps, as far as nobody has asked for it yet.
 #[derive(Debug, Default)]
 pub(super) struct GapLog(VecDeque<GapRecord>);
 
@@ -130,5 +163,10 @@ mod tests {
         [30, 10].into_iter().for_each(|after| counters.note_recovery(after));
         assert_eq!((counters.recovery_min, counters.recovery_max), (10, 30));
         assert_eq!((counters.recovery_sum, counters.recovered), (40, 2));
+        assert_eq!((counters.recovery_mean(), Counters::default().recovery_mean()), (20, 0));
+        let mut sum = Counters::default();
+        [Counters::default(), counters, counters].iter().for_each(|other| sum.add(other));
+        assert_eq!((sum.recovery_min, sum.recovery_max), (10, 30));
+        assert_eq!((sum.recovery_sum, sum.recovered), (80, 4));
     }
 }

@@ -76,6 +76,8 @@ impl Receiver {
             self.give_up(now, gap.first, gap.count, LossReason::Skipped);
         } else {
             self.counters.gaps += 1;
+            let (first, count, end) = (gap.first, gap.count, GapEnd::Open);
+            self.log.note(GapRecord { noticed: now, after: 0, first, count, end });
             if let Some(gap) = self.transport.last_gap() {
                 gap.history = history;
             }

@@ -35,6 +35,8 @@ fn a_missing_datagram_delays_only_its_own_topic() {
     assert_eq!(subscriber.next, [3, 3]);
     assert_eq!(subscriber.receiver.counters().recovered_messages, 2);
     let record = subscriber.receiver.next_gap_record().expect("a record");
+    assert_eq!((record.after, record.count, record.end), (0, 1, GapEnd::Open));
+    let record = subscriber.receiver.next_gap_record().expect("a record");
     assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Recovered));
 }
 
