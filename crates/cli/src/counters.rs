@@ -1,8 +1,9 @@
 //! Processes' counters with their rates between two looks, as `stat` and `top` show them.
 
-use lanecast_stats::{Look, StatsReport};
+use lanecast_stats::{Look, Role, StatsReport};
 
-/// What a process counts, and how fast each counter grows; no rates for one that is new.
+/// What a process counts, as a whole or for one session of it, and how fast each counter grows; no
+/// rates for one that is new.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) report: StatsReport,
@@ -25,10 +26,13 @@ pub(crate) fn errors(look: &Look) -> Vec<String> {
 }
 
 impl Process {
-    /// Keeps what belongs to a process, a counter or an error whose name contains `text`.
+    /// Keeps what belongs to a process, a session, a counter or an error whose name contains
+    /// `text`.
     pub(crate) fn retain(&mut self, text: &str) {
+        let is_wanted = self.subject().is_some_and(|subject| subject.contains(text))
+            || self.report.topics.iter().any(|topic| topic.contains(text));
         let report = &mut self.report;
-        if report.name.contains(text) || report.process.pid.to_string() == text {
+        if is_wanted || report.name.contains(text) || report.process.pid.to_string() == text {
             return;
         }
         let wanted: Vec<bool> = report.counters.iter().map(|c| c.label.contains(text)).collect();
@@ -39,6 +43,30 @@ impl Process {
             rates.retain(|_| kept.next() == Some(&true));
         }
         report.errors.retain(|error| error.text.contains(text));
+    }
+
+    /// The session that it is about, if it is about one.
+    pub(crate) fn subject(&self) -> Option<String> {
+        let report = &self.report;
+        let to = if report.group.is_empty() { "" } else { " to " };
+        (report.role != Role::Process).then(|| {
+            let (role, carrier) = (report.role.name(), &report.carrier);
+            let way = format!("{}{to}{}", report.address, report.group);
+            format!("{role} {:016x} {carrier} {way}", report.session)
+        })
+    }
+
+    /// What counter `index` is called among those of all processes.
+    pub(crate) fn label(&self, index: usize) -> String {
+        let report = &self.report;
+        let label = report.counters.get(index).map_or("", |counter| &counter.label);
+        match report.role {
+            Role::Process => label.to_owned(),
+            role => {
+                let (carrier, role) = (&report.carrier, role.name());
+                format!("{carrier} {role} {:016x}: {label}", report.session)
+            }
+        }
     }
 
     /// Whether nothing is left to show.
@@ -68,8 +96,28 @@ mod tests {
             is_alive: true,
             counters: vec![counter("sessions joined"), counter("errors")],
             errors: vec![ErrorReport { text, count: 1, first_unix_ns: 1, last_unix_ns: 2 }],
+            ..StatsReport::default()
         };
         Process { report, rates: Some(vec![1.0, 2.0]) }
+    }
+
+    #[test]
+    fn a_session_is_kept_by_its_name_or_topic() {
+        let mut process = process();
+        assert_eq!((process.subject(), process.label(1)), (None, "errors".to_owned()));
+        let report = &mut process.report;
+        (report.role, report.session) = (Role::Publisher, 0xfeed);
+        (report.carrier, report.address) = ("rm".into(), "10.0.0.7:4000".into());
+        report.group = "239.192.71.2:14400".into();
+        report.topics = vec!["prices".into()];
+        let subject = "publisher 000000000000feed rm 10.0.0.7:4000 to 239.192.71.2:14400";
+        assert_eq!(process.subject().as_deref(), Some(subject));
+        assert_eq!(process.label(1), "rm publisher 000000000000feed: errors");
+        for (text, counters) in [("feed", 2), ("price", 2), ("239.192", 2), ("10.0.0.8", 0)] {
+            let mut process = process.clone();
+            process.retain(text);
+            assert_eq!(process.report.counters.len(), counters, "{text}");
+        }
     }
 
     #[test]

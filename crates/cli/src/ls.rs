@@ -1,6 +1,10 @@
-//! `lanecast ls`: looks at the sessions' own memory, two of them so that rates can be told.
+//! `lanecast ls`: looks at the sessions' own memory, two of them so that rates can be told; sessions
+//! on the network are shown by their counters files.
+
+mod network;
 
 use crate::context::DomainArgs;
+use crate::counters;
 use crate::output::print;
 use crate::printable::{list, printable};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
@@ -52,7 +56,7 @@ impl LsArgs {
 pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     let directory = arguments.domain.directory()?;
     if arguments.one_per_line {
-        return print_topics(arguments, &Look::take(&directory)?);
+        return print_topics(arguments, &Seen::take(&directory)?);
     }
     let mut before = None;
     arguments.watch.run(!arguments.json, || {
@@ -60,21 +64,47 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
             Some(then) => then,
             None => first(&directory, arguments.interval)?,
         };
-        let now = Look::take(&directory)?;
-        let mut sessions = since(&then, &now);
+        let now = Seen::take(&directory)?;
+        let mut sessions = since(&then, &now.memory);
         sessions.retain(|session| arguments.wants(session));
+        let remote = network::sessions(&now.network, arguments.topic.as_deref());
         let text = if arguments.json {
-            arguments.watch.json_line(sessions.iter().map(session_json))
-        } else if sessions.is_empty() {
-            let what = if now.sessions.is_empty() { "no sessions" } else { "no such topic" };
+            let remote = remote.iter().map(|report| network::to_json(report));
+            arguments.watch.json_line(sessions.iter().map(session_json).chain(remote))
+        } else if sessions.is_empty() && remote.is_empty() {
+            let what = if now.is_empty() { "no sessions" } else { "no such topic" };
             format!("{what} in {}\n", directory.display())
         } else {
-            to_text(&sessions)
+            let local = (!sessions.is_empty()).then(|| to_text(&sessions));
+            let remote = (!remote.is_empty()).then(|| network::to_text(&remote));
+            local.into_iter().chain(remote).collect::<Vec<_>>().join("\n")
         };
-        let errors = errors(&now);
-        before = Some(now);
+        let errors = now.errors();
+        before = Some(now.memory);
         Ok(Block { text, errors })
     })
+}
+
+/// What there is to see.
+struct Seen {
+    memory: Look,
+    network: lanecast_stats::Look,
+}
+
+impl Seen {
+    fn take(directory: &Path) -> std::io::Result<Self> {
+        Ok(Self { memory: Look::take(directory)?, network: lanecast_stats::Look::take(directory)? })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.memory.sessions.is_empty() && network::sessions(&self.network, None).is_empty()
+    }
+
+    fn errors(&self) -> Vec<String> {
+        let mut errors = errors(&self.memory);
+        errors.extend(counters::errors(&self.network));
+        errors
+    }
 }
 
 /// The look that the first rates start from.
@@ -86,12 +116,15 @@ fn first(directory: &Path, interval: Duration) -> std::io::Result<Look> {
     Ok(look)
 }
 
-fn print_topics(arguments: &LsArgs, look: &Look) -> anyhow::Result<ExitCode> {
-    let living = look.sessions.iter().filter(|report| report.is_alive && !report.is_closed);
+fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
+    let living = seen.memory.sessions.iter().filter(|report| report.is_alive && !report.is_closed);
+    let remote = network::sessions(&seen.network, None).into_iter().filter(|r| r.is_alive);
     let wanted = arguments.topic.as_deref().unwrap_or_default();
-    let topics = living.flat_map(|report| &report.topics).filter(|topic| topic.contains(wanted));
+    let topics = living.flat_map(|report| &report.topics);
+    let topics = topics.chain(remote.flat_map(|report| &report.topics));
+    let topics = topics.filter(|topic| topic.contains(wanted));
     let lines: BTreeSet<String> = topics.map(|topic| printable(topic) + "\n").collect();
-    errors(look).iter().for_each(|error| crate::output::complain(&printable(error)));
+    seen.errors().iter().for_each(|error| crate::output::complain(&printable(error)));
     print(&lines.into_iter().collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -154,6 +187,7 @@ fn session_json(session: &Session) -> Value {
     let Session { report, rates } = session;
     json!({
         "session": session.number(),
+        "carrier": "shm",
         "pid": report.publisher.pid,
         "name": report.name,
         "state": session.state(),

@@ -1,20 +1,31 @@
 //! `lanecast stat`.
 
+mod losses;
+
 use crate::context::DomainArgs;
 use crate::counters::{Process, errors, since};
-use crate::printable::printable;
+use crate::printable::{list, printable};
 use crate::table::{grouped, rate, render, table};
 use crate::watch::{Block, WatchArgs};
-use lanecast_stats::Look;
+use comfy_table::Table;
+use lanecast_stats::{Look, Role};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+
+/// The most columns of a session's topics.
+const TOPICS: usize = 60;
 
 /// Arguments of `stat`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatArgs {
-    /// Show only processes, counters and errors whose name contains this, or a process's number
+    /// Show only processes, sessions, topics, counters and errors whose name contains this, or a
+    /// process's number
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+
+    /// Show the latest losses on the network instead: who missed what, when, and how that ended
+    #[arg(long)]
+    losses: bool,
 
     /// Print one JSON array; with --watch, one for each look, on a line
     #[arg(long)]
@@ -32,6 +43,9 @@ pub(crate) fn run(arguments: &StatArgs) -> anyhow::Result<ExitCode> {
     let mut before = None;
     arguments.watch.run(!arguments.json, || {
         let now = Look::take(&directory)?;
+        if arguments.losses {
+            return Ok(losses::show(&now, arguments));
+        }
         let mut processes = since(before.as_ref(), &now);
         if let Some(text) = &arguments.filter {
             processes.iter_mut().for_each(|process| process.retain(text));
@@ -65,10 +79,23 @@ fn to_json(process: &Process, with_rates: bool) -> Value {
         json!({"text": e.text, "count": e.count, "first_unix_ns": e.first_unix_ns,
                "last_unix_ns": e.last_unix_ns})
     });
-    json!({"pid": report.process.pid, "name": report.name, "is_alive": report.is_alive,
-           "counters": counters.collect::<Vec<_>>(), "errors": errors.collect::<Vec<_>>()})
+    let mut object = json!({
+        "pid": report.process.pid, "name": report.name, "is_alive": report.is_alive,
+        "role": report.role.name(),
+        "counters": counters.collect::<Vec<_>>(), "errors": errors.collect::<Vec<_>>(),
+    });
+    if report.role != Role::Process {
+        object["session"] = format!("{:016x}", report.session).into();
+        object["carrier"] = report.carrier.as_str().into();
+        object["address"] = report.address.as_str().into();
+        object["group"] = (!report.group.is_empty()).then_some(report.group.as_str()).into();
+        object["topics"] = report.topics.as_slice().into();
+        object["opened_unix_ns"] = report.opened_unix_ns.into();
+    }
+    object
 }
 
+/// The processes' counters, those of each session, and the errors.
 fn to_text(processes: &[Process], with_rates: bool) -> String {
     let columns = [">pid", "process", "counter", ">value", ">rate"];
     let shown = if with_rates { 5 } else { 4 };
@@ -77,18 +104,39 @@ fn to_text(processes: &[Process], with_rates: bool) -> String {
     for process in processes {
         let report = &process.report;
         let (pid, name) = (report.process.pid.to_string(), printable(&report.name));
-        for (index, counter) in report.counters.iter().enumerate() {
-            let growth = process.rate(index).map_or_else(|| "-".into(), rate);
-            let label = printable(&counter.label);
-            let row = [pid.clone(), name.clone(), label, grouped(counter.value), growth];
-            counters.add_row(row.into_iter().take(shown));
+        if report.role == Role::Process {
+            for row in rows(process) {
+                let row = [pid.clone(), name.clone()].into_iter().chain(row);
+                counters.add_row(row.take(shown));
+            }
         }
         for error in &report.errors {
             let text = printable(&error.text);
             errors.add_row([pid.clone(), name.clone(), grouped(error.count), text]);
         }
     }
-    let tables = [counters, errors];
-    let filled = tables.iter().filter(|table| table.row_count() > 0);
-    filled.map(render).collect::<Vec<_>>().join("\n")
+    let filled = |table: &Table| (table.row_count() > 0).then(|| render(table));
+    let sessions = processes.iter().filter(|process| !process.report.counters.is_empty());
+    let sessions = sessions.filter_map(|process| session(process, &columns[2..shown]));
+    let blocks = filled(&counters).into_iter().chain(sessions).chain(filled(&errors));
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// A session's counters below its name; nothing for a process as a whole.
+fn session(process: &Process, columns: &[&str]) -> Option<String> {
+    let (report, subject) = (&process.report, printable(&process.subject()?));
+    let mut counters = table(columns);
+    for row in rows(process) {
+        counters.add_row(row.into_iter().take(columns.len()));
+    }
+    let (pid, name) = (report.process.pid, printable(&report.name));
+    let topics = list(&report.topics, TOPICS);
+    Some(format!("{subject}  {topics}  (pid {pid} {name})\n{}", render(&counters)))
+}
+
+fn rows(process: &Process) -> impl Iterator<Item = [String; 3]> {
+    process.report.counters.iter().enumerate().map(|(index, counter)| {
+        let growth = process.rate(index).map_or_else(|| "-".into(), rate);
+        [printable(&counter.label), grouped(counter.value), growth]
+    })
 }

@@ -73,6 +73,23 @@ pub(crate) fn time(ns: u64) -> String {
     }
 }
 
+/// A moment, such as `2026-11-21 16:03:21.123`, in coordinated universal time.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    let (ms, seconds) = (unix_ns / 1_000_000 % 1000, unix_ns / 1_000_000_000);
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years that start in March have their odd day at the end: 400 of them are an era.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = 400 * era + year + u64::from(month < 3);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +102,16 @@ mod tests {
         assert_eq!(bytes, ["12 B/s", "12.3 kB/s", "2.50 GB/s"]);
         assert_eq!([size(64), size(1536), size(3 << 19)], ["64 B", "1.5 KiB", "1.5 MiB"]);
         assert_eq!([time(180), time(12_300), time(45_600_000)], ["180 ns", "12.3 us", "45.6 ms"]);
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00.000");
+        assert_eq!(utc(1_709_164_799_999_000_000), "2024-02-28 23:59:59.999");
+        assert_eq!(utc(1_709_164_800_000_000_000), "2024-02-29 00:00:00.000");
+        assert_eq!(utc(1_709_251_200_000_000_000), "2024-03-01 00:00:00.000");
+        assert_eq!(utc(4_102_444_799_000_000_000), "2099-12-31 23:59:59.000");
+        assert_eq!(utc(u64::MAX), "2554-07-21 23:34:33.709");
     }
 
     #[test]

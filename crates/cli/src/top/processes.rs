@@ -38,7 +38,7 @@ pub(crate) fn counters(processes: &[Process]) -> Sheet {
             let shown = growth.map_or_else(|| "-".into(), rate);
             let value = Cell::amount(counter.value as f64, grouped(counter.value));
             let rate = Cell::amount(growth.unwrap_or(0.0), shown).with_tone(tone);
-            row(process, &counter.label, index, [value, rate])
+            row(process, &process.label(index), index, [value, rate])
         })
     });
     Sheet { columns: &COUNTERS, rows: rows.collect() }

@@ -66,6 +66,7 @@ fn processes() -> Vec<Process> {
         is_alive: true,
         counters: vec![counter("sessions joined", 12_345), counter("errors", 7)],
         errors: vec![ErrorReport { text, count: 7, first_unix_ns: 1, last_unix_ns }],
+        ..StatsReport::default()
     };
     vec![Process { report, rates: Some(vec![2.0, 0.0]) }]
 }
