@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// No test takes longer.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(10);
 const MESSAGES: u64 = 2_000;
 
 /// Settings on loopback, with groups that nobody else speaks in.
@@ -213,5 +213,6 @@ fn others_see_the_sessions_and_their_counters() {
     assert!(losses.iter().all(|loss| loss.end == LossEnd::Recovered && loss.source == source));
     assert!(losses.iter().all(|loss| loss.after_ns > 0 && loss.unix_ns > 0));
     drop((pair, network));
-    assert_eq!(lanecast_stats::files(directory.path()).expect("a look"), [""; 0].map(Into::into));
+    let left = lanecast_stats::files(directory.path()).expect("a look");
+    assert!(left.is_empty(), "{left:?}");
 }
