@@ -255,7 +255,6 @@ impl Outbound {
         if self.board.is_due(now) {
             self.tell(now);
         }
-        self.receivers.store(self.sender.joined(), Ordering::Relaxed);
         heard + self.transmit(now)
     }
 
