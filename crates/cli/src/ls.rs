@@ -1,5 +1,5 @@
-//! `lanecast ls`: looks at the sessions' own memory, two of them so that rates can be told; sessions
-//! on the network are shown by their counters files.
+//! `lanecast ls`: looks at the sessions' own memory, two of them so that rates can be told, and at
+//! the counters files of sessions on the network.
 
 mod network;
 
