@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::network::Network;
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
-use lanecast_carrier::Carrier;
+use lanecast_carrier::{Carrier, SessionId};
 use std::fmt;
 
 /// What carries messages from host to host.
@@ -54,6 +54,14 @@ impl NetCarrier {
     /// The network.
     pub const fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// A publisher of a session that another carrier has as well.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn publisher_of(&self, session: SessionId, topic: &str) -> Result<Publisher, OpenError> {
+        self.network.publisher_of(self.kind, session, topic)
     }
 }
 

@@ -24,18 +24,41 @@ impl<'a> NetClaim<'a> {
     }
 }
 
-impl Claim for NetClaim<'_> {
+impl NetClaim<'_> {
+    /// Publishes the message, and looks after the session until what comes next is no longer
+    /// `blocked` by something else. There is no room in the claim until it is
+    /// [renewed](Self::renew).
+    pub fn publish_and_wait(&mut self, blocked: impl FnMut() -> bool) {
+        self.publish();
+        self.outbound.attend_while(blocked);
+    }
+
     #[inline]
-    fn commit(mut self) {
+    fn publish(&mut self) {
         self.is_staged = false;
         self.outbound.publish();
     }
 
-    fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
-        self.is_staged = false;
-        self.outbound.publish();
+    /// Takes room for the next message, waiting for it.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    pub fn renew(&mut self, len: usize) -> Result<(), ClaimError> {
         self.outbound.stage_waiting(self.topic, len)?;
         self.is_staged = true;
+        Ok(())
+    }
+}
+
+impl Claim for NetClaim<'_> {
+    #[inline]
+    fn commit(mut self) {
+        self.publish();
+    }
+
+    fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
+        self.publish();
+        self.renew(len)?;
         Ok(self)
     }
 }
@@ -59,7 +82,7 @@ impl Drop for NetClaim<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.is_staged {
-            self.outbound.sender.unstage();
+            self.outbound.unstage();
         }
     }
 }
@@ -80,6 +103,11 @@ pub struct NetBatch<'a> {
 impl<'a> NetBatch<'a> {
     pub(crate) const fn new(outbound: OwnerGuard<'a, Outbound>) -> Self {
         Self { outbound, count: 0 }
+    }
+
+    /// The bytes of the message that was added last, if there is one.
+    pub fn last(&self) -> &[u8] {
+        self.outbound.sender.staged_bytes()
     }
 }
 
@@ -106,7 +134,7 @@ impl Batch for NetBatch<'_> {
 impl Drop for NetBatch<'_> {
     fn drop(&mut self) {
         if self.count > 0 {
-            self.outbound.sender.unstage();
+            self.outbound.unstage();
         }
     }
 }

@@ -230,7 +230,8 @@ impl Conductor {
                 self.finder.lost(now, session);
             }
             let entries = end.visitor.entries();
-            let absent = entries == end.seen && !end.presence.is_waiting();
+            let absent =
+                end.presence.is_aside() || entries == end.seen && !end.presence.is_waiting();
             end.seen = entries;
             if end.presence.is_waiting() {
                 self.due = self.due.min(now + WAITING_REST);

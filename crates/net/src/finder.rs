@@ -32,7 +32,8 @@ pub(crate) struct Finder {
     /// Speaks to it.
     mouth: Arc<UdpSocket>,
     found: VecDeque<(Source, String)>,
-    domain: u64,
+    /// The host, and the domain of shared memory there; 0: none.
+    home: (u64, u64),
     buffer: Box<[u8]>,
     datagram_bytes: usize,
 }
@@ -75,7 +76,7 @@ impl Finder {
             ears,
             mouth: Arc::new(mouth),
             found: VecDeque::new(),
-            domain: place.settings.domain,
+            home: (place.settings.host, place.settings.domain),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             datagram_bytes: place.datagram_bytes(),
         })
@@ -92,8 +93,8 @@ impl Finder {
             },
             control: source.address,
             group: source.group,
-            host: 0,
-            domain: self.domain,
+            host: self.home.0,
+            domain: self.home.1,
             pid: source.pid,
             datagram_bytes: u16::try_from(datagram_bytes).unwrap_or(u16::MAX),
         };
@@ -131,11 +132,18 @@ impl Finder {
         }
         heard += self.daemons.turn(&mut self.resolver, now, &mut self.buffer);
         while let Some(event) = self.resolver.next_event() {
-            if let Event::Found { announcement, topic } = event {
+            if let Event::Found { announcement, topic } = event
+                && !self.is_reached_by_memory(&announcement)
+            {
                 self.found.push_back((source(&announcement), topic.to_string()));
             }
         }
         heard
+    }
+
+    /// Whether subscribers here have the publisher by shared memory already.
+    fn is_reached_by_memory(&self, announcement: &Announcement) -> bool {
+        self.home.1 != 0 && (announcement.host, announcement.domain) == self.home
     }
 
     fn listen(&mut self, now: Nanos) -> usize {

@@ -17,6 +17,7 @@ use crate::subscriber::Subscriber;
 use crate::tally::Tally;
 use lanecast_base::Runner;
 use lanecast_base::clock::Clock;
+use lanecast_carrier::SessionId;
 use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::chance::Chance;
@@ -86,6 +87,11 @@ impl Network {
         self.shared.attention.ring();
     }
 
+    /// Has the conductor look at its ends now.
+    pub(crate) fn look(&self) {
+        self.shared.attention.ring();
+    }
+
     pub(crate) fn announce(&self, session: u64, topic: &str) {
         self.post(Notice::Announce { session, topic: topic.to_owned() });
     }
@@ -103,10 +109,19 @@ impl Network {
     /// # Errors
     /// See [`OpenError`].
     pub fn publisher(&self, kind: Kind, topic: &str) -> Result<Publisher, OpenError> {
+        self.publisher_of(kind, SessionId(random()?), topic)
+    }
+
+    pub(crate) fn publisher_of(
+        &self,
+        kind: Kind,
+        session: SessionId,
+        topic: &str,
+    ) -> Result<Publisher, OpenError> {
         check_name(topic)?;
         let place = &self.shared.place;
         let settings = &place.settings;
-        let session = random()?.max(1);
+        let session = session.0.max(1);
         let (way, address) = self.way(kind)?;
         let group = (kind == Kind::Rm).then_some(settings.group);
         let clock = Clock::host();

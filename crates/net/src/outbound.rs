@@ -109,6 +109,12 @@ impl Outbound {
         Ok(())
     }
 
+    /// Gives the room of all that is staged back.
+    pub(crate) fn unstage(&mut self) {
+        self.sender.unstage();
+        self.staged = 0;
+    }
+
     /// Takes room for a message, waiting for it.
     #[inline]
     pub(crate) fn stage_waiting(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
@@ -122,11 +128,7 @@ impl Outbound {
     fn wait_for_room(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
         let mut waiter = Waiter::new(self.wait);
         loop {
-            match waiter.next_step() {
-                Step::Spin(pauses) => spin(pauses),
-                Step::Yield => std::thread::yield_now(),
-                Step::Park => self.sleep(NAP),
-            }
+            self.pause(&mut waiter);
             self.make_room();
             match self.sender.stage(topic.0, len) {
                 Ok(_) => break,
@@ -138,6 +140,24 @@ impl Outbound {
         let now = self.now();
         self.cork.waited(now);
         Ok(())
+    }
+
+    fn pause(&mut self, waiter: &mut Waiter) {
+        match waiter.next_step() {
+            Step::Spin(pauses) => spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            Step::Park => self.sleep(NAP),
+        }
+    }
+
+    /// Looks after the session, with nothing staged, while the application is `blocked`.
+    #[cold]
+    pub(crate) fn attend_while(&mut self, mut blocked: impl FnMut() -> bool) {
+        let mut waiter = Waiter::new(self.wait);
+        while blocked() {
+            self.pause(&mut waiter);
+            self.flush();
+        }
     }
 
     /// The window is full: sends all there is, and asks receivers how far they are.

@@ -4,10 +4,11 @@ use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use lanecast_os::alarm::Alarm;
 use lanecast_os::event::EventBell;
 use lanecast_os::udp::UdpSocket;
+use std::fmt;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long owners have for what they are about before the conductor has a look: long enough that
@@ -93,10 +94,23 @@ pub(crate) struct Presence {
     waiting: AtomicBool,
     /// Rung when the sockets have changed, or something lies ready.
     pub(crate) bell: EventBell,
+    /// The owner sleeps elsewhere, and leaves the sockets to the conductor.
+    aside: AtomicBool,
     /// How many items the conductor has laid ready for the owner.
     ready: AtomicU32,
     /// Sessions that the end has given up, and that may come back.
     lost: Mutex<Vec<u64>>,
+    /// Wakes an owner that sleeps elsewhere.
+    waker: OnceLock<Waker>,
+}
+
+/// Something to be called that wakes the owner.
+struct Waker(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
 }
 
 impl Presence {
@@ -104,8 +118,10 @@ impl Presence {
         Ok(Self {
             waiting: AtomicBool::new(false),
             bell: EventBell::new(false)?,
+            aside: AtomicBool::new(false),
             ready: AtomicU32::new(0),
             lost: Mutex::default(),
+            waker: OnceLock::new(),
         })
     }
 
@@ -119,6 +135,20 @@ impl Presence {
         fence(Ordering::SeqCst);
     }
 
+    /// From now on [`tell`](Self::tell) calls `waker`, too.
+    pub(crate) fn wake_by(&self, waker: impl Fn() + Send + Sync + 'static) {
+        // Whoever has set one already keeps it: there is one owner, and it does so once.
+        drop(self.waker.set(Waker(Box::new(waker))));
+    }
+
+    pub(crate) fn is_aside(&self) -> bool {
+        self.aside.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_aside(&self, aside: bool) {
+        self.aside.store(aside, Ordering::Relaxed);
+    }
+
     /// The conductor has laid something ready, or changed the sockets.
     pub(crate) fn tell(&self) {
         self.ready.fetch_add(1, Ordering::Relaxed);
@@ -126,6 +156,9 @@ impl Presence {
         fence(Ordering::SeqCst);
         if self.is_waiting() {
             self.bell.ring();
+        }
+        if let Some(Waker(wake)) = self.waker.get() {
+            wake();
         }
     }
 

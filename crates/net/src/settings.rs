@@ -15,7 +15,7 @@ pub const WINDOW_MAX: usize = 1 << 30;
 const RESOLVERS_MAX: usize = 16;
 
 /// Settings of the carriers between hosts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Which interface: an address of it, a network in CIDR form that it has an address in, or
     /// its name.
@@ -83,7 +83,11 @@ pub struct Settings {
     /// Where a session's sequences start, so that tests can run them through their wrap.
     #[doc(hidden)]
     pub first_sequence: u64,
-    /// The domain of shared memory that the program's publishers serve as well; 0: none.
+    /// A number of the host: what is announced from it, for the same
+    /// [`domain`](Self::domain), needs no network.
+    pub host: u64,
+    /// A number of the domain of shared memory that the program's publishers serve as well, and
+    /// its subscribers read; 0: none.
     pub domain: u64,
 }
 
@@ -147,6 +151,7 @@ impl Default for Settings {
             artificial_loss: 0,
             artificial_source_loss: 0,
             first_sequence: 0,
+            host: 0,
             domain: 0,
         }
     }

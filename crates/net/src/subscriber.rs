@@ -69,6 +69,21 @@ impl Subscriber {
         self.owner.enter().next_gap(now)
     }
 
+    /// From now on `alarm` is called when something has come that the application's thread has not
+    /// seen itself: for who sleeps on something else meanwhile.
+    pub fn wake_by(&self, alarm: impl Fn() + Send + Sync + 'static) {
+        self.presence.wake_by(alarm);
+    }
+
+    /// Does `sleep`, while the thread in the background looks after the sockets, and calls the
+    /// alarm when something comes.
+    pub fn sleep_elsewhere(&mut self, sleep: impl FnOnce()) {
+        self.presence.set_aside(true);
+        self.network.look();
+        sleep();
+        self.presence.set_aside(false);
+    }
+
     #[inline]
     fn refill(&mut self) {
         let now = self.clock.ns(self.clock.ticks());

@@ -88,14 +88,23 @@ impl<'a> ShmBatch<'a> {
         let end = publisher.edge().at();
         Self { publisher, end, first_length: 0, count: 0 }
     }
+
+    /// Whether there is room for a message of `len` bytes on `topic` now: there will be until it
+    /// is taken.
+    ///
+    /// # Errors
+    /// As for [`Batch::try_add`].
+    pub fn has_room(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        self.publisher.check(topic, len)?;
+        self.publisher.has_room(self.end.plus(frame_bytes(len as u64)))
+    }
 }
 
 impl Batch for ShmBatch<'_> {
     fn try_add(&mut self, topic: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
-        self.publisher.check(topic, len)?;
+        self.has_room(topic, len)?;
         let at = self.end;
         let end = at.plus(frame_bytes(len as u64));
-        self.publisher.has_room(end)?;
         let length = len as u32;
         self.publisher.edge().stage(at, topic.0, length);
         if self.count == 0 {

@@ -57,6 +57,16 @@ impl Subscriber {
         self.domain.look_again();
     }
 
+    /// Something that others can call to end a [`sleep`](Self::sleep), now or the next one.
+    pub fn alarm(&self) -> impl Fn() + Send + Sync + 'static {
+        let mailbox = Arc::downgrade(&self.mailbox);
+        move || {
+            if let Some(mailbox) = mailbox.upgrade() {
+                mailbox.ring();
+            }
+        }
+    }
+
     /// Takes over what has been joined for it since the last call.
     #[cold]
     #[inline(never)]
@@ -94,8 +104,8 @@ impl Subscriber {
         self.attachments.retain(|attachment| !attachment.is_over());
     }
 
-    /// Sleeps until any session or the conductor has news.
-    fn park(&self) {
+    /// Sleeps until there are news, or for a while.
+    pub fn sleep(&self) {
         // PAIRS(news): acquire here, release in `Mailbox::ring`.
         if self.mailbox.news().load(Ordering::Acquire) != self.news_seen {
             return;
@@ -146,7 +156,7 @@ impl Subscribe for Subscriber {
         match self.waiter.next_step() {
             Step::Spin(pauses) => spin(pauses),
             Step::Yield => std::thread::yield_now(),
-            Step::Park => self.park(),
+            Step::Park => self.sleep(),
         }
     }
 
