@@ -1,5 +1,6 @@
 //! Configuration: defaults, then files, then the environment, then what the program says.
 
+use crate::carriers::Carriers;
 use crate::flat;
 use crate::table::{SETTINGS, Setting};
 use std::io;
@@ -10,8 +11,12 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
+    /// How messages travel.
+    pub carriers: Carriers,
     /// Settings of the shared-memory carrier.
     pub shm: lanecast_shm::Settings,
+    /// Settings of the carriers between hosts.
+    pub net: lanecast_net::Settings,
     /// Options of other systems' files that mean nothing here, each with its file and line.
     pub ignored: Vec<String>,
 }
@@ -123,6 +128,7 @@ impl Config {
                 }
                 DeValue::String(value) => self.set(&key, value, &place)?,
                 DeValue::Integer(number) => self.set(&key, &number.to_string(), &place)?,
+                DeValue::Boolean(is_so) => self.set(&key, &is_so.to_string(), &place)?,
                 _ => self.set(&key, "", &place)?,
             }
         }
@@ -153,13 +159,14 @@ impl Config {
             let (name, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
             if name != section {
                 section = name;
-                text += &format!("[{section}]\n");
+                text += &format!("\n[{section}]\n");
             }
             let value = setting.value(self);
-            let quoted = if value.parse::<u64>().is_ok() { value } else { format!("{value:?}") };
+            let is_bare = value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
+            let quoted = if is_bare { value } else { format!("{value:?}") };
             text += &format!("\n{}{key} = {quoted}\n", comment(setting));
         }
-        text
+        text.split_off(1)
     }
 }
 

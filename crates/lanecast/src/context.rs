@@ -1,10 +1,13 @@
 //! Where an application starts.
 
 use crate::config::{Config, ConfigError, FILE_VARIABLE};
-use crate::{Publisher, Subscriber};
+use crate::neighbourhood::Neighbourhood;
+use crate::{Carriers, Publisher, Subscriber};
 use lanecast_base::{WaitStrategy, Waiter};
 use lanecast_carrier::Carrier;
-use lanecast_shm::{Domain, OpenError};
+use lanecast_net::{NetCarrier, Network};
+use lanecast_shm::Domain;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a context, publisher or subscriber cannot be made.
@@ -16,7 +19,24 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// The carrier over shared memory cannot be set up.
     #[error(transparent)]
-    Shm(#[from] OpenError),
+    Shm(#[from] lanecast_shm::OpenError),
+    /// The carriers between hosts cannot be set up.
+    #[error(transparent)]
+    Net(#[from] lanecast_net::OpenError),
+    /// Fewer topics on the network than in shared memory.
+    #[error(
+        "net.topics_max is {net}, and shm.topics_max {shm}: a publisher over both has the same \
+         topics in both, so set net.topics_max to {shm} or more"
+    )]
+    Topics {
+        /// Those of the network.
+        net: usize,
+        /// Those of shared memory.
+        shm: u32,
+    },
+    /// The kernel does not tell what publishers here and elsewhere are told apart by.
+    #[error("cannot tell this host and directory from others (is /proc mounted?): {0}")]
+    Neighbourhood(io::Error),
 }
 
 /// A program's handle on lanecast: makes publishers and subscribers.
@@ -26,12 +46,23 @@ pub enum Error {
 /// once for all of them. With `shm.reach = "process"`, nobody outside the program can join, and
 /// nothing of it is in any directory.
 ///
+/// With `carriers = "shm+ru"` (or `shm+rm`, `shm+tcp`), it goes to other hosts as well, and with
+/// `ru`, `rm` or `tcp` alone to all subscribers by network. No socket is opened without one of
+/// these, and none off loopback unless `net.interface` says so.
+///
 /// Cheap to clone; its background thread starts with the first subscriber and ends with the
 /// last handle.
 #[derive(Clone, Debug)]
 pub struct Context {
-    domain: Domain,
+    ways: Ways,
     config: Config,
+}
+
+#[derive(Clone, Debug)]
+enum Ways {
+    Shm(Domain),
+    Net(NetCarrier),
+    Both(Domain, NetCarrier),
 }
 
 impl Context {
@@ -60,7 +91,11 @@ impl Context {
     /// # Errors
     /// See [`Error`].
     pub fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
-        Ok(self.domain.publisher(topic)?)
+        Ok(match &self.ways {
+            Ways::Shm(domain) => domain.publisher(topic)?.into(),
+            Ways::Net(network) => network.publisher(topic)?.into(),
+            Ways::Both(domain, network) => Publisher::over_both(domain, network, topic)?,
+        })
     }
 
     /// A subscriber to `topic`: to all its publishers, now and later.
@@ -76,18 +111,47 @@ impl Context {
     /// # Errors
     /// See [`Error`].
     pub fn subscriber_to(&self, topics: &[&str]) -> Result<Subscriber, Error> {
-        Ok(self.domain.subscriber(topics)?)
+        Ok(match &self.ways {
+            Ways::Shm(domain) => domain.subscriber(topics)?.into(),
+            Ways::Net(network) => network.subscriber(topics)?.into(),
+            Ways::Both(domain, network) => {
+                let near = domain.subscriber(topics)?;
+                Subscriber::over_both(near, network.subscriber(topics)?, self.subscriber_wait())
+            }
+        })
+    }
+
+    /// How a loop over its subscribers waits: over the network as over shared memory, where there
+    /// are both.
+    const fn subscriber_wait(&self) -> WaitStrategy {
+        match self.ways {
+            Ways::Shm(_) | Ways::Both(..) => self.config.shm.subscriber_wait,
+            Ways::Net(_) => self.config.net.subscriber_wait,
+        }
     }
 
     /// For loops over several subscribers: waits by the configured strategy, but cannot be
     /// woken. A loop over one subscriber calls its `wait` instead.
     pub const fn waiter(&self) -> Waiter {
-        Waiter::new(self.config.shm.subscriber_wait)
+        Waiter::new(self.subscriber_wait())
+    }
+}
+
+impl Carrier for Context {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        self.config.carriers.name()
     }
 
-    /// The carrier over shared memory, for tools that are written against any carrier.
-    pub const fn shm(&self) -> &Domain {
-        &self.domain
+    fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
+        self.publisher(topic)
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, Error> {
+        self.subscriber_to(topics)
     }
 }
 
@@ -120,8 +184,10 @@ impl Builder {
     /// Makes both sides wait by `strategy`.
     #[must_use]
     pub fn wait(mut self, strategy: WaitStrategy) -> Self {
-        for key in ["shm.publisher_wait", "shm.subscriber_wait"] {
-            self.values.push((key.to_owned(), strategy.to_string()));
+        for carrier in ["shm", "net"] {
+            for end in ["publisher", "subscriber"] {
+                self.values.push((format!("{carrier}.{end}_wait"), strategy.to_string()));
+            }
         }
         self
     }
@@ -160,7 +226,25 @@ impl Builder {
     /// See [`Error`].
     pub fn build(self) -> Result<Context, Error> {
         let config = self.config()?;
-        let domain = Domain::open(config.shm.clone())?;
-        Ok(Context { domain, config })
+        let ways = open(config.carriers, &config)?;
+        Ok(Context { ways, config })
     }
+}
+
+fn open(carriers: Carriers, config: &Config) -> Result<Ways, Error> {
+    let Some(kind) = carriers.kind() else {
+        return Ok(Ways::Shm(Domain::open(config.shm.clone())?));
+    };
+    let mut settings = config.net.clone();
+    if !carriers.has_shm() {
+        return Ok(Ways::Net(NetCarrier::new(Network::open(settings)?, kind)));
+    }
+    let (net, shm) = (settings.topics_max, config.shm.topics_max);
+    if net < shm as usize {
+        return Err(Error::Topics { net, shm });
+    }
+    let domain = Domain::open(config.shm.clone())?;
+    let home = Neighbourhood::of(&config.shm).map_err(Error::Neighbourhood)?;
+    (settings.host, settings.domain) = (home.host, home.domain);
+    Ok(Ways::Both(domain, NetCarrier::new(Network::open(settings)?, kind)))
 }

@@ -31,11 +31,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod carriers;
+mod claim;
 mod config;
 mod context;
 mod flat;
+mod neighbourhood;
+mod publisher;
+mod subscriber;
 mod table;
 
+pub use carriers::{Carriers, ParseCarriersError};
+pub use claim::{AnyBatch, AnyClaim};
 pub use config::{Config, ConfigError};
 pub use context::{Builder, Context, Error};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy, Waiter};
@@ -45,6 +52,8 @@ pub use lanecast_carrier::{
     SessionId, Shared, Stream, Subscribe, TopicId, Why,
 };
 pub use lanecast_ring as ring;
+pub use publisher::{BothBatch, BothClaim, Publisher, TopicError};
+pub use subscriber::Subscriber;
 pub use table::{SETTINGS, Setting};
 
 /// The carrier over shared memory: its ends, its settings, and its looks from outside.
@@ -52,10 +61,10 @@ pub mod shm {
     pub use lanecast_shm::*;
 }
 
-/// What a context's publisher is.
-pub type Publisher = lanecast_shm::Publisher;
-/// What a context's subscriber is.
-pub type Subscriber = lanecast_shm::Subscriber;
+/// The carriers between hosts: their ends and their settings.
+pub mod net {
+    pub use lanecast_net::*;
+}
 
 /// Everything that a program which publishes or subscribes needs in scope.
 pub mod prelude {

@@ -1,9 +1,16 @@
 //! The one table of settings: the source of defaults, help and the reference page.
 
+mod net;
+mod shm;
+
+use crate::carriers::Carriers;
 use crate::config::Config;
-use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
-use lanecast_os::Access;
-use lanecast_shm::{Reach, Stalled};
+
+/// Every setting there is.
+pub const SETTINGS: &[Setting] = &ALL;
+
+const ALL: [Setting; 1 + shm::SHM.len() + net::NET.len()] =
+    joined([&[CARRIERS], shm::SHM, net::NET]);
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -42,141 +49,31 @@ where
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// Every setting there is.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        key: "shm.reach",
-        values: "host or process",
-        about: "How far a domain reaches: to all processes of the host that use its directory, or \
-                not out of the program. Ends in one program meet directly either way; with \
-                process, there are no files, and the directory is a mere name.",
-        set: |config, text| {
-            config.shm.reach = match text {
-                "host" => Reach::Host,
-                "process" => Reach::Process,
-                _ => return Err(format!("'{text}' is neither host nor process")),
-            };
-            Ok(())
-        },
-        get: |config| match config.shm.reach {
-            Reach::Host => "host".into(),
-            Reach::Process => "process".into(),
-        },
+const CARRIERS: Setting = Setting {
+    key: "carriers",
+    values: "shm, rm, ru, tcp, or shm+rm, shm+ru, shm+tcp",
+    about: "How messages travel: shm to threads and processes of this host, by shared memory; rm, \
+            ru and tcp to other hosts, by reliable multicast, reliable unicast or TCP. A publisher \
+            with shm+ru serves both kinds of subscribers at once, and each gets a message once. \
+            Subscribers take whatever way a publisher on the network has chosen.",
+    set: |config, text| {
+        config.carriers = parse::<Carriers>(text)?;
+        Ok(())
     },
-    Setting {
-        key: "shm.directory",
-        values: "a path",
-        about: "The domain: publishers and subscribers with the same directory find each other. \
-                Put it on tmpfs.",
-        set: |config, text| {
-            if text.is_empty() {
-                return Err("the path is empty".into());
-            }
-            config.shm.directory = text.into();
-            Ok(())
-        },
-        get: |config| config.shm.directory.display().to_string(),
-    },
-    Setting {
-        key: "shm.access",
-        values: "owner or group",
-        about: "Who may use the domain: its user alone, or also the directory's group. Group \
-                members can read messages, but only publishers can write them.",
-        set: |config, text| {
-            config.shm.access = match text {
-                "owner" => Access::Owner,
-                "group" => Access::Group,
-                _ => return Err(format!("'{text}' is neither owner nor group")),
-            };
-            Ok(())
-        },
-        get: |config| match config.shm.access {
-            Access::Owner => "owner".into(),
-            Access::Group => "group".into(),
-        },
-    },
-    Setting {
-        key: "shm.window",
-        values: "64KiB to 1GiB",
-        about: "The ring of a session, rounded up to a power of two. Half of a core's second \
-                cache is fastest; a larger one rides out longer pauses. A message may take an \
-                eighth of it.",
-        set: |config, text| {
-            config.shm.window_bytes = parse::<Size>(text)?.0;
-            Ok(())
-        },
-        get: |config| Size(config.shm.window_bytes).to_string(),
-    },
-    Setting {
-        key: "shm.subscribers_max",
-        values: "1 to 64",
-        about: "The most subscribers of one session.",
-        set: |config, text| {
-            config.shm.subscribers_max = parse(text)?;
-            Ok(())
-        },
-        get: |config| config.shm.subscribers_max.to_string(),
-    },
-    Setting {
-        key: "shm.topics_max",
-        values: "1 to 65536",
-        about: "The most topics of one session; each takes 256 bytes.",
-        set: |config, text| {
-            config.shm.topics_max = parse(text)?;
-            Ok(())
-        },
-        get: |config| config.shm.topics_max.to_string(),
-    },
-    Setting {
-        key: "shm.publisher_wait",
-        values: "spin, yield, spin-park or park",
-        about: "How a publisher waits for room.",
-        set: |config, text| {
-            config.shm.publisher_wait = parse::<WaitStrategy>(text)?;
-            Ok(())
-        },
-        get: |config| config.shm.publisher_wait.to_string(),
-    },
-    Setting {
-        key: "shm.subscriber_wait",
-        values: "spin, yield, spin-park or park",
-        about: "How a subscriber waits for messages.",
-        set: |config, text| {
-            config.shm.subscriber_wait = parse::<WaitStrategy>(text)?;
-            Ok(())
-        },
-        get: |config| config.shm.subscriber_wait.to_string(),
-    },
-    Setting {
-        key: "shm.liveness",
-        values: "10ms to 1h",
-        about: "How soon the death of a process is noticed, at the latest.",
-        set: |config, text| {
-            let liveness = parse_duration(text).map_err(|error| error.to_string())?;
-            if !(10..=3_600_000).contains(&liveness.as_millis()) {
-                return Err("it must lie between 10ms and 1h".into());
-            }
-            config.shm.liveness = liveness;
-            Ok(())
-        },
-        get: |config| format_duration(config.shm.liveness),
-    },
-    Setting {
-        key: "shm.stalled",
-        values: "wait, or a duration",
-        about: "What becomes of a subscriber that lives but does not read: the publisher waits \
-                for it, or evicts it once it has been held up by it for so long.",
-        set: |config, text| {
-            config.shm.stalled = if text == "wait" {
-                Stalled::Wait
-            } else {
-                Stalled::EvictAfter(parse_duration(text).map_err(|error| error.to_string())?)
-            };
-            Ok(())
-        },
-        get: |config| match config.shm.stalled {
-            Stalled::Wait => "wait".into(),
-            Stalled::EvictAfter(limit) => format_duration(limit),
-        },
-    },
-];
+    get: |config| config.carriers.to_string(),
+};
+
+/// The parts of a table, one behind the other.
+const fn joined<const N: usize>(parts: [&[Setting]; 3]) -> [Setting; N] {
+    let mut all = [CARRIERS; N];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let mut index = 0;
+        while index < parts[part].len() {
+            all[at] = parts[part][index];
+            (index, at) = (index + 1, at + 1);
+        }
+        part += 1;
+    }
+    all
+}

@@ -62,17 +62,15 @@ impl Sender<'_> {
     fn send(&mut self, due: u64) -> Result<(), ClaimError> {
         let line = self.lines.next().copied().unwrap_or_default();
         let length = HEADER + line.len();
-        let mut claim = match self.publisher.try_claim(length) {
-            Ok(claim) => claim,
-            Err(ClaimError::BackPressured(_)) => {
-                let start = Instant::now();
-                let claim = self.publisher.claim(length)?;
-                let waited = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                self.figures.longest_wait_ns = self.figures.longest_wait_ns.max(waited);
-                claim
-            }
-            Err(error) => return Err(error),
-        };
+        if let Err(ClaimError::BackPressured(_)) =
+            self.publisher.try_claim(length).map(Claim::abort)
+        {
+            let start = Instant::now();
+            self.publisher.claim(length)?.abort();
+            let waited = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.figures.longest_wait_ns = self.figures.longest_wait_ns.max(waited);
+        }
+        let mut claim = self.publisher.claim(length)?;
         claim[..8].copy_from_slice(&self.figures.total.to_le_bytes());
         claim[8..HEADER].copy_from_slice(&due.to_le_bytes());
         claim[HEADER..].copy_from_slice(line);

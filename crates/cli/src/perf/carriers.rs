@@ -5,7 +5,7 @@
 use super::ContextArgs;
 use crate::context::DomainArgs;
 use crate::output::complain;
-use lanecast::Context;
+use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
@@ -90,35 +90,37 @@ pub(super) fn with_carrier<W: OverCarrier>(
     }
 }
 
-/// The context, with what the arguments say over what its files say.
-fn context(arguments: &ContextArgs) -> anyhow::Result<Context> {
+/// The configuration, with what the arguments say over what files and the environment say.
+fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     let domain =
         DomainArgs { config: arguments.config.clone(), directory: arguments.directory.clone() };
     let mut builder = domain.outward()?;
     if arguments.stays_inside() {
         builder = builder.set("shm.reach", "process")?;
     }
+    if let Some(interface) = &arguments.interface {
+        builder = builder.set("net.interface", interface)?;
+    }
     if let Some(window) = arguments.window {
-        builder = builder.set("shm.window", window)?;
+        builder = builder.set("shm.window", window)?.set("net.window", window)?;
     }
     if let Some(strategy) = arguments.wait {
         builder = builder.wait(strategy);
     }
-    let context = builder.build()?;
-    for ignored in &context.config().ignored {
+    let config = builder.config()?;
+    for ignored in &config.ignored {
         complain(&format!("{ignored} has no counterpart here and is ignored"));
     }
-    Ok(context)
+    Ok(config)
 }
 
 fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
-    let context = context(arguments)?;
-    let settings = &context.config().shm;
+    let settings = config(arguments)?.shm;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two()),
-        carrier: context.shm().clone(),
+        carrier: Domain::open(settings)?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             // Nothing is lost in memory, so nothing is sent again.
@@ -128,16 +130,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
 }
 
 fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<net::NetCarrier>> {
-    let mut settings = net::Settings::default();
-    if let Some(interface) = &arguments.interface {
-        settings.interface.clone_from(interface);
-    }
-    if let Some(window) = arguments.window {
-        settings.window_bytes = usize::try_from(window.0)?;
-    }
-    if let Some(strategy) = arguments.wait {
-        (settings.publisher_wait, settings.subscriber_wait) = (strategy, strategy);
-    }
+    let settings = config(arguments)?.net;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,

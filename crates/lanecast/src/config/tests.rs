@@ -63,7 +63,24 @@ fn the_written_file_reads_back_the_same() {
     config.set("shm.stalled", "1500ms", "test").unwrap();
     config.set("shm.access", "group", "test").unwrap();
     config.set("shm.reach", "process", "test").unwrap();
+    for (key, value) in [
+        ("carriers", "shm+rm"),
+        ("net.interface", "10.0.0.0/8"),
+        ("net.resolver_group", "none"),
+        ("net.group", "[ff15::7]:14400"),
+        ("net.datagram", "8972B"),
+        ("net.longest_message", "1MiB"),
+        ("net.pacing", "slowest 500ms"),
+        ("net.late_join", "true"),
+        ("net.data_rate", "100MiB"),
+        ("net.busy_poll", "50us"),
+        ("net.drive", "thread"),
+    ] {
+        config.set(key, value, "test").unwrap();
+        assert_eq!(Setting::find(key).unwrap().value(&config), value);
+    }
     let text = config.to_toml();
+    assert!(text.contains("\nlate_join = true\n"), "{text}");
     assert_eq!(apply("round.toml", &text).unwrap(), config, "{text}");
 }
 
@@ -81,4 +98,30 @@ fn files_of_ultra_messaging_are_taken_over_as_far_as_they_apply() {
     assert!(config.ignored[0].contains("smx.cfg:2"), "{:?}", config.ignored);
     let error = apply("bad.cfg", "source transport_lbtsmx_transmission_window_size x\n");
     assert!(error.unwrap_err().contains("bad.cfg:1"));
+}
+
+#[test]
+fn the_network_is_set_in_words() {
+    let text = "carriers = \"ru\"\n[net]\nlate_join = true\npacing = \"tag 7\"\nhops = 3\n";
+    let config = apply("net.toml", text).unwrap();
+    assert_eq!(config.carriers, Carriers::net(lanecast_net::Kind::Ru));
+    assert_eq!((config.net.late_join, config.net.hops), (true, 3));
+    assert_eq!(config.net.pacing, lanecast_net::Pacing::Tagged(7));
+    for (key, value, words) in [
+        ("carriers", "udp", "names no carriers: write shm, rm, ru, tcp, or both"),
+        ("carriers", "ru+shm", "names no carriers"),
+        ("net.pacing", "slow", "is no pacing (write slowest"),
+        ("net.pacing", "slowest soon", "write a number with ns"),
+        ("net.pacing", "tag 7 8", "a word too many"),
+        ("net.group", "239.1.2.3", "such as 239.192.71.2:14400"),
+        ("net.hops", "0", "between 1 and 255"),
+        ("net.data_rate", "fast", "or none)"),
+        ("net.interface", "", "it is empty (write an address"),
+        ("net.drive", "both", "neither caller nor thread"),
+        ("net.artificial_loss", "1001", "between 0 and 1000"),
+    ] {
+        let error = Config::default().set(key, value, "here").unwrap_err().to_string();
+        assert!(error.starts_with("here: ") && error.contains(key), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
 }

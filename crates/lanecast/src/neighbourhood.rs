@@ -1,0 +1,84 @@
+//! Who reaches whom by shared memory, in two numbers that publishers announce on the network.
+//!
+//! A subscriber that finds its own numbers in an announcement has that publisher by shared memory
+//! already. So the numbers are the same in all programs, and in all versions of this one.
+
+use lanecast_os::process::Identity;
+use lanecast_shm::{Reach, Settings};
+use siphasher::sip::SipHasher24;
+use std::hash::Hasher;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+/// A host, and a domain of shared memory on it. Neither number is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbourhood {
+    /// The running kernel's: another one on each host, and after each start.
+    pub(crate) host: u64,
+    /// The directory's, by whatever path it is reached; in a program that keeps to itself, the
+    /// program's and the name's.
+    pub(crate) domain: u64,
+}
+
+impl Neighbourhood {
+    /// That of a domain that has been opened with `settings`.
+    pub(crate) fn of(settings: &Settings) -> io::Result<Self> {
+        let boot = std::fs::read("/proc/sys/kernel/random/boot_id")?;
+        let domain = match settings.reach {
+            Reach::Host => {
+                let directory = std::fs::metadata(&settings.directory)?;
+                fingerprint(&[&directory.dev().to_le_bytes(), &directory.ino().to_le_bytes()])
+            }
+            Reach::Process => {
+                let own = Identity::own();
+                let own = [u64::from(own.pid), own.namespace, own.start_time].map(u64::to_le_bytes);
+                let name = settings.directory.as_os_str().as_encoded_bytes();
+                fingerprint(&[own.as_flattened(), name])
+            }
+        };
+        Ok(Self { host: fingerprint(&[boot.trim_ascii()]), domain })
+    }
+}
+
+/// A number that stands for `parts`.
+fn fingerprint(parts: &[&[u8]]) -> u64 {
+    // Without a secret: programs that know nothing of each other come to the same number.
+    let mut hasher = SipHasher24::new();
+    for part in parts {
+        hasher.write(&(part.len() as u64).to_le_bytes());
+        hasher.write(part);
+    }
+    hasher.finish().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(reach: Reach, directory: &std::path::Path) -> Neighbourhood {
+        let settings = Settings { reach, directory: directory.into(), ..Settings::default() };
+        Neighbourhood::of(&settings).unwrap()
+    }
+
+    #[test]
+    fn a_directory_is_known_by_any_path_to_it() {
+        let here = std::env::temp_dir();
+        let (one, other) = (of(Reach::Host, &here), of(Reach::Host, &here.join(".")));
+        assert_eq!(one, other);
+        let elsewhere = of(Reach::Host, "/proc".as_ref());
+        assert_eq!(elsewhere.host, one.host);
+        assert_ne!(elsewhere.domain, one.domain);
+    }
+
+    #[test]
+    fn names_mean_something_in_one_program_only() {
+        let [a, b] = ["a", "b"].map(|name| of(Reach::Process, name.as_ref()));
+        assert_ne!(a, b);
+        assert_eq!(a, of(Reach::Process, "a".as_ref()));
+    }
+
+    #[test]
+    fn parts_do_not_run_together() {
+        assert_ne!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"a", b"bc"]));
+    }
+}

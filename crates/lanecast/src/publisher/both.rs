@@ -1,0 +1,222 @@
+//! One publisher for subscribers on this host and elsewhere.
+//!
+//! Its session exists twice, under one number, with the same topics in the same order: in shared
+//! memory and on the network. A message is written in place in the network's window, and copied
+//! into shared memory when it is committed.
+
+use super::TopicError;
+use crate::{net, shm};
+use lanecast_carrier::{Batch, Claim, ClaimError, Publish, SessionId, TopicId};
+use lanecast_net::{NetBatch, NetClaim};
+use lanecast_shm::ShmBatch;
+use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
+
+/// The longest time between two looks at one way while waiting on the other.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Both sides of the session.
+#[derive(Debug)]
+pub(super) struct Both {
+    near: shm::Publisher,
+    far: net::Publisher,
+    source: String,
+}
+
+impl Both {
+    pub(super) fn new(near: shm::Publisher, far: net::Publisher) -> Self {
+        let source = format!("{}+{}", near.source(), far.source());
+        Self { near, far, source }
+    }
+
+    pub(super) fn flush(&mut self) {
+        self.far.flush();
+    }
+
+    pub(super) fn back_pressured(&mut self) -> u64 {
+        self.near.back_pressured() + self.far.back_pressured()
+    }
+
+    fn check(&self, len: usize) -> Result<usize, ClaimError> {
+        let longest = self.longest_message();
+        if len > longest { Err(ClaimError::TooLong { longest }) } else { Ok(longest) }
+    }
+}
+
+impl Publish for Both {
+    type Claim<'a> = BothClaim<'a>;
+    type Batch<'a> = BothBatch<'a>;
+    type TopicError = TopicError;
+
+    fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
+        // Shared memory has no more topics than the network, so either both take it or neither.
+        let topic = self.near.add_topic(name)?;
+        self.far.add_topic(name)?;
+        Ok(topic)
+    }
+
+    fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<BothClaim<'_>, ClaimError> {
+        let longest = self.check(len)?;
+        self.near.try_claim_on(topic, len)?.abort();
+        let far = self.far.try_claim_on(topic, len)?;
+        Ok(BothClaim { near: &mut self.near, far, topic, longest })
+    }
+
+    fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<BothClaim<'_>, ClaimError> {
+        let longest = self.check(len)?;
+        self.near.claim_on(topic, len)?.abort();
+        let far = self.far.claim_on(topic, len)?;
+        Ok(BothClaim { near: &mut self.near, far, topic, longest })
+    }
+
+    fn batch(&mut self) -> BothBatch<'_> {
+        let longest = self.longest_message();
+        BothBatch { near: self.near.batch(), far: self.far.batch(), last: None, longest }
+    }
+
+    fn session(&self) -> SessionId {
+        self.near.session()
+    }
+
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn longest_message(&self) -> usize {
+        self.near.longest_message().min(self.far.longest_message())
+    }
+
+    fn subscribers(&self) -> usize {
+        self.near.subscribers() + self.far.subscribers()
+    }
+
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
+        let start = Instant::now();
+        loop {
+            let missing = count.saturating_sub(self.near.subscribers());
+            let left = timeout.saturating_sub(start.elapsed());
+            if self.far.wait_for_subscribers(missing, left.min(LOOK)) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+        }
+    }
+
+    fn drain(&mut self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        // What has been held back goes out before the wait for those nearby.
+        self.far.flush();
+        let near = self.near.drain(timeout);
+        self.far.drain(timeout.saturating_sub(start.elapsed())) && near
+    }
+
+    fn close(mut self, linger: Duration) -> bool {
+        let drained = self.drain(linger);
+        self.near.close(Duration::ZERO);
+        self.far.close(Duration::ZERO);
+        drained
+    }
+}
+
+/// Room for one message on both ways. Dropped without commit, it was never there.
+#[derive(Debug)]
+pub struct BothClaim<'a> {
+    /// With room for the message: what there was when it was claimed, nobody else takes.
+    near: &'a mut shm::Publisher,
+    far: NetClaim<'a>,
+    topic: TopicId,
+    longest: usize,
+}
+
+impl BothClaim<'_> {
+    fn copy(&mut self) {
+        // There is room, so it neither waits nor fails.
+        let copied = self.near.send_on(self.topic, &self.far);
+        debug_assert_eq!(copied, Ok(()), "there was room");
+    }
+}
+
+impl Claim for BothClaim<'_> {
+    fn commit(mut self) {
+        self.copy();
+        self.far.commit();
+    }
+
+    fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
+        self.copy();
+        let (topic, longest) = (self.topic, self.longest);
+        let fits = if len > longest { Err(ClaimError::TooLong { longest }) } else { Ok(()) };
+        let mut room = fits;
+        let near = &mut *self.near;
+        self.far.publish_and_wait(|| {
+            if fits.is_ok() {
+                room = near.try_claim_on(topic, len).map(drop);
+            }
+            matches!(room, Err(ClaimError::BackPressured(_)))
+        });
+        room?;
+        self.far.renew(len)?;
+        Ok(self)
+    }
+}
+
+impl Deref for BothClaim<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.far
+    }
+}
+
+impl DerefMut for BothClaim<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.far
+    }
+}
+
+/// Messages that subscribers see together, or not at all. Dropped without publishing, none of
+/// them was ever there.
+#[derive(Debug)]
+pub struct BothBatch<'a> {
+    near: ShmBatch<'a>,
+    far: NetBatch<'a>,
+    /// The topic of the last message, which is not yet copied: its bytes are still being written.
+    last: Option<TopicId>,
+    longest: usize,
+}
+
+impl BothBatch<'_> {
+    fn copy_last(&mut self) {
+        let Some(topic) = self.last.take() else { return };
+        let bytes = self.far.last();
+        let room = self.near.try_add(topic, bytes.len());
+        debug_assert!(room.is_ok(), "there was room");
+        if let Ok(room) = room {
+            room.copy_from_slice(bytes);
+        }
+    }
+}
+
+impl Batch for BothBatch<'_> {
+    fn try_add(&mut self, topic: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
+        self.copy_last();
+        if len > self.longest {
+            return Err(ClaimError::TooLong { longest: self.longest });
+        }
+        self.near.has_room(topic, len)?;
+        let room = self.far.try_add(topic, len)?;
+        self.last = Some(topic);
+        Ok(room)
+    }
+
+    fn len(&self) -> usize {
+        self.far.len()
+    }
+
+    fn publish(mut self) -> usize {
+        self.copy_last();
+        self.near.publish();
+        self.far.publish()
+    }
+}

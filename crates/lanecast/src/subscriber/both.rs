@@ -1,0 +1,68 @@
+//! One subscriber to publishers on this host and elsewhere.
+//!
+//! A publisher whose shared memory it reads is not taken from the network as well: the network's
+//! side passes over announcements from its own domain.
+
+use crate::{net, shm};
+use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_carrier::{Event, Subscribe};
+use std::time::Duration;
+
+/// Both sides of the subscriber.
+#[derive(Debug)]
+pub(super) struct Both {
+    near: shm::Subscriber,
+    far: net::Subscriber,
+    /// Whose turn it is to be polled first.
+    far_first: bool,
+    waiter: Waiter,
+}
+
+impl Both {
+    pub(super) fn new(near: shm::Subscriber, far: net::Subscriber, wait: WaitStrategy) -> Self {
+        far.wake_by(near.alarm());
+        Self { near, far, far_first: false, waiter: Waiter::new(wait) }
+    }
+
+    pub(super) fn rejoin(&mut self) {
+        self.near.rejoin();
+    }
+}
+
+impl Subscribe for Both {
+    #[inline]
+    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
+        self.far_first = !self.far_first;
+        let mut work = 0;
+        for far in [self.far_first, !self.far_first] {
+            let left = limit.saturating_sub(work);
+            work += match (left, far) {
+                (0, _) => 0,
+                (_, true) => self.far.poll(left, &mut handler),
+                (_, false) => self.near.poll(left, &mut handler),
+            };
+        }
+        work
+    }
+
+    fn wait(&mut self, work: usize) {
+        if work > 0 {
+            self.waiter.found(work);
+            return;
+        }
+        match self.waiter.next_step() {
+            Step::Spin(pauses) => spin(pauses),
+            Step::Yield => std::thread::yield_now(),
+            // In shared memory; what comes from elsewhere rings there.
+            Step::Park => self.far.sleep_elsewhere(|| self.near.sleep()),
+        }
+    }
+
+    fn longest_wait(&self) -> Duration {
+        self.near.longest_wait()
+    }
+
+    fn streams(&self) -> usize {
+        self.near.streams() + self.far.streams()
+    }
+}

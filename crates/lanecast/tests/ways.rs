@@ -1,0 +1,91 @@
+//! The suite over contexts: each set of carriers, with subscribers nearby and far away.
+
+use lanecast::{Carrier, Context, Error, Publisher, Subscriber};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use tempfile::TempDir;
+
+/// Contexts on networks that no other test of this run, and no other run at this time, is on.
+struct Stage {
+    publishers: Context,
+    /// They take turns.
+    subscribers: Vec<Context>,
+    turn: AtomicUsize,
+    _directory: TempDir,
+}
+
+impl Stage {
+    /// Publishers over `carriers`, and for each entry of `subscribers` a context over these:
+    /// nearby has the publishers' directory, far away another one.
+    fn new(carriers: &str, subscribers: &[(&str, &str)]) -> Box<Self> {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let port = 30_000 + NEXT.fetch_add(2, Ordering::Relaxed);
+        let run = std::process::id() as u16;
+        let group = |port| format!("239.193.{}.{}:{port}", run >> 8, run & 0xff);
+        let directory = TempDir::new_in("/dev/shm").expect("a directory");
+        let context = |carriers: &str, domain: &str| {
+            // The smallest windows, so that every case goes around them many times.
+            let settings = [
+                ("carriers", carriers.to_owned()),
+                ("shm.directory", directory.path().join(domain).display().to_string()),
+                ("shm.window", "64KiB".into()),
+                ("net.window", "64KiB".into()),
+                // A machine that is busy elsewhere for seconds is not dead.
+                ("net.liveness", "20s".into()),
+                ("net.resolver_group", group(port)),
+                ("net.group", group(port + 1)),
+            ];
+            let builder = settings.iter().try_fold(Context::builder(), |b, (k, v)| b.set(k, v));
+            builder.expect("settings").build().expect("a context")
+        };
+        Box::new(Self {
+            publishers: context(carriers, "near"),
+            subscribers: subscribers.iter().map(|(ways, domain)| context(ways, domain)).collect(),
+            turn: AtomicUsize::new(0),
+            _directory: directory,
+        })
+    }
+
+    /// One context for all.
+    fn one(carriers: &str) -> Box<Self> {
+        Self::new(carriers, &[(carriers, "near")])
+    }
+}
+
+impl Carrier for Stage {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        self.publishers.name()
+    }
+
+    fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
+        self.publishers.publisher(topic)
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, Error> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.subscribers[turn % self.subscribers.len()].subscriber_to(topics)
+    }
+}
+
+macro_rules! suites {
+    ($($name:ident: $stage:expr,)*) => {
+        $(mod $name {
+            use super::*;
+            lanecast_conformance::conformance_tests!($stage);
+        })*
+    };
+}
+
+suites! {
+    shm: Stage::one("shm"),
+    ru: Stage::one("ru"),
+    shm_and_ru: Stage::one("shm+ru"),
+    shm_and_ru_from_afar: Stage::new("shm+ru", &[("shm+ru", "far")]),
+    shm_and_rm_from_both: Stage::new("shm+rm", &[("shm+rm", "near"), ("rm", "far")]),
+    shm_and_tcp_from_both: Stage::new("shm+tcp", &[("tcp", "far"), ("shm+tcp", "near")]),
+    // A publisher on the network alone is heard there, by subscribers that have both.
+    ru_into_both: Stage::new("ru", &[("shm+ru", "near")]),
+}
