@@ -1,6 +1,6 @@
 //! `lanecast config`.
 
-use crate::context::DomainArgs;
+use crate::context::WayArgs;
 use crate::output::print;
 use lanecast::SETTINGS;
 use std::process::ExitCode;
@@ -13,12 +13,12 @@ pub(crate) struct ConfigArgs {
     list: bool,
 
     #[command(flatten)]
-    domain: DomainArgs,
+    way: WayArgs,
 }
 
 /// Checks the configuration on the way: a wrong file or variable is an error with its place.
 pub(crate) fn run(arguments: &ConfigArgs) -> anyhow::Result<ExitCode> {
-    let config = arguments.domain.builder()?.config()?;
+    let config = arguments.way.builder()?.config()?;
     if arguments.list {
         let mut table = crate::table::table(&["setting", "variable", "value", "may be"]);
         for setting in SETTINGS {

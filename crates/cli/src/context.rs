@@ -1,6 +1,7 @@
 //! From command-line arguments to a context.
 
-use lanecast::{Builder, Context};
+use anyhow::Context as _;
+use lanecast::{Builder, Carriers, Context};
 use std::path::PathBuf;
 
 /// Which domain to look at or take part in.
@@ -32,5 +33,51 @@ impl DomainArgs {
     /// The domain's directory, without opening anything.
     pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
         Ok(self.builder()?.config()?.shm.directory)
+    }
+}
+
+/// Which way messages are to travel, for commands that publish and subscribe.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct WayArgs {
+    /// shm (this host), rm, ru, tcp (other hosts), or both: shm+rm, shm+ru, shm+tcp
+    #[arg(long, value_name = "CARRIERS")]
+    carriers: Option<Carriers>,
+
+    /// The network interface: an address, a network such as 10.0.0.0/8, or a name such as eth0
+    #[arg(long, value_name = "INTERFACE")]
+    interface: Option<String>,
+
+    /// Any setting of `lanecast config --list`; can be repeated
+    #[arg(long, value_name = "SETTING=VALUE")]
+    set: Vec<String>,
+
+    #[command(flatten)]
+    domain: DomainArgs,
+}
+
+impl WayArgs {
+    pub(crate) fn builder(&self) -> anyhow::Result<Builder> {
+        self.over(self.domain.builder()?)
+    }
+
+    /// The context of a tool that meets other programs.
+    pub(crate) fn outward(&self) -> anyhow::Result<Context> {
+        Ok(self.over(self.domain.outward()?)?.build()?)
+    }
+
+    fn over(&self, mut builder: Builder) -> anyhow::Result<Builder> {
+        for setting in &self.set {
+            let (key, value) = setting.split_once('=').with_context(|| {
+                format!("--set {setting}: write a setting, '=' and a value, as in net.hops=2")
+            })?;
+            builder = builder.set(key.trim(), value.trim())?;
+        }
+        if let Some(carriers) = self.carriers {
+            builder = builder.set("carriers", carriers)?;
+        }
+        if let Some(interface) = &self.interface {
+            builder = builder.set("net.interface", interface)?;
+        }
+        Ok(builder)
     }
 }

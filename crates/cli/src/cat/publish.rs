@@ -3,7 +3,7 @@
 use super::INCOMPLETE;
 use super::frames::Frames;
 use super::pace::Pace;
-use crate::context::DomainArgs;
+use crate::context::WayArgs;
 use crate::output::{complain, say};
 use crate::table::{grouped, rate};
 use anyhow::Context as _;
@@ -57,7 +57,7 @@ pub(crate) struct PubArgs {
     quiet: bool,
 
     #[command(flatten)]
-    domain: DomainArgs,
+    way: WayArgs,
 }
 
 /// Messages waiting between the reading thread and the publisher.
@@ -67,7 +67,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
-    let context = arguments.domain.outward()?.build()?;
+    let context = arguments.way.outward()?;
     let mut publisher = context.publisher(&arguments.topic)?;
     while publisher.subscribers() < arguments.wait_subscribers && !stop() {
         publisher.wait_for_subscribers(arguments.wait_subscribers, LOOK);

@@ -2,7 +2,7 @@
 
 use super::INCOMPLETE;
 use super::frames::Frames;
-use crate::context::DomainArgs;
+use crate::context::WayArgs;
 use crate::output::{complain, say};
 use crate::table::{grouped, rate};
 use lanecast::prelude::*;
@@ -44,7 +44,7 @@ pub(crate) struct SubArgs {
     quiet: bool,
 
     #[command(flatten)]
-    domain: DomainArgs,
+    way: WayArgs,
 }
 
 struct Printer<'a, W> {
@@ -61,7 +61,7 @@ struct Printer<'a, W> {
 
 pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
-    let context = arguments.domain.outward()?.build()?;
+    let context = arguments.way.outward()?;
     let topics: Vec<&str> = arguments.topics.iter().map(String::as_str).collect();
     let mut feed = context.subscriber_to(&topics)?;
     let mut printer = Printer {

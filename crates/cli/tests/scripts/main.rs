@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod domain;
 mod floor;
+mod hosts;
 #[cfg(feature = "top")]
 mod live;
 mod perf;

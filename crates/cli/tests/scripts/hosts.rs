@@ -1,0 +1,90 @@
+//! `pub` and `sub` over the network, on loopback, beside shared memory.
+
+use crate::run::{BINARY, Run, Stage};
+
+/// A network of this test's own.
+fn start(stage: &Stage, topic: u16, line: &str) -> Run {
+    let run = std::process::id();
+    let group = |port| format!("239.196.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
+    let mut command = stage.command(BINARY);
+    command.args(line.split_whitespace()).stdin(std::process::Stdio::piped());
+    command.env("LANECAST_NET__RESOLVER_GROUP", group(32_000 + 2 * topic));
+    command.env("LANECAST_NET__GROUP", group(32_001 + 2 * topic));
+    // A machine that is busy elsewhere for seconds is not dead.
+    command.env("LANECAST_NET__LIVENESS", "20s");
+    Run::start(command)
+}
+
+fn lines(count: usize) -> String {
+    (0..count).map(|number| format!("line {number}\n")).collect()
+}
+
+#[test]
+fn two_commands_carry_a_topic_over_each_way() {
+    for (number, way) in ["ru", "rm", "tcp"].into_iter().enumerate() {
+        let stage = Stage::new();
+        let start = |line: &str| start(&stage, number as u16, &format!("{line} --carriers {way}"));
+        let subscriber = start("sub prices --once");
+        let mut publisher = start("pub prices --wait-subscribers 1");
+        let input = lines(3000);
+        publisher.feed(&input);
+        let (published, received) = (publisher.finish(), subscriber.finish());
+        published.good();
+        assert!(received.good() == input, "{way}: what came is not what was sent");
+        assert!(received.err.contains(&format!("joined prices from {way}:")), "{}", received.err);
+        assert!(received.err.contains(": closed"), "{}", received.err);
+        assert!(!stage.path("domain").exists(), "{way} needs no shared memory");
+    }
+}
+
+/// One publisher over both ways: whoever shares its memory reads there, the others by network, and
+/// nobody gets anything twice.
+#[test]
+fn subscribers_near_and_far_get_everything_once() {
+    for (number, way) in ["shm+ru", "shm+rm", "shm+tcp"].into_iter().enumerate() {
+        let stage = Stage::new();
+        let elsewhere = stage.path("elsewhere").display().to_string();
+        let start = |line: &str| start(&stage, 10 + number as u16, line);
+        let near = start(&format!("sub prices --once --carriers {way}"));
+        let memory = start("sub prices --once --carriers shm");
+        let far = start(&format!("sub prices --once --carriers {way} --directory {elsewhere}"));
+        let network = start("sub prices --once --carriers ru");
+        let mut publisher = start(&format!("pub prices --wait-subscribers 4 --carriers {way}"));
+        let input = lines(20_000);
+        publisher.feed(&input);
+        let published = publisher.finish();
+        published.good();
+        assert!(published.err.contains(", 4 subscribers"), "{way}: {}", published.err);
+        let source = &way[4..];
+        for (subscriber, source) in
+            [(near, "shm"), (memory, "shm"), (far, source), (network, source)]
+        {
+            let received = subscriber.finish();
+            assert!(received.good() == input, "{way}: what came is not what was sent");
+            let joined = format!("joined prices from {source}:");
+            assert_eq!(received.err.matches("joined").count(), 1, "{way}: {}", received.err);
+            assert!(received.err.contains(&joined), "{way}: {}", received.err);
+        }
+    }
+}
+
+#[test]
+fn a_way_that_cannot_be_is_refused_with_what_to_write() {
+    let stage = Stage::new();
+    for (line, code, part) in [
+        ("sub topic --carriers udp", 2, "write shm, rm, ru, tcp, or both"),
+        ("sub topic --carriers ru --interface 192.0.2.0/24", 1, "net.interface"),
+        ("pub topic --carriers ru --set net.window=1KiB", 1, "net.window: take 64KiB to 1GiB"),
+        ("pub topic --carriers shm+ru --set net.topics_max=3", 1, "net.topics_max is 3"),
+        ("config --set net.pacing=slow", 1, "net.pacing"),
+        ("config --set net.pacing", 1, "write a setting, '=' and a value"),
+    ] {
+        let done = stage.run(line);
+        let words = done.refused(code);
+        assert!(words.contains(part), "{line}: {words}");
+    }
+    let printed = stage.run("config --carriers shm+rm --interface eth7 --set net.hops=2").good();
+    for line in ["carriers = \"shm+rm\"", "interface = \"eth7\"", "hops = 2"] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+}
