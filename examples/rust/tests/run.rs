@@ -35,6 +35,12 @@ impl Run {
         let mut command = Command::new(program(name));
         command.args(arguments).current_dir(domain);
         command.env("LANECAST_SHM__DIRECTORY", domain.join("domain"));
+        // A group that no other run at this time speaks in.
+        let run = std::process::id();
+        let group = format!("239.195.{}.{}:14390", run >> 8 & 0xff, run & 0xff);
+        command.env("LANECAST_NET__RESOLVER_GROUP", group);
+        // A machine that is busy elsewhere for seconds is not dead.
+        command.env("LANECAST_NET__LIVENESS", "20s");
         command.stdout(Stdio::piped());
         Self { name, child: command.spawn().unwrap() }
     }
@@ -151,4 +157,18 @@ fn diamond_reads_every_value_three_times() {
 fn fan_in_keeps_each_writers_order() {
     let text = run("fan_in");
     assert_eq!(text.matches("50000 lines, in order").count(), 3, "{text}");
+}
+
+#[test]
+fn two_hosts_carries_a_topic_over_each_way() {
+    for way in ["ru", "rm", "shm+tcp"] {
+        let domain = domain();
+        let start = |role| Run::start("two_hosts", domain.path(), &[role, "127.0.0.1", way]);
+        let (subscriber, publisher) = (start("subscribe"), start("publish"));
+        let text = publisher.finish();
+        assert!(text.contains("10 messages to 1 subscribers, all read: true"), "{way}: {text}");
+        let text = subscriber.finish();
+        assert_eq!(text.matches("read   message ").count(), 10, "{way}: {text}");
+        assert!(text.contains(": closed") && !text.contains("lost"), "{way}: {text}");
+    }
 }
