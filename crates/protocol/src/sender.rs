@@ -386,9 +386,10 @@ impl Sender {
 
     /// When there is something to do at the latest, without anything new.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        // Within the rate, what can be sent has been sent.
-        let data =
-            self.data_rate.as_ref().filter(|rate| rate.is_spent() && self.has_data_to_send());
+        // Within the rate, what can be sent has been sent; connections have no rate.
+        let is_held = |rate: &&Bucket| rate.is_spent() && self.has_data_to_send();
+        let is_stream = self.settings.distribution == Distribution::Stream;
+        let data = self.data_rate.as_ref().filter(|rate| !is_stream && is_held(rate));
         let beats = self.members.iter().map(|member| member.beat.due);
         let silences = self.members.iter().map(|member| {
             let patience = match self.settings.pacing {

@@ -322,3 +322,26 @@ fn a_rate_makes_nothing_due_that_receivers_hold_up() {
     assert!(sender.has_data_to_send());
     assert!(sender.next_deadline().is_none_or(|due| due > 1));
 }
+
+#[test]
+fn a_rate_makes_nothing_due_on_connections() {
+    let mut settings = settings(Distribution::Stream);
+    (settings.data_rate, settings.window_bytes) = (Some(1_000_000), 1 << 20);
+    let mut sender = sender(settings);
+    sender.connect(1, 1);
+    let bytes = join(1, 0, 0, 0, &["a"]);
+    sender.on_stream_frame(1, 1, &Frame::split(&bytes).expect("a frame").0);
+    for _ in 0..100 {
+        publish(&mut sender, 0, 1_400);
+    }
+    let mut written = 0;
+    while let length @ 1.. = sender.stream_bytes(1).len() {
+        sender.stream_written(1, 1, length);
+        written += length;
+    }
+    assert!(written > 1 << 16, "more than a burst");
+    let now = 500 * MILLISECOND;
+    sender.on_time(now);
+    assert!(sender.has_data_to_send(), "its window is full");
+    assert!(sender.next_deadline().is_some_and(|due| due > now));
+}
