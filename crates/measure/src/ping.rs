@@ -9,6 +9,7 @@ mod answers;
 mod one_thread;
 mod outlet;
 mod pong;
+mod published;
 mod result;
 mod sender;
 mod settings;
@@ -16,6 +17,7 @@ pub(crate) mod stamp;
 mod two_threads;
 
 pub use pong::{PongHooks, PongSettings, pong};
+pub use published::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Published};
 pub use result::{PingResult, PongResult, Traffic};
 pub use settings::{Ended, Hooks, Notice, PingError, Settings, Threads, Topics};
 pub use stamp::STAMP;

@@ -5,6 +5,7 @@ mod context;
 mod files;
 mod floor;
 mod jitter;
+mod lat;
 mod ping;
 mod pipes;
 mod pong;
@@ -22,6 +23,7 @@ mod threads;
 pub(crate) use context::ContextArgs;
 pub(crate) use floor::FloorArgs;
 pub(crate) use jitter::JitterArgs;
+pub(crate) use lat::LatArgs;
 pub(crate) use ping::PingArgs;
 pub(crate) use pipes::PipesArgs;
 pub(crate) use pong::PongArgs;
@@ -54,6 +56,8 @@ pub(crate) enum PerfCommand {
     Jitter(JitterArgs),
     /// Run every experiment of the SMX document, and show the figures beside the document's
     SmxReport(SmxArgs),
+    /// Run the UM latency document's streaming tests, and show the figures beside the document's
+    LatReport(LatArgs),
     /// Measure messages between two threads through pipes, beside local sockets
     Pipes(PipesArgs),
     /// Measure messages between threads through rings of every shape
@@ -70,6 +74,7 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::Floor(arguments) => floor::run(arguments, stop),
         PerfCommand::Jitter(arguments) => jitter::run(arguments, stop),
         PerfCommand::SmxReport(arguments) => smx::run(arguments, stop),
+        PerfCommand::LatReport(arguments) => lat::run(arguments, stop),
         PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),
         PerfCommand::Rings(arguments) => rings::run(arguments, stop),
     }

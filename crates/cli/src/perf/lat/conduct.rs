@@ -1,0 +1,223 @@
+//! Runs one turn: bare sockets here, or a ping and a pong as processes of their own.
+
+use super::super::carriers::CarrierName;
+use super::LatArgs;
+use crate::stage::{Actor, Patience, Stage};
+use anyhow::bail;
+use lanecast_base::WaitStrategy;
+use lanecast_base::clock::Clock;
+use lanecast_measure::floor::{self, Case, Settings, Transport};
+use lanecast_measure::ping::Published;
+use lanecast_measure::{Head, Kind, Place, Raise};
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What a run may take beside what it is expected to.
+const SLACK: Duration = Duration::from_secs(20);
+/// How much longer than expected it may take.
+const SLOWNESS: u32 = 10;
+/// Bare sockets need no more to warm up.
+const BARE_WARM_UP: u64 = 1000;
+/// From so many CPUs on, the ping has two threads, as the document's.
+const TWO_THREADS_FROM: usize = 3;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Under {
+    Bare(Transport),
+    Carrier(CarrierName),
+}
+
+/// One run of the series.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) under: Under,
+    pub(super) wait: WaitStrategy,
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.under {
+            Under::Bare(transport) => write!(f, "bare {transport}, {}", self.wait),
+            Under::Carrier(carrier) => write!(f, "{}, {}", carrier.name(), self.wait),
+        }
+    }
+}
+
+/// A measurement line, and whether every message came back.
+type Measured = (String, bool);
+
+/// How the turns of a series are run.
+#[derive(Debug)]
+pub(super) struct Conduct<'a> {
+    head: Head,
+    stage: Stage,
+    arguments: &'a LatArgs,
+    /// The ping's, the pong's, and the ping's second one; at least one.
+    cpus: Vec<usize>,
+    raise: Raise,
+}
+
+impl<'a> Conduct<'a> {
+    pub(super) fn new(
+        head: Head,
+        arguments: &'a LatArgs,
+        cpus: Vec<usize>,
+        raise: Raise,
+    ) -> anyhow::Result<Self> {
+        if cpus.is_empty() {
+            bail!("this process may use no CPU of its choice");
+        }
+        Ok(Self { head, stage: Stage::build("lat")?, arguments, cpus, raise })
+    }
+
+    /// The line of a turn that was not measured.
+    pub(super) fn skipped(&self, why: String) -> anyhow::Result<String> {
+        #[derive(Serialize)]
+        struct Skipped {
+            experiment: &'static str,
+            why: String,
+        }
+        let skipped = Skipped { experiment: "round-trip", why };
+        Ok(self.head.line(Kind::Skipped, &skipped)?)
+    }
+
+    /// Runs it; `stop` ends it early, as an error.
+    pub(super) fn measure(
+        &self,
+        turn: &Turn,
+        repetition: u32,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Vec<Measured>> {
+        if self.cpus.len() < 2 && turn.wait == WaitStrategy::BusySpin {
+            bail!("two threads that spin need two CPUs");
+        }
+        let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
+        match turn.under {
+            Under::Bare(transport) => self.bare(transport, turn.wait, stop),
+            Under::Carrier(carrier) => {
+                self.carried(carrier, turn.wait, repetition, &Patience { until, stop })
+            }
+        }
+    }
+
+    /// The CPU of the pong: its own, if there are two.
+    fn pong_cpu(&self) -> usize {
+        *self.cpus.get(1).unwrap_or(&self.cpus[0])
+    }
+
+    fn bare(
+        &self,
+        transport: Transport,
+        wait: WaitStrategy,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Vec<Measured>> {
+        let place = |cpu: usize| Place::on_this_host(i64::try_from(cpu).ok(), 0);
+        let settings = Settings {
+            case: Case::round_trip(transport, wait),
+            size: self.arguments.size,
+            rate: self.arguments.rate,
+            messages: self.arguments.messages(),
+            warmup: BARE_WARM_UP.min(self.arguments.messages()),
+            time: Duration::ZERO,
+            datagram_bytes: 0,
+            sender: place(self.cpus[0])?,
+            receiver: place(self.pong_cpu())?,
+            raise: self.raise,
+            clock: Clock::host(),
+        };
+        let result = floor::run(&settings, stop)?;
+        Ok(vec![(self.head.line(Kind::Floor, &result)?, result.is_complete())])
+    }
+
+    fn carried(
+        &self,
+        carrier: CarrierName,
+        wait: WaitStrategy,
+        repetition: u32,
+        patience: &Patience<'_>,
+    ) -> anyhow::Result<Vec<Measured>> {
+        let common = self.common(carrier, wait);
+        let start =
+            |role, words: Vec<String>| Actor::start(role, &[words, common.clone()].concat());
+        // Between threads, the ping's process has the pong, too.
+        let mut pong = match carrier {
+            CarrierName::Thread => None,
+            _ => Some(start("pong", self.pong())?),
+        };
+        let mut ping = start("ping", self.ping(carrier))?;
+        let mut there: Value = ping.read(patience)?;
+        let back: Value = pong.as_mut().unwrap_or(&mut ping).read(patience)?;
+        for actor in [Some(ping), pong].into_iter().flatten() {
+            actor.finish(patience)?;
+        }
+        let arguments = self.arguments;
+        there["repetition"] = repetition.into();
+        there["repetitions"] = arguments.repetitions.into();
+        there["published"] = serde_json::to_value(Published::of(arguments.size, arguments.rate))?;
+        let line = |mut line: Value| {
+            // One command has made all of them.
+            line["command"] = self.head.command.clone().into();
+            let is_complete = is_complete(&line);
+            (line.to_string(), is_complete)
+        };
+        Ok(vec![line(there), line(back)])
+    }
+
+    fn ping(&self, carrier: CarrierName) -> Vec<String> {
+        let arguments = self.arguments;
+        let option = |name: &str, value: String| [name.to_owned(), value];
+        let mut words = vec!["perf".to_owned(), "ping".to_owned()];
+        let warmup = format!("{},{}", arguments.warmup.loops, arguments.warmup.rate);
+        words.extend(
+            [
+                option("-m", arguments.size.to_string()),
+                option("-n", arguments.messages().to_string()),
+                option("-r", arguments.rate.to_string()),
+                option("-w", warmup),
+                option("-H", arguments.histogram.to_string()),
+                option("-A", self.cpus[0].to_string()),
+            ]
+            .concat(),
+        );
+        match self.cpus.get(TWO_THREADS_FROM - 1) {
+            Some(cpu) => words.extend(option("-a", cpu.to_string())),
+            None => words.push("--one-thread".to_owned()),
+        }
+        if carrier == CarrierName::Thread {
+            words.extend(option("--pong-cpu", self.pong_cpu().to_string()));
+        }
+        words
+    }
+
+    fn pong(&self) -> Vec<String> {
+        let cpu = self.pong_cpu().to_string();
+        ["perf", "pong", "-E", "-a", &cpu].map(str::to_owned).to_vec()
+    }
+
+    fn common(&self, carrier: CarrierName, wait: WaitStrategy) -> Vec<String> {
+        let directory = self.stage.path("domain").to_string_lossy().into_owned();
+        let mut words = vec!["--json", "--own-session", "--wait", wait.name()];
+        words.extend(["--carrier", carrier.name(), "--directory", &directory]);
+        let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        for file in &self.arguments.config {
+            words.extend(["-c".to_owned(), file.to_string_lossy().into_owned()]);
+        }
+        if let Some(window) = self.arguments.window {
+            words.extend(["--window".to_owned(), window.to_string()]);
+        }
+        words
+    }
+}
+
+/// Whether nothing went wrong on this side, as far as its line tells.
+fn is_complete(line: &Value) -> bool {
+    let is_none = |name: &str| line[name].as_u64().unwrap_or(0) == 0;
+    let answered = line.get("answered").is_none_or(|answered| *answered == line["received"]);
+    let came_back = line.get("sent").and_then(Value::as_u64).is_none_or(|sent| {
+        line["received"].as_u64() == Some(sent + line["warmup"].as_u64().unwrap_or(0))
+    });
+    ["told_lost", "duplicated", "damaged"].into_iter().all(is_none) && answered && came_back
+}

@@ -1,0 +1,195 @@
+//! `lanecast perf lat-report`: the UM latency document's streaming tests, over every carrier.
+//!
+//! This process starts the measured ones, one pair at a time, and waits for their lines; between
+//! two pairs it measures the floor of bare sockets itself, under the same load.
+
+mod conduct;
+
+use super::carriers::CarrierName;
+use super::files::{Files, Times};
+use super::progress::Progress;
+use super::record::Record;
+use super::{INCOMPLETE, Warmup};
+use crate::output::complain;
+use anyhow::bail;
+use conduct::{Conduct, Turn, Under};
+use lanecast_base::{Size, WaitStrategy};
+use lanecast_measure::floor::Transport;
+use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
+use lanecast_measure::smx::Placement;
+use lanecast_measure::{Head, LinearShape, Raise, RaiseAsked, parse_number};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Messages of a short series.
+const QUICK: u64 = 25_000;
+/// The document's threads spin; what sleeps is measured beside them.
+const WAITS: [WaitStrategy; 2] = [WaitStrategy::BusySpin, WaitStrategy::Park];
+/// Starting two processes, and ending them.
+const OVERHEAD: Duration = Duration::from_secs(1);
+
+/// Arguments of `perf lat-report`. Numbers are decimal, or hexadecimal after 0x.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Runs perf ping and perf pong over each carrier, with the document's load \
+    (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
+    threads that sleep; under the same load, round trips over bare sockets (see perf floor). \
+    --quick takes about half a minute.\n\
+    The document's ping has two hot threads, and its pong one more. With fewer than three CPUs, \
+    one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
+    stand beside, and do not compare by themselves.\n\
+    Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
+    3 a run failed or lost messages.")]
+pub(crate) struct LatArgs {
+    /// Fewer messages: 25000
+    #[arg(long)]
+    quick: bool,
+
+    /// Only these carriers, such as thread,shm [default: all that are there]
+    #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
+    carriers: Vec<CarrierName>,
+
+    /// Only threads that wait so, such as spin [default: spin,park]
+    #[arg(long, value_name = "STRATEGIES", value_delimiter = ',')]
+    wait: Vec<WaitStrategy>,
+
+    /// Length of each message in bytes
+    #[arg(short = 'm', long = "size", value_name = "BYTES", default_value_t = DOCUMENT_SIZE)]
+    #[arg(value_parser = parse_number::<usize>)]
+    size: usize,
+
+    /// How many messages to measure, over each carrier [default: 500000, with --quick 25000]
+    #[arg(short = 'n', long = "messages", value_name = "COUNT", value_parser = parse_number::<u64>)]
+    messages: Option<u64>,
+
+    /// Messages a second
+    #[arg(short = 'r', long, value_name = "RATE", default_value_t = DOCUMENT_RATE)]
+    #[arg(value_parser = parse_number::<u64>)]
+    rate: u64,
+
+    /// How many messages to send before, to warm up, and how many a second
+    #[arg(short = 'w', long, value_name = "LOOPS,RATE", default_value = "5,5")]
+    #[arg(value_parser = super::warmup)]
+    warmup: Warmup,
+
+    /// The linear histogram: how many buckets, and how wide
+    #[arg(short = 'H', long, value_name = "BUCKETS,NS_PER_BUCKET", default_value = "300,1000")]
+    histogram: LinearShape,
+
+    /// How often the series is run through
+    #[arg(long, value_name = "COUNT", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+
+    /// Leave out the bare sockets
+    #[arg(long)]
+    no_floor: bool,
+
+    /// CPUs: the ping's sender, the pong, the ping's receiver if it has a thread of its own
+    /// [default: what lanecast doctor proposes]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    cpus: Vec<usize>,
+
+    /// Configuration file of both sides; can be repeated
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    config: Vec<PathBuf>,
+
+    /// Size of the publishers' windows, such as 1MiB
+    #[arg(long, value_name = "SIZE")]
+    window: Option<Size>,
+
+    /// Write the figures to a file, too: .jsonl, .html, .hlog or .txt; can be repeated
+    /// [default: lat-report.jsonl and lat-report.html]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Vec<PathBuf>,
+
+    /// Print the measurement lines, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+impl LatArgs {
+    fn output(&self) -> Vec<PathBuf> {
+        match self.output.as_slice() {
+            [] => ["lat-report.jsonl", "lat-report.html"].map(PathBuf::from).to_vec(),
+            output => output.to_vec(),
+        }
+    }
+
+    fn messages(&self) -> u64 {
+        self.messages.unwrap_or(if self.quick { QUICK } else { DOCUMENT_MESSAGES })
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        if self.rate == 0 || self.messages() == 0 {
+            bail!("-r 0 and -n 0 measure nothing: take 1 or more");
+        }
+        if self.warmup.loops > 0 && self.warmup.rate == 0 {
+            bail!("-w {},0 has no rate: write loops,rate such as 5,5", self.warmup.loops);
+        }
+        self.carriers.iter().try_for_each(|carrier| carrier.check())
+    }
+
+    /// How long one turn takes, about.
+    fn expected(&self) -> Duration {
+        let seconds = |count: u64, rate: u64| count as f64 / rate.max(1) as f64;
+        let warmup = seconds(self.warmup.loops, self.warmup.rate);
+        let all = warmup + seconds(self.messages(), self.rate);
+        OVERHEAD + Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX / 4)
+    }
+
+    /// One repetition: for each way to wait, bare sockets and carriers one after the other.
+    fn turns(&self) -> Vec<Turn> {
+        let carriers = match self.carriers.as_slice() {
+            [] => &CarrierName::AVAILABLE[..],
+            carriers => carriers,
+        };
+        let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
+        let floor = if self.no_floor { &[][..] } else { &Transport::ALL };
+        let turns = waits.iter().flat_map(|&wait| {
+            // A bare receive either spins or sleeps.
+            let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
+            let bare = bare.map(|&transport| Under::Bare(transport));
+            let unders = bare.chain(carriers.iter().map(|&carrier| Under::Carrier(carrier)));
+            unders.map(move |under| Turn { under, wait })
+        });
+        turns.collect()
+    }
+}
+
+pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    arguments.check()?;
+    let cpus = Placement::cpus(&arguments.cpus)?;
+    let files = Files::open(&arguments.output(), Times::Several)?;
+    let raise = Raise::by(RaiseAsked::Auto);
+    let conduct = Conduct::new(Head::now(), arguments, cpus, raise)?;
+    let (turns, mut record) = (arguments.turns(), Record::default());
+    let each = arguments.expected();
+    let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+    let mut progress =
+        Progress::new(each.saturating_mul(count.saturating_mul(arguments.repetitions)));
+    let all = (1..=arguments.repetitions).flat_map(|at| turns.iter().map(move |turn| (at, turn)));
+    for (repetition, turn) in all.take_while(|_| !stop()) {
+        let what = format!("{turn} ({repetition}/{})", arguments.repetitions);
+        progress.begin(&what, each);
+        match conduct.measure(turn, repetition, stop) {
+            Ok(measured) => {
+                for (line, is_complete) in measured {
+                    record.keep(line, is_complete);
+                }
+            }
+            Err(_) if stop() => {}
+            Err(error) => {
+                let why = format!("{what}: {error:#}");
+                complain(&why);
+                record.fail(conduct.skipped(why)?);
+            }
+        }
+    }
+    progress.finish();
+    record.publish(arguments.json, files)?;
+    if stop() {
+        bail!("interrupted: the figures so far are written");
+    }
+    Ok(ExitCode::from(if record.failed == 0 { 0 } else { INCOMPLETE }))
+}
