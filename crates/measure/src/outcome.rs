@@ -12,7 +12,7 @@ use serde::Serialize;
 /// What a publisher's run came to.
 #[derive(Clone, Debug, Serialize)]
 pub struct PublisherResult {
-    /// The topic.
+    /// The topic; of several, all of them with commas between.
     pub topic: String,
     /// The publisher's run, as 16 hexadecimal digits.
     pub session: String,
@@ -46,6 +46,8 @@ pub struct PublisherResult {
     pub drained: Option<bool>,
     /// By how much messages were sent after their time, if they were stamped and had one.
     pub lateness: Option<Distribution>,
+    /// How long each call took that sent a measured message, if that was asked for.
+    pub calls: Option<LinearResult>,
     /// The conditions of the run.
     #[serde(flatten)]
     pub conditions: Conditions,
@@ -113,6 +115,8 @@ pub struct SubscriberResult {
     pub fast: bool,
     /// Empty iterations per message.
     pub spin: u64,
+    /// How many messages came by retransmission, if the carrier counts that.
+    pub recovered: Option<u64>,
     /// The streams, in the order of joining.
     pub streams: Vec<StreamResult>,
     /// The conditions of the run.

@@ -5,15 +5,16 @@
 
 use crate::conditions::Setup;
 use crate::flags::Flags;
+use crate::linear::LinearShape;
 use crate::outcome::{PublisherResult, rate};
 use crate::pacing::{Bursts, FlatOut};
 use crate::place::{Place, PlaceError};
 use crate::record::{self, FILLED, HIGHEST_NUMBER, STAMPED, TIMESTAMPED, WARM_UP};
 use crate::recorder::Recorder;
-use crate::sender::{Copying, Form, InPlace, Line, Run, SendError, Task};
+use crate::sender::{Copying, Form, InPlace, InTurn, Line, Run, SendError, Task};
 use crate::touch::Touch;
 use crate::watch::Watch;
-use lanecast_carrier::{Carrier, ClaimError, Publish, Shared};
+use lanecast_carrier::{Carrier, ClaimError, Publish, Shared, TopicId};
 use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -28,8 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a publisher is to do.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The topic.
-    pub topic: String,
+    /// The topics: messages go to each in turn, and are numbered on each by itself.
+    pub topics: Vec<String>,
     /// The length of each message, in bytes.
     pub size: usize,
     /// How many messages are measured.
@@ -54,6 +55,8 @@ pub struct Settings {
     pub arrival: Arrival,
     /// How long to wait, after the last message, until all have read everything.
     pub linger: Duration,
+    /// Count, in this histogram, how long each call takes that sends a message.
+    pub calls: Option<LinearShape>,
     /// What is known of the run already.
     pub setup: Setup,
 }
@@ -85,6 +88,9 @@ pub enum PublisherError {
         /// The carrier's longest.
         longest: usize,
     },
+    /// There is no topic.
+    #[error("-t names no topic")]
+    NoTopic,
     /// No messages at a time.
     #[error("--burst 0 sends nothing: 1 is even spacing")]
     EmptyBurst,
@@ -150,9 +156,7 @@ pub fn run<C: Carrier>(
 ) -> Result<PublisherResult, PublisherError> {
     settings.check()?;
     let mut watch = Watch::new(carrier.name(), settings.setup, settings.touch, settings.place);
-    let mut publisher = carrier
-        .publisher(&settings.topic)
-        .map_err(|error| PublisherError::Open(Box::new(error)))?;
+    let (mut publisher, topics) = open(carrier, &settings.topics)?;
     let longest = publisher.longest_message();
     if settings.size > longest {
         return Err(PublisherError::TooLong { size: settings.size, longest });
@@ -165,11 +169,29 @@ pub fn run<C: Carrier>(
         session: publisher.session().to_string(),
         source: publisher.source().to_owned(),
     };
-    if settings.flags.generic {
-        experiment(Copying(Shared::new(publisher)), settings, watch, identity, hooks)
+    let (generic, line) = (settings.flags.generic, (settings, watch, identity, hooks));
+    if topics.len() > 1 || settings.calls.is_some() {
+        experiment(InTurn::new(publisher, topics, settings.calls, generic), line)
+    } else if generic {
+        experiment(Copying(Shared::new(publisher)), line)
     } else {
-        experiment(InPlace(publisher), settings, watch, identity, hooks)
+        experiment(InPlace(publisher), line)
     }
+}
+
+/// A publisher of all `topics`, and their numbers.
+fn open<C: Carrier>(
+    carrier: &C,
+    topics: &[String],
+) -> Result<(C::Publisher, Vec<TopicId>), PublisherError> {
+    let [first, others @ ..] = topics else { return Err(PublisherError::NoTopic) };
+    let failed = |error: Box<dyn Error + Send + Sync>| PublisherError::Open(error);
+    let mut publisher = carrier.publisher(first).map_err(|error| failed(Box::new(error)))?;
+    let mut numbers = vec![TopicId::FIRST];
+    for topic in others {
+        numbers.push(publisher.add_topic(topic).map_err(|error| failed(Box::new(error)))?);
+    }
+    Ok((publisher, numbers))
 }
 
 impl Settings {
@@ -237,13 +259,13 @@ fn await_subscribers<P: Publish>(
     Ok(())
 }
 
+/// All that an experiment needs beside the way of sending.
+type Load<'a, P> = (&'a Settings, Watch, Identity, Hooks<'a, P>);
+
 /// Warm-up, measured part, result, end.
 fn experiment<L: Line>(
     mut line: L,
-    settings: &Settings,
-    mut watch: Watch,
-    identity: Identity,
-    hooks: Hooks<'_, L::Publisher>,
+    (settings, mut watch, identity, hooks): Load<'_, L::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     let mut lateness = Recorder::new();
     let clock = watch.clock();
@@ -278,7 +300,7 @@ fn experiment<L: Line>(
     conditions.interference.doubt_crowd(subscribers_at_start + 1, conditions.cpus.online);
 
     let mut result = PublisherResult {
-        topic: settings.topic.clone(),
+        topic: settings.topics.join(","),
         session: identity.session,
         source: identity.source,
         size: settings.size,
@@ -297,6 +319,7 @@ fn experiment<L: Line>(
         subscribers_at_end,
         drained: None,
         lateness: lateness.distribution(),
+        calls: line.calls(),
         conditions,
     };
     (hooks.announce)(&result);

@@ -7,7 +7,7 @@ use crate::conditions::Conditions;
 use crate::distribution::Distribution;
 use crate::interference::{Interference, Watched};
 use crate::linear::LinearResult;
-use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult};
+use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
 use crate::place::Cpus;
 use crate::{jitter, publisher, subscriber};
 use lanecast_carrier::{Gap, Stream};
@@ -35,7 +35,7 @@ pub fn publisher_options(
         settings.size,
         settings.messages,
         settings.rate,
-        settings.topic,
+        settings.topics.join(","),
         settings.warmup,
     )
 }
@@ -47,7 +47,7 @@ pub fn subscriber_options(settings: &subscriber::Settings, config: &str) -> Stri
         settings.place.printed(),
         u8::from(settings.fast),
         settings.spin,
-        settings.topic,
+        settings.topics.join(","),
     )
 }
 
@@ -70,9 +70,10 @@ pub fn publisher_result(result: &PublisherResult) -> String {
     line(
         &mut text,
         format_args!(
-            "burst={}, largest_burst={}, back_pressured={}, subscribers_at_start={}, \
-             subscribers_at_end={}, source={}, ",
+            "burst={}, largest_burst={}, global_max_tight_sends={}, max_flight_size=unknown, \
+             back_pressured={}, subscribers_at_start={}, subscribers_at_end={}, source={}, ",
             result.burst,
+            result.largest_burst,
             result.largest_burst,
             known(result.back_pressured),
             result.subscribers_at_start,
@@ -83,7 +84,18 @@ pub fn publisher_result(result: &PublisherResult) -> String {
     if let Some(lateness) = &result.lateness {
         text.push_str(&distribution("lateness", lateness));
     }
-    text + &conditions(&result.conditions)
+    let calls = result.calls.as_ref().map(linear).unwrap_or_default();
+    calls + &text + &conditions(&result.conditions)
+}
+
+/// What all streams brought together, as the UM tools say it.
+pub fn subscriber_end(result: &SubscriberResult) -> String {
+    format!(
+        "Rcv: num_rcv_msgs={}, num_rx_msgs={}, num_unrec_loss={}, \n",
+        result.figures.received,
+        known(result.recovered),
+        result.figures.told_lost,
+    )
 }
 
 /// How the publisher ended, once it has lingered.

@@ -5,6 +5,11 @@
 //! claim and the carrier's commit; the clock is read at the start and at the end. How late a
 //! stamped message was for its schedule is counted when it is on its way.
 
+mod in_turn;
+
+pub(crate) use in_turn::InTurn;
+
+use crate::linear::LinearResult;
 use crate::pacing::{Burst, Pace, Slot};
 use crate::record::{self, FILLED, Stamps, TIMESTAMPED};
 use crate::recorder::Recorder;
@@ -73,6 +78,11 @@ pub(crate) trait Line: Sized {
 
     /// Asks the publisher something.
     fn ask<R>(&self, question: impl FnOnce(&Self::Publisher) -> R) -> R;
+
+    /// How long the calls took that sent measured messages, if they were timed.
+    fn calls(&self) -> Option<LinearResult> {
+        None
+    }
 
     fn close(self, linger: Duration) -> bool;
 }

@@ -10,7 +10,7 @@ use crate::place::{Place, PlaceError};
 use crate::tally::Tally;
 use crate::touch::Touch;
 use crate::watch::Watch;
-use lanecast_carrier::{Carrier, Event, Gap, Message, SessionId, Stream, Subscribe, Why};
+use lanecast_carrier::{Carrier, Event, Gap, Message, SessionId, Stream, Subscribe, TopicId, Why};
 use std::error::Error;
 use std::hint::black_box;
 use thiserror::Error;
@@ -21,8 +21,8 @@ const BATCH: usize = 256;
 /// What a subscriber is to do.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The topic.
-    pub topic: String,
+    /// The topics.
+    pub topics: Vec<String>,
     /// Where the thread runs from the first stream's beginning on.
     pub place: Place,
     /// Look at counts and order only: no latencies, no spinning.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub spin: u64,
     /// How much of each message is read.
     pub touch: Touch,
-    /// End with the first stream that ends.
+    /// End with the first publisher whose streams have ended.
     pub once: bool,
     /// What is known of the run already.
     pub setup: Setup,
@@ -66,49 +66,56 @@ pub enum SubscriberError {
 }
 
 /// Runs the experiment over `carrier` until `stop` is true, or a stream ends if that was asked
-/// for. `notify` is called in between, by the measured thread.
+/// for. `notify` is called in between, by the measured thread; `recovered` is asked, at the end,
+/// how many messages came by retransmission.
 ///
 /// # Errors
 /// If the carrier refuses, or the CPU asked for cannot be taken.
 pub fn run<C: Carrier>(
     carrier: &C,
     settings: &Settings,
+    recovered: fn(&C::Subscriber) -> Option<u64>,
     stop: &dyn Fn() -> bool,
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<SubscriberResult, SubscriberError> {
+    let topics: Vec<&str> = settings.topics.iter().map(String::as_str).collect();
     let watch = Watch::new(carrier.name(), settings.setup, settings.touch, settings.place);
-    let subscriber = carrier
-        .subscriber(&[&settings.topic])
-        .map_err(|error| SubscriberError::Open(Box::new(error)))?;
+    let subscriber =
+        carrier.subscriber(&topics).map_err(|error| SubscriberError::Open(Box::new(error)))?;
     let reader = Reader {
         spin: settings.spin,
         linear: settings.linear.filter(|_| !settings.fast),
         is_warming_up: true,
         current: 0,
         session: SessionId(0),
+        topic: TopicId::FIRST,
         tallies: Vec::new(),
         ended: Vec::new(),
         watch,
         failed: None,
         notify,
     };
+    let run = (settings, recovered, stop);
     match (settings.fast, settings.touch) {
-        (true, Touch::Header) => reader.read_all::<true, false, _>(subscriber, settings, stop),
-        (true, Touch::Whole) => reader.read_all::<true, true, _>(subscriber, settings, stop),
-        (false, Touch::Header) => reader.read_all::<false, false, _>(subscriber, settings, stop),
-        (false, Touch::Whole) => reader.read_all::<false, true, _>(subscriber, settings, stop),
+        (true, Touch::Header) => reader.read_all::<true, false, _>(subscriber, run),
+        (true, Touch::Whole) => reader.read_all::<true, true, _>(subscriber, run),
+        (false, Touch::Header) => reader.read_all::<false, false, _>(subscriber, run),
+        (false, Touch::Whole) => reader.read_all::<false, true, _>(subscriber, run),
     }
 }
+
+/// What is to be done, who is asked for recovered messages, and when it is over.
+type Run<'a, S> = (&'a Settings, fn(&S) -> Option<u64>, &'a dyn Fn() -> bool);
 
 struct Reader<'a> {
     spin: u64,
     linear: Option<LinearShape>,
     /// Whether no measured message has come yet.
     is_warming_up: bool,
-    /// The stream of the latest message, as an index; `session` is its publisher's run. One
-    /// topic is subscribed to, so a session is one stream.
+    /// The stream of the latest message, as an index; it is that topic of that publisher's run.
     current: usize,
     session: SessionId,
+    topic: TopicId,
     tallies: Vec<Tally>,
     /// Why each stream ended, by the same index.
     ended: Vec<Option<Why>>,
@@ -121,8 +128,7 @@ impl Reader<'_> {
     fn read_all<const FAST: bool, const WHOLE: bool, S: Subscribe>(
         mut self,
         mut subscriber: S,
-        settings: &Settings,
-        stop: &dyn Fn() -> bool,
+        (settings, recovered, stop): Run<'_, S>,
     ) -> Result<SubscriberResult, SubscriberError> {
         while !stop() && self.failed.is_none() {
             let work = subscriber.poll(BATCH, |event| match event {
@@ -135,7 +141,7 @@ impl Reader<'_> {
             if self.is_warming_up {
                 self.warm_up(work);
             }
-            if settings.once && self.ended.iter().any(Option::is_some) {
+            if settings.once && self.a_session_is_over() {
                 break;
             }
             subscriber.wait(work);
@@ -143,15 +149,26 @@ impl Reader<'_> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
+        let recovered = recovered(&subscriber);
         // What comes now takes its time: publishers need not wait for it.
         drop(subscriber);
-        Ok(self.finish(settings))
+        Ok(self.finish(settings, recovered))
+    }
+
+    /// Whether all streams have ended that a publisher had.
+    fn a_session_is_over(&self) -> bool {
+        let streams = || self.tallies.iter().zip(&self.ended);
+        streams().filter(|(_, why)| why.is_some()).any(|(ended, _)| {
+            let session = ended.stream.session;
+            streams().all(|(tally, why)| tally.stream.session != session || why.is_some())
+        })
     }
 
     #[inline(always)]
     fn read<const FAST: bool, const WHOLE: bool>(&mut self, message: &Message<'_>) {
         let stream = message.stream();
-        if stream.session != self.session || self.tallies.is_empty() {
+        let is_other = stream.session != self.session || stream.topic_id != self.topic;
+        if is_other || self.tallies.is_empty() {
             self.switch_to(stream);
         }
         let bytes = message.bytes();
@@ -222,8 +239,10 @@ impl Reader<'_> {
     #[cold]
     #[inline(never)]
     fn switch_to(&mut self, stream: &Stream) {
-        self.session = stream.session;
-        let known = self.tallies.iter().position(|tally| tally.stream.session == stream.session);
+        (self.session, self.topic) = (stream.session, stream.topic_id);
+        let is_it =
+            |known: &Stream| (known.session, known.topic_id) == (stream.session, stream.topic_id);
+        let known = self.tallies.iter().position(|tally| is_it(&tally.stream));
         self.current = known.unwrap_or_else(|| {
             self.tallies.push(Tally::new(stream.clone(), self.watch.clock(), self.linear));
             self.ended.push(None);
@@ -231,7 +250,7 @@ impl Reader<'_> {
         });
     }
 
-    fn finish(mut self, settings: &Settings) -> SubscriberResult {
+    fn finish(mut self, settings: &Settings, recovered: Option<u64>) -> SubscriberResult {
         self.tallies.iter_mut().for_each(Tally::note_time);
         let mut streams = Vec::with_capacity(self.tallies.len());
         for (tally, why) in self.tallies.iter().zip(&self.ended) {
@@ -243,6 +262,7 @@ impl Reader<'_> {
         }
         SubscriberResult {
             figures: sum(&self.tallies),
+            recovered,
             linear: self.linear.map(|shape| {
                 let mut linear = Linear::new(shape);
                 self.tallies.iter().filter_map(|t| t.linear.as_ref()).for_each(|l| linear.merge(l));

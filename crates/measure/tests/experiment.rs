@@ -26,7 +26,7 @@ fn setup() -> Setup {
 
 fn sending(size: usize, messages: u64, bits: u8) -> publisher::Settings {
     publisher::Settings {
-        topic: "t".into(),
+        topics: vec!["t".into()],
         size,
         messages,
         rate: 0,
@@ -39,13 +39,14 @@ fn sending(size: usize, messages: u64, bits: u8) -> publisher::Settings {
         place: NOWHERE,
         arrival: Arrival::Subscribers(1),
         linger: Duration::from_secs(10),
+        calls: None,
         setup: setup(),
     }
 }
 
 fn reading() -> subscriber::Settings {
     subscriber::Settings {
-        topic: "t".into(),
+        topics: vec!["t".into()],
         place: NOWHERE,
         fast: false,
         linear: None,
@@ -78,7 +79,7 @@ fn run(
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut told = Vec::new();
-            let result = subscriber::run(carrier, reading, NEVER, &mut |notice| {
+            let result = subscriber::run(carrier, reading, |_| Some(3), NEVER, &mut |notice| {
                 told.push(match notice {
                     Notice::Joined(_) => "joined",
                     Notice::Lost(_) => "lost",
@@ -229,7 +230,7 @@ fn a_stop_ends_each_side_with_its_result() {
     let publisher = carrier.publisher("t").unwrap();
     stops.set(0);
     let mut told = Vec::new();
-    let result = subscriber::run(&carrier, &reading(), &stop, &mut |notice| {
+    let result = subscriber::run(&carrier, &reading(), |_| None, &stop, &mut |notice| {
         told.push(matches!(notice, Notice::Stopped(_)));
     });
     assert_eq!(result.unwrap().streams[0].ended, None);
@@ -262,7 +263,7 @@ fn two_publishers_are_two_streams() {
             })
             .collect();
         let stop = || left.get() == 2;
-        let result = subscriber::run(&carrier, &reading, &stop, &mut |notice| {
+        let result = subscriber::run(&carrier, &reading, |_| None, &stop, &mut |notice| {
             if let Notice::Left(_) = notice {
                 left.set(left.get() + 1);
             }

@@ -26,6 +26,7 @@ pub(crate) struct Publisher {
     pub(crate) subscribers_at_end: Option<u64>,
     pub(crate) drained: Option<bool>,
     pub(crate) lateness: Option<Distribution>,
+    pub(crate) calls: Option<Linear>,
     #[serde(flatten)]
     pub(crate) conditions: Conditions,
 }
@@ -38,6 +39,7 @@ pub(crate) struct Subscriber {
     pub(crate) counts: Counts,
     pub(crate) fast: Option<bool>,
     pub(crate) spin: Option<u64>,
+    pub(crate) recovered: Option<u64>,
     pub(crate) streams: Option<Vec<Stream>>,
     #[serde(flatten)]
     pub(crate) conditions: Conditions,

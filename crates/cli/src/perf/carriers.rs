@@ -115,6 +115,9 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
 }
 
 fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
+    if arguments.source_loss.0 > 0 {
+        bail!("-L: nothing can be lost in memory: leave it out, or use a carrier between hosts");
+    }
     let settings = config(arguments)?.shm;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,

@@ -1,6 +1,7 @@
 //! Arguments about the context: what carries the messages, and how.
 
 use super::carriers::CarrierName;
+use super::um::PerMille;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;
@@ -33,6 +34,10 @@ pub(crate) struct ContextArgs {
     /// What carries the messages
     #[arg(long, value_enum, default_value = "shm")]
     pub(crate) carrier: CarrierName,
+
+    /// How much of what its publishers send is lost on purpose.
+    #[arg(skip)]
+    pub(crate) source_loss: PerMille,
 }
 
 impl ContextArgs {

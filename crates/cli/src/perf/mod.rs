@@ -19,6 +19,7 @@ mod round_trip;
 mod smx;
 mod subscribe;
 mod threads;
+mod um;
 
 pub(crate) use context::ContextArgs;
 pub(crate) use floor::FloorArgs;
@@ -83,6 +84,11 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
 /// A CPU's number, or −1 for none.
 fn parse_cpu(text: &str) -> Result<i64, lanecast_measure::NumberError> {
     if text == "-1" { Ok(-1) } else { parse_number::<u32>(text).map(i64::from) }
+}
+
+/// A topic of a list; its name must be there.
+fn topic(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("a topic has no name".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// How a warm-up is asked for: so many messages, so many a second.

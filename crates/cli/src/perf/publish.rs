@@ -4,6 +4,7 @@ use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
+use super::um::{PerMille, UmArgs};
 use super::{ContextArgs, jitter, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;
@@ -12,7 +13,8 @@ use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
 use lanecast_measure::record::HIGHEST_NUMBER;
 use lanecast_measure::{
-    Flags, Head, Kind, Place, PublisherResult, Raise, Setup, Touch, parse_number, report,
+    Flags, Head, Kind, LinearShape, Place, PublisherResult, Raise, Setup, Touch, parse_number,
+    report,
 };
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,18 +74,33 @@ pub(crate) struct PubArgs {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_number::<u64>)]
     burst: u64,
 
-    /// The topic
-    #[arg(short = 't', long, default_value = "smx_perf")]
-    topic: String,
+    /// The topic; several with commas between, which get messages in turn
+    #[arg(short = 't', long, value_name = "TOPICS", default_value = "smx_perf")]
+    #[arg(value_delimiter = ',', value_parser = super::topic)]
+    topic: Vec<String>,
 
-    /// How many messages to send before, to warm up
-    #[arg(short = 'w', long, value_name = "COUNT", default_value = "10000")]
-    #[arg(value_parser = parse_number::<u64>)]
-    warmup: u64,
+    /// How many messages to send before, to warm up; and how many a second, if not as
+    /// --warmup-rate says
+    #[arg(short = 'w', long, value_name = "COUNT[,RATE]", default_value = "10000")]
+    #[arg(value_parser = warmup)]
+    warmup: (u64, Option<u64>),
 
     /// Messages a second of the warm-up; 0 for as many as possible
     #[arg(long, value_name = "RATE", default_value = "10000", value_parser = parse_number::<u64>)]
     warmup_rate: u64,
+
+    /// Count in linear buckets how long each call takes that sends a message, and print these
+    #[arg(short = 'H', long, value_name = "BUCKETS,NS_PER_BUCKET")]
+    histogram: Option<LinearShape>,
+
+    /// The generic (copying) call: the same as -f 4
+    #[arg(short = 'g', long)]
+    generic: bool,
+
+    /// Lose so many per cent of what is sent, to try recovery; carriers between hosts can
+    #[arg(short = 'L', long, value_name = "PERCENT", default_value = "0")]
+    #[arg(value_parser = super::um::loss)]
+    loss: PerMille,
 
     /// How much of each message to write: header or whole
     #[arg(long, value_name = "PART", default_value = "header")]
@@ -100,6 +117,9 @@ pub(crate) struct PubArgs {
     /// Print the result as one JSON object, and nothing else
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    um: UmArgs,
 
     #[command(flatten)]
     readers: ReadersArgs,
@@ -125,19 +145,20 @@ impl PubArgs {
         let pause = Arrival::Pause(Duration::from_millis(self.resolution_ms));
         let arrival = if readers > 0 { Arrival::Subscribers(readers) } else { pause };
         Settings {
-            topic: self.topic.clone(),
+            topics: self.topic.clone(),
             size: self.size,
             messages: self.messages(),
             rate: self.rate,
             time: self.time,
             burst: self.burst,
-            warmup: self.warmup,
-            warmup_rate: self.warmup_rate,
-            flags: self.flags,
+            warmup: self.warmup.0,
+            warmup_rate: self.warmup.1.unwrap_or(self.warmup_rate),
+            flags: Flags { generic: self.flags.generic || self.generic, ..self.flags },
             touch: self.touch,
             place,
             arrival: self.wait_subscribers.map_or(arrival, Arrival::Subscribers),
             linger: Duration::from_millis(self.linger_ms),
+            calls: self.histogram,
             setup,
         }
     }
@@ -146,7 +167,7 @@ impl PubArgs {
     fn messages(&self) -> u64 {
         match self.time {
             None => self.messages,
-            Some(_) if is_flat_out(self.rate) => HIGHEST_NUMBER.saturating_sub(self.warmup),
+            Some(_) if is_flat_out(self.rate) => HIGHEST_NUMBER.saturating_sub(self.warmup.0),
             Some(time) => (self.rate as f64 * time.as_secs_f64()).round() as u64,
         }
     }
@@ -165,8 +186,22 @@ impl PubArgs {
         }
     }
 
-    fn options(&self, settings: &Settings) -> String {
-        report::publisher_options(settings, &self.context.config_names(), self.jitter_loops)
+    fn options(&self, settings: &Settings, context: &ContextArgs) -> String {
+        report::publisher_options(settings, &context.config_names(), self.jitter_loops)
+    }
+
+    /// What the context is made of, with what the letters say.
+    fn context(&self) -> ContextArgs {
+        ContextArgs { source_loss: self.loss, ..self.um.context(&self.context) }
+    }
+}
+
+/// So many messages, and so many a second.
+fn warmup(text: &str) -> Result<(u64, Option<u64>), String> {
+    let number = |text| parse_number::<u64>(text).map_err(|error| error.to_string());
+    match text.split_once(',') {
+        Some((count, rate)) => Ok((number(count)?, Some(number(rate)?))),
+        None => Ok((number(text)?, None)),
     }
 }
 
@@ -179,8 +214,9 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
         return only_jitter(arguments, place, raise, files, stop);
     }
     let head = Head::now();
-    let publishing = Publishing { arguments, head, place, places, raise, stop };
-    let (lines, exit_code) = with_carrier(&arguments.context, publishing)?;
+    let context = arguments.context();
+    let publishing = Publishing { arguments, context: &context, head, place, places, raise, stop };
+    let (lines, exit_code) = with_carrier(&context, publishing)?;
     files.write(&lines)?;
     Ok(exit_code)
 }
@@ -188,6 +224,7 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
 /// What is left to do when all arguments are found good.
 struct Publishing<'a> {
     arguments: &'a PubArgs,
+    context: &'a ContextArgs,
     head: Head,
     place: Place,
     /// Of subscribers in this process.
@@ -201,12 +238,12 @@ impl OverCarrier for Publishing<'_> {
     type Outcome = (Vec<String>, ExitCode);
 
     fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
-        let Self { arguments, head, place, places, raise, stop } = self;
+        let Self { arguments, context, head, place, places, raise, stop } = self;
         let setup = opened.setup(opened.publisher_wait, raise);
         let settings = arguments.settings(place, setup, places.len());
         let readers = readers::settings(&places, &arguments.topic, arguments.touch, opened, raise);
         if !arguments.json {
-            print_line(&arguments.options(&settings))?;
+            print_line(&arguments.options(&settings, context))?;
         }
         let mut printed = Ok(());
         let mut announce = |result: &PublisherResult| {
@@ -217,7 +254,7 @@ impl OverCarrier for Publishing<'_> {
         let back_pressured = opened.counts.back_pressured;
         let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
         let publish = || publisher::run(&opened.carrier, &settings, hooks);
-        let (result, read) = readers::beside(&opened.carrier, &readers, publish)?;
+        let (result, read) = readers::beside(opened, &readers, publish)?;
         printed?;
         let mut lines = vec![head.line(Kind::Publisher, &result)?];
         for result in &read {
@@ -228,7 +265,7 @@ impl OverCarrier for Publishing<'_> {
         } else {
             print(&report::publisher_end(&result))?;
             for (settings, result) in readers.iter().zip(&read) {
-                print(&readers::text(settings, result, &arguments.context.config_names()))?;
+                print(&readers::text(settings, result, &context.config_names()))?;
             }
         }
         Ok((lines, verdict(&result, &settings).unwrap_or_else(|| readers::verdict(&read))))
@@ -247,7 +284,7 @@ fn only_jitter(
         // Neither window nor waiting is in the line, so none need be found out.
         let (wait, window) = (Default::default(), Default::default());
         let setup = Setup { wait, window, raise, clock: Clock::host() };
-        print_line(&arguments.options(&arguments.settings(place, setup, 0)))?;
+        print_line(&arguments.options(&arguments.settings(place, setup, 0), &arguments.context()))?;
     }
     let settings = jitter::settings(arguments.jitter_loops, place, raise);
     jitter::measure(settings, arguments.json, files, stop)

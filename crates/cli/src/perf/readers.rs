@@ -46,13 +46,13 @@ impl ReadersArgs {
 /// What each receiving thread is to do: read all of one stream.
 pub(super) fn settings<C: Carrier>(
     places: &[Place],
-    topic: &str,
+    topics: &[String],
     touch: Touch,
     opened: &Opened<C>,
     raise: Raise,
 ) -> Vec<Settings> {
     let reader = |&place| Settings {
-        topic: topic.to_owned(),
+        topics: topics.to_vec(),
         place,
         fast: false,
         linear: None,
@@ -69,13 +69,14 @@ pub(super) fn settings<C: Carrier>(
 /// # Errors
 /// If a thread cannot be started, or either side fails.
 pub(super) fn beside<C: Carrier + Sync>(
-    carrier: &C,
+    opened: &Opened<C>,
     readers: &[Settings],
     publish: impl FnOnce() -> Result<PublisherResult, PublisherError>,
 ) -> anyhow::Result<(PublisherResult, Vec<SubscriberResult>)> {
     let is_off = AtomicBool::new(false);
     let stop = || is_off.load(Ordering::Relaxed);
-    let read = |settings| subscriber::run(carrier, settings, &stop, &mut |_| {});
+    let recovered = opened.counts.recovered;
+    let read = |settings| subscriber::run(&opened.carrier, settings, recovered, &stop, &mut |_| {});
     thread::scope(|scope| {
         let threads = readers.iter().map(|settings| {
             Builder::new().name("subscriber".into()).spawn_scoped(scope, move || read(settings))
@@ -100,8 +101,8 @@ pub(super) fn beside<C: Carrier + Sync>(
 /// What a receiving thread prints: its options, its streams' results, its conditions.
 pub(super) fn text(settings: &Settings, result: &SubscriberResult, config: &str) -> String {
     let streams: String = result.streams.iter().map(report::stream_result).collect();
-    let (options, end) =
-        (report::subscriber_options(settings, config), report::conditions(&result.conditions));
+    let options = report::subscriber_options(settings, config);
+    let end = report::subscriber_end(result) + &report::conditions(&result.conditions);
     format!("{options}\n{streams}{end}")
 }
 

@@ -109,7 +109,7 @@ impl FromStr for SpinMethod {
 }
 
 /// Only streaming, which is written as an empty word.
-fn persistence(text: &str) -> Result<String, String> {
+pub(super) fn persistence(text: &str) -> Result<String, String> {
     match text {
         "" => Ok(String::new()),
         "r" | "s" => Err(format!(

@@ -3,6 +3,7 @@
 use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
+use super::um::UmArgs;
 use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line};
 use lanecast_carrier::Carrier;
@@ -40,17 +41,21 @@ pub(crate) struct SubArgs {
     #[arg(value_parser = parse_number::<u64>)]
     spin: u64,
 
-    /// The topic
-    #[arg(short = 't', long, default_value = "smx_perf")]
-    topic: String,
+    /// The topic; several with commas between
+    #[arg(short = 't', long, value_name = "TOPICS", default_value = "smx_perf")]
+    #[arg(value_delimiter = ',', value_parser = super::topic)]
+    topic: Vec<String>,
 
     /// How much of each message to read: header or whole
     #[arg(long, value_name = "PART", default_value = "header")]
     touch: Touch,
 
-    /// End with the first stream that ends
-    #[arg(long)]
+    /// End with the first publisher that ends
+    #[arg(short = 'E', long)]
     once: bool,
+
+    #[command(flatten)]
+    um: UmArgs,
 
     /// Print the result as one JSON object, and nothing else
     #[arg(long)]
@@ -73,7 +78,7 @@ impl SubArgs {
 
     fn settings(&self, place: Place, setup: Setup) -> Settings {
         Settings {
-            topic: self.topic.clone(),
+            topics: self.topic.clone(),
             place,
             fast: self.fast,
             linear: self.histogram,
@@ -91,8 +96,9 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let head = Head::now();
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
-    let subscribing = Subscribing { arguments, place, raise, stop };
-    let result = with_carrier(&arguments.context, subscribing)?;
+    let context = arguments.um.context(&arguments.context);
+    let subscribing = Subscribing { arguments, context: &context, place, raise, stop };
+    let result = with_carrier(&context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;
     if arguments.json {
         print_line(&line)?;
@@ -100,6 +106,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
         if let Some(linear) = &result.linear {
             print(&report::linear(linear))?;
         }
+        print(&report::subscriber_end(&result))?;
         print(&report::conditions(&result.conditions))?;
     }
     files.write(&[line])?;
@@ -109,6 +116,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
 /// What is left to do when all arguments are found good.
 struct Subscribing<'a> {
     arguments: &'a SubArgs,
+    context: &'a ContextArgs,
     place: Place,
     raise: Raise,
     stop: &'a dyn Fn() -> bool,
@@ -118,10 +126,10 @@ impl OverCarrier for Subscribing<'_> {
     type Outcome = SubscriberResult;
 
     fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<SubscriberResult> {
-        let Self { arguments, place, raise, stop } = self;
+        let Self { arguments, context, place, raise, stop } = self;
         let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
         if !arguments.json {
-            print_line(&report::subscriber_options(&settings, &arguments.context.config_names()))?;
+            print_line(&report::subscriber_options(&settings, &context.config_names()))?;
         }
         // A reader of the lines that has gone away ends the run.
         let failed = RefCell::new(None);
@@ -133,7 +141,8 @@ impl OverCarrier for Subscribing<'_> {
                 failed.borrow_mut().get_or_insert(error);
             }
         };
-        let result = subscriber::run(&opened.carrier, &settings, &stop, &mut notify)?;
+        let recovered = opened.counts.recovered;
+        let result = subscriber::run(&opened.carrier, &settings, recovered, &stop, &mut notify)?;
         failed.take().map_or(Ok(result), |error| Err(error.into()))
     }
 }

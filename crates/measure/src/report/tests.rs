@@ -91,7 +91,7 @@ fn stream_figures(latency: Option<Latency>) -> StreamResult {
 #[test]
 fn the_publisher_s_options_are_the_documented_line() {
     let settings = publisher::Settings {
-        topic: "smx_perf".into(),
+        topics: vec!["smx_perf".into()],
         size: 25,
         messages: 100_000_000,
         rate: 999_999_999,
@@ -104,6 +104,7 @@ fn the_publisher_s_options_are_the_documented_line() {
         place: Place { cpu: Some(7), choice: Choice::Given },
         arrival: Arrival::Subscribers(1),
         linger: Duration::from_millis(2000),
+        calls: None,
         setup: setup(),
     };
     assert_eq!(
@@ -117,7 +118,7 @@ fn the_publisher_s_options_are_the_documented_line() {
 #[test]
 fn the_subscriber_s_options_are_the_documented_line() {
     let settings = subscriber::Settings {
-        topic: "smx_perf".into(),
+        topics: vec!["smx_perf".into()],
         place: Place { cpu: None, choice: Choice::None },
         fast: true,
         linear: None,
@@ -152,6 +153,7 @@ fn the_publisher_s_result_starts_with_the_documented_lines() {
         subscribers_at_end: 1,
         drained: None,
         lateness: None,
+        calls: None,
         conditions: found_conditions(),
     };
     assert_eq!(

@@ -27,7 +27,7 @@ fn setup() -> Setup {
 /// Publishes so many stamped messages, in bursts of `burst`; `bits` are further flags.
 pub(crate) fn record(tape: &Tape, messages: usize, burst: u64, bits: u8) -> PublisherResult {
     let settings = publisher::Settings {
-        topic: "t".into(),
+        topics: vec!["t".into()],
         size: 32,
         messages: messages as u64,
         rate: RATE,
@@ -40,6 +40,7 @@ pub(crate) fn record(tape: &Tape, messages: usize, burst: u64, bits: u8) -> Publ
         place: PLACE,
         arrival: publisher::Arrival::Subscribers(1),
         linger: Duration::ZERO,
+        calls: None,
         setup: setup(),
     };
     let hooks =
@@ -50,7 +51,7 @@ pub(crate) fn record(tape: &Tape, messages: usize, burst: u64, bits: u8) -> Publ
 /// Reads what was published.
 pub(crate) fn play(tape: &Tape) -> SubscriberResult {
     let settings = subscriber::Settings {
-        topic: "t".into(),
+        topics: vec!["t".into()],
         place: PLACE,
         fast: false,
         linear: Some("100,1000".parse().unwrap()),
@@ -59,5 +60,5 @@ pub(crate) fn play(tape: &Tape) -> SubscriberResult {
         once: true,
         setup: setup(),
     };
-    subscriber::run(tape, &settings, &|| false, &mut |_| {}).unwrap()
+    subscriber::run(tape, &settings, |_| None, &|| false, &mut |_| {}).unwrap()
 }

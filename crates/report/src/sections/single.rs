@@ -19,7 +19,13 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     let (mut curves, mut histograms) = (Vec::new(), Vec::new());
     for line in cases.lines {
         match &line.record {
-            Record::Publisher(publisher) => senders.rows.push(publisher_row(line, publisher)),
+            Record::Publisher(publisher) => {
+                senders.rows.push(publisher_row(line, publisher));
+                histograms.extend(publisher.calls.as_ref().and_then(|calls| {
+                    let title = format!("Calls that send, {}", linear_title(line, calls));
+                    histogram::of_linear(title, line.id, calls)
+                }));
+            }
             Record::Subscriber(subscriber) => {
                 receivers.rows.push(subscriber_row(line, subscriber));
                 for since in Since::BOTH {
@@ -32,7 +38,8 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                     curves.push(Curve { name, voice, line: line.id, times: found });
                 }
                 histograms.extend(subscriber.counts.linear.as_ref().and_then(|linear| {
-                    histogram::of_linear(linear_title(line, linear), line.id, linear)
+                    let title = format!("From the actual time, {}", linear_title(line, linear));
+                    histogram::of_linear(title, line.id, linear)
                 }));
             }
             _ => {}
@@ -189,7 +196,7 @@ pub(super) fn linear_title(line: &Line, linear: &Linear) -> String {
     });
     let percentiles: Vec<String> = percentiles.collect();
     format!(
-        "{} buckets of {}, from the actual time, {} ({})",
+        "{} buckets of {}, {} ({})",
         linear.buckets.unwrap_or(0),
         number::time(linear.width_ns.unwrap_or(0) as f64).text(),
         line.place(),
