@@ -260,12 +260,12 @@ fn await_subscribers<P: Publish>(
 }
 
 /// All that an experiment needs beside the way of sending.
-type Load<'a, P> = (&'a Settings, Watch, Identity, Hooks<'a, P>);
+type Load<'a, 'hooks, P> = (&'a Settings, Watch, Identity, Hooks<'hooks, P>);
 
 /// Warm-up, measured part, result, end.
 fn experiment<L: Line>(
     mut line: L,
-    (settings, mut watch, identity, hooks): Load<'_, L::Publisher>,
+    (settings, mut watch, identity, hooks): Load<'_, '_, L::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     let mut lateness = Recorder::new();
     let clock = watch.clock();

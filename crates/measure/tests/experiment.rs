@@ -10,7 +10,7 @@ use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, PublisherError};
 use lanecast_measure::subscriber::{self, Notice};
 use lanecast_measure::{
-    Choice, Flags, Place, PublisherResult, Raise, Setup, SubscriberResult, Touch,
+    Choice, Flags, LinearShape, Place, PublisherResult, Raise, Setup, SubscriberResult, Touch,
 };
 use memory::{Fate, Memory, MemoryPublisher};
 use std::cell::Cell;
@@ -98,6 +98,22 @@ fn run(
 
 fn arrives(_: u64) -> Fate {
     Fate::Arrives
+}
+
+#[test]
+fn calls_are_timed_if_that_is_asked_for() {
+    for bits in [0, 1, 2, 4] {
+        let calls = LinearShape::new(10, 1000).unwrap();
+        let sending = publisher::Settings { calls: Some(calls), ..sending(64, 300, bits) };
+        // Room for all, so that nothing is refused.
+        let (sent, read, _) = run(&Memory::new(1000, arrives), &sending, &reading());
+        let calls = sent.calls.unwrap();
+        assert_eq!((calls.samples, calls.buckets), (300, 10), "without the warm-up");
+        assert!(read.figures.is_complete() && read.figures.received == 400, "{bits}");
+        assert_eq!(read.recovered, Some(3), "as the carrier says");
+    }
+    let (sent, ..) = run(&Memory::new(64, arrives), &sending(64, 10, 0), &reading());
+    assert!(sent.calls.is_none());
 }
 
 #[test]

@@ -32,6 +32,9 @@ fn the_documented_command_lines_are_understood() {
         "pong -s f -x um.xml -a 12 -E",
         "ping -s f -A 4 -a 12 -x um.xml -m 24 -n 500000 -r 50000 -w 5,5 -H 300,1000",
         "pong -x um.xml -a 12 -E",
+        "pub -x um.xml -a 7 -m 700 -n 50000000 -r 500000 -t topic1,topic2 -w 15,5 -l 2000",
+        "pub -c a -g -H 10,100 -L 0.5 -m 700 -n 5 -r 500000 -t topic1",
+        "sub -x um.xml -a 5 -t topic1,topic2 -E -s 10",
     ] {
         parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     }
@@ -66,6 +69,14 @@ fn letters_and_names_are_the_same() {
              --spin-method f --xml-config b"
         )
     );
+    assert_eq!(
+        shown("pub -g -H 3,4 -L 0.5 -t a,b -w 5,6 -x b"),
+        shown(
+            "pub --generic --histogram 3,4 --loss 0.5 --topic a --topic b --warmup 5,6 \
+             --xml-config b"
+        )
+    );
+    assert_eq!(shown("sub -E -t a,b -x b"), shown("sub --once --topic a,b --xml-config b"));
     assert_eq!(shown("jitter -a 1 -j 5"), shown("jitter --cpu 1 --jitter-loops 5"));
 }
 
@@ -102,6 +113,11 @@ fn mistakes_are_named() {
         ("pong -R y", "x for an extra one"),
         ("pong -s y", "f to wait busily"),
         ("pong --topics a,a", "a topic of its own"),
+        ("pub -t a,,b", "a topic has no name"),
+        ("pub -L 101", "at most 100 per cent"),
+        ("pub -w 5,", "'' is no number"),
+        ("pub -H 3", "such as 300,1000"),
+        ("sub -p s", "not in this version"),
         ("jitter --raise high", "write auto, none or real-time"),
     ] {
         let error = parse(line).unwrap_err();

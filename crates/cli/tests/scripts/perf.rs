@@ -58,6 +58,49 @@ fn as_many_as_possible_all_arrive() {
 }
 
 #[test]
+fn topics_have_their_turns_and_are_numbered_each_by_itself() {
+    let stage = Stage::new();
+    for options in ["-f 1", "-g -H 5,1000"] {
+        let subscriber = stage.start("perf sub -t a,b,c -E --json");
+        let publisher = format!(
+            "perf pub --wait-subscribers 1 -t a,b,c -m 24 -n 3001 -r 0 -w 100,0 -l 9000 {options}"
+        );
+        let text = stage.run(&publisher).good();
+        assert!(text.contains("o_topic='a,b,c', o_warmup_loops=100, "), "{text}");
+        assert_eq!(value(&text, "max_flight_size"), Some("unknown"));
+        assert_eq!(number(&text, "global_max_tight_sends"), number(&text, "largest_burst"));
+        if options.contains("-H") {
+            let counts = text.lines().map_while(|line| {
+                if line.starts_with("o_affinity_cpu") { Some(0) } else { line.parse().ok() }
+            });
+            let counts: Vec<u64> = counts.collect();
+            assert_eq!(counts.len(), 1 + 5, "{text}");
+            let all = counts.iter().sum::<u64>() as f64 + number(&text, "hist_overflows");
+            assert_eq!((all, number(&text, "hist_num_samples")), (3001.0, 3001.0));
+        }
+        let found: serde_json::Value = serde_json::from_str(&subscriber.finish().good()).unwrap();
+        assert_eq!((&found["received"], &found["lost"]), (&3101.into(), &0.into()), "{found}");
+        let streams = found["streams"].as_array().unwrap().iter();
+        let mut of = streams.map(|one| (one["topic"].as_str(), one["received"].as_u64()));
+        for expected in [("a", 1034), ("b", 1034), ("c", 1033)] {
+            assert!(of.any(|one| one == (Some(expected.0), Some(expected.1))), "{found}");
+        }
+    }
+}
+
+#[test]
+fn the_throughput_tools_letters_are_refused_where_they_mean_nothing() {
+    let stage = Stage::new();
+    let refused = stage.run("perf pub -L 1");
+    assert!(refused.refused(1).contains("nothing can be lost in memory"), "{}", refused.err);
+    std::fs::write(stage.path("um.xml"), "<?xml version=\"1.0\"?>\n").unwrap();
+    for tool in ["pub", "sub"] {
+        let refused = stage.run(&format!("perf {tool} -x um.xml"));
+        assert!(refused.refused(1).contains("um.xml: XML configuration is not read"));
+    }
+}
+
+#[test]
 fn threads_of_one_process_are_measured_by_one_command() {
     let stage = Stage::new();
     let line = "perf pub --carrier thread --subscriber-cpus 0,-1 -f 1 -m 32 -r 0 -n 50000 -w 100";

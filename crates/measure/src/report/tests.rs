@@ -160,7 +160,8 @@ fn the_publisher_s_result_starts_with_the_documented_lines() {
         publisher_result(&result),
         "actual_sends=100000000, duration_ns=5045650145, result_rate=19819051.485188, \n\
          25,100010000,19819051.485188\n\
-         burst=1, largest_burst=100000000, back_pressured=12, subscribers_at_start=1, \
+         burst=1, largest_burst=100000000, global_max_tight_sends=100000000, \
+         max_flight_size=unknown, back_pressured=12, subscribers_at_start=1, \
          subscribers_at_end=1, source=shm:aa, \n"
             .to_owned()
             + CONDITIONS
@@ -288,6 +289,7 @@ fn json_has_the_promised_shape() {
         linear: None,
         fast: false,
         spin: 0,
+        recovered: Some(7),
         streams: vec![stream],
         conditions: found_conditions(),
     };

@@ -1,0 +1,80 @@
+//! `lanecast perf lat-report`: real series, as short as they go.
+
+use crate::run::Stage;
+use serde_json::Value;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const SHORT: &str = "-n 300 -w 5,1000 --carriers thread,shm";
+
+#[test]
+fn every_carrier_is_measured_beside_bare_sockets_and_the_document() {
+    let stage = Stage::new();
+    let options = format!("{SHORT} --wait spin,park -o lat.jsonl -o lat.html");
+    let text = stage.run(&format!("perf lat-report {options}")).good();
+    for part in ["Round trips, from the intended time", "document:", "25.0µs", "bare"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());
+    let of = |kind: &'static str| lines.iter().filter(move |line| line["kind"] == kind);
+    assert_eq!([of("floor").count(), of("ping").count(), of("pong").count()], [6, 4, 4]);
+    for line in of("ping") {
+        assert_eq!((&line["sent"], &line["received"]), (&300.into(), &305.into()), "{line}");
+        let published = line["published"].as_array().unwrap();
+        assert_eq!((published.len(), &published[0]["p99_ns"]), (3, &34_000.into()));
+        assert_eq!(line["linear"]["samples"], 300);
+        assert!(line["command"].as_str().unwrap().starts_with("lanecast perf lat-report"));
+    }
+    for wait in ["spin", "park"] {
+        let carriers = of("ping").filter(|line| line["wait"] == wait);
+        let carriers: Vec<_> = carriers.map(|line| line["carrier"].as_str().unwrap()).collect();
+        assert_eq!(carriers, ["thread", "shm"]);
+    }
+    let page = std::fs::read_to_string(stage.path("lat.html")).unwrap();
+    for part in ["document: Onload", "both axes logarithmic", "Round trips by percentile"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn another_load_has_no_figures_of_the_document() {
+    let stage = Stage::new();
+    let options = "--wait park -m 100 --no-floor --repetitions 2 --json";
+    let lines = lines(&stage.run(&format!("perf lat-report {SHORT} {options}")).good());
+    let pings: Vec<_> = lines.iter().filter(|line| line["kind"] == "ping").collect();
+    assert_eq!((lines.len(), pings.len()), (8, 4));
+    for (at, line) in pings.iter().enumerate() {
+        assert_eq!(line["repetition"], at / 2 + 1);
+        assert_eq!((&line["repetitions"], &line["size"]), (&2.into(), &100.into()));
+        assert_eq!(line["published"].as_array().map(Vec::len), Some(0));
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_anything_starts() {
+    let stage = Stage::new();
+    for (line, part) in [
+        ("--carriers pigeon", "pigeon"),
+        ("--wait never", "no waiting strategy"),
+        ("-H 300", "such as 300,1000"),
+        ("-w 5", "such as 5,5"),
+        ("--repetitions 0", "1..=1000"),
+    ] {
+        let refused = stage.run(&format!("perf lat-report {line}"));
+        assert!(refused.refused(2).contains(part), "{line}: {}", refused.err);
+    }
+    for (line, part) in [
+        ("-r 0", "measure nothing"),
+        ("-w 5,0", "has no rate"),
+        ("--cpus 4000", "CPU 4000 cannot be used"),
+        ("-o x.hgrm", "x.hgrm"),
+    ] {
+        let refused = stage.run(&format!("perf lat-report {line}"));
+        assert!(refused.refused(1).contains(part), "{line}: {}", refused.err);
+    }
+    let refused = stage.run("perf lat-report --carriers shm -m 15 --wait park --no-floor --json");
+    assert_eq!(refused.code, Some(3), "{}", refused.err);
+    assert!(refused.err.contains("take -m 16 or more"), "{}", refused.err);
+}
