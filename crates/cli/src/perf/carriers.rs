@@ -5,6 +5,7 @@
 use super::ContextArgs;
 use crate::context::DomainArgs;
 use crate::output::complain;
+use anyhow::bail;
 use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
@@ -116,7 +117,7 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
 
 fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
     if arguments.source_loss.0 > 0 {
-        bail!("-L: nothing can be lost in memory: leave it out, or use a carrier between hosts");
+        bail!("-L: nothing can be lost in memory: leave it out, or use --carrier rm or ru");
     }
     let settings = config(arguments)?.shm;
     Ok(Opened {
@@ -133,7 +134,11 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
 }
 
 fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<net::NetCarrier>> {
-    let settings = config(arguments)?.net;
+    if arguments.source_loss.0 > 0 && kind == net::Kind::Tcp {
+        bail!("-L: a stream repairs its losses unseen: leave it out, or use --carrier rm or ru");
+    }
+    let mut settings = config(arguments)?.net;
+    settings.artificial_source_loss = arguments.source_loss.0;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,

@@ -97,7 +97,7 @@ pub(crate) struct PubArgs {
     #[arg(short = 'g', long)]
     generic: bool,
 
-    /// Lose so many per cent of what is sent, to try recovery; carriers between hosts can
+    /// Lose so many per cent of the datagrams that are sent, to try recovery (rm and ru)
     #[arg(short = 'L', long, value_name = "PERCENT", default_value = "0")]
     #[arg(value_parser = super::um::loss)]
     loss: PerMille,

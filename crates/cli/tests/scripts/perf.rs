@@ -91,8 +91,14 @@ fn topics_have_their_turns_and_are_numbered_each_by_itself() {
 #[test]
 fn the_throughput_tools_letters_are_refused_where_they_mean_nothing() {
     let stage = Stage::new();
-    let refused = stage.run("perf pub -L 1");
-    assert!(refused.refused(1).contains("nothing can be lost in memory"), "{}", refused.err);
+    for (carrier, part) in [
+        ("shm", "nothing can be lost in memory"),
+        ("thread", "nothing can be lost in memory"),
+        ("tcp", "repairs its losses unseen"),
+    ] {
+        let refused = stage.run(&format!("perf pub -L 1 --carrier {carrier}"));
+        assert!(refused.refused(1).contains(part), "{}", refused.err);
+    }
     std::fs::write(stage.path("um.xml"), "<?xml version=\"1.0\"?>\n").unwrap();
     for tool in ["pub", "sub"] {
         let refused = stage.run(&format!("perf {tool} -x um.xml"));

@@ -205,6 +205,12 @@ impl<'a> Conduct<'a> {
         for file in &self.arguments.config {
             words.extend(["-c".to_owned(), file.to_string_lossy().into_owned()]);
         }
+        let process = std::process::id();
+        // Others on this network may measure as well.
+        words.extend(["--topics".to_owned(), format!("lat{process}.there,lat{process}.back")]);
+        if let Some(interface) = &self.arguments.interface {
+            words.extend(["--interface".to_owned(), interface.clone()]);
+        }
         if let Some(window) = self.arguments.window {
             words.extend(["--window".to_owned(), window.to_string()]);
         }
