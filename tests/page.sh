@@ -115,9 +115,10 @@ lanecast() {
 lanecast report "$recorded"/smx.jsonl "$recorded"/smx-later.jsonl -o "$out/smx.html"
 lanecast report "$recorded"/hand.jsonl -o "$out/hand.html" -o "$out/hand.hlog"
 lanecast report "$recorded"/threads.jsonl -o "$out/threads.html"
+lanecast report "$recorded"/round-trips.jsonl -o "$out/round-trips.html"
 lanecast report "$recorded"/every-member.jsonl "$out/hand.hlog" -o "$out/every.html"
 
-for page in smx hand threads every; do
+for page in smx hand threads round-trips every; do
     harness "$out/$page.html" >"$out/harness-$page.html"
     light=$(shown 1 "$out/harness-$page.html")
     [ -n "$light" ] || { fail "$page: the browser found nothing, see $out/log"; continue; }

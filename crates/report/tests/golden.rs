@@ -73,6 +73,13 @@ fn messages_between_threads() {
 }
 
 #[test]
+fn round_trips_beside_bare_sockets_and_the_document() {
+    let report = report(&["round-trips.jsonl"]);
+    compare("round-trips.txt", &report.to_text(120));
+    compare("round-trips.html", &report.to_html());
+}
+
+#[test]
 fn two_series_and_what_makes_them_differ() {
     compare("two.txt", &report(&["smx.jsonl", "smx-later.jsonl"]).to_text(120));
 }
@@ -101,7 +108,12 @@ fn a_log_is_read_as_it_was_written() {
 
 #[test]
 fn every_link_to_a_line_has_its_target_and_nothing_leads_out() {
-    let lists = [&["smx.jsonl", "smx-later.jsonl"] as &[&str], &["hand.jsonl"], &["threads.jsonl"]];
+    let lists = [
+        &["smx.jsonl", "smx-later.jsonl"] as &[&str],
+        &["hand.jsonl"],
+        &["threads.jsonl"],
+        &["round-trips.jsonl"],
+    ];
     for names in lists {
         let page = report(names).to_html();
         let targets: Vec<&str> = page.split("href=\"#l").skip(1).collect();

@@ -5,6 +5,7 @@ use super::chart::{Curve, by_percentile};
 use super::{histogram, single};
 use crate::axis;
 use crate::cases::{Cases, TIMES};
+use crate::conditions::Conditions;
 use crate::distribution::Distribution;
 use crate::document::{Block, Chart, Marks, Point, Section, Series, Table, Voice, Words};
 use crate::line::{Line, Record};
@@ -15,6 +16,8 @@ use crate::since::Since;
 
 /// Histograms are drawn for so many lines; the tables have all.
 const DRAWN: usize = 12;
+/// How the document's threads wait.
+const SPINNING: &str = "spin";
 /// The document's percentiles: the share of samples beyond is one in so many.
 const ONE_IN: [f64; 5] = [10.0, 100.0, 1000.0, 10_000.0, 100_000.0];
 
@@ -28,13 +31,13 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                 add_times(&mut times, line, &name, &ping.latency);
                 counts.rows.push(ping_counts(line, ping));
                 histograms.extend(drawn(line, ping));
-                curves.extend(curve(name, line, &ping.latency, Voice::Own(curves.len())));
+                curves.extend(curve(name, line, &ping.latency, &ping.conditions));
             }
             Record::Floor(floor) if floor.latency.is_some() => {
                 let name = floor_name(floor);
                 add_times(&mut times, line, &name, &floor.latency);
                 counts.rows.push(floor_counts(line, floor));
-                curves.extend(curve(name, line, &floor.latency, Voice::Own(curves.len())));
+                curves.extend(curve(name, line, &floor.latency, &floor.conditions));
             }
             Record::Pong(pong) => answers.rows.push(pong_row(line, pong)),
             _ => {}
@@ -50,7 +53,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     let tables = times.into_iter().chain([counts, answers]);
     let tables = tables.filter(|table| !table.rows.is_empty());
     blocks.extend(tables.map(|table| Block::Table(table.without_empty_columns())));
-    blocks.push(Block::Charts(chart(&curves, &published).into_iter().collect()));
+    blocks.push(Block::Charts(charts(&curves, &published)));
     histograms.truncate(DRAWN);
     blocks.extend(histograms);
     Some(Section::new("round-trips", "Round trips", blocks))
@@ -257,29 +260,55 @@ fn drawn(line: &Line, ping: &Ping) -> Option<Block> {
     })
 }
 
+/// A curve, and how its threads waited.
+type Waiting<'a> = (&'a str, Curve<'a>);
+
 fn curve<'a>(
     name: String,
     line: &Line,
     latency: &'a Option<Latency>,
-    voice: Voice,
-) -> Option<Curve<'a>> {
+    conditions: &'a Conditions,
+) -> Option<Waiting<'a>> {
     let times = Since::Actual.pick(latency.as_ref()?)?;
-    Some(Curve { name: format!("{name}, {}", line.place()), voice, line: line.id, times })
+    let name = format!("{name}, {}", line.place());
+    let curve = Curve { name, voice: Voice::Own(0), line: line.id, times };
+    Some((conditions.wait.as_deref().unwrap_or("unknown"), curve))
+}
+
+/// A chart for each way to wait; the document's threads spin.
+fn charts(curves: &[Waiting<'_>], published: &[(&Line, usize, &PublishedTimes)]) -> Vec<Chart> {
+    let mut waits: Vec<&str> = Vec::new();
+    for (wait, _) in curves {
+        if !waits.contains(wait) {
+            waits.push(wait);
+        }
+    }
+    let chart = |wait: &str| {
+        let own = curves.iter().filter(|(of, _)| *of == wait).enumerate();
+        let own = own.map(|(at, (_, curve))| Curve {
+            name: curve.name.clone(),
+            voice: Voice::Own(at),
+            ..*curve
+        });
+        let beside = if wait == SPINNING { published } else { &[] };
+        chart(wait, &own.collect::<Vec<_>>(), beside)
+    };
+    waits.into_iter().filter_map(chart).collect()
 }
 
 /// Every line by percentile, with the document's percentiles as single points.
-fn chart(curves: &[Curve<'_>], published: &[(&Line, usize, &PublishedTimes)]) -> Option<Chart> {
-    let title = "Round trips by percentile, from the actual time".to_owned();
+fn chart(
+    wait: &str,
+    curves: &[Curve<'_>],
+    published: &[(&Line, usize, &PublishedTimes)],
+) -> Option<Chart> {
+    let title = format!("Round trips by percentile, from the actual time, {wait}");
     let mut chart = by_percentile(title, curves)?;
-    let others: Vec<Series> = published
-        .iter()
-        .enumerate()
-        .map(|(at, (line, _, one))| Series {
-            name: published_name(one),
-            voice: Voice::Peer(at),
-            marks: Marks::Dotted(points(line, one)),
-        })
-        .collect();
+    let others = published.iter().enumerate().map(|(at, (line, _, one))| Series {
+        name: published_name(one),
+        voice: Voice::Peer(at),
+        marks: Marks::Dotted(points(line, one)),
+    });
     chart.series.extend(others);
     let points = || chart.series.iter().flat_map(Series::points);
     let least = points().map(|point| point.y).reduce(f64::min)?;
