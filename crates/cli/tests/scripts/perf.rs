@@ -114,7 +114,7 @@ fn threads_of_one_process_are_measured_by_one_command() {
     let order = ["actual_sends=50000", "drained=true", "o_fast=0", "rcv event EOS, 'smx_perf', "];
     let places = order.map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
     assert!(places.is_sorted(), "{text}");
-    assert_eq!(text.matches("num_rcv_msgs=50100, ").count(), 2, "{text}");
+    assert_eq!(text.matches("Rcv: num_rcv_msgs=50100, ").count(), 2, "{text}");
     assert_eq!(text.matches("thread:").count(), 3, "one source, of three ends: {text}");
 
     let lines = stage.run(&format!("{line} --json -o both.jsonl")).good();
