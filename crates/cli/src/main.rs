@@ -59,7 +59,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Measure rate, latency and interruptions
     #[command(subcommand)]
-    Perf(perf::PerfCommand),
+    Perf(Box<perf::PerfCommand>),
     /// Make measurements readable: as tables, as a page, for HdrHistogram's tools
     Report(report::ReportArgs),
     /// Print the settings in force as a commented file
