@@ -424,18 +424,6 @@ impl Sender {
         &self.counters
     }
 
-    /// What happened to receivers, oldest first.
-    pub fn next_event(&mut self) -> Option<SenderEvent> {
-        self.events.pop_front()
-    }
-
-    fn tell(&mut self, event: SenderEvent) {
-        if self.events.len() == EVENTS_MAX {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-    }
-
     /// A frame of this session, no longer than a datagram.
     fn frame(
         &self,

@@ -4,7 +4,7 @@ use crate::context::DomainArgs;
 use crate::output::complain;
 use lanecast_net::{DaemonCounters, ResolverDaemon};
 use lanecast_os::private_directory;
-use lanecast_stats::Counters;
+use lanecast_stats::{Counters, Plan};
 use std::time::{Duration, Instant};
 
 const LABELS: [&str; 11] = [
@@ -38,8 +38,9 @@ impl Tally {
     pub(super) fn open(domain: &DomainArgs) -> anyhow::Result<Self> {
         let shm = domain.builder()?.config()?.shm;
         let made = private_directory(&shm.directory, shm.access).map_err(anyhow::Error::from);
+        let plan = Plan::process(&LABELS, 0);
         let counters = made
-            .and_then(|()| Ok(Counters::create(&shm.directory, shm.access.read_mode(), &LABELS)?));
+            .and_then(|()| Ok(Counters::create(&shm.directory, shm.access.read_mode(), &plan)?));
         if let Err(error) = &counters {
             complain(&format!("going on without counters: {error:#}"));
         }

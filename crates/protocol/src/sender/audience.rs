@@ -1,6 +1,6 @@
 //! Who listens.
 
-use super::Sender;
+use super::{EVENTS_MAX, Sender, SenderEvent};
 use crate::sequence::before;
 
 impl Sender {
@@ -26,5 +26,17 @@ impl Sender {
     /// Whether messages on the topic go anywhere.
     pub fn is_wanted(&self, topic: u32) -> bool {
         self.packer.is_wanted(topic)
+    }
+
+    /// What happened to receivers, oldest first.
+    pub fn next_event(&mut self) -> Option<SenderEvent> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn tell(&mut self, event: SenderEvent) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
     }
 }
