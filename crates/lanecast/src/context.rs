@@ -6,7 +6,8 @@ use crate::{Carriers, Publisher, Subscriber};
 use lanecast_base::{WaitStrategy, Waiter};
 use lanecast_carrier::Carrier;
 use lanecast_net::{NetCarrier, Network};
-use lanecast_shm::Domain;
+use lanecast_os::private_directory;
+use lanecast_shm::{Domain, Reach};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -236,6 +237,12 @@ fn open(carriers: Carriers, config: &Config) -> Result<Ways, Error> {
         return Ok(Ways::Shm(Domain::open(config.shm.clone())?));
     };
     let mut settings = config.net.clone();
+    if config.shm.reach == Reach::Host {
+        // Who looks for sessions looks there. Without the directory nobody does.
+        let directory = &config.shm.directory;
+        let is_ours = private_directory(directory, config.shm.access).is_ok();
+        settings.counters = is_ours.then(|| directory.clone());
+    }
     if !carriers.has_shm() {
         return Ok(Ways::Net(NetCarrier::new(Network::open(settings)?, kind)));
     }

@@ -34,6 +34,34 @@ pub(super) const NET: &[Setting] = &[
         get: |config| or_none(config.net.resolver_group.as_ref()),
     },
     Setting {
+        key: "net.resolvers",
+        values: "addresses and ports with commas between, such as 10.0.0.1:7331, or none",
+        about: "Daemons (`lanecast resolve`) where publishers are announced and looked for as \
+                well, for networks without multicast; any one that runs is enough.",
+        set: |config, text| {
+            let daemons = optional(text, |text| {
+                text.split(',').map(|daemon| address(daemon.trim())).collect()
+            })?;
+            config.net.resolvers = daemons.unwrap_or_default();
+            Ok(())
+        },
+        get: |config| {
+            let daemons: Vec<_> = config.net.resolvers.iter().map(ToString::to_string).collect();
+            if daemons.is_empty() { "none".into() } else { daemons.join(",") }
+        },
+    },
+    Setting {
+        key: "net.resolver_port",
+        values: "0 to 65535, or none",
+        about: "The port at which the program is such a daemon itself; 0 takes any. Others then \
+                need no more than its address to find its publishers.",
+        set: |config, text| {
+            config.net.resolver_port = optional(text, parse)?;
+            Ok(())
+        },
+        get: |config| or_none(config.net.resolver_port.as_ref()),
+    },
+    Setting {
         key: "net.group",
         values: "a multicast address and port",
         about: "Where publishers that use rm send their messages. Give streams that not everybody \
