@@ -2,8 +2,11 @@
 
 use lanecast_protocol::{MICROSECOND, Nanos};
 
-/// Two commits within this time of each other follow back to back: sending alone takes about half.
-const BACK_TO_BACK: Nanos = 4 * MICROSECOND;
+/// A commit within this time of the end of the last sending follows back to back: however long
+/// sending takes, more is waiting than is sent.
+const BACK_TO_BACK: Nanos = MICROSECOND;
+/// Commits that take longer than this are no stream any more.
+const FALTERING: Nanos = 2 * MICROSECOND;
 /// So many back-to-back commits are a stream; fewer are a burst, of which each is urgent.
 const STREAM: u32 = 16;
 /// While corked the clock is read every so many commits.
@@ -31,7 +34,7 @@ pub(crate) struct Cork {
     corked: bool,
     /// Back-to-back commits so far.
     run: u32,
-    /// The last commit's time, or that of the last look at the clock.
+    /// When the last sending ended, or the last look at the clock.
     last: Nanos,
     unsent: usize,
     looks: u32,
@@ -48,9 +51,10 @@ impl Cork {
         self.corked
     }
 
-    /// A message was sent by itself, and it is `now`; says whether the next ones are packed.
-    pub(crate) fn sent_alone(&mut self, now: Nanos) -> bool {
-        let close = now.wrapping_sub(self.last) < BACK_TO_BACK;
+    /// A message that was committed at `committed` was sent by itself, and it is `now`; says
+    /// whether the next ones are packed.
+    pub(crate) fn sent_alone(&mut self, committed: Nanos, now: Nanos) -> bool {
+        let close = committed.wrapping_sub(self.last) < BACK_TO_BACK;
         self.run = if close { self.run + 1 } else { 0 };
         self.last = now;
         if self.run >= STREAM {
@@ -74,7 +78,7 @@ impl Cork {
     /// Uncorks if the last few commits took so long that each could have been sent.
     fn look(&mut self, now: Nanos) {
         let took = now.wrapping_sub(self.last);
-        if took > BACK_TO_BACK * Nanos::from(LOOK_EVERY) {
+        if took > FALTERING * Nanos::from(LOOK_EVERY) {
             self.uncork();
         }
         self.last = now;
@@ -87,9 +91,9 @@ impl Cork {
         self.unsent = 0;
     }
 
-    /// Waiting for room, or for anything else, took time that says nothing about the stream.
+    /// Sending, or waiting for room, took time that says nothing about the stream.
     pub(crate) fn waited(&mut self, now: Nanos) {
-        self.last = now;
+        (self.last, self.looks) = (now, LOOK_EVERY);
     }
 
     /// From now on each commit is sent at once.
@@ -109,24 +113,27 @@ mod tests {
         for burst in 0..100u64 {
             for place in 0..u64::from(STREAM) {
                 let now = 1_000_000 + burst * 50_000 + place * 1_500;
-                assert!(!cork.sent_alone(now), "burst {burst}, place {place}");
+                assert!(!cork.sent_alone(now, now + 1_400), "burst {burst}, place {place}");
             }
         }
     }
 
-    #[test]
-    fn a_stream_is_packed_until_it_falters() {
+    /// A stream whose messages take `sending` each while they are sent one by one.
+    fn stream(sending: Nanos) {
         let mut cork = Cork::new();
         let mut now = 1_000_000;
-        while !cork.sent_alone(now) {
-            now += 1_500;
+        while !cork.sent_alone(now, now + sending) {
+            now += sending + 20;
         }
+        now += sending;
         let mut sends = 0;
         for _ in 0..10_000 {
             now += 20;
             if cork.keep(30, || now) == Verdict::Send {
                 sends += 1;
+                now += 100 * MICROSECOND;
                 cork.emptied();
+                cork.waited(now);
             }
         }
         assert_eq!(sends, 10_000 * 30 / FULL);
@@ -137,5 +144,24 @@ mod tests {
         });
         assert!(held.count() < LOOK_EVERY as usize);
         assert!(!cork.is_corked());
+    }
+
+    #[test]
+    fn a_stream_is_packed_until_it_falters() {
+        stream(1_500);
+    }
+
+    #[test]
+    fn a_stream_to_many_is_packed_too_however_long_sending_takes() {
+        stream(30_000);
+    }
+
+    #[test]
+    fn messages_that_can_be_sent_one_by_one_are() {
+        let mut cork = Cork::new();
+        for number in 0..1_000u64 {
+            let now = 1_000_000 + number * 3_000;
+            assert!(!cork.sent_alone(now, now + 1_200));
+        }
     }
 }

@@ -171,6 +171,7 @@ impl Outbound {
         self.sender.probe(now);
         self.drive(now);
         self.cork.emptied();
+        self.cork.waited(self.clock.ns(self.clock.ticks()));
     }
 
     /// Sends all there is, and asks receivers how far they are.
@@ -225,6 +226,7 @@ impl Outbound {
             self.transmit(now);
         }
         self.cork.emptied();
+        self.cork.waited(self.clock.ns(self.clock.ticks()));
     }
 
     #[inline(never)]
@@ -234,9 +236,10 @@ impl Outbound {
             return;
         }
         self.sender.flush();
-        self.transmit(self.listened);
+        let committed = self.now();
+        self.transmit(committed);
         let now = self.now();
-        if self.cork.sent_alone(now) {
+        if self.cork.sent_alone(committed, now) {
             // Someone must send the rest should the application stop in the middle of its stream.
             self.attention.remind();
         } else {
