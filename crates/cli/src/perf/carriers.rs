@@ -137,7 +137,8 @@ fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<n
     if arguments.source_loss.0 > 0 && kind == net::Kind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --carrier rm or ru");
     }
-    let mut settings = config(arguments)?.net;
+    let Config { shm, net: mut settings, .. } = config(arguments)?;
+    settings.counters = shm.directory.is_dir().then_some(shm.directory);
     settings.artificial_source_loss = arguments.source_loss.0;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
