@@ -123,8 +123,8 @@ impl Session {
 
     /// Whether frames of a datagram from there may be this session's.
     #[inline]
-    pub(crate) fn hears(&self, from: Option<SocketAddr>) -> bool {
-        from.is_none_or(|from| from == self.source.address)
+    pub(crate) fn hears(&self, from: SocketAddr) -> bool {
+        from == self.source.address
     }
 
     /// Whether it waits for something on the subscriber's own socket.
