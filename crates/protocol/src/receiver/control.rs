@@ -90,6 +90,7 @@ impl Receiver {
         if body.receiver.get() == self.settings.receiver
             && let Some(sample) = self.status.take_echo(body.echo.get(), now)
         {
+            self.life.hear(now);
             self.trip.note(sample);
         }
         Some(())

@@ -13,8 +13,12 @@ enum Farewell {
     /// Once the application has read everything: the status, then Leave.
     WhenRead,
     Status,
-    Leave,
+    /// So many Leaves: the sender answers none, and waits long for whom it does not hear.
+    Leave(u8),
 }
+
+/// How often Leave is said where it may be lost.
+const LEAVES: u8 = 3;
 
 /// The life of a session.
 #[derive(Debug)]
@@ -114,7 +118,7 @@ impl Life {
     }
 
     pub(super) fn has_to_leave(&self) -> bool {
-        matches!(self.farewell, Farewell::Status | Farewell::Leave)
+        matches!(self.farewell, Farewell::Status | Farewell::Leave(_))
     }
 
     /// Writes what is left to say.
@@ -129,12 +133,13 @@ impl Life {
         match self.farewell {
             Farewell::Nothing | Farewell::WhenRead => None,
             Farewell::Status => {
-                self.farewell = Farewell::Leave;
+                self.farewell = Farewell::Leave(LEAVES);
                 status.hurry();
                 status.write(transport, lost, self.heard, ids, buffer)
             }
-            Farewell::Leave => {
-                self.farewell = Farewell::Nothing;
+            Farewell::Leave(left) => {
+                let rest = Farewell::Leave(left - 1);
+                self.farewell = if left > 1 { rest } else { Farewell::Nothing };
                 let mut writer = FrameWriter::new(buffer, Kind::Leave, 0, ids.0, 0);
                 writer.add(&LeaveBody { receiver: ids.1.into() }).then(|| writer.finish())
             }
@@ -177,7 +182,7 @@ impl Receiver {
     pub fn leave(&mut self) {
         if self.phase != Phase::Over || !self.life.has_left() {
             self.phase = Phase::Over;
-            self.life.farewell = Farewell::Leave;
+            self.life.farewell = Farewell::Leave(LEAVES);
         }
     }
 
