@@ -5,7 +5,7 @@ use crate::namespace::Namespace;
 use crate::process::{self, Done, Process};
 use anyhow::Result;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The name of every host's interface.
@@ -75,7 +75,7 @@ impl Host {
     pub fn spawn(&self, program: &str, arguments: &[&str]) -> Result<Process> {
         let mut command = self.command(program);
         command.args(arguments);
-        Process::start(command)
+        Process::start(command, Stdio::null())
     }
 
     /// Runs a program on this host to its end, which must come within `limit`.
@@ -97,6 +97,11 @@ impl Host {
     /// Loses nothing any more.
     pub fn lose_nothing(&self) -> Result<()> {
         self.lose(Loss::per_million(0))
+    }
+
+    /// Runs an nftables script here; what it prints.
+    pub fn nft(&self, script: &str) -> Result<String> {
+        self.namespace.nft(script)
     }
 
     /// How many packets were lost here since the last call of [`lose`](Self::lose).

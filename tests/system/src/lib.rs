@@ -25,6 +25,7 @@
 //! cleared away by the next one.
 #![forbid(unsafe_code)]
 
+mod actor;
 mod host;
 mod loss;
 mod namespace;
@@ -34,6 +35,7 @@ mod requirements;
 mod tool;
 mod wait;
 
+pub use actor::{Actor, Left};
 pub use host::Host;
 pub use loss::{Loss, Traffic};
 pub use namespace::clear_stale;

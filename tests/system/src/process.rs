@@ -4,7 +4,7 @@ use crate::wait::wait_for;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -23,9 +23,10 @@ pub struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(mut command: Command) -> Result<Self> {
+    /// Starts it; `input` is what it reads.
+    pub(crate) fn start(mut command: Command, input: Stdio) -> Result<Self> {
         let line = format!("{command:?}");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Reaped(command.spawn().with_context(|| line.clone())?);
         let out = Output::collect(child.0.stdout.take().expect("a piped output"));
         let err = Output::collect(child.0.stderr.take().expect("a piped output"));
@@ -61,6 +62,12 @@ impl Process {
         let what = format!("{text:?} of {}", self.line);
         wait_for(&what, limit, || Ok(output.text().contains(text).then_some(())))
             .with_context(|| format!("it has printed\n{}\n{}", self.out(), self.err()))
+    }
+
+    /// Writes a line to its input, if that is a pipe.
+    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
+        let input = self.child.0.stdin.as_mut().context("it does not listen")?;
+        writeln!(input, "{line}").with_context(|| self.line.clone())
     }
 
     /// Sends it a signal.

@@ -1,0 +1,38 @@
+//! The other processes of the tests between hosts: a publisher, a subscriber, and somebody who
+//! means no good. They are told what to do by words `key=value` and by lines on their input, and
+//! tell what happens to them in lines `key=value`.
+#![forbid(unsafe_code)]
+
+mod attack;
+mod ledger;
+mod message;
+mod orders;
+mod publish;
+mod subscribe;
+mod words;
+
+use anyhow::{Context, Result, bail};
+use std::process::ExitCode;
+use words::Words;
+
+fn main() -> ExitCode {
+    match act() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("broken={error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let role = arguments.next().context("a role is missing")?;
+    let words = Words::new(arguments)?;
+    match role.as_str() {
+        "publish" => publish::act(&words),
+        "attack" => attack::act(&words),
+        "subscribe" => subscribe::act(&words),
+        other => bail!("nobody here is called {other}"),
+    }
+}

@@ -1,0 +1,48 @@
+//! What an actor is told while it is at work: lines on its input.
+
+use anyhow::{Context, Result};
+use std::io::BufRead;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+/// An order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Send so many more messages.
+    Send(u64),
+    /// Come to an end. Also said by the end of the input.
+    End,
+}
+
+/// The orders in the sequence in which they came.
+#[derive(Debug)]
+pub(crate) struct Orders(Receiver<String>);
+
+impl Orders {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Self {
+        let (told, lines) = channel();
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                if told.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(lines)
+    }
+
+    /// The next order, if there is one.
+    pub(crate) fn next(&self) -> Result<Option<Order>> {
+        let line = match self.0.try_recv() {
+            Ok(line) => line,
+            Err(TryRecvError::Empty) => return Ok(None),
+            Err(TryRecvError::Disconnected) => return Ok(Some(Order::End)),
+        };
+        let order = match line.split_once(' ') {
+            Some(("send", count)) => count.parse().ok().map(Order::Send),
+            None if line == "end" => Some(Order::End),
+            _ => None,
+        };
+        order.map(Some).with_context(|| format!("no order: {line}"))
+    }
+}

@@ -1,0 +1,78 @@
+//! What an actor is told when it starts.
+
+use anyhow::{Context, Result, bail};
+use lanecast_net::{Drive, Kind, Pacing, Settings};
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Words `key=value`.
+#[derive(Debug)]
+pub(crate) struct Words(HashMap<String, String>);
+
+impl Words {
+    pub(crate) fn new(arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let pair = |word: String| match word.split_once('=') {
+            Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+            None => bail!("{word} is no key=value"),
+        };
+        arguments.map(pair).collect::<Result<_>>().map(Self)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// The value of `key`, if it is given.
+    pub(crate) fn get<T: FromStr>(&self, key: &str) -> Result<Option<T>> {
+        let parse = |text: &str| text.parse().ok().with_context(|| format!("{key}={text}"));
+        self.text(key).map(parse).transpose()
+    }
+
+    pub(crate) fn number(&self, key: &str, otherwise: u64) -> Result<u64> {
+        Ok(self.get(key)?.unwrap_or(otherwise))
+    }
+
+    fn millis(&self, key: &str, otherwise: Duration) -> Result<Duration> {
+        Ok(self.get(key)?.map_or(otherwise, Duration::from_millis))
+    }
+
+    pub(crate) fn kind(&self) -> Result<Kind> {
+        let name = self.text("carrier").context("carrier= is missing")?;
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.with_context(|| format!("no carrier is called {name}"))
+    }
+
+    fn pacing(&self) -> Result<Pacing> {
+        Ok(match self.text("pacing").unwrap_or("slowest") {
+            "slowest" => Pacing::Slowest,
+            "eject" => Pacing::SlowestOrEject(self.millis("patience", Duration::ZERO)?),
+            "fastest" => Pacing::Fastest,
+            "none" => Pacing::None,
+            other => bail!("no pacing is called {other}"),
+        })
+    }
+
+    /// The settings: those of the product where nothing is said.
+    pub(crate) fn settings(&self) -> Result<Settings> {
+        let usual = Settings::default();
+        Ok(Settings {
+            interface: self.text("interface").unwrap_or("eth0").to_owned(),
+            group: self.get("group")?.unwrap_or(usual.group),
+            resolver_group: self.get("resolver_group")?.or(usual.resolver_group),
+            window_bytes: self.get("window")?.unwrap_or(usual.window_bytes),
+            pacing: self.pacing()?,
+            late_join: self.get("late_join")?.unwrap_or(usual.late_join),
+            recovery: self.millis("recovery", usual.recovery)?,
+            liveness: self.millis("liveness", usual.liveness)?,
+            heartbeat: self.millis("heartbeat", usual.heartbeat)?,
+            receive_buffer_bytes: self.get("buffer")?.unwrap_or(usual.receive_buffer_bytes),
+            first_sequence: self.number("first_sequence", usual.first_sequence)?,
+            drive: match self.text("drive") {
+                Some("thread") => Drive::Thread,
+                _ => Drive::Caller,
+            },
+            ..usual
+        })
+    }
+}

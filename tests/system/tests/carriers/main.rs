@@ -1,0 +1,10 @@
+//! The carriers between hosts: what the contract says holds whatever the network does.
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod deaths;
+mod hostile;
+mod late;
+mod links;
+mod loss;
+mod play;
