@@ -116,23 +116,20 @@ impl Subscriber {
 impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
-        let (mut messages, mut others) = (0, 0);
-        while messages + others < limit {
-            if self.hand.items.is_empty() {
-                self.refill();
-                if self.hand.items.is_empty() {
-                    break;
-                }
-            }
-            let (more, other) = self.hand.deliver(limit - messages - others, &mut handler);
-            messages += more;
-            others += other;
-            if messages + others >= limit && self.hand.items.is_empty() {
-                // The application may not come again for long, and the publisher waits for this.
-                self.owner.enter().settle(self.clock.ns(self.clock.ticks()));
-            }
+        if self.hand.items.is_empty() {
+            self.refill();
         }
-        messages + others
+        let mut done = 0;
+        while done < limit && !self.hand.items.is_empty() {
+            let (messages, others) = self.hand.deliver(limit - done, &mut handler);
+            done += messages + others;
+        }
+        if done > 0 && self.hand.items.is_empty() {
+            // No second look at the sockets: an answer may be wanted first. But the application
+            // may not come again for long, and the publisher waits for what it has read.
+            self.owner.enter().settle(self.clock.ns(self.clock.ticks()));
+        }
+        done
     }
 
     fn wait(&mut self, work: usize) {

@@ -53,7 +53,7 @@ const WATCH: &str = "table inet watch {\n\
     chain out {\ntype filter hook output priority 0;\n\
     oifname != eth0 meta l4proto { tcp, udp } counter name strays\n}\n\
     chain in {\ntype filter hook input priority 0;\n\
-    iifname != eth0 meta l4proto { tcp, udp } counter name strays\n}\n}\n";
+    iifname != { lo, eth0 } meta l4proto { tcp, udp } counter name strays\n}\n}\n";
 
 #[test]
 fn nothing_leaves_or_listens_off_the_chosen_interface() -> Result<()> {

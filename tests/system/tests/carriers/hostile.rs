@@ -12,7 +12,7 @@ const GROWTH_MAX: u64 = 32 << 10;
 const COUNT: u64 = 10_000;
 
 /// Counts the bytes that the attacker sends, and what is sent to it alone or by resolution.
-const COUNT_BYTES: &str = "table inet bytes {\n\
+const COUNT_BYTES: &str = "table inet flood {\n\
     counter sent {}\ncounter answered {}\n\
     chain out {\ntype filter hook output priority 0;\n\
     oifname eth0 meta l4proto udp counter name sent\n}\n\
@@ -20,7 +20,7 @@ const COUNT_BYTES: &str = "table inet bytes {\n\
     iifname eth0 ip daddr != 239.192.71.2 meta l4proto { tcp, udp } counter name answered\n}\n}\n";
 
 fn bytes(host: &Host, counter: &str) -> Result<u64> {
-    let text = host.nft(&format!("list counter inet bytes {counter}\n"))?;
+    let text = host.nft(&format!("list counter inet flood {counter}\n"))?;
     let mut words = text.split_whitespace().skip_while(|word| *word != "bytes");
     let found = words.find_map(|word| word.parse().ok());
     found.with_context(|| format!("no bytes in {text:?}"))

@@ -118,10 +118,7 @@ fn a_closed_session_ends_when_all_has_come_and_says_so() {
     assert_eq!(subscriber.left, [Some(Why::Closed); 2]);
     assert_eq!(kinds(&mut subscriber, 8), [], "the application has not read it");
     subscriber.receiver.has_read_all(8);
-    assert_eq!(
-        kinds(&mut subscriber, 8),
-        [Kind::Status, Kind::Leave, Kind::Leave, Kind::Leave]
-    );
+    assert_eq!(kinds(&mut subscriber, 8), [Kind::Status, Kind::Leave, Kind::Leave, Kind::Leave]);
 }
 
 #[test]
