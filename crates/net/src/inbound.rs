@@ -115,12 +115,8 @@ impl Inbound {
     }
 
     /// Fills an empty hand: what lies ready, or else what one look at the sockets brings.
-    /// The application is done with what it had in hand before.
     #[inline]
     pub(crate) fn refill(&mut self, now: Nanos, hand: &mut Hand) {
-        for session in &mut self.sessions {
-            session.has_been_read(now);
-        }
         if !self.ready.is_empty() {
             hand.items.append(&mut self.ready);
             return;
@@ -130,13 +126,16 @@ impl Inbound {
         if self.deadline <= now && (!found || self.turns.is_multiple_of(TIME_EVERY)) {
             self.on_time(now, &mut hand.items);
         }
-        self.answer(now);
+        // What there is in hand comes first; the caller settles after that.
+        if hand.items.is_empty() && (found || self.deadline <= now) {
+            self.answer(now);
+        }
     }
 
-    /// The application is done with all that it had in hand, and has its fill for now.
-    pub(crate) fn settle(&mut self, now: Nanos) {
-        for session in &mut self.sessions {
-            session.has_been_read(now);
+    /// The application has had what it wanted for now, and is done with all if `all`.
+    pub(crate) fn settle(&mut self, now: Nanos, all: bool) {
+        if all {
+            self.sessions.iter_mut().for_each(|session| session.has_been_read(now));
         }
         self.answer(now);
     }

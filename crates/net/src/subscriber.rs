@@ -124,10 +124,11 @@ impl Subscribe for Subscriber {
             let (messages, others) = self.hand.deliver(limit - done, &mut handler);
             done += messages + others;
         }
-        if done > 0 && self.hand.items.is_empty() {
+        if done > 0 {
             // No second look at the sockets: an answer may be wanted first. But the application
             // may not come again for long, and the publisher waits for what it has read.
-            self.owner.enter().settle(self.clock.ns(self.clock.ticks()));
+            let all = self.hand.items.is_empty();
+            self.owner.enter().settle(self.clock.ns(self.clock.ticks()), all);
         }
         done
     }
