@@ -56,10 +56,10 @@ impl Sender {
             return;
         };
         let Some(at) = self.member(body.receiver.get(), from) else { return };
-        let sent = if self.is_group() { self.sent } else { self.members[at].cursor };
+        let end = if self.is_group() { self.sent } else { self.packer.visible() };
         let member = &mut self.members[at];
         let read = frame.sequence;
-        if before(sent, read) {
+        if before(end, read) {
             self.counters.malformed += 1;
             return;
         }
@@ -76,6 +76,11 @@ impl Sender {
             member.limit = later(member.limit, limit);
         }
         if !matches!(self.settings.distribution, super::Distribution::Group(_)) {
+            if before(member.cursor, read) {
+                // It was told how far the session is, and has given up what is kept no more.
+                member.pass(read);
+                self.peeked = None;
+            }
             self.members[at].settle();
         }
         if std::mem::take(&mut self.awaits_status)

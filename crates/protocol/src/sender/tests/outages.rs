@@ -42,3 +42,29 @@ fn topics_begin_anew_on_a_new_connection() {
     let told: Vec<_> = topics(rest).map(|(entry, _)| entry.message.get()).collect();
     assert_eq!((frame.kind, told), (Kind::Welcome, vec![1]));
 }
+
+#[test]
+fn a_receiver_that_gave_up_what_it_was_not_sent_goes_on_at_the_end() {
+    let mut settings = settings(Distribution::Each);
+    settings.pacing = Pacing::Fastest;
+    let mut sender = sender(settings);
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["a"]);
+    // Neither may be sent more than two datagrams; the first reads all the time.
+    for number in 0..200u64 {
+        hear(&mut sender, 2, address(2), &status(2, start, start.wrapping_add(2)));
+        let read = start.wrapping_add(number);
+        hear(&mut sender, 2, address(1), &status(1, read, read.wrapping_add(2)));
+        publish(&mut sender, 0, 1_000);
+        sent(&mut sender, 2);
+    }
+    let end = start.wrapping_add(200);
+    hear(&mut sender, 3, address(2), &status(2, end, end.wrapping_add(64)));
+    assert_eq!(sender.counters().malformed, 0);
+    publish(&mut sender, 0, 1_000);
+    let sent = sent(&mut sender, 3);
+    let got = of_kind(&sent, Kind::Data).iter().any(|(to, _, at)| (*to, *at) == (address(2), end));
+    assert!(got, "it is sent to again");
+    hear(&mut sender, 3, address(2), &status(2, end.wrapping_add(2), end.wrapping_add(64)));
+    assert_eq!(sender.counters().malformed, 1, "what nobody was told cannot be read");
+}
