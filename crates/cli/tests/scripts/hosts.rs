@@ -72,7 +72,7 @@ fn a_way_that_cannot_be_is_refused_with_what_to_write() {
     let stage = Stage::new();
     for (line, code, part) in [
         ("sub topic --carriers udp", 2, "write shm, rm, ru, tcp, or both"),
-        ("sub topic --carriers ru --interface 192.0.2.0/24", 1, "net.interface"),
+        ("sub topic --carriers ru --interface nowhere7", 1, "net.interface"),
         ("pub topic --carriers ru --set net.window=1KiB", 1, "net.window: take 64KiB to 1GiB"),
         ("pub topic --carriers shm+ru --set net.topics_max=3", 1, "net.topics_max is 3"),
         ("config --set net.pacing=slow", 1, "net.pacing"),
