@@ -46,7 +46,9 @@ impl Page {
     /// Members of each stream: its names, and the subscriber's counts again.
     fn streams(&self) -> Names {
         let mut names = self.listed("subscriber");
-        names.retain(|name| !["linear", "fast", "spin", "streams"].contains(&name.as_str()));
+        names.retain(|name| {
+            !["linear", "fast", "spin", "recovered", "streams"].contains(&name.as_str())
+        });
         names.extend(["topic", "session", "source", "ended"].map(str::to_owned));
         names
     }
