@@ -47,11 +47,12 @@ fn version_six_carries_the_same() -> Result<()> {
     ALL.iter().try_for_each(|carrier| talk(&net, carrier, words).context(*carrier))
 }
 
-/// Counts what is sent or received by UDP and TCP on other interfaces than `eth0`.
+/// Counts what is sent or received by UDP and TCP on other interfaces than `eth0` and the loopback:
+/// there a socket tries with itself whether the system cuts runs.
 const WATCH: &str = "table inet watch {\n\
     counter strays {}\n\
     chain out {\ntype filter hook output priority 0;\n\
-    oifname != eth0 meta l4proto { tcp, udp } counter name strays\n}\n\
+    oifname != { lo, eth0 } meta l4proto { tcp, udp } counter name strays\n}\n\
     chain in {\ntype filter hook input priority 0;\n\
     iifname != { lo, eth0 } meta l4proto { tcp, udp } counter name strays\n}\n}\n";
 
