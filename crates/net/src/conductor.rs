@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The first rest while owners look after their ends themselves, and the longest.
 const REST: Nanos = 100 * MICROSECOND;
-const REST_MAX: Nanos = 32 * MILLISECOND;
+const REST_MAX: Nanos = 4 * MILLISECOND;
 /// Owners that sleep on their own sockets are looked at so often.
 const WAITING_REST: Nanos = 100 * MILLISECOND;
 
