@@ -91,7 +91,7 @@ impl Cork {
         self.unsent = 0;
     }
 
-    /// Sending, or waiting for room, took time that says nothing about the stream.
+    /// Sending, listening, or waiting for room took time that says nothing about the stream.
     pub(crate) fn waited(&mut self, now: Nanos) {
         (self.last, self.looks) = (now, LOOK_EVERY);
     }

@@ -247,6 +247,8 @@ impl Outbound {
         }
         if now.wrapping_sub(self.listened) > LISTEN_EVERY {
             self.drive(now);
+            // Or the time that this took would pass for a pause of the application.
+            self.cork.waited(self.clock.ns(self.clock.ticks()));
         }
     }
 
