@@ -1,0 +1,10 @@
+//! What is in a message, and who wants it: message types read lazily, the filter language, and
+//! the matching of one message against many filters.
+//!
+//! - [`path`]: names of fields, such as `/55` and `/FIXML/Order/@Sym`.
+//!
+//! Nothing here does I/O, keeps time, or waits. Errors are for whoever wrote the filter or sent the
+//! message; neither can make this crate panic.
+#![forbid(unsafe_code)]
+
+pub mod path;

@@ -1,0 +1,371 @@
+//! Names of fields: an absolute path through a message, in a small subset of XPath.
+//!
+//! `/55` is a tag of FIX, `/order/legs[0]/qty` a member of JSON, `/FIXML/Order/@Sym` an attribute
+//! of XML. `/FIXML/Order@Sym` is another spelling of the last. Names that the language would read
+//! otherwise stand in brackets: `/[odd name]`, or the whole path does: `[/odd name/b]`.
+
+use std::fmt::{self, Display, Formatter, Write};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Steps that a path may have.
+pub const STEPS_MAX: usize = 64;
+
+/// A parsed path. Two spellings of one path are equal and print alike.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    steps: Box<[Step]>,
+}
+
+/// One name of a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Step {
+    name: Box<str>,
+    index: Option<u32>,
+    is_attribute: bool,
+}
+
+impl Path {
+    /// Its names from the outside in, at least one.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Its only name, if it has but one, which is neither an attribute nor subscripted: a tag of
+    /// FIX, or a name of NVFIX.
+    pub fn only_name(&self) -> Option<&str> {
+        match &*self.steps {
+            [Step { name, index: None, is_attribute: false }] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Reads the path that starts at the byte `start` of `text`, and where it ends.
+    pub(crate) fn scan(text: &str, start: usize) -> Result<(Self, usize), PathError> {
+        let mut scanner = Scanner { text, at: start, steps: Vec::new() };
+        if scanner.peek() == Some(b'[') { scanner.enclosed() } else { scanner.plain() }?;
+        Ok((Self { steps: scanner.steps.into() }, scanner.at))
+    }
+}
+
+impl Step {
+    /// The name, without brackets and escapes.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which of several values of this name is meant, counted from 0; all of them if `None`.
+    pub fn index(&self) -> Option<u32> {
+        self.index
+    }
+
+    /// Whether this is an attribute of the element before it: only the last step can be one.
+    pub fn is_attribute(&self) -> bool {
+        self.is_attribute
+    }
+}
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} at byte {at}")]
+pub struct PathError {
+    /// Byte of the text where reading stopped.
+    pub at: usize,
+    /// What is wrong there, and what to write instead.
+    pub what: &'static str,
+}
+
+impl FromStr for Path {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        match Self::scan(text, 0)? {
+            (path, end) if end == text.len() => Ok(path),
+            (_, at) => Err(PathError { at, what: "the path ends before the text does" }),
+        }
+    }
+}
+
+impl Display for Path {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            f.write_str(if step.is_attribute { "/@" } else { "/" })?;
+            write_name(&step.name, f)?;
+            if let Some(index) = step.index {
+                write!(f, "[{index}]")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_name(name: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    if plain_length(name) == name.len() {
+        return f.write_str(name);
+    }
+    f.write_char('[')?;
+    for character in name.chars() {
+        if matches!(character, ']' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(character)?;
+    }
+    f.write_char(']')
+}
+
+/// Bytes at the start of `text` that make a name without brackets.
+///
+/// As in XPath a hyphen may be part of a name, and does not subtract. Only behind digits alone it
+/// does, because tags of FIX have no hyphens.
+fn plain_length(text: &str) -> usize {
+    let mut digits_only = true;
+    for (at, character) in text.char_indices() {
+        let belongs = match character {
+            '-' => at > 0 && !digits_only,
+            '_' | '.' | ':' | '$' => true,
+            _ => character.is_alphanumeric(),
+        };
+        if !belongs {
+            return at;
+        }
+        digits_only &= character.is_ascii_digit();
+    }
+    text.len()
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    steps: Vec<Step>,
+}
+
+impl Scanner<'_> {
+    fn plain(&mut self) -> Result<(), PathError> {
+        if !self.skip(b'/') {
+            return Err(self.error("a path starts with `/`"));
+        }
+        loop {
+            let is_attribute = self.skip(b'@');
+            let name = if self.skip(b'[') { self.bracketed()? } else { self.name()? };
+            let index = if self.skip(b'[') { Some(self.subscript()?) } else { None };
+            self.push(Step { name, index, is_attribute })?;
+            if is_attribute {
+                return Ok(());
+            }
+            if self.peek() == Some(b'@') {
+                continue;
+            }
+            if !self.goes_on()? {
+                return Ok(());
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Whether the byte here is a slash with a name behind it. If not, it divides.
+    fn goes_on(&self) -> Result<bool, PathError> {
+        let Some(behind) = self.text[self.at..].strip_prefix('/') else {
+            return Ok(false);
+        };
+        if behind.starts_with('/') {
+            return Err(self.error("`//` is no step; to divide, write ` / ` between blanks"));
+        }
+        Ok(behind.starts_with(['@', '[']) || plain_length(behind) > 0)
+    }
+
+    fn name(&mut self) -> Result<Box<str>, PathError> {
+        let rest = &self.text[self.at..];
+        let name = &rest[..plain_length(rest)];
+        if name.is_empty() {
+            return Err(
+                self.error("a name was expected; odd names stand in brackets, as in `/[odd name]`")
+            );
+        }
+        self.at += name.len();
+        Ok(name.into())
+    }
+
+    /// The name behind an opening bracket, and the closing one.
+    fn bracketed(&mut self) -> Result<Box<str>, PathError> {
+        let start = self.at;
+        let mut name = String::new();
+        let mut characters = self.text[start..].char_indices();
+        while let Some((offset, character)) = characters.next() {
+            match character {
+                ']' if name.is_empty() => break,
+                ']' => {
+                    self.at = start + offset + 1;
+                    return Ok(name.into());
+                }
+                '\\' => name.extend(characters.next().map(|(_, escaped)| escaped)),
+                _ => name.push(character),
+            }
+        }
+        Err(self.error("a name and `]` were expected behind `[`"))
+    }
+
+    /// The number behind an opening bracket, and the closing one.
+    fn subscript(&mut self) -> Result<u32, PathError> {
+        let rest = &self.text[self.at..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        match rest[..digits].parse() {
+            Ok(index) if rest[digits..].starts_with(']') => {
+                self.at += digits + 1;
+                Ok(index)
+            }
+            _ => Err(self.error("a subscript is a number from 0, as in `/a[0]`")),
+        }
+    }
+
+    /// A path that stands in brackets as a whole.
+    fn enclosed(&mut self) -> Result<(), PathError> {
+        let start = self.at + 1;
+        let Some(length) = self.text[start..].find(']') else {
+            return Err(self.error("`]` is missing: a bracket holds a whole path or a name"));
+        };
+        let Some(names) = self.text[start..start + length].strip_prefix('/') else {
+            self.at = start;
+            return Err(self.error("a path starts with `/`, also within brackets"));
+        };
+        for part in names.split(['/', '@']) {
+            self.at = start + 1 + (part.as_ptr().addr() - names.as_ptr().addr());
+            // The empty name between `/` and `@` is the other spelling of the same.
+            let is_attribute = self.text[..self.at].ends_with('@');
+            let is_spelling = self.text[self.at..].starts_with('@');
+            if part.is_empty() && is_spelling && !is_attribute {
+                continue;
+            }
+            let is_last = self.at + part.len() == start + length;
+            if part.is_empty() || is_attribute && !is_last {
+                return Err(self.error("a name was expected, and attributes come last"));
+            }
+            self.push(Step { name: part.into(), index: None, is_attribute })?;
+        }
+        self.at = start + length + 1;
+        Ok(())
+    }
+
+    fn push(&mut self, step: Step) -> Result<(), PathError> {
+        if self.steps.len() == STEPS_MAX {
+            return Err(self.error("a path has 64 steps at most"));
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip(&mut self, byte: u8) -> bool {
+        let is_here = self.peek() == Some(byte);
+        self.at += usize::from(is_here);
+        is_here
+    }
+
+    fn error(&self, what: &'static str) -> PathError {
+        PathError { at: self.at, what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn path(text: &str) -> Path {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        let legs = path("/order/legs[2]/qty");
+        assert_eq!(legs.steps().len(), 3);
+        assert_eq!(legs.steps()[1].name(), "legs");
+        assert_eq!(legs.steps()[1].index(), Some(2));
+        assert!(path("/a/@b").steps()[1].is_attribute());
+        assert_eq!(path("/55").only_name(), Some("55"));
+        assert_eq!(path("/55[1]").only_name(), None);
+        assert_eq!(path("/@a").steps().len(), 1);
+        assert_eq!(path("/[odd \\] name]").steps()[0].name(), "odd ] name");
+    }
+
+    #[test]
+    fn spellings_of_one_path_are_equal_and_print_alike() {
+        for (one, other, printed) in [
+            ("/FIXML/Order@Sym", "/FIXML/Order/@Sym", "/FIXML/Order/@Sym"),
+            ("/[55]", "/55", "/55"),
+            ("[/odd name/b]", "/[odd name]/b", "/[odd name]/b"),
+            ("[/a/@b c]", "/a@[b c]", "/a/@[b c]"),
+            ("[/a@b]", "/a/@b", "/a/@b"),
+            ("/[un\\it]", "/unit", "/unit"),
+        ] {
+            assert_eq!(path(one), path(other), "{one}");
+            assert_eq!(path(one).to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn a_path_ends_where_an_operator_can_start() {
+        for (text, end) in [
+            ("/14 * /99", 3),
+            ("/14-5", 3),
+            ("/unit-price-5 ", 13),
+            ("/14/ /99", 3),
+            ("/a@b/c", 4),
+            ("/a)/b", 2),
+        ] {
+            assert_eq!(Path::scan(text, 0).expect(text).1, end, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_where_it_goes_wrong() {
+        for (text, at) in [
+            ("", 0),
+            ("55", 0),
+            ("/", 1),
+            ("/a//b", 2),
+            ("/*", 1),
+            ("/a[x]", 3),
+            ("/a[99999999999]", 3),
+            ("/[]", 2),
+            ("/[a", 2),
+            ("[a]", 1),
+            ("[/]", 2),
+            ("[/a@b/c]", 4),
+            ("[/a", 0),
+            ("/a@b@c", 4),
+            ("/a b", 2),
+        ] {
+            let error = text.parse::<Path>().expect_err(text);
+            assert_eq!(error.at, at, "{text}: {error}");
+        }
+        let deep = "/a".repeat(STEPS_MAX + 1);
+        assert!(deep.parse::<Path>().is_err());
+        assert_eq!(path(&deep[2..]).steps().len(), STEPS_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_again(
+            names in prop::collection::vec((".{1,6}", prop::option::of(0..9_u32)), 1..5),
+            is_attribute: bool,
+        ) {
+            let mut steps: Vec<Step> = Vec::new();
+            for (name, index) in names {
+                steps.push(Step { name: name.into(), index, is_attribute: false });
+            }
+            steps.last_mut().expect("a step").is_attribute = is_attribute;
+            let path = Path { steps: steps.into() };
+            prop_assert_eq!(path.to_string().parse(), Ok(path));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in "[/@\\[\\]a0 \\\\.-]{0,12}") {
+            if let Ok(path) = text.parse::<Path>() {
+                prop_assert_eq!(path.to_string().parse(), Ok(path));
+            }
+        }
+    }
+}
