@@ -216,7 +216,7 @@ impl Conductor {
             *due = (*due).min(outbound.stand_in());
             outbound.descriptors(descriptors);
             let Some(since) = end.retired else { return true };
-            let over = outbound.sender.receivers() == 0 || now.wrapping_sub(since) > linger;
+            let over = outbound.is_settled() || now.wrapping_sub(since) > linger;
             if over {
                 mailbox.settle();
             }

@@ -188,6 +188,11 @@ impl Outbound {
         self.flush();
     }
 
+    /// Whether nobody waits for anything: neither for messages, nor to hear why there are none.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.sender.receivers() == 0 && self.sender.has_parted()
+    }
+
     /// Sleeps until receivers say something, at most `limit` and not for long.
     pub(crate) fn sleep(&mut self, limit: Duration) {
         let mut descriptors = Vec::new();

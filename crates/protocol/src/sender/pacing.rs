@@ -184,6 +184,9 @@ impl Sender {
             let _fits = writer.add(&EjectBody { receiver: receiver.into() });
         });
         self.answer(to, frame);
+        if let Peer::Link(link) = to {
+            self.links.part(link);
+        }
     }
 
     /// A receiver is gone: nothing waits for it any more.

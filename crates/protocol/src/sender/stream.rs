@@ -18,6 +18,8 @@ struct Link {
     written: usize,
     /// What was given out to be written.
     planned: Option<Run>,
+    /// Its receiver was told that it is not in: it hangs up when it has heard that.
+    parting: bool,
 }
 
 /// The connections.
@@ -40,6 +42,13 @@ impl Links {
         }
         room
     }
+
+    /// The receiver of a connection is being told that it is not in.
+    pub(super) fn part(&mut self, link: u64) {
+        if let Some(link) = self.get(link) {
+            link.parting = true;
+        }
+    }
 }
 
 impl Link {
@@ -61,13 +70,19 @@ impl Sender {
     /// A connection is there; `link` is its name from now on. Its receiver is let in by a Join.
     pub fn connect(&mut self, _now: Nanos, link: u64) {
         if self.links.get(link).is_none() && self.links.links.len() < self.settings.receivers_max {
-            self.links.links.push(Link { link, pending: Vec::new(), written: 0, planned: None });
+            let (pending, planned) = (Vec::new(), None);
+            self.links.links.push(Link { link, pending, written: 0, planned, parting: false });
         }
     }
 
     /// A connection is gone. Its receiver keeps its place for as long as receivers may be silent.
     pub fn disconnect(&mut self, link: u64) {
         self.links.links.retain(|known| known.link != link);
+    }
+
+    /// Whether no connection is left open for its receiver to hear that it is not in.
+    pub fn has_parted(&self) -> bool {
+        !self.links.links.iter().any(|known| known.parting)
     }
 
     /// Bytes to be written to a connection now: whole frames, or the rest of one.
@@ -121,6 +136,11 @@ impl Sender {
             return;
         }
         match frame.kind {
+            // It tries again.
+            Kind::Join => {
+                self.links.get(link).into_iter().for_each(|known| known.parting = false);
+                self.on_any_frame(now, Peer::Link(link), frame);
+            }
             // On a stream nothing is missing but what was skipped on purpose.
             Kind::Nak => self.counters.malformed += 1,
             _ => self.on_any_frame(now, Peer::Link(link), frame),

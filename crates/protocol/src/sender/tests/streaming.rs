@@ -95,3 +95,31 @@ fn a_connection_that_broke_is_resumed() {
     assert_eq!(sequences, [4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(sender.receivers(), 1);
 }
+
+#[test]
+fn who_is_let_go_is_told_before_its_connection_may_close() {
+    let mut sender = connected(Pacing::SlowestOrEject(200 * MILLISECOND));
+    take(&mut sender, 1, 1_000);
+    assert!(sender.has_parted(), "nobody was let go");
+    while sender.stage(0, 1_000).is_ok() {
+        sender.publish();
+        sender.flush();
+    }
+    let mut now = MILLISECOND;
+    while sender.receivers() == 1 {
+        now += MILLISECOND;
+        sender.on_time(now);
+        assert!(now < SECOND, "nobody is ejected");
+    }
+    assert!(!sender.has_parted(), "it has not heard of it");
+    let taken = take(&mut sender, 1, 100_000);
+    let mut rest = &taken[..];
+    let mut last = None;
+    while let Some((frame, after)) = Frame::split(rest) {
+        (last, rest) = (Some((frame.kind, frame.flags)), after);
+    }
+    assert_eq!(last, Some((Kind::Eject, flag::STALLED)));
+    assert!(!sender.has_parted(), "it may lie in the system's buffers");
+    sender.disconnect(1);
+    assert!(sender.has_parted());
+}
