@@ -1,0 +1,217 @@
+//! Numbers as messages and filters write them, compared without rounding.
+
+use std::cmp::Ordering;
+use std::fmt::{self, Display, Formatter};
+
+/// A number: whole as long as it can be.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    /// A whole number.
+    Int(i64),
+    /// A whole number that `Int` cannot hold.
+    Uint(u64),
+    /// Anything else, also what is not a number.
+    Float(f64),
+}
+
+/// Digits that are exact in an `f64`, whatever they are.
+const EXACT_DIGITS: usize = 15;
+/// Powers of ten that are exact in an `f64`, as far as `EXACT_DIGITS` needs them.
+const POWERS: [f64; EXACT_DIGITS + 1] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
+impl Number {
+    /// The number that all of `text` writes: decimal, with sign, fraction and exponent as wanted,
+    /// or `NaN` in any case.
+    #[inline]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let (is_negative, digits) = match text {
+            [b'-', digits @ ..] => (true, digits),
+            [b'+', digits @ ..] => (false, digits),
+            digits => (false, digits),
+        };
+        if digits.is_empty() || digits.len() > EXACT_DIGITS {
+            return parse_any(text, digits);
+        }
+        let (mut whole, mut point) = (0_i64, None);
+        for (at, &byte) in digits.iter().enumerate() {
+            match byte {
+                b'0'..=b'9' => whole = whole * 10 + i64::from(byte - b'0'),
+                b'.' if point.is_none() => point = Some(at),
+                _ => return parse_any(text, digits),
+            }
+        }
+        match point {
+            None => Some(Self::Int(if is_negative { -whole } else { whole })),
+            Some(_) if digits.len() == 1 => None,
+            Some(point) => {
+                // One rounding of exact operands gives the nearest number.
+                let value = whole as f64 / POWERS[digits.len() - 1 - point];
+                Some(Self::Float(if is_negative { -value } else { value }))
+            }
+        }
+    }
+
+    /// The nearest `f64`.
+    #[inline]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Int(number) => number as f64,
+            Self::Uint(number) => number as f64,
+            Self::Float(number) => number,
+        }
+    }
+
+    /// Whether this is no number at all.
+    #[inline]
+    pub fn is_nan(self) -> bool {
+        matches!(self, Self::Float(number) if number.is_nan())
+    }
+
+    /// The same number as a whole one, if it is whole and fits.
+    #[inline]
+    pub fn whole(self) -> Option<i128> {
+        match self {
+            Self::Int(number) => Some(number.into()),
+            Self::Uint(number) => Some(number.into()),
+            Self::Float(number) => {
+                let fits = number.fract() == 0.0 && number.abs() < TWO_TO_64;
+                fits.then_some(number as i128)
+            }
+        }
+    }
+
+    /// Which is greater, exactly; nothing if one is not a number.
+    #[inline]
+    pub fn order(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Int(left), Self::Int(right)) => Some(left.cmp(&right)),
+            (Self::Float(left), Self::Float(right)) => left.partial_cmp(&right),
+            (Self::Float(left), whole) => order_whole(whole, left).map(Ordering::reverse),
+            (whole, Self::Float(right)) => order_whole(whole, right),
+            (left, right) => Some(left.whole().cmp(&right.whole())),
+        }
+    }
+}
+
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+fn order_whole(whole: Number, float: f64) -> Option<Ordering> {
+    if float.abs() >= TWO_TO_64 || float.is_nan() {
+        return 0.0.partial_cmp(&float);
+    }
+    let below = float.floor();
+    let order = whole.whole().cmp(&Some(below as i128));
+    Some(order.then(below.total_cmp(&float)))
+}
+
+/// What [`Number::parse`] does with long and unusual texts.
+#[cold]
+fn parse_any(text: &[u8], digits: &[u8]) -> Option<Number> {
+    let text = str::from_utf8(text).ok()?;
+    match digits.first()? {
+        b'0'..=b'9' | b'.' => {}
+        b'n' | b'N' if digits.eq_ignore_ascii_case(b"nan") => return Some(Number::Float(f64::NAN)),
+        _ => return None,
+    }
+    if let Ok(number) = text.parse() {
+        return Some(Number::Int(number));
+    }
+    if let Ok(number) = text.parse() {
+        return Some(Number::Uint(number));
+    }
+    text.parse().ok().map(Number::Float)
+}
+
+impl From<u64> for Number {
+    #[inline]
+    fn from(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Uint(number), Self::Int)
+    }
+}
+
+/// The shortest text that is read as the same number.
+impl Display for Number {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => number.fmt(f),
+            Self::Uint(number) => number.fmt(f),
+            Self::Float(number) => number.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Number;
+    use proptest::prelude::*;
+    use std::cmp::Ordering;
+
+    fn shown(text: &str) -> Option<String> {
+        Number::parse(text.as_bytes()).map(|number| format!("{number:?}"))
+    }
+
+    #[test]
+    fn numbers_are_whole_as_long_as_they_can_be() {
+        for (text, number) in [
+            ("0", "Int(0)"),
+            ("-17", "Int(-17)"),
+            ("+5000", "Int(5000)"),
+            ("007", "Int(7)"),
+            ("9223372036854775807", "Int(9223372036854775807)"),
+            ("-9223372036854775808", "Int(-9223372036854775808)"),
+            ("9223372036854775808", "Uint(9223372036854775808)"),
+            ("18446744073709551616", "Float(1.8446744073709552e19)"),
+            ("34.50", "Float(34.5)"),
+            ("-.5", "Float(-0.5)"),
+            ("5.", "Float(5.0)"),
+            ("1e3", "Float(1000.0)"),
+            ("2.5E-2", "Float(0.025)"),
+            ("nan", "Float(NaN)"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Some(number), "{text}");
+        }
+        for text in ["", "-", "+", ".", "-.", "1.2.3", "12a", " 1", "1 ", "e5", "inf", "+-1", "0x1"]
+        {
+            assert_eq!(shown(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn great_numbers_are_compared_without_rounding() {
+        let order = |left: &str, right: &str| {
+            let read = |text: &str| Number::parse(text.as_bytes()).expect("a number");
+            read(left).order(read(right))
+        };
+        assert_eq!(order("9007199254740993", "9007199254740992.0"), Some(Ordering::Greater));
+        assert_eq!(order("9007199254740992.0", "9007199254740993"), Some(Ordering::Less));
+        assert_eq!(order("18446744073709551615", "18446744073709551616"), Some(Ordering::Less));
+        assert_eq!(order("-1", "18446744073709551615"), Some(Ordering::Less));
+        assert_eq!(order("-1", "-1.5"), Some(Ordering::Greater));
+        assert_eq!(order("-1e30", "0"), Some(Ordering::Less));
+        assert_eq!(order("5", "5.0"), Some(Ordering::Equal));
+        assert_eq!(order("5", "nan"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn short_decimals_are_read_as_the_standard_library_reads_them(
+            text in "[+-]?[0-9]{1,9}\\.[0-9]{0,6}",
+        ) {
+            let number = Number::parse(text.as_bytes()).expect("a number").to_f64();
+            prop_assert_eq!(Some(number), text.parse().ok());
+        }
+
+        #[test]
+        fn any_number_is_compared_as_its_exact_value(left: i64, right: i64, bits: u64) {
+            let float = f64::from_bits(bits);
+            let (left, right) = (Number::Int(left), Number::Int(right));
+            prop_assert_eq!(left.order(right), Some(left.whole().cmp(&right.whole())));
+            let order = left.order(Number::Float(float));
+            prop_assert_eq!(Number::Float(float).order(left), order.map(Ordering::reverse));
+            if left.to_f64() != float {
+                prop_assert_eq!(order, left.to_f64().partial_cmp(&float));
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The three truths of SQL-92, and two ways to join them.
+
+use std::ops::Not;
+
+/// What a condition says of a message. Only `True` selects it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Truth {
+    /// The condition does not hold.
+    #[default]
+    False,
+    /// A value that it asks for is NULL.
+    Unknown,
+    /// The condition holds.
+    True,
+}
+
+impl Not for Truth {
+    type Output = Self;
+
+    #[inline]
+    fn not(self) -> Self {
+        match self {
+            Self::False => Self::True,
+            Self::Unknown => Self::Unknown,
+            Self::True => Self::False,
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    #[inline]
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
+}
+
+/// How AND and OR treat what is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Semantics {
+    /// As SQL-92 has it: `NULL AND FALSE` is false, and `NULL OR TRUE` is true.
+    #[default]
+    Sql,
+    /// As AMPS documents its tables: NULL on the left side decides, so that `NULL AND FALSE` and
+    /// `NULL OR TRUE` are NULL.
+    Amps,
+}
+
+impl Semantics {
+    /// The conjunction of what `truths` yields; asks for no more than it needs.
+    #[inline]
+    pub fn all(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
+        self.join(truths, Truth::True, Truth::False)
+    }
+
+    /// The disjunction of what `truths` yields; asks for no more than it needs.
+    #[inline]
+    pub fn any(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
+        self.join(truths, Truth::False, Truth::True)
+    }
+
+    #[inline]
+    fn join(
+        self,
+        truths: impl IntoIterator<Item = Truth>,
+        neutral: Truth,
+        decisive: Truth,
+    ) -> Truth {
+        let mut joined = neutral;
+        for truth in truths {
+            if truth == decisive {
+                return decisive;
+            }
+            if truth == Truth::Unknown {
+                joined = Truth::Unknown;
+                if self == Self::Amps {
+                    break;
+                }
+            }
+        }
+        joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Semantics, Truth};
+    use Truth::{False, True, Unknown};
+
+    #[test]
+    fn the_tables_are_those_of_the_standard_but_for_two_rows() {
+        for (left, right, and, or) in [
+            (False, False, False, False),
+            (False, Unknown, False, Unknown),
+            (False, True, False, True),
+            (Unknown, Unknown, Unknown, Unknown),
+            (True, False, False, True),
+            (True, Unknown, Unknown, True),
+            (True, True, True, True),
+        ] {
+            for semantics in [Semantics::Sql, Semantics::Amps] {
+                assert_eq!(semantics.all([left, right]), and, "{left:?} AND {right:?}");
+                assert_eq!(semantics.any([left, right]), or, "{left:?} OR {right:?}");
+            }
+        }
+        assert_eq!(Semantics::Sql.all([Unknown, False]), False);
+        assert_eq!(Semantics::Amps.all([Unknown, False]), Unknown);
+        assert_eq!(Semantics::Sql.any([Unknown, True]), True);
+        assert_eq!(Semantics::Amps.any([Unknown, True]), Unknown);
+        assert_eq!(Semantics::Sql.all([Unknown, True]), Unknown);
+        assert_eq!(Semantics::Amps.any([Unknown, False]), Unknown);
+    }
+
+    #[test]
+    fn denial_turns_joints_around() {
+        let all = [False, Unknown, True];
+        for semantics in [Semantics::Sql, Semantics::Amps] {
+            for left in all {
+                for right in all {
+                    let denied = !semantics.all([left, right]);
+                    assert_eq!(denied, semantics.any([!left, !right]));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A value of a message or a filter, and how two of them compare.
+
+use crate::number::Number;
+use crate::truth::Truth;
+use std::cmp::Ordering;
+
+/// What a path stands for in one message. An empty text is NULL.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Value<'a> {
+    /// Nothing: the field is absent, null or empty.
+    #[default]
+    Null,
+    /// A truth, which counts as the number 1 or 0.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number that `Int` cannot hold.
+    Uint(u64),
+    /// Any other number.
+    Float(f64),
+    /// Bytes, compared as they are, or as the number that they write.
+    Text(&'a [u8]),
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Value<'_> {
+    /// Whether there is nothing here.
+    #[inline]
+    pub fn is_null(self) -> bool {
+        matches!(self, Self::Null | Self::Text([]))
+    }
+
+    /// The number that this is, or that its text writes.
+    #[inline]
+    pub fn number(self) -> Option<Number> {
+        match self {
+            Self::Null => None,
+            Self::Bool(truth) => Some(Number::Int(truth.into())),
+            Self::Int(number) => Some(Number::Int(number)),
+            Self::Uint(number) => Some(Number::Uint(number)),
+            Self::Float(number) => Some(Number::Float(number)),
+            Self::Text(text) => Number::parse(text),
+        }
+    }
+
+    /// Whether `self comparison other`: unknown if one of them is NULL.
+    ///
+    /// Two texts compare as bytes, all else as numbers. A text that is no number is greater than
+    /// any number; what is not a number (NaN) is only ever unequal.
+    #[inline]
+    pub fn compare(self, comparison: Comparison, other: Value<'_>) -> Truth {
+        if self.is_null() || other.is_null() {
+            return Truth::Unknown;
+        }
+        comparison.accepts(self.order(other)).into()
+    }
+
+    /// Which is greater, of two values that are not NULL; nothing if one is not a number (NaN).
+    #[inline]
+    fn order(self, other: Value<'_>) -> Option<Ordering> {
+        if let (Self::Text(left), Value::Text(right)) = (self, other) {
+            return Some(left.cmp(right));
+        }
+        match (self.number(), other.number()) {
+            (Some(left), Some(right)) => left.order(right),
+            (Some(left), None) => (!left.is_nan()).then_some(Ordering::Less),
+            (None, Some(right)) => (!right.is_nan()).then_some(Ordering::Greater),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Comparison {
+    /// Whether operands in this `order` satisfy the comparison.
+    #[inline]
+    pub fn accepts(self, order: Option<Ordering>) -> bool {
+        match self {
+            Self::Equal => order == Some(Ordering::Equal),
+            Self::NotEqual => order != Some(Ordering::Equal),
+            Self::Less => order == Some(Ordering::Less),
+            Self::LessOrEqual => order.is_some_and(Ordering::is_le),
+            Self::Greater => order == Some(Ordering::Greater),
+            Self::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
+        }
+    }
+
+    /// The comparison that holds with its sides exchanged.
+    pub fn mirrored(self) -> Self {
+        match self {
+            Self::Equal | Self::NotEqual => self,
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+        }
+    }
+}
+
+impl From<Number> for Value<'_> {
+    #[inline]
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Int(number) => Self::Int(number),
+            Number::Uint(number) => Self::Uint(number),
+            Number::Float(number) => Self::Float(number),
+        }
+    }
+}
+
+impl From<Truth> for Value<'_> {
+    fn from(truth: Truth) -> Self {
+        match truth {
+            Truth::False => Self::Bool(false),
+            Truth::Unknown => Self::Null,
+            Truth::True => Self::Bool(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Comparison, Truth, Value};
+    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+    use Value::{Bool, Float, Int, Null, Text, Uint};
+
+    #[test]
+    fn nothing_compares_with_nothing() {
+        for comparison in [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual] {
+            for (left, right) in [(Null, Null), (Null, Int(1)), (Text(b""), Text(b"a"))] {
+                assert_eq!(left.compare(comparison, right), Truth::Unknown);
+                assert_eq!(right.compare(comparison, left), Truth::Unknown);
+            }
+        }
+    }
+
+    #[test]
+    fn comparisons_hold_as_their_signs_say_and_mirrored() {
+        for (left, comparison, right) in [
+            (Text(b"2.000"), NotEqual, Text(b"2.0")),
+            (Text(b"2.000"), Equal, Int(2)),
+            (Text(b"10"), Less, Text(b"9")),
+            (Text(b"10"), Greater, Int(9)),
+            (Text(b"abc"), Greater, Float(1e300)),
+            (Text(b"abc"), NotEqual, Int(0)),
+            (Bool(true), Equal, Int(1)),
+            (Bool(false), Less, Bool(true)),
+            (Uint(u64::MAX), Greater, Int(i64::MAX)),
+            (Int(5), LessOrEqual, Float(5.0)),
+            (Int(5), GreaterOrEqual, Float(5.0)),
+            (Float(f64::NAN), NotEqual, Float(f64::NAN)),
+            (Float(f64::NAN), NotEqual, Text(b"abc")),
+            (Text(b"IBM"), LessOrEqual, Text(b"IBM")),
+        ] {
+            assert_eq!(left.compare(comparison, right), Truth::True, "{left:?} {right:?}");
+            assert_eq!(right.compare(comparison.mirrored(), left), Truth::True);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_neither_less_nor_greater() {
+        for comparison in [Equal, Less, LessOrEqual, Greater, GreaterOrEqual] {
+            for other in [Int(1), Float(f64::NAN), Text(b"abc")] {
+                assert_eq!(Float(f64::NAN).compare(comparison, other), Truth::False);
+                assert_eq!(other.compare(comparison, Float(f64::NAN)), Truth::False);
+            }
+        }
+    }
+}
