@@ -405,8 +405,7 @@ impl Packer {
         // was written in two halves would have to reach the cache first.
         let ends = u64::from(flags & ItemFlags::END != 0);
         let Numbers { piece, message } = head.staged;
-        head.staged =
-            Numbers { piece: piece.wrapping_add(1), message: message.wrapping_add(ends) };
+        head.staged = Numbers { piece: piece.wrapping_add(1), message: message.wrapping_add(ends) };
         let before = std::mem::replace(&mut head.last, item);
         if before == NOWHERE {
             self.touched.push(topic);
