@@ -4,12 +4,14 @@
 //! - [`Position`]: a place in a stream of bytes, safe across wrap-around;
 //! - [`Pad`]: a value on cache lines of its own;
 //! - [`clock`]: ticks that two processes of a host can compare;
+//! - [`mask`]: where in 64 bytes certain bytes stand;
 //! - [`WaitStrategy`], [`Waiter`]: what to do when there is nothing to do;
 //! - [`Agent`], [`Runner`]: a duty cycle, and the thread that turns it;
 //! - [`Size`], [`parse_duration`]: numbers with units.
 
 mod agent;
 pub mod clock;
+pub mod mask;
 mod pad;
 mod position;
 mod prefetch;
