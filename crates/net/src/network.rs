@@ -153,7 +153,6 @@ impl Network {
             session,
             source,
             visitor,
-            tally: Arc::clone(&tally),
             datagram_bytes,
             seen,
             retired: None,

@@ -212,13 +212,8 @@ impl Outbound {
         let bytes = std::mem::take(&mut self.staged);
         if self.cork.is_corked() {
             let clock = self.clock;
-            match self.cork.keep(bytes, || clock.ns(clock.ticks())) {
-                Verdict::Keep => {}
-                Verdict::Send => self.send_packed(),
-                Verdict::Flush => {
-                    self.sender.flush();
-                    self.send_packed();
-                }
+            if self.cork.keep(bytes, || clock.ns(clock.ticks())) == Verdict::Send {
+                self.send_packed();
             }
         } else {
             self.send_now();
@@ -231,11 +226,12 @@ impl Outbound {
     fn send_packed(&mut self) {
         let now = self.now();
         self.drive(now);
+        if !self.cork.is_corked() {
+            self.sender.flush();
+            self.transmit(now);
+        }
         self.cork.emptied();
         self.cork.waited(self.clock.ns(self.clock.ticks()));
-        if !self.cork.is_corked() {
-            self.tally.corked.store(false, Ordering::Relaxed);
-        }
     }
 
     #[inline(never)]
@@ -250,7 +246,6 @@ impl Outbound {
         let now = self.now();
         if self.cork.sent_alone(committed, now) {
             // Someone must send the rest should the application stop in the middle of its stream.
-            self.tally.corked.store(true, Ordering::Relaxed);
             self.attention.remind();
         } else {
             self.attention.nudge();
@@ -272,9 +267,9 @@ impl Outbound {
 
     /// As [`flush`](Self::flush), by whoever stands in for the owner.
     pub(crate) fn stand_in(&mut self) -> Nanos {
-        // Or what comes next, perhaps much later, would wait for company.
-        self.cork.uncork();
-        self.tally.corked.store(false, Ordering::Relaxed);
+        if self.sender.has_data_to_send() {
+            self.cork.uncork();
+        }
         self.flush();
         self.sender.next_deadline().unwrap_or(Nanos::MAX).min(self.board.due())
     }
