@@ -3,9 +3,10 @@
 use crate::place::Place;
 use crate::presence::Descriptor;
 use crate::streams::is_passing;
+use lanecast_os::direct;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::{MILLISECOND, Nanos};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ impl Channel {
         }
         let _ = now;
         let kept = self.partial.len();
-        match (&*shared).read(&mut buffer[kept..]) {
+        match direct::read(&shared, &mut buffer[kept..]) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => {
                 buffer[..kept].copy_from_slice(&self.partial);
@@ -86,9 +87,8 @@ impl Channel {
             self.unsent.extend_from_slice(frame);
         }
         let Some(stream) = self.stream.as_deref().filter(|_| self.is_open) else { return };
-        let mut stream = stream;
         while !self.unsent.is_empty() {
-            match stream.write(&self.unsent) {
+            match direct::write(stream, &self.unsent) {
                 Ok(length) => drop(self.unsent.drain(..length)),
                 // The reading side notices a broken connection.
                 Err(_) => break,

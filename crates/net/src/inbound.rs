@@ -45,6 +45,8 @@ pub(crate) struct Inbound {
     ready: VecDeque<Item>,
     /// What one frame brought.
     news: Vec<Delivery>,
+    /// Where frames for publishers are written.
+    control: Box<[u8]>,
     /// The reading buffer of whoever stands in.
     spare: Box<[u8]>,
     deadline: Nanos,
@@ -71,6 +73,7 @@ impl Inbound {
             next: 0,
             ready: VecDeque::new(),
             news: Vec::new(),
+            control: vec![0; CONTROL_BYTES].into_boxed_slice(),
             spare: Box::default(),
             deadline: Nanos::MAX,
             turns: 0,
@@ -240,11 +243,10 @@ impl Inbound {
     /// Sends what the sessions have to say; forgets those that are over.
     #[inline]
     fn answer(&mut self, now: Nanos) {
-        let mut control = [0; CONTROL_BYTES];
         let mut deadline = self.telling.due();
         let mut over = false;
         for session in &mut self.sessions {
-            session.answer(now, &self.own, &mut control);
+            session.answer(now, &self.own, &mut self.control);
             deadline = deadline.min(session.next_deadline().unwrap_or(Nanos::MAX));
             over |= session.is_over();
         }

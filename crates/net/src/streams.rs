@@ -1,11 +1,12 @@
 //! A publisher's TCP connections, one for each receiver.
 
 use crate::presence::Descriptor;
+use lanecast_os::direct;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::Nanos;
 use lanecast_protocol::sender::Sender;
 use lanecast_wire::net::{Frame, frame_length};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
@@ -115,8 +116,8 @@ impl Streams {
 
 impl Link {
     fn read(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut stream = &*self.stream;
-        let length = match stream.read(buffer) {
+        let stream = &*self.stream;
+        let length = match direct::read(stream, buffer) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => length,
             Err(error) if is_passing(&error) => return Ok(0),
@@ -140,14 +141,14 @@ impl Link {
 
     fn write(&mut self, sender: &mut Sender, now: Nanos) -> io::Result<usize> {
         let mut writes = 0;
-        let mut stream = &*self.stream;
+        let stream = &*self.stream;
         self.is_full = false;
         loop {
             let bytes = sender.stream_bytes(self.number);
             if bytes.is_empty() {
                 return Ok(writes);
             }
-            match stream.write(bytes) {
+            match direct::write(stream, bytes) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(length) => sender.stream_written(now, self.number, length),
                 Err(error) if is_passing(&error) => {

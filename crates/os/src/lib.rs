@@ -6,6 +6,7 @@ pub mod affinity;
 pub mod alarm;
 pub mod barrier;
 pub mod biased;
+pub mod direct;
 mod directory;
 pub mod event;
 mod file;

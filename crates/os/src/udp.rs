@@ -11,6 +11,7 @@ pub use self::run::{RUN_BYTES_MAX, RUN_SEGMENTS_MAX, Run};
 pub use self::segments::segmentation_works;
 
 use self::name::Name;
+use crate::direct;
 use crate::interface::Interface;
 use crate::socket::{Way, dropped, poll_busily, set, told};
 use core::mem::MaybeUninit;
@@ -189,9 +190,7 @@ impl UdpSocket {
     /// datagram, then this one was not sent either; others as they come from the system.
     #[inline]
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let (start, length) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is readable for as long as is said.
-        let sent = unsafe { libc::send(self.fd(), start, length, 0) };
+        let sent = direct::send::<Name>(self.fd(), bytes, 0, None);
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -202,10 +201,7 @@ impl UdpSocket {
     #[inline]
     pub fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         let (name, name_length) = Name::of(to);
-        let (start, length) = (bytes.as_ptr().cast(), bytes.len());
-        let name = (&raw const name).cast();
-        // SAFETY: `bytes` and `name` are readable for as long as is said.
-        let sent = unsafe { libc::sendto(self.fd(), start, length, 0, name, name_length) };
+        let sent = direct::send(self.fd(), bytes, 0, Some((&name, name_length)));
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -219,11 +215,7 @@ impl UdpSocket {
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         let mut name = MaybeUninit::<Name>::uninit();
-        let mut name_length = size_of::<Name>() as libc::socklen_t;
-        let (start, length) = (into.as_mut_ptr().cast(), into.len());
-        let from = name.as_mut_ptr().cast();
-        // SAFETY: `into` and `name` are writable for as long as is said.
-        let got = unsafe { libc::recvfrom(self.fd(), start, length, 0, from, &mut name_length) };
+        let (got, name_length) = direct::receive_from(self.fd(), into, &mut name);
         let Ok(got) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
         // SAFETY: the system has written the sender's name, and says how long it is.
         let from = unsafe { Name::read(&name, name_length) };
@@ -236,9 +228,7 @@ impl UdpSocket {
     /// As [`receive`](Self::receive); `ConnectionRefused` if the peer has refused what was sent.
     #[inline]
     pub fn receive_connected(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        let (start, length) = (into.as_mut_ptr().cast(), into.len());
-        // SAFETY: `into` is writable for as long as is said.
-        let got = unsafe { libc::recv(self.fd(), start, length, 0) };
+        let got = direct::receive(self.fd(), into);
         let Ok(got) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
         Ok(Some(got))
     }

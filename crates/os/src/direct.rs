@@ -1,0 +1,99 @@
+//! Socket calls on the path of a message, without the C library's cancellation points: each of
+//! those costs two locked instructions as soon as there is a second thread, some 30 ns a call.
+
+use core::mem::MaybeUninit;
+use core::ptr::{null, null_mut};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+/// Sends `bytes`, to `to` if that is given; how many were taken, negative for an error.
+///
+/// The flags are those of send(2).
+#[inline(always)]
+pub(crate) fn send<N>(
+    fd: i32,
+    bytes: &[u8],
+    flags: i32,
+    to: Option<(&N, libc::socklen_t)>,
+) -> libc::c_long {
+    let (name, name_length) = to.map_or((null(), 0), |(name, length)| (&raw const *name, length));
+    debug_assert!(name_length as usize <= size_of::<N>(), "it is read that far");
+    let (start, length) = (bytes.as_ptr(), bytes.len());
+    // SAFETY: `bytes` and `name` are readable for as long as is said.
+    unsafe { libc::syscall(libc::SYS_sendto, fd, start, length, flags, name, name_length) }
+}
+
+/// Receives into `bytes`; how many came, negative for an error.
+#[inline(always)]
+pub(crate) fn receive(fd: i32, bytes: &mut [u8]) -> libc::c_long {
+    let (start, length) = (bytes.as_mut_ptr(), bytes.len());
+    let (name, name_length) = (null_mut::<u8>(), null_mut::<libc::socklen_t>());
+    // SAFETY: `bytes` is writable for as long as is said; no name is asked for.
+    unsafe { libc::syscall(libc::SYS_recvfrom, fd, start, length, 0, name, name_length) }
+}
+
+/// As [`receive`], and who sent it: as much of `name` as the second number says.
+#[inline(always)]
+pub(crate) fn receive_from<N>(
+    fd: i32,
+    bytes: &mut [u8],
+    name: &mut MaybeUninit<N>,
+) -> (libc::c_long, libc::socklen_t) {
+    let mut name_length = size_of::<N>() as libc::socklen_t;
+    let (start, length) = (bytes.as_mut_ptr(), bytes.len());
+    let name = name.as_mut_ptr();
+    // SAFETY: `bytes` and `name` are writable for as long as is said.
+    let got = unsafe {
+        libc::syscall(libc::SYS_recvfrom, fd, start, length, 0, name, &raw mut name_length)
+    };
+    (got, name_length)
+}
+
+/// Reads from a connection; 0 if it has ended.
+///
+/// # Errors
+/// As `read` of the standard library.
+#[inline]
+pub fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    outcome(receive(stream.as_raw_fd(), into))
+}
+
+/// Writes to a connection as much of `bytes` as it takes.
+///
+/// # Errors
+/// As `write` of the standard library; there is no signal.
+#[inline]
+pub fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    outcome(send::<()>(stream.as_raw_fd(), bytes, libc::MSG_NOSIGNAL, None))
+}
+
+fn outcome(count: libc::c_long) -> io::Result<usize> {
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn connections_carry_bytes_and_tell_their_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("a peer");
+        let (far, _) = listener.accept().expect("it connects");
+        assert_eq!(write(&near, b"bytes").expect("room"), 5);
+        let mut buffer = [0; 8];
+        assert_eq!(read(&far, &mut buffer).expect("they come"), 5);
+        assert_eq!(&buffer[..5], b"bytes");
+        far.set_nonblocking(true).expect("a socket");
+        let nothing = read(&far, &mut buffer).expect_err("nothing has come");
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        drop(near);
+        far.set_nonblocking(false).expect("a socket");
+        assert_eq!(read(&far, &mut buffer).expect("the end"), 0);
+        // The first write may be taken by the system; then the peer has said that it is gone.
+        let refused = (0..1_000).find_map(|_| write(&far, b"more").err()).expect("nobody reads");
+        assert_eq!(refused.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
