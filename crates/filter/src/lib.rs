@@ -6,19 +6,42 @@
 //! - [`fields`]: the fields that somebody wants, each with a slot;
 //! - [`reader`], [`row`]: from the bytes of a message to the values in those slots;
 //! - [`malformed`]: why a message could not be read;
-//! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares.
+//! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
+//! - [`Filter`], [`expr`]: the language, read from text and printed again;
+//! - [`naive`]: what expressions mean; [`Plan`]: the same, faster.
 //!
 //! Nothing here does I/O, keeps time, or waits. Errors are for whoever wrote the filter or sent the
 //! message; neither can make this crate panic.
 #![forbid(unsafe_code)]
 
+mod arithmetic;
+mod call;
+mod error;
+pub mod expr;
 pub mod fields;
+pub mod filter;
+mod function;
 pub mod kind;
+mod lexer;
 pub mod malformed;
+mod message;
+pub mod naive;
 mod names;
+mod normal;
 pub mod number;
+mod parser;
 pub mod path;
+mod pattern;
+mod plan;
+mod predicate;
 pub mod reader;
 pub mod row;
 pub mod truth;
 pub mod value;
+
+pub use error::{Fault, FilterError};
+pub use filter::{Filter, Limits};
+pub use function::Function;
+pub use message::Message;
+pub use pattern::Pattern;
+pub use plan::Plan;

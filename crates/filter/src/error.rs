@@ -1,0 +1,112 @@
+//! Why a text is no filter: where, what was wrong, and what to write instead.
+
+use std::fmt::{self, Display, Formatter, Write};
+use thiserror::Error;
+
+/// Why a text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct FilterError {
+    /// The byte where reading stopped.
+    pub at: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+    /// What to write instead, where that can be guessed.
+    pub hint: Option<String>,
+}
+
+/// What can be wrong with the text of an expression.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Something else had to stand here.
+    #[error("expected {wanted}, found {found}")]
+    Unexpected {
+        /// What may stand here.
+        wanted: &'static str,
+        /// What does stand here.
+        found: String,
+    },
+    /// This belongs to no word or sign of the language.
+    #[error("`{0}` means nothing here")]
+    Unknown(char),
+    /// A text that does not end.
+    #[error("the closing quote is missing")]
+    OpenText,
+    /// A backslash before something that it gives no meaning.
+    #[error("`\\{0}` is no escape")]
+    Escape(char),
+    /// A number that is written wrongly or is too large.
+    #[error("`{0}` is no number")]
+    Number(String),
+    /// A path that is written wrongly.
+    #[error("{0}")]
+    Path(&'static str),
+    /// A regular expression that is wrong, too large, or asks for what cannot be linear.
+    #[error("bad pattern: {0}")]
+    Pattern(String),
+    /// A function that does not exist.
+    #[error("there is no function {0}")]
+    Function(String),
+    /// A function that is not called as it wants.
+    #[error("{function} takes {wanted}")]
+    Arguments {
+        /// The function.
+        function: &'static str,
+        /// What it takes.
+        wanted: String,
+    },
+    /// A function that looks at many messages, outside of a view.
+    #[error("{0} is for views: a filter looks at one message")]
+    Aggregate(&'static str),
+    /// The text is longer than allowed.
+    #[error("the text has {length} bytes, and at most {limit} are allowed")]
+    TooLong {
+        /// Bytes of the text.
+        length: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Expressions within expressions within expressions.
+    #[error("more than {0} levels of nesting")]
+    TooDeep(usize),
+}
+
+impl FilterError {
+    pub(crate) fn new(at: usize, fault: Fault) -> Self {
+        Self { at, fault, hint: None }
+    }
+
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The message below the line of `text` that it is about, with a mark under the place.
+    pub fn show(&self, text: &str) -> String {
+        let at = (0..=self.at.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+        let (before, after) = text.split_at(at.unwrap_or(0));
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line: String = before[start..]
+            .chars()
+            .chain(after.lines().next().unwrap_or("").chars())
+            .map(|character| if character.is_control() { ' ' } else { character })
+            .collect();
+        let column = before[start..].chars().count();
+        let mut shown = String::new();
+        // Writing to a string cannot fail.
+        let _ = write!(shown, "{line}\n{:column$}^ {}", "", self.fault);
+        if let Some(hint) = &self.hint {
+            let _ = write!(shown, "\n{:column$}  {hint}", "");
+        }
+        shown
+    }
+}
+
+impl Display for FilterError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.at, self.fault)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}

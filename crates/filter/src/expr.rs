@@ -1,0 +1,420 @@
+//! Expressions as trees, and their one way of being written.
+
+use crate::function::Function;
+use crate::number::Number;
+use crate::path::Path;
+use crate::pattern::Pattern;
+use crate::value::{Comparison, Value};
+use std::fmt::{self, Display, Formatter, Write};
+
+/// An expression whose fields are named by `F`. It prints as text that is read as the same tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr<F = Path> {
+    /// A value that is written out.
+    Literal(Literal),
+    /// The values of a field.
+    Field(F),
+    /// A regular expression, where a function takes one.
+    Pattern(Pattern),
+    /// `-value`
+    Negate(Box<Self>),
+    /// Two numbers made one.
+    Arithmetic(Arithmetic, Box<[Self; 2]>),
+    /// A function of values.
+    Call(Function, Vec<Self>),
+    /// Two values compared.
+    Compare(Comparison, Box<[Self; 2]>),
+    /// `value BETWEEN low AND high`, both included.
+    Between(Box<[Self; 3]>),
+    /// `value IN (value, ...)`
+    In(Box<Self>, Vec<Self>),
+    /// `text BEGINS WITH (text, ...)`
+    BeginsWith(Box<Self>, Vec<Self>),
+    /// `text ENDS WITH (text, ...)`
+    EndsWith(Box<Self>, Vec<Self>),
+    /// `text LIKE pattern`
+    Like(Box<Self>, Pattern),
+    /// `value IS NULL`
+    IsNull(Box<Self>),
+    /// `value IS NAN`
+    IsNan(Box<Self>),
+    /// `NOT condition`
+    Not(Box<Self>),
+    /// `condition AND condition ...`, two at least.
+    And(Vec<Self>),
+    /// `condition OR condition ...`, two at least.
+    Or(Vec<Self>),
+}
+
+/// A value that is written out in an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// `NULL`
+    Null,
+    /// `TRUE` or `FALSE`
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number that `Int` cannot hold.
+    Uint(u64),
+    /// Any other number.
+    Float(f64),
+    /// A text in quotes.
+    Text(Box<[u8]>),
+}
+
+/// An operation on two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`: of two whole numbers it is whole.
+    Divide,
+    /// `%` or `MOD`: has the sign of its left side.
+    Remainder,
+}
+
+/// How tightly what holds an expression together binds: the tighter, the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Power {
+    Or,
+    And,
+    Not,
+    Compare,
+    Sum,
+    Product,
+    Sign,
+    Whole,
+}
+
+impl Literal {
+    /// What it stands for.
+    #[inline]
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(truth) => Value::Bool(*truth),
+            Self::Int(number) => Value::Int(*number),
+            Self::Uint(number) => Value::Uint(*number),
+            Self::Float(number) => Value::Float(*number),
+            Self::Text(text) => Value::Text(text),
+        }
+    }
+}
+
+impl From<Value<'_>> for Literal {
+    fn from(value: Value<'_>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(truth) => Self::Bool(truth),
+            Value::Int(number) => Self::Int(number),
+            Value::Uint(number) => Self::Uint(number),
+            Value::Float(number) => Self::Float(number),
+            Value::Text(text) => Self::Text(text.into()),
+        }
+    }
+}
+
+impl<F> Expr<F> {
+    /// The expressions directly within this one.
+    pub fn parts(&self) -> impl Iterator<Item = &Self> {
+        let (one, many): (&[Self], &[Self]) = match self {
+            Self::Literal(_) | Self::Field(_) | Self::Pattern(_) => (&[], &[]),
+            Self::Negate(part) | Self::IsNull(part) | Self::IsNan(part) | Self::Not(part) => {
+                (std::slice::from_ref(part), &[])
+            }
+            Self::Like(part, _) => (std::slice::from_ref(part), &[]),
+            Self::Arithmetic(_, parts) | Self::Compare(_, parts) => (&**parts, &[]),
+            Self::Between(parts) => (&**parts, &[]),
+            Self::Call(_, parts) | Self::And(parts) | Self::Or(parts) => (&[], parts),
+            Self::In(part, parts) | Self::BeginsWith(part, parts) | Self::EndsWith(part, parts) => {
+                (std::slice::from_ref(part), parts)
+            }
+        };
+        one.iter().chain(many)
+    }
+
+    /// Shows `visit` this expression and all within it, the outer ones first.
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
+        visit(self);
+        for part in self.parts() {
+            part.visit(visit);
+        }
+    }
+
+    /// The expressions directly within this one, to be changed.
+    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Self> {
+        let (one, many): (&mut [Self], &mut [Self]) = match self {
+            Self::Literal(_) | Self::Field(_) | Self::Pattern(_) => (&mut [], &mut []),
+            Self::Negate(part) | Self::IsNull(part) | Self::IsNan(part) | Self::Not(part) => {
+                (std::slice::from_mut(part), &mut [])
+            }
+            Self::Like(part, _) => (std::slice::from_mut(part), &mut []),
+            Self::Arithmetic(_, parts) | Self::Compare(_, parts) => (&mut **parts, &mut []),
+            Self::Between(parts) => (&mut **parts, &mut []),
+            Self::Call(_, parts) | Self::And(parts) | Self::Or(parts) => (&mut [], parts),
+            Self::In(part, parts) | Self::BeginsWith(part, parts) | Self::EndsWith(part, parts) => {
+                (std::slice::from_mut(part), parts)
+            }
+        };
+        one.iter_mut().chain(many)
+    }
+
+    /// The same expression with other names for its fields, or the first error of `name`.
+    pub fn rename<G, E>(&self, name: &mut dyn FnMut(&F) -> Result<G, E>) -> Result<Expr<G>, E> {
+        Ok(match self {
+            Self::Literal(literal) => Expr::Literal(literal.clone()),
+            Self::Pattern(pattern) => Expr::Pattern(pattern.clone()),
+            Self::Field(field) => Expr::Field(name(field)?),
+            Self::Negate(part) => Expr::Negate(boxed(part, name)?),
+            Self::IsNull(part) => Expr::IsNull(boxed(part, name)?),
+            Self::IsNan(part) => Expr::IsNan(boxed(part, name)?),
+            Self::Not(part) => Expr::Not(boxed(part, name)?),
+            Self::Like(part, pattern) => Expr::Like(boxed(part, name)?, pattern.clone()),
+            Self::Arithmetic(operation, parts) => {
+                let parts = [parts[0].rename(name)?, parts[1].rename(name)?];
+                Expr::Arithmetic(*operation, parts.into())
+            }
+            Self::Compare(comparison, parts) => {
+                let parts = [parts[0].rename(name)?, parts[1].rename(name)?];
+                Expr::Compare(*comparison, parts.into())
+            }
+            Self::Between(parts) => {
+                let [value, low, high] = &**parts;
+                let parts = [value.rename(name)?, low.rename(name)?, high.rename(name)?];
+                Expr::Between(parts.into())
+            }
+            Self::Call(function, parts) => Expr::Call(*function, listed(parts, name)?),
+            Self::In(part, set) => Expr::In(boxed(part, name)?, listed(set, name)?),
+            Self::BeginsWith(part, set) => Expr::BeginsWith(boxed(part, name)?, listed(set, name)?),
+            Self::EndsWith(part, set) => Expr::EndsWith(boxed(part, name)?, listed(set, name)?),
+            Self::And(parts) => Expr::And(listed(parts, name)?),
+            Self::Or(parts) => Expr::Or(listed(parts, name)?),
+        })
+    }
+
+    fn power(&self) -> Power {
+        match self {
+            Self::Literal(_) | Self::Field(_) | Self::Pattern(_) | Self::Call(..) => Power::Whole,
+            Self::Negate(_) => Power::Sign,
+            Self::Arithmetic(operation, _) => operation.power(),
+            // These print with the NOT inside.
+            Self::Not(part) if part.denial().is_some() => Power::Compare,
+            Self::Not(_) => Power::Not,
+            Self::And(_) => Power::And,
+            Self::Or(_) => Power::Or,
+            _ => Power::Compare,
+        }
+    }
+
+    /// How the middle of this condition is written, if NOT may stand before it.
+    fn denial(&self) -> Option<&'static str> {
+        match self {
+            Self::Between(_) => Some("BETWEEN "),
+            Self::In(..) => Some("IN "),
+            Self::Like(..) => Some("LIKE "),
+            Self::BeginsWith(..) => Some("BEGINS WITH "),
+            Self::EndsWith(..) => Some("ENDS WITH "),
+            Self::IsNull(_) => Some("NULL"),
+            Self::IsNan(_) => Some("NAN"),
+            _ => None,
+        }
+    }
+}
+
+type Renamed<'a, F, G, E> = &'a mut dyn FnMut(&F) -> Result<G, E>;
+
+fn boxed<F, G, E>(part: &Expr<F>, name: Renamed<'_, F, G, E>) -> Result<Box<Expr<G>>, E> {
+    part.rename(name).map(Box::new)
+}
+
+fn listed<F, G, E>(parts: &[Expr<F>], name: Renamed<'_, F, G, E>) -> Result<Vec<Expr<G>>, E> {
+    parts.iter().map(|part| part.rename(name)).collect()
+}
+
+impl Arithmetic {
+    pub(crate) fn power(self) -> Power {
+        match self {
+            Self::Add | Self::Subtract => Power::Sum,
+            _ => Power::Product,
+        }
+    }
+}
+
+impl<F: Display> Expr<F> {
+    /// Writes this, in parentheses if it binds less than `least`.
+    fn write(&self, least: Power, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.power() < least {
+            f.write_char('(')?;
+            self.write_bare(f)?;
+            return f.write_char(')');
+        }
+        self.write_bare(f)
+    }
+
+    fn write_bare(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(literal) => literal.fmt(f),
+            Self::Field(field) => field.fmt(f),
+            Self::Pattern(pattern) => pattern.fmt(f),
+            Self::Negate(part) => {
+                f.write_char('-')?;
+                // A sign before digits would be taken for the number's.
+                let is_number = matches!(&**part, Self::Literal(literal) if literal.is_number());
+                if is_number { write!(f, "({part})") } else { part.write(Power::Sign, f) }
+            }
+            Self::Arithmetic(operation, parts) => {
+                parts[0].write(operation.power(), f)?;
+                write!(f, " {operation} ")?;
+                let tighter =
+                    if operation.power() == Power::Sum { Power::Product } else { Power::Sign };
+                parts[1].write(tighter, f)
+            }
+            Self::Call(function, parts) => {
+                write!(f, "{function}")?;
+                write_list(parts, f)
+            }
+            Self::Compare(comparison, parts) => {
+                parts[0].write(Power::Sum, f)?;
+                write!(f, " {comparison} ")?;
+                parts[1].write(Power::Sum, f)
+            }
+            Self::Not(part) if part.denial().is_some() => part.write_middle(true, f),
+            Self::Not(part) => {
+                f.write_str("NOT ")?;
+                part.write(Power::Not, f)
+            }
+            Self::And(parts) => write_joined(parts, " AND ", Power::Not, f),
+            Self::Or(parts) => write_joined(parts, " OR ", Power::And, f),
+            _ => self.write_middle(false, f),
+        }
+    }
+
+    /// Writes a condition before whose middle NOT may stand.
+    fn write_middle(&self, is_denied: bool, f: &mut Formatter<'_>) -> fmt::Result {
+        for subject in self.parts().take(1) {
+            subject.write(Power::Sum, f)?;
+        }
+        let is = matches!(self, Self::IsNull(_) | Self::IsNan(_));
+        let not = if is_denied { "NOT " } else { "" };
+        write!(f, " {}{not}{}", if is { "IS " } else { "" }, self.denial().unwrap_or_default())?;
+        match self {
+            Self::Between(parts) => {
+                parts[1].write(Power::Sum, f)?;
+                f.write_str(" AND ")?;
+                parts[2].write(Power::Sum, f)
+            }
+            Self::In(_, set) | Self::BeginsWith(_, set) | Self::EndsWith(_, set) => {
+                write_list(set, f)
+            }
+            Self::Like(_, pattern) => pattern.fmt(f),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_joined<F: Display>(
+    parts: &[Expr<F>],
+    joint: &str,
+    least: Power,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    for (number, part) in parts.iter().enumerate() {
+        f.write_str(if number == 0 { "" } else { joint })?;
+        part.write(least, f)?;
+    }
+    Ok(())
+}
+
+fn write_list<F: Display>(parts: &[Expr<F>], f: &mut Formatter<'_>) -> fmt::Result {
+    f.write_char('(')?;
+    write_joined(parts, ", ", Power::Or, f)?;
+    f.write_char(')')
+}
+
+impl<F: Display> Display for Expr<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.write(Power::Or, f)
+    }
+}
+
+impl Literal {
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(self, Self::Int(_) | Self::Uint(_) | Self::Float(_))
+    }
+}
+
+impl From<Number> for Literal {
+    fn from(number: Number) -> Self {
+        Value::from(number).into()
+    }
+}
+
+impl Display for Literal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("NULL"),
+            Self::Bool(truth) => f.write_str(if *truth { "TRUE" } else { "FALSE" }),
+            Self::Int(number) => number.fmt(f),
+            Self::Uint(number) => number.fmt(f),
+            // Writes a point or an exponent also where the number is whole.
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Text(text) => write_text(text, f),
+        }
+    }
+}
+
+/// Writes `text` in quotes, so that it can be read on any terminal.
+pub(crate) fn write_text(text: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
+    f.write_char('\'')?;
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\'' | '\\' => write!(f, "\\{character}")?,
+                '\n' => f.write_str("\\n")?,
+                '\r' => f.write_str("\\r")?,
+                '\t' => f.write_str("\\t")?,
+                _ if character.is_control() => {
+                    let mut bytes = [0; 4];
+                    for byte in character.encode_utf8(&mut bytes).bytes() {
+                        write!(f, "\\x{byte:02X}")?;
+                    }
+                }
+                _ => f.write_char(character)?,
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(f, "\\x{byte:02X}")?;
+        }
+    }
+    f.write_char('\'')
+}
+
+impl Display for Comparison {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+impl Display for Arithmetic {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! A filter: the condition that a message has to meet.
+
+use crate::error::FilterError;
+use crate::expr::Expr;
+use crate::parser;
+use crate::path::Path;
+use crate::truth::Semantics;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+/// What a filter may cost whoever reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the text.
+    pub length_bytes: usize,
+    /// Expressions within expressions.
+    pub depth: usize,
+    /// Bytes of each compiled regular expression.
+    pub pattern_bytes: usize,
+}
+
+impl Limits {
+    /// 64 KiB of text, 128 levels, 1 MiB for each pattern.
+    pub const DEFAULT: Self =
+        Self { length_bytes: 64 * 1024, depth: 128, pattern_bytes: 1024 * 1024 };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A condition on one message. It prints as text that is read as the same filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    expr: Expr,
+    semantics: Semantics,
+}
+
+impl Filter {
+    /// Reads a filter, within the default limits.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        Self::parse_with(text, &Limits::DEFAULT)
+    }
+
+    /// Reads a filter, within these limits.
+    pub fn parse_with(text: &str, limits: &Limits) -> Result<Self, FilterError> {
+        Ok(Self::from(parser::parse(text, limits, false)?))
+    }
+
+    /// The same filter, with AND and OR read like this.
+    #[must_use]
+    pub fn with_semantics(self, semantics: Semantics) -> Self {
+        Self { semantics, ..self }
+    }
+
+    /// How it reads AND and OR.
+    pub fn semantics(&self) -> Semantics {
+        self.semantics
+    }
+
+    /// The condition.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    /// The fields that it asks for, each as often as it does.
+    pub fn paths(&self) -> Vec<&Path> {
+        self.expr.fields()
+    }
+
+    /// Whether it says the same of the same message at any time.
+    pub fn is_deterministic(&self) -> bool {
+        let mut is_deterministic = true;
+        self.expr.visit(&mut |expr| {
+            if let Expr::Call(function, _) = expr {
+                is_deterministic &= function.is_deterministic();
+            }
+        });
+        is_deterministic
+    }
+}
+
+impl Expr {
+    /// Reads an expression as views have them, where aggregate functions may stand.
+    pub fn parse(text: &str, limits: &Limits) -> Result<Self, FilterError> {
+        parser::parse(text, limits, true)
+    }
+}
+
+impl<F> Expr<F> {
+    /// The fields that it asks for, each as often as it does.
+    pub fn fields(&self) -> Vec<&F> {
+        let mut fields = Vec::new();
+        self.visit(&mut |expr| {
+            if let Expr::Field(field) = expr {
+                fields.push(field);
+            }
+        });
+        fields
+    }
+}
+
+impl From<Expr> for Filter {
+    fn from(expr: Expr) -> Self {
+        Self { expr, semantics: Semantics::default() }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        Self::parse(text)
+    }
+}
+
+impl Display for Filter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.expr.fmt(f)
+    }
+}

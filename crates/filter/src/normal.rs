@@ -1,0 +1,181 @@
+//! The normal form of a condition: what can be known in advance is computed, NOT stands before
+//! single predicates only, fields stand left, and nothing is nested that need not be.
+//!
+//! It says the same as the condition, UNKNOWN included. (NOT stays before a predicate, because
+//! `NOT /a = 1` and `/a <> 1` differ where `/a` has several values.)
+
+use crate::expr::{Expr, Literal};
+use crate::naive::{Computed, Environment, Record, Walk};
+use crate::truth::{Semantics, Truth};
+use crate::value::{Comparison, Value};
+
+/// Bytes of a computed text that may take the place of what computes it.
+const FOLDED_MAX: usize = 4 * 1024;
+
+/// The condition `expr` in normal form.
+pub(crate) fn condition<F: Clone + PartialEq>(expr: &Expr<F>, semantics: Semantics) -> Expr<F> {
+    Normal { semantics }.condition(expr, false)
+}
+
+/// A literal condition's truth.
+pub(crate) fn constant<F>(expr: &Expr<F>) -> Option<Truth> {
+    match expr {
+        Expr::Literal(literal) => {
+            Some(literal.value().compare(Comparison::NotEqual, Value::Int(0)))
+        }
+        _ => None,
+    }
+}
+
+struct Normal {
+    semantics: Semantics,
+}
+
+/// No message at all.
+struct Nothing;
+
+impl<F> Record<F> for Nothing {
+    fn values<'a>(&'a self, _: &'a F) -> impl Iterator<Item = Value<'a>> {
+        std::iter::empty()
+    }
+
+    fn size_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Normal {
+    /// The normal form of `expr`, or of its denial.
+    fn condition<F: Clone + PartialEq>(&self, expr: &Expr<F>, is_denied: bool) -> Expr<F> {
+        match expr {
+            Expr::Not(part) => self.condition(part, !is_denied),
+            Expr::And(parts) => self.joined(parts, is_denied, !is_denied),
+            Expr::Or(parts) => self.joined(parts, is_denied, is_denied),
+            _ => {
+                let predicate = self.predicate(expr);
+                match constant(&predicate) {
+                    Some(truth) => literal(if is_denied { !truth } else { truth }),
+                    None if is_denied => Expr::Not(predicate.into()),
+                    None => predicate,
+                }
+            }
+        }
+    }
+
+    /// The conjunction, or else the disjunction, of the normal forms of `parts`.
+    fn joined<F: Clone + PartialEq>(
+        &self,
+        parts: &[Expr<F>],
+        is_denied: bool,
+        is_and: bool,
+    ) -> Expr<F> {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match self.condition(part, is_denied) {
+                Expr::And(inner) if is_and => flat.extend(inner),
+                Expr::Or(inner) if !is_and => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        let neutral = Truth::from(is_and);
+        if self.semantics == Semantics::Sql {
+            if flat.iter().any(|part| constant(part) == Some(!neutral)) {
+                return literal(!neutral);
+            }
+            flat.retain(|part| constant(part) != Some(neutral));
+            if !is_and {
+                flat = gathered(flat);
+            }
+        }
+        match flat.len() {
+            0 => literal(neutral),
+            1 => flat.swap_remove(0),
+            _ if is_and => Expr::And(flat),
+            _ => Expr::Or(flat),
+        }
+    }
+
+    /// A predicate with its values computed where they can be, and the field left.
+    fn predicate<F: Clone + PartialEq>(&self, expr: &Expr<F>) -> Expr<F> {
+        let mut expr = expr.clone();
+        self.fold(&mut expr);
+        match expr {
+            Expr::Compare(comparison, parts)
+                if matches!(&*parts, [Expr::Literal(_), Expr::Field(_)]) =>
+            {
+                let [left, right] = *parts;
+                Expr::Compare(comparison.mirrored(), [right, left].into())
+            }
+            Expr::In(part, mut set) if set.len() == 1 => {
+                Expr::Compare(Comparison::Equal, [*part, set.swap_remove(0)].into())
+            }
+            other => other,
+        }
+    }
+
+    /// Computes all parts of `expr` that ask nothing of the message.
+    fn fold<F>(&self, expr: &mut Expr<F>) {
+        if matches!(expr, Expr::Literal(_) | Expr::Field(_) | Expr::Pattern(_)) {
+            return;
+        }
+        if !is_constant(expr) {
+            return expr.parts_mut().for_each(|part| self.fold(part));
+        }
+        let environment = Environment::default();
+        let walk = Walk { record: &Nothing, environment: &environment, semantics: self.semantics };
+        let computed = walk.value(expr);
+        if !matches!(&computed, Computed::Text(text) if text.len() > FOLDED_MAX) {
+            let literal = Literal::from(computed.value());
+            *expr = Expr::Literal(literal);
+        }
+    }
+}
+
+fn literal<F>(truth: Truth) -> Expr<F> {
+    Expr::Literal(Literal::from(Value::from(truth)))
+}
+
+fn is_constant<F>(expr: &Expr<F>) -> bool {
+    let mut is_constant = true;
+    expr.visit(&mut |part| {
+        is_constant &= match part {
+            Expr::Field(_) => false,
+            Expr::Call(function, _) => !function.is_about_message(),
+            _ => true,
+        }
+    });
+    is_constant
+}
+
+/// Makes one IN of all equalities of one field with literals, where they are alternatives.
+fn gathered<F: Clone + PartialEq>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
+    let mut gathered: Vec<Expr<F>> = Vec::with_capacity(parts.len());
+    for part in parts {
+        let Some((field, values)) = membership(&part) else {
+            gathered.push(part);
+            continue;
+        };
+        let same = |other: &&mut Expr<F>| membership(other).is_some_and(|(of, _)| of == field);
+        match gathered.iter_mut().find(same) {
+            Some(Expr::In(_, set)) => set.extend_from_slice(values),
+            Some(first) => {
+                let mut set = membership(first).map_or(Vec::new(), |(_, set)| set.to_vec());
+                set.extend_from_slice(values);
+                *first = Expr::In(Expr::Field(field.clone()).into(), set);
+            }
+            None => gathered.push(part),
+        }
+    }
+    gathered
+}
+
+/// The field and the literals, if `expr` says that it is one of them.
+pub(crate) fn membership<F>(expr: &Expr<F>) -> Option<(&F, &[Expr<F>])> {
+    let (field, set) = match expr {
+        Expr::Compare(Comparison::Equal, parts) => (&parts[0], &parts[1..]),
+        Expr::In(part, set) => (&**part, &**set),
+        _ => return None,
+    };
+    let Expr::Field(field) = field else { return None };
+    set.iter().all(|member| matches!(member, Expr::Literal(_))).then_some((field, set))
+}

@@ -1,0 +1,177 @@
+//! The predicates that filters are mostly made of: one field and literals.
+
+use crate::expr::{Expr, Literal};
+use crate::fields::Slot;
+use crate::message::Message;
+use crate::normal::membership;
+use crate::number::Number;
+use crate::truth::{Semantics, Truth};
+use crate::value::{Comparison, Value};
+use std::cmp::Ordering;
+
+/// What one field is compared with.
+#[derive(Clone, Debug)]
+pub(crate) struct Predicate {
+    slot: Slot,
+    test: Test,
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    /// With a number.
+    Number(Comparison, Number),
+    /// With one text, for equality.
+    Text(Box<[u8]>),
+    /// With two numbers, both included.
+    Numbers(Number, Number),
+    /// With texts, none of them NULL, in order.
+    Texts(Box<[Box<[u8]>]>),
+    /// With any other value.
+    Value(Comparison, Literal),
+    /// With any other values.
+    Values(Box<[Literal]>),
+}
+
+/// Texts up to which searching one after the other is fastest.
+const FEW: usize = 8;
+
+impl Predicate {
+    /// The predicate that `expr` is, if it is one.
+    pub(crate) fn new(expr: &Expr<Slot>) -> Option<Self> {
+        if let Some((slot, set)) = membership(expr) {
+            return Some(Self { slot: *slot, test: Test::membership(set) });
+        }
+        match expr {
+            Expr::Compare(comparison, parts) => match &**parts {
+                [Expr::Field(slot), Expr::Literal(literal)] => {
+                    let test = match literal_number(literal) {
+                        Some(number) => Test::Number(*comparison, number),
+                        None => Test::Value(*comparison, literal.clone()),
+                    };
+                    Some(Self { slot: *slot, test })
+                }
+                _ => None,
+            },
+            Expr::Between(parts) => match &**parts {
+                [Expr::Field(slot), Expr::Literal(low), Expr::Literal(high)] => {
+                    let (low, high) = (literal_number(low)?, literal_number(high)?);
+                    Some(Self { slot: *slot, test: Test::Numbers(low, high) })
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// How long it takes, roughly, in comparisons.
+    pub(crate) fn cost(&self) -> usize {
+        match &self.test {
+            Test::Text(_) => 1,
+            Test::Number(..) | Test::Numbers(..) => 2,
+            Test::Texts(texts) => 1 + texts.len().min(FEW),
+            Test::Value(..) => 3,
+            Test::Values(values) => 3 * values.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn truth(&self, message: &Message<'_>) -> Truth {
+        if message.row.has_several(self.slot) {
+            let values = message.row.values(self.slot, message.bytes);
+            return Semantics::Sql.any(values.map(|value| self.test.truth(value, value.number())));
+        }
+        match &self.test {
+            Test::Number(..) | Test::Numbers(..) => {
+                let value = message.row.value(self.slot, message.bytes);
+                self.test.truth(value, message.row.number(self.slot, message.bytes))
+            }
+            test => test.truth(message.row.value(self.slot, message.bytes), None),
+        }
+    }
+}
+
+impl Test {
+    fn membership(set: &[Expr<Slot>]) -> Self {
+        let literals = set.iter().filter_map(|member| match member {
+            Expr::Literal(literal) => Some(literal.clone()),
+            _ => None,
+        });
+        let mut literals: Vec<Literal> = literals.collect();
+        if let [literal] = &*literals {
+            return match literal {
+                Literal::Text(text) if !text.is_empty() => Self::Text(text.clone()),
+                _ => match literal_number(literal) {
+                    Some(number) => Self::Number(Comparison::Equal, number),
+                    None => Self::Value(Comparison::Equal, literals.swap_remove(0)),
+                },
+            };
+        }
+        let texts = literals.iter().map(|literal| match literal {
+            Literal::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        });
+        match texts.collect::<Option<Vec<_>>>() {
+            Some(mut texts) => {
+                texts.sort_unstable();
+                texts.dedup();
+                Self::Texts(texts.into())
+            }
+            None => Self::Values(literals.into()),
+        }
+    }
+
+    /// What the test says of `value`, which is `number` if the test is about numbers.
+    #[inline]
+    fn truth(&self, value: Value<'_>, number: Option<Number>) -> Truth {
+        if value.is_null() {
+            return Truth::Unknown;
+        }
+        match self {
+            Self::Number(comparison, other) => comparison.accepts(order(number, *other)).into(),
+            Self::Numbers(low, high) => {
+                let is_above = order(number, *low).is_some_and(Ordering::is_ge);
+                (is_above && order(number, *high).is_some_and(Ordering::is_le)).into()
+            }
+            Self::Text(text) => match value {
+                Value::Text(value) => (value == &**text).into(),
+                _ => value.compare(Comparison::Equal, Value::Text(text)),
+            },
+            Self::Texts(texts) => match value {
+                Value::Text(value) if texts.len() <= FEW => {
+                    texts.iter().any(|text| value == &**text).into()
+                }
+                Value::Text(value) => {
+                    texts.binary_search_by(|text| (**text).cmp(value)).is_ok().into()
+                }
+                _ => is_member(value, texts.iter().map(|text| Value::Text(text))),
+            },
+            Self::Value(comparison, literal) => value.compare(*comparison, literal.value()),
+            Self::Values(literals) => is_member(value, literals.iter().map(Literal::value)),
+        }
+    }
+}
+
+fn is_member<'a>(value: Value<'_>, set: impl Iterator<Item = Value<'a>>) -> Truth {
+    Semantics::Sql.any(set.map(|member| value.compare(Comparison::Equal, member)))
+}
+
+/// The order of a value that is not NULL to a number; it is a text if it is no number.
+#[inline]
+fn order(value: Option<Number>, other: Number) -> Option<Ordering> {
+    match value {
+        Some(value) => value.order(other),
+        None => (!other.is_nan()).then_some(Ordering::Greater),
+    }
+}
+
+/// The number that `literal` is. Texts are none, even if they write one: they compare otherwise.
+pub(crate) fn literal_number(literal: &Literal) -> Option<Number> {
+    match literal {
+        Literal::Null | Literal::Text(_) => None,
+        _ => literal.value().number(),
+    }
+}
