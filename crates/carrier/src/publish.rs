@@ -39,6 +39,7 @@ pub trait Publish: Send + 'static {
     ///
     /// # Errors
     /// See [`ClaimError`].
+    #[inline(always)]
     fn try_claim(&mut self, len: usize) -> Result<Self::Claim<'_>, ClaimError> {
         self.try_claim_on(TopicId::FIRST, len)
     }
@@ -53,6 +54,7 @@ pub trait Publish: Send + 'static {
     ///
     /// # Errors
     /// See [`ClaimError`]; never `BackPressured`.
+    #[inline(always)]
     fn claim(&mut self, len: usize) -> Result<Self::Claim<'_>, ClaimError> {
         self.claim_on(TopicId::FIRST, len)
     }

@@ -18,7 +18,7 @@ pub struct NetClaim<'a> {
 
 impl<'a> NetClaim<'a> {
     /// The caller has staged the message.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn new(outbound: OwnerGuard<'a, Outbound>, topic: TopicId) -> Self {
         Self { outbound, topic, is_staged: true }
     }
@@ -33,7 +33,7 @@ impl NetClaim<'_> {
         self.outbound.attend_while(blocked);
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self) {
         self.is_staged = false;
         self.outbound.publish();
@@ -51,7 +51,7 @@ impl NetClaim<'_> {
 }
 
 impl Claim for NetClaim<'_> {
-    #[inline]
+    #[inline(always)]
     fn commit(mut self) {
         self.publish();
     }
@@ -65,21 +65,21 @@ impl Claim for NetClaim<'_> {
 
 impl Deref for NetClaim<'_> {
     type Target = [u8];
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         self.outbound.sender.staged_bytes()
     }
 }
 
 impl DerefMut for NetClaim<'_> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         self.outbound.sender.staged()
     }
 }
 
 impl Drop for NetClaim<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if self.is_staged {
             self.outbound.unstage();

@@ -94,7 +94,7 @@ impl Outbound {
     }
 
     /// Takes room for a message, if there is some.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
         match self.sender.stage(topic.0, len) {
             Ok(_) => {}
@@ -206,7 +206,7 @@ impl Outbound {
     }
 
     /// Publishes what is staged, and sends it if it is time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn publish(&mut self) -> usize {
         let count = self.sender.publish();
         let bytes = std::mem::take(&mut self.staged);

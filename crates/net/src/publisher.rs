@@ -94,14 +94,14 @@ impl Publish for Publisher {
         Ok(TopicId(number))
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
         let mut outbound = self.owner.enter();
         outbound.stage(topic, len)?;
         Ok(NetClaim::new(outbound, topic))
     }
 
-    #[inline]
+    #[inline(always)]
     fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
         let mut outbound = self.owner.enter();
         outbound.stage_waiting(topic, len)?;

@@ -319,8 +319,16 @@ impl Sender {
     ///
     /// # Errors
     /// See [`Refused`].
-    #[inline]
+    #[inline(always)]
     pub fn stage(&mut self, topic: u32, len: usize) -> Result<&mut [u8], Refused> {
+        if self.packer.stage_behind(topic, len) {
+            return Ok(self.packer.staged());
+        }
+        self.stage_anew(topic, len)
+    }
+
+    #[inline(never)]
+    fn stage_anew(&mut self, topic: u32, len: usize) -> Result<&mut [u8], Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
@@ -338,6 +346,7 @@ impl Sender {
     }
 
     /// The bytes of the message that was staged last; none if none is staged.
+    #[inline(always)]
     pub fn staged(&mut self) -> &mut [u8] {
         self.packer.staged()
     }
@@ -349,7 +358,7 @@ impl Sender {
     }
 
     /// Publishes all that is staged, as one batch; how many messages that was.
-    #[inline]
+    #[inline(always)]
     pub fn publish(&mut self) -> usize {
         let messages = self.packer.publish();
         self.counters.messages += messages as u64;
