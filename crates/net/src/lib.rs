@@ -16,6 +16,7 @@ mod conductor;
 mod cork;
 mod counters;
 mod daemons;
+mod echo;
 mod error;
 mod finder;
 mod frame_stream;

@@ -2,6 +2,7 @@
 
 use crate::Kind;
 use crate::conductor::{Conductor, Mailbox, Notice, PublisherEnd, SubscriberEnd};
+use crate::echo::Echo;
 use crate::error::{OpenError, check_name, system};
 use crate::finder::Finder;
 use crate::inbound::Inbound;
@@ -175,7 +176,8 @@ impl Network {
         }
         let socket = place.socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
-        Ok((Way::Datagrams(Arc::new(socket)), address))
+        let echo = (kind == Kind::Rm).then(Echo::new);
+        Ok((Way::Datagrams(Arc::new(socket), echo), address))
     }
 
     fn sender_settings(

@@ -4,6 +4,7 @@ mod telling;
 
 use crate::cork::{Cork, Verdict};
 use crate::counters::PublisherCounters;
+use crate::echo::Echo;
 use crate::presence::{Attention, Descriptor};
 use crate::streams::Streams;
 use crate::tally::Tally;
@@ -34,7 +35,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// How the bytes leave.
 #[derive(Debug)]
 pub(crate) enum Way {
-    Datagrams(Arc<UdpSocket>),
+    /// To each receiver alone, or to a group.
+    Datagrams(Arc<UdpSocket>, Option<Echo>),
     Streams(Streams),
 }
 
@@ -291,7 +293,7 @@ impl Outbound {
     fn listen(&mut self, now: Nanos) -> usize {
         match &mut self.way {
             Way::Streams(streams) => streams.listen(&mut self.sender, now, &mut self.buffer),
-            Way::Datagrams(socket) => {
+            Way::Datagrams(socket, echo) => {
                 let mut heard = 0;
                 while heard < LISTEN_MAX
                     && let Ok(Some((length, from))) = socket.receive(&mut self.buffer)
@@ -303,6 +305,9 @@ impl Outbound {
                     }
                     heard += 1;
                 }
+                if let Some(echo) = echo {
+                    echo.follow(&self.sender, socket);
+                }
                 heard
             }
         }
@@ -312,7 +317,7 @@ impl Outbound {
     fn transmit(&mut self, now: Nanos) -> usize {
         let socket = match &mut self.way {
             Way::Streams(streams) => return streams.transmit(&mut self.sender, now),
-            Way::Datagrams(socket) => socket,
+            Way::Datagrams(socket, _) => socket,
         };
         let mut calls = 0;
         while let Some(transmit) = self.sender.next_transmit(now) {
@@ -339,7 +344,9 @@ impl Outbound {
     /// What the conductor watches while the owner is away.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         match &self.way {
-            Way::Datagrams(socket) => into.push((Descriptor::Udp(Arc::clone(socket)), false)),
+            Way::Datagrams(socket, _) => {
+                into.push((Descriptor::Udp(Arc::clone(socket)), false));
+            }
             Way::Streams(streams) => streams.descriptors(into),
         }
     }

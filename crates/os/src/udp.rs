@@ -183,6 +183,19 @@ impl UdpSocket {
         })
     }
 
+    /// Whether this host's own members of groups hear what is sent to them.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn echo_multicast(&self, on: bool) -> io::Result<()> {
+        let socket = SockRef::from(&self.socket);
+        if self.local_address()?.is_ipv4() {
+            socket.set_multicast_loop_v4(on)
+        } else {
+            socket.set_multicast_loop_v6(on)
+        }
+    }
+
     /// Sends one datagram to the connected peer.
     ///
     /// # Errors

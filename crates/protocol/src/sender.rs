@@ -211,6 +211,8 @@ pub struct Sender {
     /// Topics are laid out whether somebody wants them or not.
     wants_all: bool,
     members: Vec<Member>,
+    /// How often a receiver has come or gone.
+    turnover: u64,
     links: stream::Links,
     cookies: admission::Cookies,
     answers: Answers,
@@ -258,6 +260,7 @@ impl Sender {
             numbers_of: BTreeMap::new(),
             wants_all: is_group || settings.late_join,
             members: Vec::new(),
+            turnover: 0,
             links: stream::Links::default(),
             cookies: admission::Cookies::new(settings.seed),
             answers: Answers::default(),

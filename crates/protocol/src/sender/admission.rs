@@ -142,6 +142,7 @@ impl Sender {
             missing: Missing::new(share, now),
             beat: Heartbeat::new(now, self.settings.heartbeat),
         });
+        self.turnover += 1;
         self.share_repairs();
         self.counters.joined += 1;
         self.tell(SenderEvent::Joined { receiver });

@@ -1,12 +1,27 @@
 //! Who listens.
 
+use super::member::Peer;
 use super::{EVENTS_MAX, Sender, SenderEvent};
 use crate::sequence::before;
+use std::net::SocketAddr;
 
 impl Sender {
     /// How many receivers are joined that want a topic of this session.
     pub fn receivers(&self) -> usize {
         self.members.iter().filter(|member| member.counts()).count()
+    }
+
+    /// How often a receiver has come or gone.
+    pub const fn turnover(&self) -> u64 {
+        self.turnover
+    }
+
+    /// Where the receivers are, but those on connections. They stay where they were let in.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.members.iter().filter_map(|member| match member.peer {
+            Peer::Address(address) => Some(address),
+            Peer::Link(_) => None,
+        })
     }
 
     /// How many of them have shown that they know where their topics begin: what is published from
