@@ -3,6 +3,7 @@
 use crate::kind::Format;
 use crate::path::Path;
 use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
 /// Slots that one registry hands out.
@@ -16,6 +17,12 @@ impl Slot {
     /// Its number, below [`SLOTS_MAX`].
     pub fn index(self) -> usize {
         self.0.into()
+    }
+}
+
+impl Display for Slot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
     }
 }
 

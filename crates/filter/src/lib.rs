@@ -8,7 +8,8 @@
 //! - [`malformed`]: why a message could not be read;
 //! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
 //! - [`Filter`], [`expr`]: the language, read from text and printed again;
-//! - [`naive`]: what expressions mean; [`Plan`]: the same, faster.
+//! - [`naive`]: what expressions mean; [`Plan`]: the same, faster;
+//! - [`index`]: the same for many filters at once.
 //!
 //! Nothing here does I/O, keeps time, or waits. Errors are for whoever wrote the filter or sent the
 //! message; neither can make this crate panic.
@@ -21,6 +22,7 @@ pub mod expr;
 pub mod fields;
 pub mod filter;
 mod function;
+pub mod index;
 pub mod kind;
 mod lexer;
 pub mod malformed;
@@ -42,6 +44,7 @@ pub mod value;
 pub use error::{Fault, FilterError};
 pub use filter::{Filter, Limits};
 pub use function::Function;
+pub use index::Index;
 pub use message::Message;
 pub use pattern::Pattern;
 pub use plan::Plan;

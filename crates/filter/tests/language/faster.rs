@@ -14,7 +14,7 @@ use lanecast_filter::{Filter, Message, Plan, naive};
 use proptest::prelude::*;
 
 /// A message that names and texts can be written in, and its bytes.
-fn pairs() -> BoxedStrategy<(Values, Vec<u8>)> {
+pub(crate) fn pairs() -> BoxedStrategy<(Values, Vec<u8>)> {
     let texts = vec!["", "IBM", "2", "2.0", "-1", "1.5", "x", "NaN", "9007199254740993"];
     let value = prop::option::of(prop::sample::select(texts));
     prop::collection::vec(value, 3)
@@ -31,7 +31,7 @@ fn pairs() -> BoxedStrategy<(Values, Vec<u8>)> {
         .boxed()
 }
 
-fn semantics() -> BoxedStrategy<Semantics> {
+pub(crate) fn semantics() -> BoxedStrategy<Semantics> {
     prop_oneof![Just(Semantics::Sql), Just(Semantics::Amps)].boxed()
 }
 
@@ -52,7 +52,7 @@ fn check(kind: Kind, expr: &Expr, semantics: Semantics, message: &(Values, Vec<u
 }
 
 /// Values with the size of the message that they stand in.
-struct Measured<'a>(&'a Values, usize);
+pub(crate) struct Measured<'a>(pub(crate) &'a Values, pub(crate) usize);
 
 impl naive::Record for Measured<'_> {
     fn values<'a>(&'a self, field: &'a Path) -> impl Iterator<Item = Value<'a>> {

@@ -1,6 +1,7 @@
 //! The language: its text, what it means, and that every faster way means the same.
 
 mod faster;
+mod many;
 mod meaning;
 mod random;
 mod record;

@@ -1,0 +1,266 @@
+//! Values as keys of a fixed length, so that equality of a field is one look into a table.
+//!
+//! What equals what depends on how it was written: the text `5.0` equals the number 5, but not the
+//! text `5`. So there are two kinds of keys for numbers, and a value asks for the kinds that it can
+//! equal.
+
+use crate::expr::Literal;
+use crate::fields::Slot;
+use crate::message::Message;
+use crate::number::Number;
+use crate::value::Value;
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// A value of a field. Two are equal if the values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    head: u64,
+    tail: u64,
+    /// Slot, kind, and length of a text.
+    mark: u64,
+}
+
+/// What a key was made of.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// A text that a key can hold.
+    Text,
+    /// A longer text, as a hash that nobody can foresee.
+    LongText,
+    /// A number that a filter writes as a number: numbers and the texts of numbers equal it.
+    Number,
+    /// A number that a filter writes as a text: of those that are no texts, numbers equal it.
+    TextOfNumber,
+}
+
+const TEXT_MAX: usize = 16;
+
+/// The keys of all filters, each with the number of its bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    buckets: HashMap<Key, u32, foldhash::fast::RandomState>,
+    slots: Vec<Keyed>,
+    pub(crate) hashing: Hashing,
+}
+
+/// A slot with keys.
+#[derive(Clone, Debug)]
+struct Keyed {
+    slot: Slot,
+    /// How many, of each kind.
+    counts: [u32; 4],
+}
+
+/// Hashes that do not collide.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hashing {
+    seeds: [u64; 2],
+}
+
+impl Hashing {
+    pub(crate) fn new() -> Self {
+        let random = RandomState::new();
+        Self { seeds: [random.hash_one(0), random.hash_one(1)] }
+    }
+
+    pub(crate) fn hash(&self, text: &[u8]) -> (u64, u64) {
+        let mut hasher = SipHasher13::new_with_keys(self.seeds[0], self.seeds[1]);
+        hasher.write(text);
+        let hash = hasher.finish128();
+        (hash.h1, hash.h2)
+    }
+}
+
+impl Key {
+    #[inline]
+    fn new(slot: Slot, kind: Kind, length: usize, (head, tail): (u64, u64)) -> Self {
+        let mark = (length as u64) << 32 | (kind as u64) << 16 | slot.index() as u64;
+        Self { head, tail, mark }
+    }
+
+    #[inline]
+    fn of_text(slot: Slot, text: &[u8]) -> Self {
+        Self::new(slot, Kind::Text, text.len(), words(text))
+    }
+
+    fn of_long_text(slot: Slot, text: &[u8], hashing: &Hashing) -> Self {
+        Self::new(slot, Kind::LongText, 0, hashing.hash(text))
+    }
+
+    #[inline]
+    fn of_number(slot: Slot, kind: Kind, number: Number) -> Self {
+        const FRACTION: u64 = 1 << 32;
+        let words = match number.whole() {
+            Some(whole) => (whole as u64, (whole >> 64) as u64),
+            None => (number.to_f64().to_bits(), FRACTION),
+        };
+        Self::new(slot, kind, 0, words)
+    }
+
+    /// The keys by which values are found that equal `literal`.
+    pub(crate) fn of_literal(slot: Slot, literal: &Literal, hashing: &Hashing) -> Vec<Self> {
+        let value = literal.value();
+        let number = value.number().filter(|number| !number.is_nan());
+        let Value::Text(text) = value else {
+            let key = number.map(|number| Self::of_number(slot, Kind::Number, number));
+            return key.into_iter().collect();
+        };
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let key = if text.len() <= TEXT_MAX {
+            Self::of_text(slot, text)
+        } else {
+            Self::of_long_text(slot, text, hashing)
+        };
+        let number = number.map(|number| Self::of_number(slot, Kind::TextOfNumber, number));
+        [key].into_iter().chain(number).collect()
+    }
+
+    /// Whether one value may have another key with this one: it is about numbers as such.
+    pub(crate) fn is_number(&self) -> bool {
+        self.kind() == Kind::Number as usize
+    }
+
+    fn slot(&self) -> usize {
+        (self.mark & 0xFFFF) as usize
+    }
+
+    fn kind(&self) -> usize {
+        (self.mark >> 16 & 0xFFFF) as usize
+    }
+}
+
+/// A text of at most 16 bytes as two words, which texts of the same length share only if equal.
+#[inline]
+fn words(text: &[u8]) -> (u64, u64) {
+    if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
+        return (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
+    }
+    if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
+        return (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into());
+    }
+    match text {
+        [] => (0, 0),
+        [first, .., last] => {
+            let middle = text[text.len() / 2];
+            (u64::from(*first) | u64::from(middle) << 8 | u64::from(*last) << 16, 0)
+        }
+        [only] => (u64::from(*only), 0),
+    }
+}
+
+impl Keys {
+    pub(crate) fn new() -> Self {
+        Self { buckets: HashMap::default(), slots: Vec::new(), hashing: Hashing::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<u32> {
+        self.buckets.get(key).copied()
+    }
+
+    pub(crate) fn insert(&mut self, key: Key, slot: Slot, bucket: u32) {
+        self.buckets.insert(key, bucket);
+        let at = self.slots.iter().position(|keyed| keyed.slot == slot).unwrap_or_else(|| {
+            self.slots.push(Keyed { slot, counts: [0; 4] });
+            self.slots.len() - 1
+        });
+        self.slots[at].counts[key.kind()] += 1;
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.buckets.remove(key);
+        let position = self.slots.iter().position(|keyed| keyed.slot.index() == key.slot());
+        if let Some(at) = position {
+            let counts = &mut self.slots[at].counts;
+            counts[key.kind()] -= 1;
+            if *counts == [0; 4] {
+                self.slots.swap_remove(at);
+            }
+        }
+    }
+
+    /// Shows `visit` the buckets that `message` has keys for. Whether one may come twice.
+    #[inline]
+    pub(crate) fn find(&self, message: &Message<'_>, mut visit: impl FnMut(u32)) -> bool {
+        let mut repeats = false;
+        for keyed in &self.slots {
+            if message.row.has_several(keyed.slot) {
+                repeats = true;
+                for value in message.row.values(keyed.slot, message.bytes) {
+                    self.probe(keyed, value, || value.number(), &mut visit);
+                }
+            } else {
+                let value = message.row.value(keyed.slot, message.bytes);
+                let number = || message.row.number(keyed.slot, message.bytes);
+                self.probe(keyed, value, number, &mut visit);
+            }
+        }
+        repeats
+    }
+
+    #[inline]
+    fn probe(
+        &self,
+        keyed: &Keyed,
+        value: Value<'_>,
+        number: impl FnOnce() -> Option<Number>,
+        visit: &mut impl FnMut(u32),
+    ) {
+        let slot = keyed.slot;
+        let [texts, long_texts, numbers, texts_of_numbers] = keyed.counts.map(|count| count > 0);
+        let mut look = |key: Key| {
+            if let Some(bucket) = self.buckets.get(&key) {
+                visit(*bucket);
+            }
+        };
+        match value {
+            Value::Null => return,
+            Value::Text(text) if text.len() <= TEXT_MAX => {
+                if texts {
+                    look(Key::of_text(slot, text));
+                }
+            }
+            Value::Text(text) => {
+                if long_texts {
+                    look(Key::of_long_text(slot, text, &self.hashing));
+                }
+            }
+            _ => {
+                if texts_of_numbers && let Some(number) = value.number() {
+                    look(Key::of_number(slot, Kind::TextOfNumber, number));
+                }
+            }
+        }
+        if numbers && let Some(number) = number().filter(|number| !number.is_nan()) {
+            look(Key::of_number(slot, Kind::Number, number));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+    use std::collections::HashSet;
+
+    #[test]
+    fn texts_of_one_length_have_different_words() {
+        for length in 1..=16 {
+            let mut seen = HashSet::new();
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut text = vec![b'x'; length];
+                    text[at] = byte;
+                    seen.insert(words(&text));
+                }
+            }
+            assert_eq!(seen.len(), length * 255 + 1);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Numbers as whole numbers of 64 bits in the same order, so that ranges compare fast and exactly.
+//!
+//! Even numbers stand for the numbers that a limit of a range may be: those that an `f64` holds,
+//! unless they are extremely great or small. Odd ones stand for all that lie between two of them,
+//! and so compare with both as they should. What is greater than any number comes last.
+
+use crate::number::Number;
+use crate::value::Value;
+
+/// Where zero is.
+const ZERO: u64 = 1 << 63;
+/// Texts that are no numbers.
+pub(crate) const TEXT: u64 = u64::MAX;
+/// Limits are at least as great as the number with these bits, or zero.
+const LEAST: u64 = 511 << 52;
+/// Limits are less than the number with these bits.
+const MOST: u64 = 1_534 << 52;
+
+/// Where `value` is in the order; nowhere if it is NULL or not a number (NaN).
+#[inline]
+pub(crate) fn of_value(value: Value<'_>, number: Option<Number>) -> Option<u64> {
+    match number {
+        Some(number) => of_number(number),
+        None if value.is_null() => None,
+        None => Some(TEXT),
+    }
+}
+
+/// Where `number` is in the order.
+#[inline]
+pub(crate) fn of_number(number: Number) -> Option<u64> {
+    let float = number.to_f64();
+    let place = of_float(float);
+    match number {
+        Number::Float(float) => (!float.is_nan()).then_some(place),
+        Number::Int(whole) if whole.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS => Some(place),
+        _ => match number.order(Number::Float(float))? {
+            std::cmp::Ordering::Less => Some(place - 1),
+            std::cmp::Ordering::Equal => Some(place),
+            std::cmp::Ordering::Greater => Some(place + 1),
+        },
+    }
+}
+
+/// Where `number` is in the order, if it may be a limit.
+pub(crate) fn of_limit(number: Number) -> Option<u64> {
+    of_number(number).filter(|place| place.is_multiple_of(2))
+}
+
+#[inline]
+fn of_float(float: f64) -> u64 {
+    let bits = float.abs().to_bits();
+    let distance = match bits {
+        0 => 0,
+        _ if bits < LEAST => 1,
+        _ if bits < MOST => (bits - LEAST + 1) << 1,
+        _ => ((MOST - LEAST + 1) << 1) + 1,
+    };
+    if float < 0.0 { ZERO - distance } else { ZERO + distance }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cmp::Ordering;
+
+    fn number() -> BoxedStrategy<Number> {
+        let near = |middle: i64| (middle - 3..middle + 3).prop_map(Number::Int);
+        prop_oneof![
+            any::<i64>().prop_map(Number::Int),
+            any::<f64>().prop_map(Number::Float),
+            (-5..5_i64).prop_map(Number::Int),
+            (-20..20_i64).prop_map(|quarters| Number::Float(quarters as f64 / 4.0)),
+            near(1 << 53),
+            near(1_700_000_000_000_000_000),
+            ((1 << 63)..=u64::MAX).prop_map(Number::Uint),
+            Just(Number::Float(f64::INFINITY)),
+            Just(Number::Float(f64::MIN_POSITIVE)),
+            Just(Number::Float(-0.0)),
+        ]
+        .boxed()
+    }
+
+    #[test]
+    fn usual_numbers_may_be_limits() {
+        for number in [0.0, 5_000.0, -0.01, 1e18, 1e-18, 34.75] {
+            assert!(of_limit(Number::Float(number)).is_some());
+        }
+        for number in [1e300, -1e300, 1e-300, f64::INFINITY, f64::NAN] {
+            assert_eq!(of_limit(Number::Float(number)), None);
+        }
+        assert_eq!(of_limit(Number::Int((1 << 53) + 1)), None);
+        assert!(of_number(Number::Float(f64::INFINITY)) < Some(TEXT));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn any_number_is_to_any_limit_as_their_places_are(value in number(), limit in number()) {
+            if let Some(limit_place) = of_limit(limit) {
+                let order = of_number(value).map(|place| place.cmp(&limit_place));
+                prop_assert_eq!(order, value.order(limit));
+            }
+            if value.order(limit) == Some(Ordering::Less) {
+                prop_assert!(of_number(value) <= of_number(limit));
+            }
+        }
+    }
+}

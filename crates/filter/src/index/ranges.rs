@@ -1,0 +1,176 @@
+//! Ranges of one field: which of them hold a number, without looking at the others.
+//!
+//! Ranges with one end are kept in its order, so that those that hold a number come first or last.
+//! The others are classed by their lengths. Those of a class that hold a number start within the
+//! longest length before it, and of all that start there, a good part holds it.
+
+use super::sorted::Sorted;
+use super::target::Target;
+
+/// Both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// All numbers, and all texts.
+impl Default for Range {
+    fn default() -> Self {
+        Self { low: 0, high: u64::MAX }
+    }
+}
+
+/// Ranges, each with the target that it leads to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges {
+    /// Those without an upper end, by their lower one.
+    from: Sorted<(u64, Target)>,
+    /// Those without a lower end, by their upper one.
+    to: Sorted<(u64, Target)>,
+    classes: Vec<Class>,
+}
+
+/// Ranges of about the same length, by their lower ends.
+#[derive(Clone, Debug)]
+struct Class {
+    /// The length's logarithm to the base of 4.
+    size: u32,
+    /// No range was ever longer.
+    longest: u64,
+    /// None ever ended later.
+    last: u64,
+    /// Lower end, upper end, target.
+    spans: Sorted<(u64, u64, Target)>,
+}
+
+impl Ranges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.from.is_empty() && self.to.is_empty() && self.classes.is_empty()
+    }
+
+    pub(crate) fn insert(&mut self, Range { low, high }: Range, target: Target) {
+        if high == u64::MAX {
+            return self.from.insert((low, target));
+        }
+        if low == 0 {
+            return self.to.insert((high, target));
+        }
+        let (size, length) = (size_of(high - low), high - low);
+        let at = match self.classes.iter().position(|class| class.size == size) {
+            Some(at) => at,
+            None => {
+                self.classes.push(Class { size, longest: 0, last: 0, spans: Sorted::default() });
+                self.classes.len() - 1
+            }
+        };
+        let class = &mut self.classes[at];
+        class.longest = class.longest.max(length);
+        class.last = class.last.max(high);
+        class.spans.insert((low, high, target));
+    }
+
+    pub(crate) fn remove(&mut self, Range { low, high }: Range, target: Target) {
+        if high == u64::MAX {
+            return self.from.remove((low, target));
+        }
+        if low == 0 {
+            return self.to.remove((high, target));
+        }
+        let size = size_of(high - low);
+        if let Some(at) = self.classes.iter().position(|class| class.size == size) {
+            self.classes[at].spans.remove((low, high, target));
+            if self.classes[at].spans.is_empty() {
+                self.classes.swap_remove(at);
+            }
+        }
+    }
+
+    /// Adds the targets of all ranges to `found` that end at `least` or later and start at `most`
+    /// or before: those that hold a number, if both are that.
+    #[inline]
+    pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+        for run in self.from.to(|&(low, _)| low <= most) {
+            found.extend(run.iter().map(|&(_, target)| target.0));
+        }
+        for run in self.to.from(|&(high, _)| high < least) {
+            found.extend(run.iter().map(|&(_, target)| target.0));
+        }
+        for class in &self.classes {
+            if class.last >= least {
+                class.find(least, most, found);
+            }
+        }
+    }
+}
+
+impl Class {
+    #[inline]
+    fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+        let start = least.saturating_sub(self.longest);
+        for run in self.spans.from(|&(low, ..)| low < start) {
+            for &(low, high, target) in run {
+                if low > most {
+                    return;
+                }
+                if high >= least {
+                    found.push(target.0);
+                }
+            }
+        }
+    }
+}
+
+fn size_of(length: u64) -> u32 {
+    length.max(1).ilog2() / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range() -> BoxedStrategy<Range> {
+        let end = || prop_oneof![3 => 1..60_u64, 1 => Just(1 << 40)];
+        prop_oneof![
+            1 => end().prop_map(|low| Range { low, ..Range::default() }),
+            1 => end().prop_map(|high| Range { high, ..Range::default() }),
+            3 => (end(), end())
+                .prop_map(|(one, other)| Range { low: one.min(other), high: one.max(other) }),
+            1 => Just(Range::default()),
+        ]
+        .boxed()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_what_holds_the_number(
+            ranges in prop::collection::vec(range(), 0..40),
+            removed in prop::collection::vec(any::<bool>(), 40),
+            least in 0..64_u64,
+            length in 0..3_u64,
+        ) {
+            let mut index = Ranges::default();
+            for (id, range) in ranges.iter().enumerate() {
+                index.insert(*range, Target(id as u32));
+            }
+            let removed = |id: usize| removed[id];
+            for (id, range) in ranges.iter().enumerate().filter(|(id, _)| removed(*id)) {
+                index.remove(*range, Target(id as u32));
+            }
+            let most = least + length;
+            let mut found = Vec::new();
+            index.find(least, most, &mut found);
+            found.sort_unstable();
+            let wanted = |(id, range): &(usize, &Range)| {
+                !removed(*id) && range.high >= least && range.low <= most
+            };
+            let wanted = ranges.iter().enumerate().filter(wanted).map(|(id, _)| id as u32);
+            prop_assert_eq!(found, wanted.collect::<Vec<u32>>());
+            for (id, range) in ranges.iter().enumerate().filter(|(id, _)| !removed(*id)) {
+                index.remove(*range, Target(id as u32));
+            }
+            prop_assert!(index.is_empty());
+        }
+    }
+}

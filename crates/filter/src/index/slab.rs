@@ -1,0 +1,59 @@
+//! Values with small numbers that stay theirs, and are given again when they are gone.
+
+/// Numbered values.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    places: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.places[number as usize] = Some(value);
+            return number;
+        }
+        self.places.push(Some(value));
+        self.places.len() as u32 - 1
+    }
+
+    pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
+        let value = self.places.get_mut(number as usize)?.take();
+        self.free.extend(value.is_some().then_some(number));
+        value
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        self.places.get(number as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.places.get_mut(number as usize)?.as_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Slab;
+
+    #[test]
+    fn numbers_stay_and_come_back() {
+        let mut slab = Slab::default();
+        let (a, b) = (slab.insert('a'), slab.insert('b'));
+        assert_eq!((slab.remove(a), slab.remove(a)), (Some('a'), None));
+        assert_eq!((slab.get(b), slab.get(a), slab.len()), (Some(&'b'), None, 1));
+        assert_eq!(slab.insert('c'), a);
+    }
+}

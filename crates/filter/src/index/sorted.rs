@@ -1,0 +1,141 @@
+//! Entries in order, in blocks, so that one more moves a few hundred at most.
+
+use smallvec::SmallVec;
+
+/// Entries of a block before it is cut in two.
+const BLOCK_MAX: usize = 512;
+
+/// A set of entries in order. Most sets are small, and stand in a single block.
+#[derive(Clone, Debug)]
+pub(crate) struct Sorted<E> {
+    /// None of them is empty.
+    blocks: SmallVec<[Vec<E>; 1]>,
+    /// The first entry of each block, if there are several.
+    firsts: Vec<E>,
+}
+
+impl<E> Default for Sorted<E> {
+    fn default() -> Self {
+        Self { blocks: SmallVec::new(), firsts: Vec::new() }
+    }
+}
+
+impl<E: Copy + Ord> Sorted<E> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(crate) fn insert(&mut self, entry: E) {
+        if self.blocks.is_empty() {
+            self.blocks.push(Vec::new());
+        }
+        let at = self.block_of(|other| *other <= entry);
+        let block = &mut self.blocks[at];
+        block.insert(block.partition_point(|other| *other <= entry), entry);
+        if block.len() > BLOCK_MAX {
+            let tail = block.split_off(BLOCK_MAX / 2);
+            self.blocks.insert(at + 1, tail);
+            self.find_firsts();
+        } else if let Some(first) = self.firsts.get_mut(at) {
+            *first = block[0];
+        }
+    }
+
+    /// Takes `entry` out, if it is there.
+    pub(crate) fn remove(&mut self, entry: E) {
+        let at = self.block_of(|other| *other <= entry);
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        let Ok(place) = block.binary_search(&entry) else { return };
+        block.remove(place);
+        if block.is_empty() {
+            self.blocks.remove(at);
+            self.find_firsts();
+        } else if let Some(first) = self.firsts.get_mut(at) {
+            *first = block[0];
+        }
+    }
+
+    /// The entries that are not `before`, in order and in runs. All that are `before` come first.
+    #[inline]
+    pub(crate) fn from(&self, before: impl Fn(&E) -> bool) -> impl Iterator<Item = &[E]> {
+        let at = self.block_of(&before);
+        let mut skipped = self.blocks.get(at).map_or(0, |block| block.partition_point(&before));
+        self.blocks
+            .get(at..)
+            .unwrap_or_default()
+            .iter()
+            .map(move |block| &block[std::mem::take(&mut skipped)..])
+    }
+
+    /// The entries that are `within`, in order and in runs. All others come behind.
+    #[inline]
+    pub(crate) fn to(&self, within: impl Fn(&E) -> bool + Copy) -> impl Iterator<Item = &[E]> {
+        let at = self.block_of(within);
+        self.blocks.iter().take(at + 1).enumerate().map(move |(number, block)| {
+            // Blocks before the last are within as a whole.
+            let end = if number < at { block.len() } else { block.partition_point(within) };
+            &block[..end]
+        })
+    }
+
+    /// The last block that starts with an entry that is `before`, or the first one.
+    #[inline]
+    fn block_of(&self, before: impl Fn(&E) -> bool) -> usize {
+        self.firsts.partition_point(before).saturating_sub(1)
+    }
+
+    fn find_firsts(&mut self) {
+        self.firsts.clear();
+        if self.blocks.len() > 1 {
+            self.firsts.extend(self.blocks.iter().map(|block| block[0]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sorted;
+    use proptest::prelude::*;
+
+    #[test]
+    fn blocks_are_cut_and_go() {
+        let mut sorted = Sorted::default();
+        for entry in (0..5_000_u32).rev() {
+            sorted.insert(entry);
+        }
+        assert!(sorted.blocks.len() > 5 && sorted.firsts.len() == sorted.blocks.len());
+        assert_eq!(sorted.from(|entry| *entry < 4_000).flatten().count(), 1_000);
+        assert_eq!(sorted.to(|entry| *entry < 4_000).flatten().count(), 4_000);
+        for entry in 0..5_000 {
+            sorted.remove(entry);
+        }
+        assert!(sorted.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_list(
+            changes in prop::collection::vec((0..300_u32, prop::bool::weighted(0.7)), 0..2_000),
+            limit in 0..300_u32,
+        ) {
+            let (mut sorted, mut model) = (Sorted::default(), Vec::new());
+            for (entry, is_insert) in changes {
+                if is_insert {
+                    sorted.insert(entry);
+                    model.push(entry);
+                } else {
+                    sorted.remove(entry);
+                    if let Some(at) = model.iter().position(|other| *other == entry) {
+                        model.swap_remove(at);
+                    }
+                }
+            }
+            model.sort_unstable();
+            let below = model.partition_point(|entry| *entry < limit);
+            let to: Vec<u32> = sorted.to(|entry| *entry < limit).flatten().copied().collect();
+            prop_assert_eq!(&to, &model[..below]);
+            let from: Vec<u32> = sorted.from(|entry| *entry < limit).flatten().copied().collect();
+            prop_assert_eq!(&from, &model[below..]);
+        }
+    }
+}

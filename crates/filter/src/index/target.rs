@@ -1,0 +1,70 @@
+//! Where a way through the index ends.
+
+use super::slab::Slab;
+
+/// The id of a filter; or, marked as such, the number of a group or of a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target(pub(crate) u32);
+
+const GROUP: u32 = 1 << 31;
+const GUARD: u32 = 1 << 30;
+/// The marks.
+pub(crate) const MARKS: u32 = GROUP | GUARD;
+
+/// A target without its mark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bare {
+    Id(u32),
+    Group(u32),
+    Guard(u32),
+}
+
+impl Target {
+    pub(crate) fn group(number: u32) -> Self {
+        Self(number | GROUP)
+    }
+
+    pub(crate) fn guard(number: u32) -> Self {
+        Self(number | GUARD)
+    }
+
+    pub(crate) fn bare(self) -> Bare {
+        if self.0 & GROUP != 0 {
+            Bare::Group(self.0 & !MARKS)
+        } else if self.0 & GUARD != 0 {
+            Bare::Guard(self.0 & !MARKS)
+        } else {
+            Bare::Id(self.0)
+        }
+    }
+}
+
+/// Several ids behind one target.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) ids: Vec<u32>,
+    /// Whether one message may find the way here more than once.
+    pub(crate) repeats: bool,
+}
+
+/// A target that counts only if a residual condition holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    pub(crate) residual: u32,
+    pub(crate) target: Target,
+}
+
+/// The targets that are no plain ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Targets {
+    pub(crate) groups: Slab<Group>,
+    pub(crate) guards: Slab<Guard>,
+}
+
+impl Targets {
+    /// Whether every target is a plain id.
+    #[inline]
+    pub(crate) fn are_plain(&self) -> bool {
+        self.groups.len() + self.guards.len() == 0
+    }
+}
