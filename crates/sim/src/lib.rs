@@ -1,4 +1,4 @@
-//! A network in one process, from one seed, and checkers of the protocols that run on it.
+//! A network and a disk in one process, from one seed, and checkers of what runs on them.
 //!
 //! - [`agenda`], [`dice`]: time and chance
 //! - [`link`], [`network`], [`pipe`]: what datagrams and streams of bytes go through
@@ -10,11 +10,13 @@
 //! - [`publisher`], [`subscriber`], [`hearing`], [`connection`]: actors, with the real protocols
 //! - [`medium`], [`world`]: what they act in, and what drives them
 //! - [`trial`]: a run from its seed to its verdict
+//! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
 
 pub mod agenda;
 pub mod connection;
 pub mod dice;
+pub mod disk;
 pub mod fault;
 pub mod hearing;
 pub mod history;

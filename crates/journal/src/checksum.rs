@@ -1,0 +1,54 @@
+//! The journal's checksums.
+
+use lanecast_wire::journal::{RecordHeader, SegmentHeader};
+
+/// What all checksums of one journal begin with, so that no other journal's bytes, and nothing
+/// that a client puts into a body, are taken for its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seed(u32);
+
+impl Seed {
+    /// That of the journal with this number.
+    pub(crate) fn new(journal: u64) -> Self {
+        Self(crc32c::crc32c(&journal.to_le_bytes()))
+    }
+
+    /// The checksum of a body.
+    #[inline]
+    pub(crate) fn body(self, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.0, bytes)
+    }
+
+    /// The checksum of a record's header.
+    #[inline]
+    pub(crate) fn header(self, header: &RecordHeader) -> u32 {
+        crc32c::crc32c_append(self.0, header.covered())
+    }
+
+    /// Whether the header's checksum is right.
+    #[inline]
+    pub(crate) fn vouches(self, header: &RecordHeader) -> bool {
+        self.header(header) == header.crc.get()
+    }
+}
+
+/// The checksum of a segment's header; not seeded, since it tells the seed.
+pub(crate) fn of_segment(header: &SegmentHeader) -> u32 {
+    crc32c::crc32c(header.covered())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_crc_32c() {
+        // The check value of the catalogue of CRCs.
+        assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
+        let seed = Seed::new(0x0123_4567_89ab_cdef);
+        let mut bytes = 0x0123_4567_89ab_cdef_u64.to_le_bytes().to_vec();
+        bytes.extend_from_slice(b"body");
+        assert_eq!(seed.body(b"body"), crc32c::crc32c(&bytes));
+        assert_ne!(seed.body(b"body"), Seed::new(1).body(b"body"));
+    }
+}

@@ -1,0 +1,186 @@
+//! A directory of real files.
+
+use crate::name::OWNER;
+use crate::storage::{Fault, Mode, Outcome, Storage, StorageError, StoredFile};
+use lanecast_os::LockByte;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// How many zeros are written at a time.
+const ZEROS: usize = 1 << 20;
+
+/// A directory of the file system.
+#[derive(Clone, Debug)]
+pub struct Directory(PathBuf);
+
+impl Directory {
+    /// The directory at `path`; it is made when somebody opens a journal in it for writing.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self(path.as_ref().to_owned())
+    }
+
+    fn error(&self, act: &'static str, name: &str, error: &io::Error) -> StorageError {
+        failed(act, self.path(name), error)
+    }
+}
+
+fn failed(act: &'static str, path: String, error: &io::Error) -> StorageError {
+    let fault = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::NoSpace,
+        io::ErrorKind::NotFound => Fault::Missing,
+        _ => Fault::Other,
+    };
+    StorageError { act, path, fault, why: error.to_string() }
+}
+
+/// A lock that proves that its holder lives, on the file that names it.
+#[derive(Debug)]
+pub struct Ownership {
+    _lock: LockByte,
+}
+
+impl Storage for Directory {
+    type File = PlacedFile;
+    type Ownership = Ownership;
+
+    fn path(&self, name: &str) -> String {
+        if name.is_empty() {
+            self.0.display().to_string()
+        } else {
+            self.0.join(name).display().to_string()
+        }
+    }
+
+    fn own(&self) -> Outcome<Ownership> {
+        let error = |act| move |source: io::Error| self.error(act, OWNER, &source);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        made.map_err(|source| self.error("make", "", &source))?;
+        let path = self.0.join(OWNER);
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true).mode(0o600);
+        let file = options.open(&path).map_err(error("open"))?;
+        match LockByte::try_take(file, 0).map_err(error("lock"))? {
+            Ok(lock) => {
+                let text = format!("{}\n", std::process::id());
+                let file = lock.file();
+                file.set_len(0).map_err(error("write"))?;
+                // A full disk must not keep anybody from opening: the lock alone counts.
+                let _ = file.write_all_at(text.as_bytes(), 0);
+                Ok(Ownership { _lock: lock })
+            }
+            Err(_) => {
+                let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+                let why = "it is locked".to_owned();
+                let path = self.path("");
+                Err(StorageError { act: "own", path, fault: Fault::Owned { pid }, why })
+            }
+        }
+    }
+
+    fn list(&self) -> Outcome<Vec<String>> {
+        let error = |source: io::Error| self.error("read the directory", "", &source);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.0).map_err(error)? {
+            // What is no text is nobody's business here.
+            names.extend(entry.map_err(error)?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> Outcome<PlacedFile> {
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(true).read(true).write(true).mode(0o600);
+        let path = self.0.join(name);
+        let file = options.open(&path).map_err(|source| self.error("make", name, &source))?;
+        Ok(PlacedFile { file, path })
+    }
+
+    fn open(&self, name: &str, mode: Mode) -> Outcome<PlacedFile> {
+        let path = self.0.join(name);
+        let opened = lanecast_os::open(&path, mode == Mode::Write);
+        let file = opened.map_err(|source| self.error("open", name, &source))?;
+        Ok(PlacedFile { file, path })
+    }
+
+    fn remove(&self, name: &str) -> Outcome<()> {
+        fs::remove_file(self.0.join(name)).map_err(|source| self.error("remove", name, &source))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Outcome<()> {
+        let renamed = fs::rename(self.0.join(from), self.0.join(to));
+        renamed.map_err(|source| self.error("rename", from, &source))
+    }
+
+    fn sync_directory(&self) -> Outcome<()> {
+        let synced = File::open(&self.0).and_then(|directory| directory.sync_all());
+        synced.map_err(|source| self.error("synchronise", "", &source))
+    }
+}
+
+/// A file of a [`Directory`].
+#[derive(Debug)]
+pub struct PlacedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl PlacedFile {
+    fn error(&self, act: &'static str) -> impl Fn(io::Error) -> StorageError {
+        move |source| failed(act, self.path.display().to_string(), &source)
+    }
+}
+
+impl StoredFile for PlacedFile {
+    fn length(&self) -> Outcome<u64> {
+        Ok(self.file.metadata().map_err(self.error("look at"))?.len())
+    }
+
+    fn preallocate(&self, bytes: u64) -> Outcome<()> {
+        // Reserved first, so that a full disk shows before anything is written. Not every file
+        // system can; writing zeros does it then.
+        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) | Ok(()) => {}
+            Err(error) => return Err(self.error("reserve space for")(error.into())),
+        }
+        // Blocks that were reserved and never written cost a journal entry of the file system
+        // at their first synchronisation.
+        let zeros = vec![0; ZEROS];
+        let mut offset = 0;
+        while offset < bytes {
+            let length = (bytes - offset).min(ZEROS as u64);
+            self.write_all_at(&zeros[..length as usize], offset)?;
+            offset += length;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<usize> {
+        loop {
+            match self.file.write_at(bytes, offset) {
+                Ok(0) => return Err(self.error("write")(io::ErrorKind::WriteZero.into())),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(self.error("write")),
+            }
+        }
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<usize> {
+        loop {
+            match self.file.read_at(bytes, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(self.error("read")),
+            }
+        }
+    }
+
+    fn sync_data(&self) -> Outcome<()> {
+        self.file.sync_data().map_err(self.error("synchronise"))
+    }
+
+    fn set_length(&self, bytes: u64) -> Outcome<()> {
+        self.file.set_len(bytes).map_err(self.error("cut"))
+    }
+}

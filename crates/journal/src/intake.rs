@@ -1,0 +1,288 @@
+//! Where records wait to be written, and where threads wait for them to be.
+//!
+//! Appenders, waiters, cursors and whoever commits meet here. Nothing here touches a file.
+
+use crate::encoder::Encoder;
+use crate::error::{AppendError, WaitError};
+use crate::group::Group;
+use crate::lock;
+use crate::record::Entry;
+use crate::storage::{Fault, Outcome, StorageError};
+use core::mem;
+use core::ops::RangeInclusive;
+use lanecast_base::sync::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two attempts while there is no space.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// What may be said of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// It was written: it survives the death of the process, not that of the machine.
+    Received,
+    /// It was written and synchronised: it survives both.
+    Persisted,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    NoSpace,
+    Failed(StorageError),
+    Closing,
+}
+
+#[derive(Debug)]
+struct State {
+    encoder: Encoder,
+    /// What was appended and nobody writes yet.
+    group: Group,
+    /// What could not be written for lack of space.
+    stalled: Option<Group>,
+    /// An empty one, for its memory.
+    idle: Group,
+    phase: Phase,
+    is_committing: bool,
+    /// The committer sleeps: whoever has work for it wakes it.
+    is_asleep: bool,
+    /// How many wait for records that are only to be received.
+    hasty: usize,
+}
+
+/// Where records wait to be written.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    state: Mutex<State>,
+    work: Condvar,
+    changed: Condvar,
+    received: AtomicU64,
+    persisted: AtomicU64,
+    pending_bytes: usize,
+}
+
+impl Intake {
+    /// Of a journal that goes on with `encoder`; all before that is persisted.
+    pub(crate) fn new(encoder: Encoder, pending_bytes: usize) -> Self {
+        let last = encoder.next() - 1;
+        Self {
+            state: Mutex::new(State {
+                encoder,
+                group: Group::default(),
+                stalled: None,
+                idle: Group::default(),
+                phase: Phase::Open,
+                is_committing: false,
+                is_asleep: false,
+                hasty: 0,
+            }),
+            work: Condvar::new(),
+            changed: Condvar::new(),
+            received: AtomicU64::new(last),
+            persisted: AtomicU64::new(last),
+            pending_bytes,
+        }
+    }
+
+    /// The last sequence of which `level` may be said.
+    pub(crate) fn reached(&self, level: Level) -> u64 {
+        match level {
+            // PAIRS(journal-received): acquire here, release in `receive`.
+            Level::Received => self.received.load(Ordering::Acquire),
+            // PAIRS(journal-persisted): acquire here, release in `persist`.
+            Level::Persisted => self.persisted.load(Ordering::Acquire),
+        }
+    }
+
+    /// Takes all of `entries` or none. The committer is told only if `wakes`.
+    pub(crate) fn append(
+        &self,
+        entries: &[Entry<'_>],
+        wakes: bool,
+    ) -> Result<RangeInclusive<u64>, AppendError> {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        match state.phase {
+            Phase::Open => {}
+            Phase::NoSpace => return Err(AppendError::NoSpace),
+            Phase::Failed(_) | Phase::Closing => return Err(AppendError::Failed),
+        }
+        if state.group.bytes.len() >= self.pending_bytes {
+            return Err(AppendError::Full);
+        }
+        entries.iter().try_for_each(|entry| state.encoder.check(entry.body))?;
+        let first = state.encoder.next();
+        let durable = self.persisted.load(Ordering::Relaxed);
+        for entry in entries {
+            state.encoder.encode(entry, durable, &mut state.group);
+        }
+        let last = state.encoder.next() - 1;
+        if wakes {
+            self.wake(guard);
+        }
+        Ok(first..=last)
+    }
+
+    /// Wakes the committer if it sleeps and there is work that nobody does.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        if state.is_asleep && !state.is_committing && !state.group.is_empty() {
+            state.is_asleep = false;
+            drop(state);
+            self.work.notify_one();
+        }
+    }
+
+    /// The next group to write, once there is one; `None` when it is all done and closing.
+    /// Whoever gets it brings it back.
+    pub(crate) fn wait_for_work(&self) -> Option<Group> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stalled.is_some() && !state.is_committing {
+                let waited = self.work.wait_timeout(state, RETRY);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                state.is_committing = true;
+                return state.stalled.take();
+            }
+            if let Some(group) = take(&mut state) {
+                return Some(group);
+            }
+            match state.phase {
+                Phase::Failed(_) => return None,
+                Phase::Closing if !state.is_committing => return None,
+                _ => {}
+            }
+            state.is_asleep = true;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.is_asleep = false;
+        }
+    }
+
+    /// All up to `sequence` is written.
+    pub(crate) fn receive(&self, sequence: u64) {
+        // PAIRS(journal-received): release here, acquire in `reached`.
+        self.received.store(sequence, Ordering::Release);
+        if lock(&self.state).hasty > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// All up to `sequence` is durable; who waits for it hears of it when the group comes back.
+    pub(crate) fn persist(&self, sequence: u64) {
+        // PAIRS(journal-persisted): release here, acquire in `reached`.
+        self.persisted.store(sequence, Ordering::Release);
+    }
+
+    /// A group was written, or was not.
+    pub(crate) fn bring_back(&self, mut group: Group, outcome: Outcome<()>) {
+        let mut state = lock(&self.state);
+        state.is_committing = false;
+        match outcome {
+            Ok(()) => {
+                group.clear();
+                state.idle = group;
+                if state.phase == Phase::NoSpace {
+                    state.phase = Phase::Open;
+                }
+            }
+            Err(error) if error.fault == Fault::NoSpace && state.phase != Phase::Closing => {
+                state.stalled = Some(group);
+                state.phase = Phase::NoSpace;
+            }
+            Err(error) => state.phase = Phase::Failed(error),
+        }
+        let is_needed = state.is_asleep && (!state.group.is_empty() || state.phase != Phase::Open);
+        drop(state);
+        if is_needed {
+            self.work.notify_one();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits until `level` may be said of `sequence`, or until there is a group that nobody
+    /// writes.
+    pub(crate) fn wait_or_lead(
+        &self,
+        sequence: u64,
+        level: Level,
+        deadline: Instant,
+    ) -> Result<Option<Group>, WaitError> {
+        let mut state = lock(&self.state);
+        if sequence >= state.encoder.next() {
+            return Err(WaitError::Unknown);
+        }
+        loop {
+            if self.reached(level) >= sequence {
+                return Ok(None);
+            }
+            if let Some(group) = take(&mut state) {
+                return Ok(Some(group));
+            }
+            state = self.sleep(state, level, deadline)?;
+        }
+    }
+
+    /// Waits until `level` may be said of `sequence`, whoever sees to that.
+    pub(crate) fn wait(
+        &self,
+        sequence: u64,
+        level: Level,
+        deadline: Instant,
+    ) -> Result<(), WaitError> {
+        let mut state = lock(&self.state);
+        while self.reached(level) < sequence {
+            state = self.sleep(state, level, deadline)?;
+        }
+        Ok(())
+    }
+
+    fn sleep<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        level: Level,
+        deadline: Instant,
+    ) -> Result<MutexGuard<'a, State>, WaitError> {
+        if matches!(state.phase, Phase::Failed(_)) {
+            return Err(WaitError::Failed);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let is_full = state.phase == Phase::NoSpace;
+            return Err(if is_full { WaitError::NoSpace } else { WaitError::TimedOut });
+        }
+        let hasty = usize::from(level == Level::Received);
+        state.hasty += hasty;
+        let waited = self.changed.wait_timeout(state, left);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.hasty -= hasty;
+        Ok(state)
+    }
+
+    /// Accepts nothing more; what was accepted is still written.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        if !matches!(state.phase, Phase::Failed(_)) {
+            state.phase = Phase::Closing;
+        }
+        drop(state);
+        self.work.notify_all();
+    }
+
+    /// Why the journal accepts nothing any more.
+    pub(crate) fn failure(&self) -> Option<StorageError> {
+        match &lock(&self.state).phase {
+            Phase::Failed(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+}
+
+fn take(state: &mut State) -> Option<Group> {
+    let is_open = matches!(state.phase, Phase::Open | Phase::Closing);
+    if state.is_committing || !is_open || state.stalled.is_some() || state.group.is_empty() {
+        return None;
+    }
+    state.is_committing = true;
+    let idle = mem::take(&mut state.idle);
+    Some(mem::replace(&mut state.group, idle))
+}

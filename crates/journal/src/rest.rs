@@ -1,0 +1,78 @@
+//! What lies behind the place where records stop.
+
+use crate::checksum::Seed;
+use crate::segment::Segment;
+use crate::storage::{Outcome, StoredFile};
+use crate::walk::header_at;
+use crate::window::Window;
+use lanecast_wire::journal::{KIND_ENTRY, RECORD_ALIGN, RECORDS_OFFSET};
+
+/// How many zeros are looked at in one step.
+const ZEROS: u64 = 4096;
+
+/// Everything from some offset of a segment on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// Behind the last byte that is not zero; `None` if all are.
+    pub(crate) end: Option<u64>,
+    /// What the headers there say was durable before they were written: the largest.
+    pub(crate) durable: Option<u64>,
+    /// How many headers of records there are.
+    pub(crate) records: u64,
+}
+
+impl Rest {
+    /// Looks at every place where a header may be, and at headers only: the work is bounded by
+    /// the segment's length, whatever lengths the headers tell.
+    pub(crate) fn look<F: StoredFile>(
+        window: &mut Window,
+        segment: &Segment<F>,
+        seed: Seed,
+        from: u64,
+    ) -> Outcome<Self> {
+        window.forget();
+        let mut rest = Self::default();
+        let mut offset = from;
+        while offset < segment.bytes {
+            let length = (segment.bytes - offset).min(ZEROS);
+            let Some(bytes) = window.get(&segment.file, offset, length as usize)? else { break };
+            if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+                rest.end = Some(offset + last as u64 + 1);
+                rest.look_for_headers(window, segment, seed, offset..offset + length)?;
+            }
+            offset += length;
+        }
+        Ok(rest)
+    }
+
+    fn look_for_headers<F: StoredFile>(
+        &mut self,
+        window: &mut Window,
+        segment: &Segment<F>,
+        seed: Seed,
+        range: core::ops::Range<u64>,
+    ) -> Outcome<()> {
+        for offset in range.step_by(RECORD_ALIGN as usize) {
+            if let Ok(header) = header_at(window, segment, seed, offset)? {
+                self.durable = self.durable.max(Some(header.durable()));
+                self.records += u64::from(header.kind.get() == KIND_ENTRY);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a segment holds no record and no part of one.
+pub(crate) fn is_blank<F: StoredFile>(window: &mut Window, segment: &Segment<F>) -> Outcome<bool> {
+    window.forget();
+    let mut offset = RECORDS_OFFSET;
+    while offset < segment.bytes {
+        let length = (segment.bytes - offset).min(ZEROS);
+        let Some(bytes) = window.get(&segment.file, offset, length as usize)? else { break };
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        offset += length;
+    }
+    Ok(true)
+}

@@ -1,0 +1,65 @@
+//! A part of a file in memory, read in large pieces.
+
+use crate::storage::{Outcome, StoredFile};
+
+/// How much is read at a time: large enough that the system call does not count, small enough to
+/// stay in a core's second cache.
+const WINDOW: usize = 256 << 10;
+
+/// The part of one file that was read last.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    bytes: Vec<u8>,
+    start: u64,
+    filled: usize,
+}
+
+impl Window {
+    /// The `length` bytes at `offset`, if the file has them.
+    #[inline]
+    pub(crate) fn get<F: StoredFile>(
+        &mut self,
+        file: &F,
+        offset: u64,
+        length: usize,
+    ) -> Outcome<Option<&[u8]>> {
+        let has = |window: &Self| {
+            let at = offset.checked_sub(window.start)? as usize;
+            (at.checked_add(length)? <= window.filled).then_some(at)
+        };
+        let at = match has(self) {
+            Some(at) => at,
+            None => {
+                self.read(file, offset, length)?;
+                match has(self) {
+                    Some(at) => at,
+                    None => return Ok(None),
+                }
+            }
+        };
+        Ok(Some(&self.bytes[at..at + length]))
+    }
+
+    /// Bytes that [`get`](Self::get) has given and that are still there.
+    #[inline]
+    pub(crate) fn again(&self, offset: u64, length: usize) -> &[u8] {
+        let at = (offset - self.start) as usize;
+        &self.bytes[at..at + length]
+    }
+
+    /// Reads anew next time: another file, or the file has changed.
+    pub(crate) fn forget(&mut self) {
+        self.filled = 0;
+    }
+
+    fn read<F: StoredFile>(&mut self, file: &F, offset: u64, length: usize) -> Outcome<()> {
+        let wanted = length.max(WINDOW);
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
+        self.filled = 0;
+        self.filled = file.fill_at(&mut self.bytes, offset)?;
+        self.start = offset;
+        Ok(())
+    }
+}

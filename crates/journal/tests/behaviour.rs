@@ -1,0 +1,284 @@
+//! What appenders, waiters, cursors and tools see, on a simulated disk.
+#![forbid(unsafe_code)]
+
+use lanecast_journal::{
+    AppendError, Entry, Fault, Journal, Level, Log, PersistError, ReadError, Reader, Retention,
+    Settings, Start, WaitError,
+};
+use lanecast_sim::disk::SimulatedDisk;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const SEGMENT: u64 = 16 << 10;
+const ROOM: u64 = 4 << 20;
+const LONG: Duration = Duration::from_secs(60);
+
+fn settings() -> Settings {
+    Settings { segment_bytes: SEGMENT, ..Settings::default() }
+}
+
+fn entry(body: &[u8]) -> Entry<'_> {
+    Entry { topic: 1, client: 2, client_sequence: 3, unix_ns: 4, flags: 5, body }
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A log with records of 200 bytes, `unix_ns` ten times the sequence.
+fn filled(disk: &SimulatedDisk, settings: Settings, count: u64) -> Log<SimulatedDisk> {
+    let mut log = Log::open(disk.clone(), settings).unwrap();
+    for sequence in 1..=count {
+        log.append(&[Entry { unix_ns: 10 * sequence, ..entry(&[7; 200]) }]).unwrap();
+        log.commit().unwrap();
+    }
+    log
+}
+
+#[test]
+fn records_come_back_as_they_were_appended() {
+    let journal = Journal::open(SimulatedDisk::new(1, ROOM), settings()).unwrap();
+    let last = journal.append(&[entry(b"one"), entry(b""), entry(&[9; 5000])]).unwrap();
+    assert_eq!(last, 1..=3);
+    assert!(journal.append(&[]).unwrap().is_empty());
+    journal.wait(3, Level::Persisted, LONG).unwrap();
+    let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).unwrap();
+    let record = cursor.read().unwrap().unwrap();
+    assert_eq!((record.sequence, record.topic, record.client), (1, 1, 2));
+    assert_eq!((record.client_sequence, record.unix_ns, record.flags), (3, 4, 5));
+    assert_eq!(record.body, b"one");
+    let mut lengths = Vec::new();
+    assert_eq!(cursor.for_each(9, |record| lengths.push(record.body.len())), Ok(2));
+    assert_eq!(lengths, [0, 5000]);
+    journal.close().unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_once() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let odd = Settings { segment_bytes: SEGMENT + 1, ..settings() };
+    assert!(Journal::open(disk.clone(), odd).unwrap_err().to_string().contains("segment_bytes"));
+    let journal = Journal::open(disk, settings()).unwrap();
+    let longest = (SEGMENT - 8304) as usize;
+    let too_long = vec![0; longest + 8];
+    let many = [entry(b"fits"), entry(&too_long)];
+    assert_eq!(journal.append(&many), Err(AppendError::TooLong));
+    assert_eq!(journal.persist(&[entry(&vec![1; longest])], LONG), Ok(1), "all or none");
+    assert_eq!(journal.wait(2, Level::Received, LONG), Err(WaitError::Unknown));
+}
+
+#[test]
+fn times_never_run_backwards() {
+    let mut log = Log::open(SimulatedDisk::new(1, ROOM), settings()).unwrap();
+    for unix_ns in [50, 20, 60] {
+        log.append(&[Entry { unix_ns, ..entry(b"") }]).unwrap();
+    }
+    log.commit().unwrap();
+    let mut times = Vec::new();
+    let mut cursor = log.cursor(Start::Oldest).unwrap();
+    cursor.for_each(9, |record| times.push(record.unix_ns)).unwrap();
+    assert_eq!(times, [50, 50, 60]);
+}
+
+#[test]
+fn too_much_in_memory_is_back_pressure() {
+    let small = Settings { pending_bytes: 1000, ..settings() };
+    let mut log = Log::open(SimulatedDisk::new(1, ROOM), small).unwrap();
+    let mut accepted = 0;
+    let refusal = loop {
+        match log.append(&[entry(&[0; 200])]) {
+            Ok(_) => accepted += 1,
+            Err(refusal) => break refusal,
+        }
+    };
+    assert_eq!((refusal, accepted), (AppendError::Full, 4));
+    assert!(refusal.is_back_pressure());
+    assert_eq!(log.commit(), Ok(4));
+    assert_eq!(log.append(&[entry(b"again")]), Ok(5..=5));
+}
+
+#[test]
+fn a_full_disk_is_back_pressure_and_heals() {
+    let disk = SimulatedDisk::new(1, 3 * SEGMENT);
+    let journal = Journal::open(disk.clone(), settings()).unwrap();
+    let (mut accepted, mut refused) = (0, 0);
+    while refused < 3 {
+        match journal.persist(&[entry(&[8; 1000])], Duration::from_millis(20)) {
+            Ok(last) => accepted = last,
+            Err(PersistError::Wait(WaitError::NoSpace | WaitError::TimedOut)) => accepted += 1,
+            Err(PersistError::Append(AppendError::NoSpace)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(accepted > 16 && journal.reached(Level::Persisted) < accepted);
+    assert_eq!(journal.failure(), None, "it is no damage");
+    disk.set_capacity(ROOM);
+    journal.wait(accepted, Level::Persisted, LONG).unwrap();
+    assert_eq!(journal.persist(&[entry(b"on")], LONG), Ok(accepted + 1));
+    journal.close().unwrap();
+    disk.crash();
+    let log = Log::open(disk, settings()).unwrap();
+    assert_eq!(log.recovered().last, accepted + 1);
+}
+
+#[test]
+fn a_failed_synchronisation_is_for_good() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let journal = Journal::open(disk.clone(), settings()).unwrap();
+    journal.prepared().unwrap();
+    assert_eq!(journal.persist(&[entry(b"before")], LONG), Ok(1));
+    disk.fail_sync_after(1);
+    let lost = journal.persist(&[entry(b"lost")], LONG);
+    assert_eq!(lost, Err(PersistError::Wait(WaitError::Failed)));
+    assert_eq!(journal.append(&[entry(b"after")]), Err(AppendError::Failed));
+    assert_eq!(journal.reached(Level::Persisted), 1);
+    let failure = journal.failure().unwrap();
+    assert!(failure.fault == Fault::Other && failure.to_string().contains("input/output error"));
+    assert!(journal.close().is_err());
+    // Another try in the same machine may find it, and then it is made durable once more.
+    disk.kill();
+    let found = Log::open(disk.clone(), settings()).unwrap().recovered().last;
+    disk.crash();
+    assert!(Log::open(disk, settings()).unwrap().recovered().last >= found);
+}
+
+#[test]
+fn cursors_start_where_they_are_told() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let log = filled(&disk, settings(), 500);
+    let at = |start| log.cursor(start).unwrap().read().unwrap().map(|record| record.sequence);
+    assert_eq!(at(Start::Oldest), Some(1));
+    for sequence in [1, 2, 29, 30, 31, 32, 33, 250, 499, 500] {
+        assert_eq!(at(Start::Sequence(sequence)), Some(sequence));
+        assert_eq!(at(Start::Time(10 * sequence)), Some(sequence));
+        assert_eq!(at(Start::Time(10 * sequence - 9)), Some(sequence));
+    }
+    assert_eq!([at(Start::Sequence(501)), at(Start::End), at(Start::Time(5001))], [None; 3]);
+    assert_eq!(at(Start::Time(0)), Some(1));
+    let ahead = log.cursor(Start::Sequence(502)).unwrap_err();
+    assert_eq!(ahead, ReadError::Ahead { wanted: 502, next: 501 });
+    // The same without an index at hand, beside the owner.
+    let reader = Reader::open(disk).unwrap();
+    for sequence in [1, 77, 500] {
+        let mut cursor = reader.cursor(Start::Time(10 * sequence)).unwrap();
+        assert_eq!(cursor.read().unwrap().unwrap().sequence, sequence);
+        let mut cursor = reader.cursor(Start::Sequence(sequence)).unwrap();
+        assert_eq!(cursor.read().unwrap().unwrap().sequence, sequence);
+    }
+    assert_eq!(reader.cursor(Start::End).unwrap().read(), Ok(None));
+}
+
+#[test]
+fn cursors_follow_the_end_across_segments() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let journal = Arc::new(Journal::open(disk.clone(), settings()).unwrap());
+    let mut inside = journal.cursor(Start::End, Level::Persisted).unwrap();
+    let mut beside = Reader::open(disk).unwrap().cursor(Start::End).unwrap();
+    for sequence in 1..=300 {
+        assert_eq!(inside.read(), Ok(None));
+        assert!(!inside.wait(Duration::ZERO));
+        assert_eq!(beside.read(), Ok(None));
+        journal.persist(&[entry(&[1; 200])], LONG).unwrap();
+        assert!(inside.wait(LONG));
+        assert_eq!(inside.read().unwrap().unwrap().sequence, sequence);
+        assert_eq!(beside.read().unwrap().unwrap().sequence, sequence);
+    }
+}
+
+#[test]
+fn retention_removes_the_oldest_and_nothing_that_is_held() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let retention = Retention { bytes: Some(3 * SEGMENT), age: None };
+    let mut log = filled(&disk, Settings { retention, ..settings() }, 300);
+    let hold = log.hold(100);
+    let mut cursor = log.cursor(Start::Sequence(60)).unwrap();
+    assert!(log.retain().unwrap() > 0);
+    assert_eq!(cursor.read().unwrap().unwrap().sequence, 60);
+    drop(cursor);
+    log.retain().unwrap();
+    let oldest = |log: &Log<SimulatedDisk>| {
+        log.cursor(Start::Oldest).unwrap().read().unwrap().unwrap().sequence
+    };
+    assert!((61..=100).contains(&oldest(&log)), "{}", oldest(&log));
+    let gone = log.cursor(Start::Sequence(1)).unwrap_err();
+    assert!(matches!(gone, ReadError::Gone { wanted: 1, .. }), "{gone}");
+    hold.move_to(290);
+    log.retain().unwrap();
+    assert!((200..=290).contains(&oldest(&log)), "{}", oldest(&log));
+    drop((hold, log));
+    let log = Log::open(disk, settings()).unwrap();
+    assert_eq!(log.recovered().last, 300);
+    assert!(log.recovered().first > 100);
+}
+
+#[test]
+fn retention_by_age_keeps_the_newest_segment() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let retention = Retention { bytes: None, age: Some(Duration::from_secs(1)) };
+    // All records are of 1970.
+    let mut log = filled(&disk, Settings { retention, ..settings() }, 300);
+    assert!(log.retain().unwrap() > 5);
+    assert_eq!(log.retain(), Ok(0));
+    assert_eq!(log.append(&[entry(b"next")]), Ok(301..=301));
+    log.commit().unwrap();
+}
+
+#[test]
+fn many_threads_have_one_order_and_their_own() {
+    let journal = Journal::open(SimulatedDisk::new(1, 64 << 20), settings()).unwrap();
+    std::thread::scope(|scope| {
+        for client in 0..8_u32 {
+            let journal = &journal;
+            scope.spawn(move || {
+                for client_sequence in 1..=200_u64 {
+                    let body = client_sequence.to_le_bytes();
+                    let entry = Entry { client, client_sequence, body: &body, ..entry(&[]) };
+                    let sequence = journal.persist(&[entry], LONG).unwrap();
+                    assert!(journal.reached(Level::Persisted) >= sequence);
+                }
+            });
+        }
+    });
+    let mut last = [0; 8];
+    let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).unwrap();
+    let count = cursor.for_each(usize::MAX, |record| {
+        let last = &mut last[record.client as usize];
+        assert_eq!(record.client_sequence, *last + 1);
+        assert_eq!(record.body, record.client_sequence.to_le_bytes());
+        *last += 1;
+    });
+    assert_eq!((count, last), (Ok(1600), [200; 8]));
+}
+
+#[test]
+fn a_listener_hears_of_all_that_is_persisted() {
+    let (sender, heard) = std::sync::mpsc::channel();
+    let disk = SimulatedDisk::new(1, ROOM);
+    let listener = move |sequence| {
+        let _ = sender.send(sequence);
+    };
+    let journal = Journal::open_with(disk, settings(), listener).unwrap();
+    for _ in 0..50 {
+        journal.append(&[entry(b"x"), entry(b"y")]).unwrap();
+    }
+    wait_for("the last record", || heard.try_iter().last() == Some(100));
+}
+
+#[test]
+fn spares_of_another_length_are_made_anew() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let mut log = filled(&disk, settings(), 100);
+    log.prepare().unwrap();
+    drop(log);
+    let larger = Settings { segment_bytes: 4 * SEGMENT, ..settings() };
+    let mut log = Log::open(disk.clone(), larger).unwrap();
+    log.append(&vec![entry(&[6; 2000]); 20]).unwrap();
+    log.append(&[entry(&[6; 40_000])]).unwrap();
+    assert_eq!(log.commit(), Ok(121));
+    drop(log);
+    assert_eq!(Log::open(disk, settings()).unwrap().recovered().last, 121);
+}

@@ -1,0 +1,270 @@
+//! A disk whose contents survive a crash only as far as they were synchronised.
+//!
+//! What was written since then shows, sector by sector, some moment between the last
+//! synchronisation and the crash; a sector may even be torn. Names behave alike: of the changes
+//! since the directory was synchronised, any may have happened. All of it is drawn from a seed.
+
+mod file;
+mod inode;
+
+pub use file::SimulatedFile;
+
+use self::inode::Inode;
+use crate::dice::Dice;
+use lanecast_journal::{Fault, Mode, Outcome, Storage, StorageError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A change of names that is not durable yet.
+#[derive(Clone, Debug)]
+enum Change {
+    Make(String, usize),
+    Remove(String),
+    Rename(String, String, usize),
+}
+
+#[derive(Debug)]
+struct State {
+    dice: Dice,
+    inodes: Vec<Inode>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    changes: Vec<Change>,
+    /// Counts starts of the machine: what was opened before is closed.
+    life: u32,
+    calls: u64,
+    stops_at: Option<u64>,
+    is_stopped: bool,
+    fails_at: Option<u64>,
+    capacity: u64,
+    writes_short: bool,
+}
+
+/// A disk; clones are the same disk.
+#[derive(Clone, Debug)]
+pub struct SimulatedDisk(Arc<Mutex<State>>);
+
+impl SimulatedDisk {
+    /// An empty disk of `capacity` bytes, on which everything goes well until told otherwise.
+    pub fn new(seed: u64, capacity: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            dice: Dice::new(seed),
+            inodes: Vec::new(),
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            changes: Vec::new(),
+            life: 0,
+            calls: 0,
+            stops_at: None,
+            is_stopped: false,
+            fails_at: None,
+            capacity,
+            writes_short: false,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many calls have changed something, or tried to.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Stops the machine in the middle of the `calls`th call that changes something from now on.
+    pub fn stop_after(&self, calls: u64) {
+        let mut state = self.state();
+        state.stops_at = Some(state.calls + calls);
+    }
+
+    /// Whether the machine stands still.
+    pub fn is_stopped(&self) -> bool {
+        self.state().is_stopped
+    }
+
+    /// Lets the next synchronisation from the `calls`th call on fail, and lose part of what it
+    /// should have written: the kernel takes that for clean from then on.
+    pub fn fail_sync_after(&self, calls: u64) {
+        let mut state = self.state();
+        state.fails_at = Some(state.calls + calls);
+    }
+
+    /// Sets the capacity in bytes.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.state().capacity = bytes;
+    }
+
+    /// Lets some writes write only a part.
+    pub fn write_short(&self, is_so: bool) {
+        self.state().writes_short = is_so;
+    }
+
+    /// The process dies, the machine goes on: everything is as it was written.
+    pub fn kill(&self) {
+        let mut state = self.state();
+        assert!(!state.is_stopped, "the machine stands still: crash it");
+        state.life += 1;
+        state.stops_at = None;
+        state.fails_at = None;
+    }
+
+    /// The machine stops, if it has not yet, and starts again with what has survived.
+    pub fn crash(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.life += 1;
+        state.is_stopped = false;
+        state.stops_at = None;
+        state.fails_at = None;
+        let mut names = state.durable_names.clone();
+        let odds = state.dice.pick(&[0, 20, 50, 80, 100]);
+        for change in state.changes.drain(..) {
+            if state.dice.percent(odds) {
+                change.apply(&mut names);
+            }
+        }
+        state.names = names.clone();
+        state.durable_names = names;
+        for inode in &mut state.inodes {
+            inode.crash(&mut state.dice);
+        }
+    }
+
+    /// Changes the byte at `offset` of a file, behind everybody's back.
+    pub fn damage(&self, name: &str, offset: u64, with: u8) {
+        let mut state = self.state();
+        let inode = state.names[name];
+        state.inodes[inode].damage(offset, with);
+    }
+
+    /// What a file holds.
+    pub fn contents(&self, name: &str) -> Vec<u8> {
+        let state = self.state();
+        state.inodes[state.names[name]].now().to_vec()
+    }
+}
+
+impl Change {
+    fn apply(self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Self::Make(name, inode) => {
+                names.insert(name, inode);
+            }
+            Self::Remove(name) => {
+                names.remove(&name);
+            }
+            Self::Rename(from, to, inode) => {
+                // It is this file that gets the name, whatever else has had the old one.
+                if names.get(&from) == Some(&inode) {
+                    names.remove(&from);
+                }
+                names.insert(to, inode);
+            }
+        }
+    }
+}
+
+impl State {
+    /// Before every call: does the machine run?
+    fn look(&self, act: &'static str, path: &str) -> Outcome<()> {
+        if self.is_stopped {
+            Err(fault(act, path, Fault::Other, "the machine stands still"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Before every call that changes something. True: the machine stops in the middle of it.
+    fn begin(&mut self, act: &'static str, path: &str) -> Outcome<bool> {
+        self.look(act, path)?;
+        self.calls += 1;
+        self.is_stopped = self.stops_at.is_some_and(|at| self.calls >= at);
+        Ok(self.is_stopped)
+    }
+
+    /// After it.
+    fn end(&self, act: &'static str, path: &str) -> Outcome<()> {
+        self.look(act, path)
+    }
+
+    fn change(&mut self, change: Change) {
+        change.clone().apply(&mut self.names);
+        self.changes.push(change);
+    }
+
+    fn used(&self) -> u64 {
+        self.names.values().map(|inode| self.inodes[*inode].now().len() as u64).sum()
+    }
+
+    fn find(&self, act: &'static str, name: &str) -> Outcome<usize> {
+        let found = self.names.get(name).copied();
+        found.ok_or_else(|| fault(act, name, Fault::Missing, "there is no such file"))
+    }
+}
+
+fn fault(act: &'static str, path: &str, fault: Fault, why: &str) -> StorageError {
+    StorageError { act, path: format!("disk/{path}"), fault, why: why.to_owned() }
+}
+
+impl Storage for SimulatedDisk {
+    type File = SimulatedFile;
+    type Ownership = ();
+
+    fn path(&self, name: &str) -> String {
+        format!("disk/{name}")
+    }
+
+    fn own(&self) -> Outcome<()> {
+        self.state().look("own", "")
+    }
+
+    fn list(&self) -> Outcome<Vec<String>> {
+        let state = self.state();
+        state.look("list", "")?;
+        Ok(state.names.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> Outcome<SimulatedFile> {
+        let mut state = self.state();
+        state.begin("make", name)?;
+        let inode = state.inodes.len();
+        state.inodes.push(Inode::default());
+        state.change(Change::Make(name.to_owned(), inode));
+        state.end("make", name)?;
+        Ok(SimulatedFile::new(self.clone(), inode, state.life, name))
+    }
+
+    fn open(&self, name: &str, _mode: Mode) -> Outcome<SimulatedFile> {
+        let state = self.state();
+        state.look("open", name)?;
+        let inode = state.find("open", name)?;
+        Ok(SimulatedFile::new(self.clone(), inode, state.life, name))
+    }
+
+    fn remove(&self, name: &str) -> Outcome<()> {
+        let mut state = self.state();
+        state.find("remove", name)?;
+        state.begin("remove", name)?;
+        state.change(Change::Remove(name.to_owned()));
+        state.end("remove", name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Outcome<()> {
+        let mut state = self.state();
+        let inode = state.find("rename", from)?;
+        state.begin("rename", from)?;
+        state.change(Change::Rename(from.to_owned(), to.to_owned(), inode));
+        state.end("rename", from)
+    }
+
+    fn sync_directory(&self) -> Outcome<()> {
+        let mut state = self.state();
+        let stops = state.begin("synchronise", "")?;
+        if !stops || state.dice.percent(50) {
+            state.changes.clear();
+            state.durable_names = state.names.clone();
+        }
+        state.end("synchronise", "")
+    }
+}

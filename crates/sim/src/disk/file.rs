@@ -1,0 +1,97 @@
+//! An open file of the disk.
+
+use super::{SimulatedDisk, State, fault};
+use lanecast_journal::{Fault, Outcome, StoredFile};
+
+/// An open file of a [`SimulatedDisk`].
+#[derive(Debug)]
+pub struct SimulatedFile {
+    disk: SimulatedDisk,
+    inode: usize,
+    life: u32,
+    name: String,
+}
+
+impl SimulatedFile {
+    pub(super) fn new(disk: SimulatedDisk, inode: usize, life: u32, name: &str) -> Self {
+        Self { disk, inode, life, name: name.to_owned() }
+    }
+
+    fn look(&self, state: &State, act: &'static str) -> Outcome<()> {
+        if state.life != self.life {
+            return Err(fault(act, &self.name, Fault::Other, "it was opened before the crash"));
+        }
+        state.look(act, &self.name)
+    }
+
+    fn begin(&self, state: &mut State, act: &'static str) -> Outcome<bool> {
+        self.look(state, act)?;
+        state.begin(act, &self.name)
+    }
+}
+
+impl StoredFile for SimulatedFile {
+    fn length(&self) -> Outcome<u64> {
+        let state = self.disk.state();
+        self.look(&state, "look at")?;
+        Ok(state.inodes[self.inode].now().len() as u64)
+    }
+
+    fn preallocate(&self, bytes: u64) -> Outcome<()> {
+        let mut state = self.disk.state();
+        self.begin(&mut state, "reserve space for")?;
+        let has = state.inodes[self.inode].now().len() as u64;
+        if state.used() + bytes.saturating_sub(has) > state.capacity {
+            let why = "no space left on the simulated disk";
+            return Err(fault("reserve space for", &self.name, Fault::NoSpace, why));
+        }
+        state.inodes[self.inode].set_length(bytes as usize);
+        state.end("reserve space for", &self.name)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<usize> {
+        let mut state = self.disk.state();
+        self.begin(&mut state, "write")?;
+        let mut length = bytes.len();
+        if state.writes_short && length > 1 && state.dice.percent(30) {
+            length = state.dice.within(1..=length as u64 - 1) as usize;
+        }
+        state.inodes[self.inode].write(offset as usize, &bytes[..length]);
+        state.end("write", &self.name)?;
+        Ok(length)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<usize> {
+        let state = self.disk.state();
+        self.look(&state, "read")?;
+        let now = state.inodes[self.inode].now();
+        let from = now.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+        let length = bytes.len().min(now.len() - from);
+        bytes[..length].copy_from_slice(&now[from..from + length]);
+        Ok(length)
+    }
+
+    fn sync_data(&self) -> Outcome<()> {
+        let mut state = self.disk.state();
+        let stops = self.begin(&mut state, "synchronise")?;
+        let state = &mut *state;
+        let inode = &mut state.inodes[self.inode];
+        if state.fails_at.is_some_and(|at| state.calls >= at) {
+            state.fails_at = None;
+            inode.sync_badly(&mut state.dice);
+            let why = "input/output error of the simulated disk";
+            return Err(fault("synchronise", &self.name, Fault::Other, why));
+        }
+        if !stops || state.dice.percent(50) {
+            inode.sync();
+        }
+        state.end("synchronise", &self.name)
+    }
+
+    fn set_length(&self, bytes: u64) -> Outcome<()> {
+        let mut state = self.disk.state();
+        self.begin(&mut state, "cut")?;
+        state.inodes[self.inode].set_length(bytes as usize);
+        state.end("cut", &self.name)
+    }
+}
