@@ -43,6 +43,7 @@ impl NetClaim<'_> {
     ///
     /// # Errors
     /// See [`ClaimError`].
+    #[inline]
     pub fn renew(&mut self, len: usize) -> Result<(), ClaimError> {
         self.outbound.stage_waiting(self.topic, len)?;
         self.is_staged = true;
@@ -56,6 +57,7 @@ impl Claim for NetClaim<'_> {
         self.publish();
     }
 
+    #[inline]
     fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
         self.publish();
         self.renew(len)?;

@@ -6,9 +6,11 @@ use crate::inbound::Inbound;
 use crate::outbound::Outbound;
 use crate::presence::{Attention, Descriptor, Presence};
 use crate::session::Source;
+use crate::tally::Tally;
 use crate::watch::Watch;
 use lanecast_base::Agent;
 use lanecast_base::clock::Clock;
+use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use std::collections::BTreeSet;
@@ -17,7 +19,10 @@ use std::time::Duration;
 
 /// The first rest while owners look after their ends themselves, and the longest.
 const REST: Nanos = 100 * MICROSECOND;
-const REST_MAX: Nanos = 4 * MILLISECOND;
+const REST_MAX: Nanos = 16 * MILLISECOND;
+/// The longest rest while a publisher's commits wait for company, which may not come: as rests
+/// begin short and grow, the tail of a stream is not later than the stream took.
+const CORKED_REST_MAX: Nanos = 4 * MILLISECOND;
 /// Owners that sleep on their own sockets are looked at so often.
 const WAITING_REST: Nanos = 100 * MILLISECOND;
 
@@ -75,6 +80,7 @@ pub(crate) struct PublisherEnd {
     pub(crate) session: u64,
     pub(crate) source: Source,
     pub(crate) visitor: Visitor<Outbound>,
+    pub(crate) tally: Arc<Tally>,
     pub(crate) datagram_bytes: usize,
     pub(crate) seen: u64,
     /// Since when it has been closed, and for how long it may linger.
@@ -224,6 +230,20 @@ impl Conductor {
         });
     }
 
+    /// How long to rest while owners look after their ends themselves.
+    fn next_rest(&self) -> Nanos {
+        let is_corked =
+            |end: &PublisherEnd| end.tally.corked.load(Ordering::Relaxed) && end.retired.is_none();
+        let longer = self.rest * 2;
+        if !self.publishers.iter().any(is_corked) {
+            longer.min(REST_MAX)
+        } else if self.rest > CORKED_REST_MAX {
+            REST
+        } else {
+            longer.min(CORKED_REST_MAX)
+        }
+    }
+
     fn visit_subscribers(&mut self, now: Nanos) {
         for end in &mut self.subscribers {
             for session in end.presence.take_lost() {
@@ -275,7 +295,7 @@ impl Agent for Conductor {
         let now = self.now();
         let unsettled = self.subscribers.iter().any(|end| !end.found.is_empty());
         let limit = if self.attended || unsettled {
-            self.rest = (self.rest * 2).min(REST_MAX);
+            self.rest = self.next_rest();
             self.rest
         } else {
             self.rest = REST;

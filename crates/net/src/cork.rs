@@ -17,8 +17,10 @@ const FULL: usize = 60 << 10;
 /// What to do with a message that has just been committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Send it, and all before it.
+    /// Send the full datagrams.
     Send,
+    /// Send it, and all before it: nothing may follow for a while.
+    Flush,
     /// Keep it: more is coming at this very moment.
     Keep,
 }
@@ -27,8 +29,8 @@ pub(crate) enum Verdict {
 ///
 /// Every commit is sent at once, until they come back to back, faster than they can be sent one by
 /// one. From then on they are packed, and sent when there is enough for one large system call, or
-/// as soon as the stream falters. Whoever comes next notices that, and if nobody does, the
-/// conductor.
+/// as soon as the stream falters. A stream that falters once may have been interrupted: it is over
+/// if it falters again at once. Whoever comes next notices that, and if nobody does, the conductor.
 #[derive(Debug)]
 pub(crate) struct Cork {
     corked: bool,
@@ -38,11 +40,13 @@ pub(crate) struct Cork {
     last: Nanos,
     unsent: usize,
     looks: u32,
+    /// The last look found that the stream had faltered.
+    faltered: bool,
 }
 
 impl Cork {
     pub(crate) const fn new() -> Self {
-        Self { corked: false, run: 0, last: 0, unsent: 0, looks: 0 }
+        Self { corked: false, run: 0, last: 0, unsent: 0, looks: 0, faltered: false }
     }
 
     /// Whether commits are packed; if so [`keep`](Self::keep) is to be asked.
@@ -60,6 +64,7 @@ impl Cork {
         if self.run >= STREAM {
             self.corked = true;
             self.looks = LOOK_EVERY;
+            self.faltered = false;
         }
         self.corked
     }
@@ -69,20 +74,27 @@ impl Cork {
     pub(crate) fn keep(&mut self, bytes: usize, now: impl FnOnce() -> Nanos) -> Verdict {
         self.unsent += bytes;
         self.looks -= 1;
-        if self.looks == 0 {
-            self.look(now());
+        if self.looks == 0 && self.falters(now()) {
+            Verdict::Flush
+        } else if self.unsent >= FULL {
+            Verdict::Send
+        } else {
+            Verdict::Keep
         }
-        if !self.corked || self.unsent >= FULL { Verdict::Send } else { Verdict::Keep }
     }
 
-    /// Uncorks if the last few commits took so long that each could have been sent.
-    fn look(&mut self, now: Nanos) {
+    /// Whether the last few commits took so long that each could have been sent; uncorks if so did
+    /// those before.
+    fn falters(&mut self, now: Nanos) -> bool {
         let took = now.wrapping_sub(self.last);
-        if took > FALTERING * Nanos::from(LOOK_EVERY) {
+        let falters = took > FALTERING * Nanos::from(LOOK_EVERY);
+        if falters && self.faltered {
             self.uncork();
         }
+        self.faltered = falters;
         self.last = now;
         self.looks = LOOK_EVERY;
+        falters
     }
 
     /// All was sent.
@@ -138,12 +150,35 @@ mod tests {
         }
         assert_eq!(sends, 10_000 * 30 / FULL);
         assert!(cork.is_corked());
-        let held = (0..).take_while(|_| {
-            now += 20_000;
-            cork.keep(30, || now) == Verdict::Keep
-        });
-        assert!(held.count() < LOOK_EVERY as usize);
-        assert!(!cork.is_corked());
+        for is_over in [false, true] {
+            let held = (0..).take_while(|_| {
+                now += 20_000;
+                cork.keep(30, || now) == Verdict::Keep
+            });
+            assert!(held.count() < LOOK_EVERY as usize);
+            assert_eq!(cork.is_corked(), !is_over);
+        }
+    }
+
+    #[test]
+    fn an_interruption_does_not_end_a_stream() {
+        let mut cork = Cork::new();
+        let mut now = 1_000_000;
+        while !cork.sent_alone(now, now + 1_500) {
+            now += 1_520;
+        }
+        now += 1_500;
+        let mut flushes = 0;
+        for number in 1..=100_000u64 {
+            now += if number % 1_000 == 0 { 200_000 } else { 20 };
+            let verdict = cork.keep(30, || now);
+            flushes += u64::from(verdict == Verdict::Flush);
+            if verdict != Verdict::Keep {
+                cork.emptied();
+            }
+        }
+        assert!(cork.is_corked());
+        assert_eq!(flushes, 100);
     }
 
     #[test]

@@ -154,6 +154,7 @@ impl Network {
             session,
             source,
             visitor,
+            tally: Arc::clone(&tally),
             datagram_bytes,
             seen,
             retired: None,

@@ -214,8 +214,13 @@ impl Outbound {
         let bytes = std::mem::take(&mut self.staged);
         if self.cork.is_corked() {
             let clock = self.clock;
-            if self.cork.keep(bytes, || clock.ns(clock.ticks())) == Verdict::Send {
-                self.send_packed();
+            match self.cork.keep(bytes, || clock.ns(clock.ticks())) {
+                Verdict::Keep => {}
+                Verdict::Send => self.send_packed(),
+                Verdict::Flush => {
+                    self.sender.flush();
+                    self.send_packed();
+                }
             }
         } else {
             self.send_now();
@@ -228,12 +233,11 @@ impl Outbound {
     fn send_packed(&mut self) {
         let now = self.now();
         self.drive(now);
-        if !self.cork.is_corked() {
-            self.sender.flush();
-            self.transmit(now);
-        }
         self.cork.emptied();
         self.cork.waited(self.clock.ns(self.clock.ticks()));
+        if !self.cork.is_corked() {
+            self.tally.corked.store(false, Ordering::Relaxed);
+        }
     }
 
     #[inline(never)]
@@ -248,6 +252,7 @@ impl Outbound {
         let now = self.now();
         if self.cork.sent_alone(committed, now) {
             // Someone must send the rest should the application stop in the middle of its stream.
+            self.tally.corked.store(true, Ordering::Relaxed);
             self.attention.remind();
         } else {
             self.attention.nudge();
@@ -269,9 +274,9 @@ impl Outbound {
 
     /// As [`flush`](Self::flush), by whoever stands in for the owner.
     pub(crate) fn stand_in(&mut self) -> Nanos {
-        if self.sender.has_data_to_send() {
-            self.cork.uncork();
-        }
+        // Or what comes next, perhaps much later, would wait for company.
+        self.cork.uncork();
+        self.tally.corked.store(false, Ordering::Relaxed);
         self.flush();
         self.sender.next_deadline().unwrap_or(Nanos::MAX).min(self.board.due())
     }

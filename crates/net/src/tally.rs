@@ -1,6 +1,6 @@
 //! What a publisher counts for whoever cannot enter its session.
 
-use lanecast_base::sync::{AtomicU64, AtomicUsize};
+use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize};
 
 /// Numbers that are looked at from outside.
 #[derive(Debug, Default)]
@@ -9,4 +9,6 @@ pub(crate) struct Tally {
     pub(crate) receivers: AtomicUsize,
     /// How often a claim has found no room.
     pub(crate) back_pressured: AtomicU64,
+    /// Whether commits wait for company: somebody must look whether it comes.
+    pub(crate) corked: AtomicBool,
 }

@@ -416,10 +416,11 @@ impl Packer {
         self.at.used += item_bytes(len);
         self.at.count += 1;
         let head = &mut self.heads[topic as usize];
-        head.staged.piece = head.staged.piece.wrapping_add(1);
-        if flags & ItemFlags::END != 0 {
-            head.staged.message = head.staged.message.wrapping_add(1);
-        }
+        // Both written as one, without a branch between them: they are soon read as one, and what
+        // was written in two halves would have to reach the cache first.
+        let ends = u64::from(flags & ItemFlags::END != 0);
+        let Numbers { piece, message } = head.staged;
+        head.staged = Numbers { piece: piece.wrapping_add(1), message: message.wrapping_add(ends) };
         let before = std::mem::replace(&mut head.last, item);
         if before == NOWHERE {
             self.touched.push(topic);
