@@ -229,8 +229,9 @@ pub struct Sender {
     group_beat: Heartbeat,
     heads_told: usize,
     round_trip: RoundTrip,
+    /// When somebody was last asked for a status, and when the group was that has not answered.
     probed_at: Option<Nanos>,
-    awaits_status: bool,
+    asked: Option<Nanos>,
     closed: bool,
     farewells: u32,
     /// When somebody last looked at the time.
@@ -277,7 +278,7 @@ impl Sender {
             heads_told: 0,
             round_trip: RoundTrip::new(),
             probed_at: None,
-            awaits_status: false,
+            asked: None,
             closed: false,
             farewells: 0,
             looked: now,

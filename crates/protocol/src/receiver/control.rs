@@ -42,7 +42,7 @@ impl Receiver {
         let (header, rest) = frame.data()?;
         let (body, heads) = SessionBody::split(rest)?;
         let sequence = frame.sequence;
-        let place = self.transport.place(sequence);
+        let place = self.transport.place(sequence, header.skipped.get());
         if !self.hear_place(place, now) {
             return Some(());
         }
@@ -140,7 +140,10 @@ impl Receiver {
         if news > 0 {
             // So that the sender knows that it is heard on them.
             self.status.hurry();
-            self.reopen(now, start);
+            if !self.settings.stream {
+                // Blocks of topics that were not known when they came have been passed over.
+                self.transport.reopen_from(start, now);
+            }
         }
         self.joining.welcomed((news, echo), &mut self.topics, now);
         self.topics.release((&self.transport, self.why), &mut self.counters, out);
@@ -178,17 +181,6 @@ impl Receiver {
         // Also of what was never sent, since the sender thought that nobody was there.
         self.why = why;
         self.status.hurry();
-    }
-
-    /// Asks again for datagrams from `start` on: blocks of topics that were not known when they
-    /// came have been passed over.
-    fn reopen(&mut self, now: Nanos, start: u64) {
-        let head = self.transport.head();
-        let count = nak::distance(start, head);
-        if count > 0 && count <= u64::from(self.settings.window_datagrams) && !self.settings.stream
-        {
-            self.transport.reopen(start, head, now, now);
-        }
     }
 
     fn on_eject(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) -> Option<()> {

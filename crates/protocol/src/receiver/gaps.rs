@@ -19,7 +19,7 @@ impl Receiver {
         out: &mut Vec<Delivery>,
     ) {
         let sequence = frame.sequence;
-        let place = self.transport.place(sequence);
+        let place = self.transport.place(sequence, header.skipped.get());
         if !self.hear_place(place, now) {
             return;
         }

@@ -108,14 +108,16 @@ impl Transport {
         next
     }
 
-    /// Where the datagram belongs.
-    pub(super) fn place(&self, sequence: u64) -> Place {
+    /// Where the datagram belongs, the last `skipped` before which are unwanted.
+    pub(super) fn place(&self, sequence: u64, skipped: u32) -> Place {
         let distance = ahead(sequence, self.head);
         let reach = if self.may_leap { REACH_MAX } else { self.reach };
         if distance >= 0 {
             return match distance as u64 {
                 0 => Place::New,
-                far if far > reach => Place::Absurd,
+                far if far > REACH_MAX || far.saturating_sub(skipped.into()) > reach => {
+                    Place::Absurd
+                }
                 _ if self.gaps.len() >= GAPS_MAX => Place::Full,
                 _ => Place::New,
             };
@@ -209,6 +211,12 @@ impl Transport {
         }
     }
 
+    /// Counts what came from `start` on as missing again, no further back than jumps are believed.
+    pub(super) fn reopen_from(&mut self, start: u64, now: Nanos) {
+        let first = later(start, self.head.wrapping_sub(self.reach));
+        self.reopen(first, self.head, now, now);
+    }
+
     /// Nobody looked for a while: that does not count as time for recovery.
     pub(super) fn excuse(&mut self, absence: Nanos, now: Nanos) {
         for gap in &mut self.gaps {
@@ -254,8 +262,8 @@ mod tests {
         transport.settle(at(5), 1, |gap, first, count| told.push((gap.noticed, first, count)));
         assert_eq!(told, [(7, at(5), 1)]);
         assert_eq!(transport.gaps().len(), 2);
-        assert_eq!(transport.place(at(5)), Place::Old);
-        assert_eq!(transport.place(at(6)), Place::Missing);
+        assert_eq!(transport.place(at(5), 0), Place::Old);
+        assert_eq!(transport.place(at(6), 0), Place::Missing);
         transport.settle(at(0), 7, |_, _, _| {});
         assert_eq!(transport.expected(), at(7));
         transport.settle(at(7), 100, |_, _, _| {});
@@ -281,15 +289,23 @@ mod tests {
     #[test]
     fn far_jumps_and_endless_gaps_are_refused() {
         let mut transport = with_gap(0, 1);
-        assert_eq!(transport.place(at(1 + 401)), Place::Absurd);
-        assert_eq!(transport.place(at(1 + 400)), Place::New);
+        assert_eq!(transport.place(at(1 + 401), 0), Place::Absurd);
+        assert_eq!(transport.place(at(1 + 400), 0), Place::New);
         for _ in transport.gaps().len()..GAPS_MAX {
             let head = transport.head();
             transport.advance(head.wrapping_add(2), 1, 0, 0);
         }
         let head = transport.head();
-        assert_eq!(transport.place(head.wrapping_add(1)), Place::Full);
-        assert_eq!(transport.place(head), Place::New);
+        assert_eq!(transport.place(head.wrapping_add(1), 0), Place::Full);
+        assert_eq!(transport.place(head, 0), Place::New);
+    }
+
+    #[test]
+    fn what_was_skipped_makes_no_jump_too_far() {
+        let transport = with_gap(0, 1);
+        assert_eq!(transport.place(at(1 + 900), 500), Place::New);
+        assert_eq!(transport.place(at(1 + 901), 500), Place::Absurd);
+        assert_eq!(transport.place(at(2 + REACH_MAX), u32::MAX), Place::Absurd);
     }
 
     #[test]

@@ -114,6 +114,10 @@ impl Sender {
             self.refuse(from, receiver, flag::STRANGER);
             return None;
         }
+        // Frames of data do not say whom they are for: who was at this address is gone.
+        if let Some(at) = self.members.iter().position(|member| member.peer == from) {
+            self.leaves(at);
+        }
         if self.members.len() >= self.settings.receivers_max {
             self.counters.crowded += 1;
             self.refuse(from, receiver, flag::CROWDED);
@@ -138,8 +142,10 @@ impl Sender {
             cursor: start,
             skipped: 0,
             heard: now,
+            asked: None,
             holds_since: None,
             missing: Missing::new(share, now),
+            heads_told: 0,
             beat: Heartbeat::new(now, self.settings.heartbeat),
         });
         self.turnover += 1;

@@ -88,8 +88,6 @@ impl Sender {
         if self.probed_at.is_some_and(|at| now.saturating_sub(at) < pause) {
             return;
         }
-        self.probed_at = Some(now);
-        self.awaits_status = false;
         if self.is_group() {
             self.session_to_group(now, true);
         } else {
@@ -133,9 +131,8 @@ impl Sender {
         let mut flags = if closing { flag::CLOSED } else { 0 };
         if probing {
             flags |= flag::PROBE;
-            if !self.awaits_status {
-                (self.awaits_status, self.probed_at) = (true, Some(now));
-            }
+            self.probed_at = Some(now);
+            *member.map_or(&mut self.asked, |at| &mut self.members[at].asked) = Some(now);
         }
         let topics: Vec<u32> = match (complete, member) {
             (false, _) => Vec::new(),
@@ -144,7 +141,8 @@ impl Sender {
         };
         // Without an end to tell of, one frame at a time tells of the topics in turn.
         let mut left = topics.len();
-        let mut from = if closing || left == 0 { 0 } else { self.heads_told % left };
+        let told = member.map_or(self.heads_told, |at| self.members[at].heads_told);
+        let mut from = if closing || left == 0 { 0 } else { told % left };
         loop {
             let mut told = 0;
             let retained = sequence.wrapping_sub(self.packer.window.oldest());
@@ -170,7 +168,7 @@ impl Sender {
                 break;
             }
         }
-        self.heads_told = from;
+        *member.map_or(&mut self.heads_told, |at| &mut self.members[at].heads_told) = from;
     }
 
     fn topic_head(&self, topic: u32) -> TopicHead {

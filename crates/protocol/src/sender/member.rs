@@ -75,9 +75,13 @@ pub(super) struct Member {
     /// How many datagrams before `cursor` it was not sent because it wants nothing in them.
     pub(super) skipped: u32,
     pub(super) heard: Nanos,
+    /// When it was last asked for its status by itself, until it answers.
+    pub(super) asked: Option<Nanos>,
     /// Since when it has held the sender up.
     pub(super) holds_since: Option<Nanos>,
     pub(super) missing: Missing,
+    /// Up to which of its topics it was told how far they are; as many again each time around.
+    pub(super) heads_told: usize,
     pub(super) beat: Heartbeat,
 }
 

@@ -51,7 +51,7 @@ impl Missing {
     }
 
     /// Everything before `end` is dealt with.
-    fn done(&mut self, end: u64) {
+    pub(super) fn done(&mut self, end: u64) {
         self.ranges.retain_mut(|range| {
             range.0 = later(range.0, end);
             before(range.0, range.1)
@@ -89,6 +89,7 @@ impl Sender {
         let member = &mut self.members[at];
         member.heard = now;
         member.missing.alone = frame.flags & flag::ALONE != 0;
+        member.missing.done(frame.sequence);
         let (mut gone, mut taken) = (Vec::new(), Vec::new());
         for range in list::<Range>(rest).iter().take(RANGES_MAX) {
             let first = range.first.get();

@@ -3,6 +3,7 @@
 use super::member::Peer;
 use super::{Sender, SenderEvent};
 use crate::Nanos;
+use crate::round_trip::RoundTrip;
 use crate::sequence::{ahead, before, later};
 use lanecast_wire::net::{EchoBody, Frame, Kind, LeaveBody, StatusBody, flag};
 use std::net::SocketAddr;
@@ -56,14 +57,15 @@ impl Sender {
             return;
         };
         let Some(at) = self.member(body.receiver.get(), from) else { return };
-        let end = if self.is_group() { self.sent } else { self.packer.visible() };
         let member = &mut self.members[at];
         let read = frame.sequence;
-        if before(end, read) {
+        // Not what was sent to the group: a receiver may begin behind that.
+        if before(self.packer.visible(), read) {
             self.counters.malformed += 1;
             return;
         }
         member.heard = now;
+        member.missing.done(body.received.get());
         (member.confirmed, member.is_told) = (true, true);
         member.tag = body.tag.get();
         if before(member.consumed, read) {
@@ -83,10 +85,10 @@ impl Sender {
             }
             self.members[at].settle();
         }
-        if std::mem::take(&mut self.awaits_status)
-            && let Some(asked) = self.probed_at
-        {
-            self.round_trip.note(now.saturating_sub(asked).max(1));
+        if let Some(asked) = self.asked.take().or(self.members[at].asked.take()) {
+            // After longer than that one of the two was lost, and this tells something else.
+            let sample = now.saturating_sub(asked).clamp(1, RoundTrip::PATIENCE_MAX);
+            self.round_trip.note(sample);
         }
         self.refresh_gates();
         if body.echo.get() != 0 {
@@ -111,9 +113,14 @@ impl Sender {
         let is_it =
             |member: &super::member::Member| member.receiver == receiver && member.peer == from;
         if let Some(at) = self.members.iter().position(is_it) {
-            self.remove(at);
-            self.counters.left += 1;
-            self.tell(SenderEvent::Left { receiver });
+            self.leaves(at);
         }
+    }
+
+    /// A member has left.
+    pub(super) fn leaves(&mut self, at: usize) {
+        let receiver = self.remove(at).receiver;
+        self.counters.left += 1;
+        self.tell(SenderEvent::Left { receiver });
     }
 }

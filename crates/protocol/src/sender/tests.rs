@@ -8,8 +8,8 @@ mod streaming;
 
 use super::*;
 use lanecast_wire::net::{
-    Blocks, ChallengeBody, Frame, JoinBody, LeaveBody, NakBody, Range, StatusBody, WelcomeBody,
-    flag, topics,
+    Blocks, ChallengeBody, Frame, JoinBody, LeaveBody, NakBody, Range, SessionBody, StatusBody,
+    TopicHead, WelcomeBody, flag, list, topics,
 };
 
 const SESSION: u64 = 42;
@@ -80,7 +80,8 @@ fn leave(receiver: u64) -> Vec<u8> {
 }
 
 fn nak(receiver: u64, flags: u16, ranges: &[(u64, u32)]) -> Vec<u8> {
-    written((Kind::Nak, flags), 0, |writer| {
+    let first = ranges.first().map_or(0, |(first, _)| *first);
+    written((Kind::Nak, flags), first, |writer| {
         assert!(writer.add(&NakBody { receiver: receiver.into() }));
         for (first, count) in ranges {
             let range =
@@ -285,6 +286,32 @@ fn a_closed_session_tells_its_end_until_all_have_left() {
     sender.on_time(now + 500 * MILLISECOND);
     assert!(of_kind(&sent(&mut sender, now), Kind::Session).is_empty());
     assert_eq!(sender.next_deadline(), None);
+}
+
+#[test]
+fn each_receiver_is_told_of_all_its_topics_in_turn() {
+    let mut settings = settings(Distribution::Each);
+    settings.datagram_bytes = DATAGRAM_MIN;
+    let names: Vec<String> = (0..30).map(|number| format!("topic {number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut sender = Sender::new(settings, 0);
+    names.iter().for_each(|name| _ = sender.add_topic(name));
+    for receiver in [1, 2] {
+        for names in names.chunks(10) {
+            let_in(&mut sender, 1, receiver, 0, names);
+        }
+    }
+    let mut told = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
+    for beat in 1..=4 {
+        sender.on_time(beat * SECOND / 10);
+        for (to, bytes) in sent(&mut sender, beat * SECOND / 10) {
+            let (frame, _) = Frame::split(&bytes).expect("a frame");
+            let (_, heads) = SessionBody::split(frame.data().expect("data").1).expect("a body");
+            let heads = list::<TopicHead>(heads).iter().map(|head| head.topic.get());
+            told[usize::from(to == address(2))].extend(heads);
+        }
+    }
+    assert_eq!(told.map(|topics| topics.len()), [30, 30]);
 }
 
 #[test]

@@ -168,3 +168,13 @@ fn a_join_waits_while_something_is_staged_behind_what_is_published() {
     let welcome = of_kind(&sent(&mut sender, 1), Kind::Welcome);
     assert_eq!(welcome[0].2, first.wrapping_add(1));
 }
+
+#[test]
+fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
+    let mut sender = sender(settings(Distribution::Each));
+    let_in(&mut sender, 1, 1, 0, &["a"]);
+    let cookie = cookie(&mut sender, address(1), 7);
+    hear(&mut sender, 1, address(1), &join(7, cookie, 0, 0, &["b"]));
+    assert_eq!((sender.receivers(), sender.counters().left), (1, 1));
+    assert!(!sender.is_wanted(0) && sender.is_wanted(1));
+}

@@ -68,3 +68,38 @@ fn a_receiver_that_gave_up_what_it_was_not_sent_goes_on_at_the_end() {
     hear(&mut sender, 3, address(2), &status(2, end.wrapping_add(2), end.wrapping_add(64)));
     assert_eq!(sender.counters().malformed, 1, "what nobody was told cannot be read");
 }
+
+#[test]
+fn a_receiver_that_begins_behind_what_the_group_was_sent_is_heard() {
+    let mut sender = sender(settings(Distribution::Group(group())));
+    let first = let_in(&mut sender, 1, 1, 0, &["a"]);
+    (0..100).for_each(|_| publish(&mut sender, 0, 100));
+    assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), 64, "the first reads nothing");
+    let start = let_in(&mut sender, 1, 2, 0, &["a"]);
+    assert_eq!(start, first.wrapping_add(100));
+    let now = SECOND * 3 / 4;
+    hear(&mut sender, now, address(1), &status(1, first, start));
+    hear(&mut sender, now, address(2), &status(2, start, start.wrapping_add(64)));
+    assert_eq!(sender.counters().malformed, 0);
+    sender.on_time(SECOND / 2);
+    sender.on_time(SECOND + SECOND / 4);
+    assert_eq!(sender.receivers(), 2);
+}
+
+#[test]
+fn a_lost_probe_does_not_make_the_round_trip_long() {
+    for distribution in [Distribution::Group(group()), Distribution::Each] {
+        let mut sender = sender(settings(distribution));
+        let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+        let told = status(1, start, start.wrapping_add(64));
+        publish(&mut sender, 0, 100);
+        sender.probe(1_000);
+        let second = 1_000 + sender.settings.heartbeat;
+        sender.probe(second);
+        hear(&mut sender, second + 70, address(1), &told);
+        assert_eq!(sender.round_trip.smoothed(), 70, "the first probe was lost");
+        sender.probe(second + SECOND / 5);
+        hear(&mut sender, second + SECOND / 4, address(1), &told);
+        assert!(sender.round_trip.smoothed() <= 70 + RoundTrip::PATIENCE_MAX / 8);
+    }
+}

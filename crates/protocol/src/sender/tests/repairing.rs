@@ -95,3 +95,23 @@ fn a_storm_of_naks_gets_no_more_than_its_share_and_the_others_are_served() {
     let later = now + SECOND / 10;
     assert!(of_kind(&sent(&mut sender, later), Kind::Data).iter().any(|one| one.0 == group()));
 }
+
+#[test]
+fn what_has_come_meanwhile_is_not_sent_again() {
+    for asks_again in [false, true] {
+        let (mut sender, start) = group_of_two(60, |settings| {
+            settings.link_rate = 10_000;
+            settings.repair_share = 10;
+        });
+        let at = |offset| start.wrapping_add(offset);
+        hear(&mut sender, 10, address(1), &nak(1, 0, &[(start, 60)]));
+        sender.repair_budget.take(1 << 17);
+        assert!(of_kind(&sent(&mut sender, 10), Kind::Data).is_empty(), "there is no budget");
+        let says = if asks_again { nak(1, 0, &[(at(58), 1)]) } else { status(1, at(59), at(99)) };
+        hear(&mut sender, 20, address(1), &says);
+        let later = 20 + 1_000 * SECOND;
+        let data = of_kind(&sent(&mut sender, later), Kind::Data);
+        assert!(data.iter().all(|one| one.2 == at(58) || one.2 == at(59)), "{data:?}");
+        assert!(!data.is_empty());
+    }
+}
