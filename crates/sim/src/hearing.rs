@@ -6,11 +6,11 @@ use crate::history::What;
 use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::network::Socket;
-use crate::truth::Truth;
+use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
 use lanecast_protocol::receiver::{Delivery, GapEnd, LossReason, Phase, Receiver, Settings, Why};
 use lanecast_protocol::{MICROSECOND, Nanos};
-use lanecast_wire::net::{FrameHeader, Items};
+use lanecast_wire::net::{Frame, FrameHeader, Items, Kind, flag};
 
 /// How late a gap may be given up: what the duty cycle takes.
 const TARDY: Nanos = 100 * MICROSECOND;
@@ -31,6 +31,8 @@ pub struct Hearing {
     settings: Settings,
     socket: Socket,
     began: Nanos,
+    /// By topic: how many messages there were when it began.
+    published: Vec<u64>,
     /// Gaps may be older than that by so much: the process stood still.
     pub absence: Nanos,
     /// Whether it may begin with what was published before.
@@ -41,11 +43,11 @@ pub struct Hearing {
 }
 
 impl Hearing {
-    /// Of `receiver`, which has just begun to join.
+    /// Of `receiver`, which has just begun to join the session of `truth`, number `session`.
     pub fn new(
         receiver: Receiver,
         settings: Settings,
-        session: usize,
+        (session, truth): (usize, &Truth),
         socket: Socket,
         began: Nanos,
     ) -> Self {
@@ -60,6 +62,7 @@ impl Hearing {
             settings,
             socket,
             began,
+            published: truth.topics.iter().map(TopicTruth::published).collect(),
             absence: 0,
             out: Vec::new(),
         }
@@ -102,6 +105,16 @@ impl Hearing {
         let at = size_of::<FrameHeader>();
         self.receiver.on_frame(medium.now, &frame, at, &mut self.out);
         self.account(medium, truth, bytes)
+    }
+
+    /// A frame goes out. Of a receiver that asks to be let in, or to go on, all topics begin where
+    /// it stands, even those that it has come to want since it began.
+    pub fn speaks(&mut self, bytes: &[u8]) {
+        let joins = |frame: Frame<'_>| frame.kind == Kind::Join && frame.flags & flag::FURTHER == 0;
+        if whole(bytes).is_some_and(joins) {
+            let published = &self.published;
+            self.ledgers.iter_mut().for_each(|l| l.reach_back(published[l.topic()]));
+        }
     }
 
     /// Time passes.

@@ -77,6 +77,13 @@ impl Ledger {
         self.is_amid
     }
 
+    /// A topic that was not joined yet may begin as early as that after all.
+    pub fn reach_back(&mut self, oldest: u64) {
+        if self.stage == Stage::Waiting {
+            self.oldest = self.oldest.min(oldest);
+        }
+    }
+
     /// Joined was told.
     pub fn join(&mut self, truth: &Truth) -> Verdict {
         ensure!(self.stage == Stage::Waiting, "Joined, but it is {:?}", self.stage);
@@ -240,6 +247,9 @@ mod tests {
         assert!(read(&mut uncertain, &truth, 9).is_err(), "who knows how many were lost?");
         assert!(uncertain.leave(&truth, true).is_err(), "a closed session's count is known");
         assert!(read(&mut Ledger { oldest: 2, ..after(&[]) }, &truth, 1).is_err(), "too old");
+        let mut joined = Ledger { oldest: 2, ..after(&[]) };
+        joined.reach_back(0);
+        assert!(read(&mut joined, &truth, 1).is_err(), "it begins where it began");
         let mut ledger = after(&[8, 9]);
         ledger.leave(&truth, true).expect("right");
         assert!(ledger.leave(&truth, true).is_err(), "left twice");

@@ -146,12 +146,24 @@ impl Scenario {
     /// Whether weather and settings are such that nothing may be lost.
     fn settings_are_gentle(&self, recovery: Nanos) -> bool {
         let steady = |weather: &Weather| !matches!(weather.loss, Loss::Bursts { .. });
-        let starved = self.sender.repair_share < 5 && self.sender.link_rate < 100_000_000;
         self.sender.pacing == Pacing::Slowest
             && recovery >= 2 * SECOND
             && steady(&self.weather)
             && steady(&self.back)
-            && !starved
+            && self.can_repair(recovery)
+    }
+
+    /// Whether each receiver's share of the budget for repairs can bring it the whole window
+    /// a few times before it gives up: repairs get lost, too, and what is kept is bounded.
+    fn can_repair(&self, recovery: Nanos) -> bool {
+        let share = self.repair_rate() / self.subscribers.len() as u64;
+        share * (recovery / MILLISECOND) / 1_000 >= 4 * self.sender.window_bytes as u64
+    }
+
+    /// How many bytes a second may be sent again.
+    pub fn repair_rate(&self) -> u64 {
+        let link = self.sender.data_rate.unwrap_or(self.sender.link_rate);
+        link / 100 * u64::from(self.sender.repair_share)
     }
 }
 

@@ -190,7 +190,7 @@ impl Subscriber {
         let began = medium.now;
         let receiver = Receiver::new(settings.clone(), truth.session, source, &names, began);
         let is_late = late && settings.late;
-        let mut hearing = Hearing::new(receiver, settings, session, self.socket(), began);
+        let mut hearing = Hearing::new(receiver, settings, (session, truth), self.socket(), began);
         hearing.is_late = is_late;
         let oldest = |topic: usize| if is_late { 0 } else { truth.topics[topic].published() };
         let ledgers = self.topics.iter().map(|topic| Ledger::new(*topic, oldest(*topic)));
@@ -359,6 +359,7 @@ impl Subscriber {
             {
                 let bytes = &buffer[..length];
                 self.traffic.count(bytes, longest)?;
+                hearing.speaks(bytes);
                 match hearing.connection {
                     Some(number) => medium.stream_up(number, place.0, bytes),
                     None => medium.send(place, hearing.receiver.source(), bytes),

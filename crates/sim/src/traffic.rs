@@ -3,7 +3,7 @@
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
 use lanecast_protocol::{Nanos, SECOND};
-use lanecast_wire::net::{Frame, Kind, flag};
+use lanecast_wire::net::{Frame, Kind, Range, flag};
 
 /// How many numbers of kinds there are, 0 included.
 const KINDS: usize = Kind::Query as usize + 1;
@@ -14,6 +14,7 @@ pub struct Traffic {
     frames: [u64; KINDS],
     repairs: u64,
     repair_bytes: u64,
+    full_naks: u64,
 }
 
 impl Traffic {
@@ -29,7 +30,14 @@ impl Traffic {
             self.repairs += 1;
             self.repair_bytes += bytes as u64;
         }
+        let is_full = bytes + size_of::<Range>() > longest;
+        self.full_naks += u64::from(frame.kind == Kind::Nak && is_full);
         Ok(())
+    }
+
+    /// How often something was asked for again: a NAK without room for more goes on in another.
+    pub const fn naks(&self) -> u64 {
+        self.frames(Kind::Nak) - self.full_naks
     }
 
     /// How many frames of a kind.
