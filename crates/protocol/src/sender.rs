@@ -13,6 +13,7 @@ mod heartbeat;
 mod member;
 mod pacing;
 mod packer;
+mod refused;
 mod repair;
 mod status;
 mod stream;
@@ -20,6 +21,7 @@ mod transmit;
 mod window;
 
 pub use counters::Counters;
+pub use refused::{Refused, TopicError};
 
 use crate::round_trip::RoundTrip;
 use crate::{MILLISECOND, Nanos, SECOND};
@@ -129,40 +131,6 @@ impl Default for Settings {
             seed: 0,
         }
     }
-}
-
-/// Why there is no room for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Receivers have not read enough yet.
-    #[error("the window is full: receivers have not read enough yet")]
-    WindowFull,
-    /// The message is too long.
-    #[error("a message may have {longest} bytes at most")]
-    TooLong {
-        /// The longest message, in bytes.
-        longest: usize,
-    },
-    /// There is no topic of this number.
-    #[error("no topic has this number")]
-    NoSuchTopic,
-    /// The session is closed.
-    #[error("the session is closed")]
-    Closed,
-}
-
-/// Why a topic cannot be added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TopicError {
-    /// The name is empty or too long.
-    #[error("a topic name has 1 to {NAME_MAX} bytes")]
-    Name,
-    /// There are too many topics.
-    #[error("the session has {max} topics already; raise its limit of topics")]
-    TooMany {
-        /// The most topics.
-        max: usize,
-    },
 }
 
 /// What happened to receivers.
