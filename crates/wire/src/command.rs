@@ -1,0 +1,37 @@
+//! The command protocol of the content server: a frame's length, a header in the manner of JSON,
+//! and a body that nobody here reads. The twin of `docs/protocol/command.md`.
+//!
+//! ```
+//! use lanecast_wire::command::{Command, Field, Header, HeaderWriter, begin_frame, end_frame};
+//! let mut out = Vec::new();
+//! let frame = begin_frame(&mut out);
+//! HeaderWriter::command(&mut out, Command::Publish).text(Field::Topic, "orders").end();
+//! out.extend_from_slice(br#"{"id":1}"#);
+//! end_frame(&mut out, frame);
+//!
+//! let header = Header::parse(&out[4..])?;
+//! assert_eq!(header.command()?, Command::Publish);
+//! assert_eq!(header.text(Field::Topic).as_deref(), Some("orders"));
+//! assert_eq!(header.body(), br#"{"id":1}"#);
+//! # Ok::<(), lanecast_wire::command::HeaderError>(())
+//! ```
+
+mod ack;
+mod field;
+mod frame;
+mod header;
+mod options;
+#[cfg(test)]
+mod tests;
+mod verb;
+mod writer;
+
+pub use self::ack::{Ack, Acks};
+pub use self::field::{Field, Shape};
+pub use self::frame::{
+    FrameTooLong, LENGTH_BYTES, Records, begin_frame, end_frame, frame_bytes, message_payload,
+};
+pub use self::header::{HEADER_MAX, Header, HeaderError};
+pub use self::options::{Options, OptionsError};
+pub use self::verb::Command;
+pub use self::writer::HeaderWriter;
