@@ -18,6 +18,9 @@ const UNSENT_MAX: usize = 64 << 10;
 const RETRY: Nanos = 10 * MILLISECOND;
 const RETRY_MAX: Nanos = 1_000 * MILLISECOND;
 
+/// Acknowledgements are asked to wait again after this: the system forgets, 40 ms after the last.
+const DELAY_ACKS_EVERY: Nanos = 5 * MILLISECOND;
+
 /// The connection, and what is under way on it.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -30,6 +33,8 @@ pub(crate) struct Channel {
     unsent: Vec<u8>,
     retry_at: Option<Nanos>,
     pause: Nanos,
+    /// When acknowledgements were last asked to wait.
+    delayed: Nanos,
 }
 
 impl Channel {
@@ -47,27 +52,28 @@ impl Channel {
             unsent: Vec::new(),
             retry_at: None,
             pause: RETRY,
+            delayed: 0,
         })
     }
 
     /// What has come behind what was left of the last frame; `None`: nothing.
     pub(crate) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let Some(shared) = self.stream.clone() else { return Ok(None) };
-        if !self.is_open {
-            if !tcp::established(&shared)? {
-                return Ok(None);
-            }
-            self.is_open = true;
-            self.pause = RETRY;
-            self.write(&[]);
-        } else if !self.unsent.is_empty() {
+        if !self.is_open && !self.opens()? {
+            return Ok(None);
+        }
+        if !self.unsent.is_empty() {
             self.write(&[]);
         }
-        let _ = now;
+        let Some(stream) = self.stream.as_deref() else { return Ok(None) };
         let kept = self.partial.len();
-        match direct::read(&shared, &mut buffer[kept..]) {
+        match direct::read(stream, &mut buffer[kept..]) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => {
+                if now.wrapping_sub(self.delayed) >= DELAY_ACKS_EVERY {
+                    self.delayed = now;
+                    // Where the system refuses, it acknowledges as it likes.
+                    drop(tcp::delay_acks(stream));
+                }
                 buffer[..kept].copy_from_slice(&self.partial);
                 self.partial.clear();
                 Ok(Some(kept + length))
@@ -75,6 +81,17 @@ impl Channel {
             Err(error) if is_passing(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a connection that was being made is there now.
+    #[cold]
+    fn opens(&mut self) -> io::Result<bool> {
+        let Some(stream) = self.stream.as_deref() else { return Ok(false) };
+        self.is_open = tcp::established(stream)?;
+        if self.is_open {
+            self.pause = RETRY;
+        }
+        Ok(self.is_open)
     }
 
     pub(crate) fn keep_partial(&mut self, bytes: &[u8]) {

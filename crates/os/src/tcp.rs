@@ -69,6 +69,17 @@ pub fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
+/// Lets acknowledgements wait for data or time, for a while.
+///
+/// A connection that only receives acknowledges at each read otherwise, before the reader gets what
+/// it has read.
+///
+/// # Errors
+/// If the system refuses.
+pub fn delay_acks(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_quickack(false)
+}
+
 /// Whether `stream` is connected; false while that is under way.
 ///
 /// # Errors
