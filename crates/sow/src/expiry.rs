@@ -1,0 +1,34 @@
+//! Which record expires when.
+
+use crate::record::NEVER;
+use std::collections::BTreeSet;
+
+/// The places of records that expire, by time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expiry(BTreeSet<(u64, u32)>);
+
+impl Expiry {
+    /// The record at `place` expires at another time than before.
+    pub(crate) fn moved(&mut self, place: u32, from_ns: u64, to_ns: u64) {
+        if from_ns == to_ns {
+            return;
+        }
+        if from_ns != NEVER {
+            self.0.remove(&(from_ns, place));
+        }
+        if to_ns != NEVER {
+            self.0.insert((to_ns, place));
+        }
+    }
+
+    /// When the next record expires.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        Some(self.0.first()?.0)
+    }
+
+    /// The place of a record that expires now or should have.
+    pub(crate) fn due(&self, now_ns: u64) -> Option<u32> {
+        let (due_ns, place) = *self.0.first()?;
+        (due_ns <= now_ns).then_some(place)
+    }
+}

@@ -1,0 +1,38 @@
+//! The state of the world: of each topic the last message of each key, kept to be asked for.
+//!
+//! - [`TopicDefinition`]: what a topic's messages are, and by which fields they are told apart;
+//! - [`Topic`]: its [`Record`]s; each call that changes one says so with a [`Change`];
+//! - [`Change`], [`Version`]: what a record was and what it is now, for whoever follows a topic.
+//!
+//! One thread owns a topic, and nothing here locks, waits, does I/O or keeps time: the time is an
+//! argument, in nanoseconds since 1970.
+//!
+//! ```
+//! use lanecast_filter::kind::Kind;
+//! use lanecast_sow::{Publication, Topic, TopicDefinition};
+//! let definition = TopicDefinition::new("orders", Kind::Nvfix).key("/id")?;
+//! let mut topic = Topic::new(definition)?;
+//! topic.publish(&Publication::of(b"id=1\x01qty=5\x01"), 0)?;
+//! let change = topic.publish(&Publication::of(b"id=1\x01qty=7\x01"), 1)?;
+//! assert_eq!(change.before.map(|before| before.record().bytes()), Some(&b"id=1\x01qty=5\x01"[..]));
+//! assert_eq!((change.sequence, topic.len()), (2, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod change;
+mod definition;
+mod expiry;
+mod key;
+mod reading;
+mod record;
+mod records;
+mod refusal;
+mod topic;
+
+pub use change::{Cause, Change, Version};
+pub use definition::TopicDefinition;
+pub use key::Key;
+pub use record::Record;
+pub use refusal::Refusal;
+pub use topic::{Publication, Topic};

@@ -1,0 +1,155 @@
+//! The records of a topic: each at a place that it keeps, found by identity or by key.
+
+use crate::key::{Identity, Key};
+use crate::record::Record;
+use hashbrown::HashTable;
+
+/// Keys that are tried for one checksum.
+const KEYS_MAX: u64 = 16;
+
+/// The records of a topic.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records {
+    places: Vec<Option<Record>>,
+    free: Vec<u32>,
+    /// Places by checksum.
+    table: HashTable<u32>,
+    /// Records that could not have their checksum as their key.
+    displaced: usize,
+}
+
+impl Records {
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// One more than the last place that is or was in use.
+    pub(crate) fn end(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    pub(crate) fn get(&self, place: u32) -> Option<&Record> {
+        self.places.get(place as usize)?.as_ref()
+    }
+
+    /// Where the record with these key values is.
+    #[inline]
+    pub(crate) fn find(&self, identity: Identity) -> Option<u32> {
+        self.look_up(identity.checksum, |record| record.identity() == identity)
+    }
+
+    /// Where the record with this number is.
+    pub(crate) fn find_key(&self, key: Key) -> Option<u32> {
+        let steps = if self.displaced == 0 { 1 } else { KEYS_MAX };
+        let mut checksums = (0..steps).map(|step| key.0.wrapping_sub(step));
+        checksums.find_map(|checksum| self.look_up(checksum, |record| record.key() == key))
+    }
+
+    fn look_up(&self, checksum: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
+        let is_it = |place: &u32| {
+            let record = self.places[*place as usize].as_ref();
+            record.is_some_and(|record| record.identity().checksum == checksum && is_it(record))
+        };
+        self.table.find(checksum, is_it).copied()
+    }
+
+    /// A key for new values, if one is left.
+    pub(crate) fn free_key(&self, identity: Identity) -> Option<Key> {
+        let mut keys = (0..KEYS_MAX).map(|step| Key(identity.checksum.wrapping_add(step)));
+        keys.find(|key| self.find_key(*key).is_none())
+    }
+
+    /// The place that the next new record will have, if there is one.
+    pub(crate) fn free_place(&self) -> Option<u32> {
+        let next = u32::try_from(self.places.len()).ok().filter(|next| *next != u32::MAX);
+        self.free.last().copied().or(next)
+    }
+
+    /// Puts a record where [`free_place`](Self::free_place) said.
+    pub(crate) fn insert(&mut self, record: Record) -> u32 {
+        let checksum = record.identity().checksum;
+        self.displaced += usize::from(record.key().0 != checksum);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.places[place as usize] = Some(record);
+                place
+            }
+            None => {
+                self.places.push(Some(record));
+                self.end() - 1
+            }
+        };
+        let places = &self.places;
+        self.table.insert_unique(checksum, place, |place| {
+            places[*place as usize].as_ref().map_or(0, |record| record.identity().checksum)
+        });
+        place
+    }
+
+    /// Puts another version of the same record in the place of the last one, which it gives.
+    #[inline]
+    pub(crate) fn replace(&mut self, place: u32, record: Record) -> Option<Record> {
+        self.places[place as usize].replace(record)
+    }
+
+    pub(crate) fn remove(&mut self, place: u32) -> Option<Record> {
+        let record = self.places.get_mut(place as usize)?.take()?;
+        let checksum = record.identity().checksum;
+        if let Ok(entry) = self.table.find_entry(checksum, |other| *other == place) {
+            entry.remove();
+        }
+        self.displaced -= usize::from(record.key().0 != checksum);
+        self.free.push(place);
+        Some(record)
+    }
+
+    /// All records.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.places.iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::NEVER;
+
+    fn identity(checksum: u64, proof: u64) -> Identity {
+        Identity { checksum, proof }
+    }
+
+    fn insert(records: &mut Records, identity: Identity) -> (Key, u32) {
+        let key = records.free_key(identity).expect("a key");
+        let record = Record::new([].into(), None, key, identity, 1, NEVER);
+        (key, records.insert(record))
+    }
+
+    #[test]
+    fn records_with_one_checksum_are_told_apart_whichever_goes_first() {
+        let mut records = Records::default();
+        let (first, first_place) = insert(&mut records, identity(9, 1));
+        let (second, second_place) = insert(&mut records, identity(9, 2));
+        assert_eq!((first, second), (Key(9), Key(10)));
+        let (third, _) = insert(&mut records, identity(10, 3));
+        assert_eq!(third, Key(11), "its own number was taken by a neighbour");
+        assert_eq!(records.find(identity(9, 2)), Some(second_place));
+        assert_eq!(records.find_key(Key(10)), Some(second_place));
+
+        assert_eq!(records.remove(first_place).map(|record| record.key()), Some(first));
+        assert_eq!(records.find(identity(9, 1)), None);
+        assert_eq!(records.find(identity(9, 2)), Some(second_place));
+        assert_eq!(records.find_key(Key(9)), None);
+        assert_eq!(insert(&mut records, identity(9, 1)), (Key(9), first_place));
+        assert_eq!(records.len(), 3);
+    }
+
+    #[test]
+    fn keys_run_out_before_looking_for_them_takes_long() {
+        let mut records = Records::default();
+        for proof in 0..KEYS_MAX {
+            insert(&mut records, identity(u64::MAX - 2, proof));
+        }
+        assert_eq!(records.free_key(identity(u64::MAX - 2, 99)), None);
+        assert!(records.find_key(Key(3)).is_some(), "numbers wrap around");
+    }
+}

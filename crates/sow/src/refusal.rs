@@ -1,0 +1,33 @@
+//! Why a message was not taken.
+
+use lanecast_filter::fields::SlotsTaken;
+use lanecast_filter::malformed::Malformed;
+use lanecast_filter::path::Path;
+use thiserror::Error;
+
+/// Why a topic did not take a message, or could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The message cannot be read.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// A key field is missing or empty.
+    #[error("the key field {0} is missing or empty: give it a value")]
+    NoKeyField(Path),
+    /// The topic wants its publishers to supply keys.
+    #[error("this topic has no key fields: supply a key with the message")]
+    NoKey,
+    /// The topic makes keys of fields.
+    #[error("this topic makes keys of the message's fields: supply none")]
+    KeyNotWanted,
+    /// More records than can be numbered.
+    #[error("the topic is full: delete records, or let them expire")]
+    Full,
+    /// Too many records whose keys have the same checksum.
+    #[error("too many keys with one checksum")]
+    Crowded,
+    /// More fields than there is room for.
+    #[error(transparent)]
+    SlotsTaken(#[from] SlotsTaken),
+}

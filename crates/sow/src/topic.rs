@@ -1,0 +1,255 @@
+//! A topic: its records, and what changes them.
+
+use crate::change::{Cause, Change, Version};
+use crate::definition::TopicDefinition;
+use crate::expiry::Expiry;
+use crate::key::{Identity, Key, Sum};
+use crate::reading::Reading;
+use crate::record::{NEVER, Record};
+use crate::records::Records;
+use crate::refusal::Refusal;
+use lanecast_filter::fields::{Fields, Slot};
+use lanecast_filter::naive::Environment;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A message that is published.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Publication<'a> {
+    /// The message.
+    pub bytes: &'a [u8],
+    /// Its key, in topics whose publishers supply keys.
+    pub key: Option<&'a str>,
+    /// How long its record lives, if not as long as the topic says.
+    pub lifetime: Option<Duration>,
+    /// Who publishes it.
+    pub client: &'a str,
+}
+
+impl<'a> Publication<'a> {
+    /// A message and nothing else.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+}
+
+/// The last messages of a topic by key.
+#[derive(Debug)]
+pub struct Topic {
+    definition: TopicDefinition,
+    sum: Sum,
+    fields: Fields,
+    keys: Box<[Slot]>,
+    records: Records,
+    expiry: Expiry,
+    sequence: u64,
+    /// What the last change has left of the record.
+    past: Option<Record>,
+    past_reading: Reading,
+    reading: Reading,
+}
+
+impl Topic {
+    /// A topic without records.
+    ///
+    /// # Errors
+    ///
+    /// If it has more key fields than there is room for.
+    pub fn new(definition: TopicDefinition) -> Result<Self, Refusal> {
+        let mut fields = Fields::new(definition.format);
+        let keys = definition.keys.iter().map(|path| fields.slot(path));
+        let keys = keys.collect::<Result<_, _>>()?;
+        Ok(Self {
+            sum: Sum::new(&definition.name),
+            keys,
+            records: Records::default(),
+            expiry: Expiry::default(),
+            sequence: 0,
+            past: None,
+            past_reading: Reading::new(&fields),
+            reading: Reading::new(&fields),
+            fields,
+            definition,
+        })
+    }
+
+    /// What the topic is.
+    pub fn definition(&self) -> &TopicDefinition {
+        &self.definition
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of the last change; 0 before the first.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The record with this number.
+    pub fn get(&self, key: Key) -> Option<&Record> {
+        self.records.get(self.records.find_key(key)?)
+    }
+
+    /// All records, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+
+    /// The fields that somebody wants of this topic.
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// Lets `want` ask for fields, or release some. Changes from then on have them in their rows.
+    pub fn with_fields<R>(&mut self, want: impl FnOnce(&mut Fields) -> R) -> R {
+        let result = want(&mut self.fields);
+        self.past = None;
+        self.past_reading = Reading::new(&self.fields);
+        self.reading = Reading::new(&self.fields);
+        result
+    }
+
+    /// Makes the message the record of its key.
+    ///
+    /// # Errors
+    ///
+    /// If the message has no key, or cannot be read. Then nothing has changed.
+    pub fn publish<'a>(
+        &'a mut self,
+        publication: &Publication<'a>,
+        now_ns: u64,
+    ) -> Result<Change<'a>, Refusal> {
+        let identity = self.identity(publication)?;
+        let found = self.records.find(identity);
+        let key = match found.and_then(|place| self.records.get(place)) {
+            Some(record) => record.key(),
+            None => self.records.free_key(identity).ok_or(Refusal::Crowded)?,
+        };
+        if found.is_none() && self.records.free_place().is_none() {
+            return Err(Refusal::Full);
+        }
+        let expires_ns = self.expires_ns(publication, now_ns);
+        let name = publication.key.map(Arc::from);
+        self.sequence += 1;
+        let record =
+            Record::new(publication.bytes.into(), name, key, identity, self.sequence, expires_ns);
+        let place = self.store(found, record);
+        Ok(self.changed(key, place, Cause::Published, publication.client, now_ns))
+    }
+
+    /// Deletes the record with this number, if there is one.
+    pub fn delete<'a>(&'a mut self, key: Key, client: &'a str, now_ns: u64) -> Option<Change<'a>> {
+        let place = self.records.find_key(key)?;
+        self.remove(place, Cause::Deleted, client, now_ns)
+    }
+
+    /// Deletes the record of a message's key, if there is one. All but the key is ignored.
+    ///
+    /// # Errors
+    ///
+    /// If the message has no key, or cannot be read.
+    pub fn delete_as<'a>(
+        &'a mut self,
+        publication: &Publication<'a>,
+        now_ns: u64,
+    ) -> Result<Option<Change<'a>>, Refusal> {
+        let identity = self.identity(publication)?;
+        let Some(place) = self.records.find(identity) else { return Ok(None) };
+        Ok(self.remove(place, Cause::Deleted, publication.client, now_ns))
+    }
+
+    /// Removes one record whose time is over, if there is one: call it until there is none.
+    pub fn expire(&mut self, now_ns: u64) -> Option<Change<'_>> {
+        let place = self.expiry.due(now_ns)?;
+        self.remove(place, Cause::Expired, "", now_ns)
+    }
+
+    /// When the next record expires, in nanoseconds since 1970.
+    pub fn next_expiry_ns(&self) -> Option<u64> {
+        self.expiry.next_ns()
+    }
+
+    /// What a message's key values are. Leaves the message at hand.
+    fn identity(&mut self, publication: &Publication<'_>) -> Result<Identity, Refusal> {
+        let row = self.reading.read(publication.bytes)?;
+        match (publication.key, &*self.keys) {
+            (Some(key), []) if !key.is_empty() => {
+                Ok(self.sum.clone().with(key.as_bytes()).identity())
+            }
+            (_, []) => Err(Refusal::NoKey),
+            (Some(_), _) => Err(Refusal::KeyNotWanted),
+            (None, slots) => {
+                let mut sum = self.sum.clone();
+                for (slot, path) in slots.iter().zip(&self.definition.keys) {
+                    let value = row.text(*slot, publication.bytes);
+                    sum = sum.with(value.ok_or_else(|| Refusal::NoKeyField(path.clone()))?);
+                }
+                Ok(sum.identity())
+            }
+        }
+    }
+
+    fn expires_ns(&self, publication: &Publication<'_>, now_ns: u64) -> u64 {
+        let Some(lifetime) = publication.lifetime.or(self.definition.lifetime) else {
+            return NEVER;
+        };
+        now_ns.saturating_add(u64::try_from(lifetime.as_nanos()).unwrap_or(NEVER))
+    }
+
+    /// Puts `record` where the one before it is, or at a new place.
+    fn store(&mut self, found: Option<u32>, record: Record) -> u32 {
+        let to_ns = record.expires_ns().unwrap_or(NEVER);
+        let (place, before) = match found {
+            Some(place) => (place, self.records.replace(place, record)),
+            None => (self.records.insert(record), None),
+        };
+        let from_ns = before.as_ref().and_then(Record::expires_ns).unwrap_or(NEVER);
+        self.expiry.moved(place, from_ns, to_ns);
+        self.past = before;
+        place
+    }
+
+    fn remove<'a>(
+        &'a mut self,
+        place: u32,
+        cause: Cause,
+        client: &'a str,
+        now_ns: u64,
+    ) -> Option<Change<'a>> {
+        let record = self.records.remove(place)?;
+        let (key, from_ns) = (record.key(), record.expires_ns().unwrap_or(NEVER));
+        self.expiry.moved(place, from_ns, NEVER);
+        self.past = Some(record);
+        self.sequence += 1;
+        Some(self.changed(key, place, cause, client, now_ns))
+    }
+
+    /// Says what has happened at `place`.
+    fn changed<'a>(
+        &'a mut self,
+        key: Key,
+        place: u32,
+        cause: Cause,
+        client: &'a str,
+        unix_ns: u64,
+    ) -> Change<'a> {
+        self.past_reading.forget();
+        let past = self.past.as_ref();
+        Change {
+            key,
+            sequence: self.sequence,
+            cause,
+            before: past.map(|record| Version::new(record, &self.past_reading)),
+            after: self.records.get(place).map(|record| Version::new(record, &self.reading)),
+            environment: Environment { topic: &self.definition.name, client, unix_ns },
+        }
+    }
+}
