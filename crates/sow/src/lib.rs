@@ -14,7 +14,8 @@
 //! let mut topic = Topic::new(definition)?;
 //! topic.publish(&Publication::of(b"id=1\x01qty=5\x01"), 0)?;
 //! let change = topic.publish(&Publication::of(b"id=1\x01qty=7\x01"), 1)?;
-//! assert_eq!(change.before.map(|before| before.record().bytes()), Some(&b"id=1\x01qty=5\x01"[..]));
+//! let before = change.before.map(|before| before.record().bytes());
+//! assert_eq!(before, Some(&b"id=1\x01qty=5\x01"[..]));
 //! assert_eq!((change.sequence, topic.len()), (2, 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
