@@ -58,6 +58,9 @@ pub enum Fault {
     /// A function that looks at many messages, outside of a view.
     #[error("{0} is for views: a filter looks at one message")]
     Aggregate(&'static str),
+    /// A function that looks at many messages, within another.
+    #[error("{0} stands within another aggregate function: each looks at messages by itself")]
+    Nested(&'static str),
     /// The text is longer than allowed.
     #[error("the text has {length} bytes, and at most {limit} are allowed")]
     TooLong {

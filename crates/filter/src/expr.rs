@@ -147,7 +147,7 @@ impl<F> Expr<F> {
     }
 
     /// The expressions directly within this one, to be changed.
-    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Self> {
+    pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Self> {
         let (one, many): (&mut [Self], &mut [Self]) = match self {
             Self::Literal(_) | Self::Field(_) | Self::Pattern(_) => (&mut [], &mut []),
             Self::Negate(part) | Self::IsNull(part) | Self::IsNan(part) | Self::Not(part) => {

@@ -2,7 +2,7 @@
 
 use crate::error::FilterError;
 use crate::expr::Expr;
-use crate::parser;
+use crate::parser::{self, Aggregates};
 use crate::path::Path;
 use crate::truth::Semantics;
 use std::fmt::{self, Display, Formatter};
@@ -46,7 +46,7 @@ impl Filter {
 
     /// Reads a filter, within these limits.
     pub fn parse_with(text: &str, limits: &Limits) -> Result<Self, FilterError> {
-        Ok(Self::from(parser::parse(text, limits, false)?))
+        Ok(Self::from(parser::parse(text, limits, Aggregates::Refused)?))
     }
 
     /// The same filter, with AND and OR read like this.
@@ -85,7 +85,7 @@ impl Filter {
 impl Expr {
     /// Reads an expression as views have them, where aggregate functions may stand.
     pub fn parse(text: &str, limits: &Limits) -> Result<Self, FilterError> {
-        parser::parse(text, limits, true)
+        parser::parse(text, limits, Aggregates::Allowed)
     }
 }
 

@@ -7,7 +7,7 @@
 //! - [`reader`], [`row`]: from the bytes of a message to the values in those slots;
 //! - [`malformed`]: why a message could not be read;
 //! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
-//! - [`Filter`], [`expr`]: the language, read from text and printed again;
+//! - [`Filter`], [`Projection`], [`expr`]: the language, read from text and printed again;
 //! - [`naive`]: what expressions mean; [`Plan`]: the same, faster;
 //! - [`index`]: the same for many filters at once.
 //!
@@ -36,6 +36,7 @@ pub mod path;
 mod pattern;
 mod plan;
 mod predicate;
+mod projection;
 pub mod reader;
 pub mod row;
 pub mod truth;
@@ -48,3 +49,4 @@ pub use index::Index;
 pub use message::Message;
 pub use pattern::Pattern;
 pub use plan::Plan;
+pub use projection::Projection;

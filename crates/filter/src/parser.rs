@@ -1,5 +1,7 @@
 //! From text to tree, by precedence climbing.
 
+mod list;
+
 use crate::error::{Fault, FilterError};
 use crate::expr::{Arithmetic, Expr, Literal, Power};
 use crate::filter::Limits;
@@ -8,16 +10,26 @@ use crate::lexer::{Lexer, Token};
 use crate::number::Number;
 use crate::pattern::Pattern;
 use crate::value::Comparison;
+pub(crate) use list::parse_projections;
 
-/// Reads all of `text`, with aggregate functions if they are `allowed`.
-pub(crate) fn parse(text: &str, limits: &Limits, aggregates: bool) -> Result<Expr, FilterError> {
-    if text.len() > limits.length_bytes {
-        let fault = Fault::TooLong { length: text.len(), limit: limits.length_bytes };
-        return Err(FilterError::new(0, fault));
-    }
-    let mut lexer = Lexer::new(text);
-    let (token, at) = lexer.next()?;
-    let mut parser = Parser { lexer, token, at, limits, aggregates, level: 0 };
+/// Whether aggregate functions may stand here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aggregates {
+    /// No: this is about one message.
+    Refused,
+    /// Yes.
+    Allowed,
+    /// No: this stands within one.
+    Within,
+}
+
+/// Reads all of `text`.
+pub(crate) fn parse(
+    text: &str,
+    limits: &Limits,
+    aggregates: Aggregates,
+) -> Result<Expr, FilterError> {
+    let mut parser = Parser::new(text, limits, aggregates)?;
     let expr = parser.expression(Power::Or)?.expr;
     match parser.token {
         Token::End => Ok(expr),
@@ -32,7 +44,7 @@ struct Parser<'a> {
     /// Where `token` starts.
     at: usize,
     limits: &'a Limits,
-    aggregates: bool,
+    aggregates: Aggregates,
     /// Expressions that are being read around the one at `token`.
     level: usize,
 }
@@ -72,6 +84,16 @@ impl Infix {
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, limits: &'a Limits, aggregates: Aggregates) -> Result<Self, FilterError> {
+        if text.len() > limits.length_bytes {
+            let fault = Fault::TooLong { length: text.len(), limit: limits.length_bytes };
+            return Err(FilterError::new(0, fault));
+        }
+        let mut lexer = Lexer::new(text);
+        let (token, at) = lexer.next()?;
+        Ok(Self { lexer, token, at, limits, aggregates, level: 0 })
+    }
+
     /// Reads an expression that nothing within holds together less than `least`.
     fn expression(&mut self, least: Power) -> Result<Tall, FilterError> {
         self.level += 1;
@@ -213,22 +235,6 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Reads values separated by commas, and the closing parenthesis.
-    fn list(&mut self, parts: &mut Vec<Tall>) -> Result<(), FilterError> {
-        if self.skip_sign(")")? {
-            return Ok(());
-        }
-        loop {
-            parts.push(self.expression(Power::Or)?);
-            if self.skip_sign(")")? {
-                return Ok(());
-            }
-            if !self.skip_sign(",")? {
-                return Err(self.unexpected("`,` or `)`"));
-            }
-        }
-    }
-
     fn operand(&mut self) -> Result<Tall, FilterError> {
         let at = self.at;
         match self.token.clone() {
@@ -297,12 +303,9 @@ impl<'a> Parser<'a> {
                 None => error,
             });
         };
-        if function.is_aggregate() && !self.aggregates {
-            return Err(FilterError::new(at, Fault::Aggregate(function.name())));
-        }
         self.advance()?;
         let mut parts = Vec::new();
-        self.list(&mut parts)?;
+        self.arguments(function, at, &mut parts)?;
         let refused = |wanted: String| {
             FilterError::new(at, Fault::Arguments { function: function.name(), wanted })
         };

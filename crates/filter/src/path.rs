@@ -40,6 +40,12 @@ impl Path {
         }
     }
 
+    /// Its first name, and the path that the others make, if there are any.
+    pub fn split_first(&self) -> (&Step, Option<Self>) {
+        let rest = &self.steps[1..];
+        (&self.steps[0], (!rest.is_empty()).then(|| Self { steps: rest.into() }))
+    }
+
     /// Reads the path that starts at the byte `start` of `text`, and where it ends.
     pub(crate) fn scan(text: &str, start: usize) -> Result<(Self, usize), PathError> {
         let mut scanner = Scanner { text, at: start, steps: Vec::new() };
@@ -288,6 +294,14 @@ mod tests {
         assert_eq!(path("/55[1]").only_name(), None);
         assert_eq!(path("/@a").steps().len(), 1);
         assert_eq!(path("/[odd \\] name]").steps()[0].name(), "odd ] name");
+    }
+
+    #[test]
+    fn a_path_is_its_first_name_and_the_rest() {
+        let whole = path("/orders/legs[2]/@qty");
+        let (first, rest) = whole.split_first();
+        assert_eq!((first.name(), rest), ("orders", Some(path("/legs[2]/@qty"))));
+        assert_eq!(path("/55").split_first().1, None);
     }
 
     #[test]

@@ -1,0 +1,79 @@
+//! What a view or a query makes of messages: expressions, each with a name for its outcome.
+
+use crate::error::FilterError;
+use crate::expr::Expr;
+use crate::filter::Limits;
+use crate::parser;
+use crate::path::Path;
+use std::fmt::{self, Display, Formatter};
+
+/// `expression AS /path`. It prints as text that is read as the same projection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection {
+    /// What is computed; aggregate functions may stand in it.
+    pub expr: Expr,
+    /// The field that the outcome goes to.
+    pub path: Path,
+    /// The byte of the list where it was written.
+    pub at: usize,
+}
+
+impl Projection {
+    /// Reads a list of projections separated by commas. A field needs no `AS /path`: it keeps its
+    /// name then.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no such list, or an aggregate function stands within another.
+    pub fn parse_list(text: &str, limits: &Limits) -> Result<Vec<Self>, FilterError> {
+        parser::parse_projections(text, limits)
+    }
+}
+
+impl Display for Projection {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} AS {}", self.expr, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Projection>, FilterError> {
+        Projection::parse_list(text, &Limits::DEFAULT)
+    }
+
+    #[test]
+    fn expressions_have_names() {
+        let text = "/11 as /customer, /55, sum(/14 * /99)/sum(/14) AS /vwap";
+        let list = read(text).expect(text);
+        let printed: Vec<String> = list.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            printed,
+            ["/11 AS /customer", "/55 AS /55", "SUM(/14 * /99) / SUM(/14) AS /vwap"]
+        );
+        assert_eq!(list.iter().map(|one| one.at).collect::<Vec<_>>(), [0, 18, 23]);
+        let again = read(&printed.join(", ")).expect("what was printed");
+        assert!(again.iter().zip(&list).all(|(a, b)| a.expr == b.expr && a.path == b.path));
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused_where_it_goes_wrong() {
+        for (text, at, part) in [
+            ("", 0, "a field"),
+            ("/11 as", 6, "AS and the path"),
+            ("/11 as customer", 7, "write /customer"),
+            ("/11 customer", 4, "AS and the path"),
+            ("sum(/14)", 8, "AS and the path"),
+            ("/11,", 4, "a field"),
+            ("/11 as /a /b", 10, "`,` or the end"),
+            ("55", 2, "write /55"),
+            ("sum(/1 + max(/2)) as /x", 9, "within another"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert_eq!(error.at, at, "{text}: {error}");
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+    }
+}
