@@ -35,6 +35,8 @@ pub struct Change<'a> {
     pub after: Option<Version<'a>>,
     /// What expressions can ask for beyond the message: topic, publisher and time.
     pub environment: Environment<'a>,
+    /// Where the record stands, or stood.
+    pub(crate) place: u32,
 }
 
 /// A record as it was or is.

@@ -3,6 +3,8 @@
 //! - [`TopicDefinition`]: what a topic's messages are, and by which fields they are told apart;
 //! - [`Topic`]: its [`Record`]s; each call that changes one says so with a [`Change`];
 //! - [`Change`], [`Version`]: what a record was and what it is now, for whoever follows a topic.
+//! - [`Query`], [`Scan`]: the records that meet a filter, sorted, at once or bit by bit.
+//! - [`Feed`]: who subscribes to a topic, by content; [`Event`]: what they are told.
 //!
 //! One thread owns a topic, and nothing here locks, waits, does I/O or keeps time: the time is an
 //! argument, in nanoseconds since 1970.
@@ -22,18 +24,31 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod conflation;
 mod definition;
 mod expiry;
+mod feed;
+mod hash_index;
 mod key;
+mod query;
 mod reading;
 mod record;
 mod records;
 mod refusal;
+mod scan;
+mod sink;
+mod sorting;
+mod subscription;
 mod topic;
 
 pub use change::{Cause, Change, Version};
 pub use definition::TopicDefinition;
+pub use feed::Feed;
 pub use key::Key;
+pub use query::{Order, Query};
 pub use record::Record;
 pub use refusal::Refusal;
+pub use scan::{Answer, Scan};
+pub use sink::{Event, Reason, Sink};
+pub use subscription::Options;
 pub use topic::{Publication, Topic};

@@ -27,6 +27,15 @@ pub enum Refusal {
     /// Too many records whose keys have the same checksum.
     #[error("too many keys with one checksum")]
     Crowded,
+    /// A subscription is to follow certain keys.
+    #[error("a subscription follows a filter, not a list of keys: ask for the keys alone")]
+    KeysNotFollowed,
+    /// There is no such subscription.
+    #[error("there is no subscription {0}")]
+    NoSubscription(u32),
+    /// More subscriptions than can be numbered.
+    #[error("the topic has too many subscriptions: end some")]
+    Subscribed,
     /// More fields than there is room for.
     #[error(transparent)]
     SlotsTaken(#[from] SlotsTaken),

@@ -3,13 +3,17 @@
 use crate::change::{Cause, Change, Version};
 use crate::definition::TopicDefinition;
 use crate::expiry::Expiry;
+use crate::hash_index::{HashIndex, candidates};
 use crate::key::{Identity, Key, Sum};
+use crate::query::Query;
 use crate::reading::Reading;
 use crate::record::{NEVER, Record};
 use crate::records::Records;
 use crate::refusal::Refusal;
-use lanecast_filter::fields::{Fields, Slot};
+use crate::scan::Scan;
+use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::naive::Environment;
+use lanecast_filter::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +45,7 @@ pub struct Topic {
     fields: Fields,
     keys: Box<[Slot]>,
     records: Records,
+    indexes: Box<[(Path, HashIndex)]>,
     expiry: Expiry,
     sequence: u64,
     /// What the last change has left of the record.
@@ -59,10 +64,14 @@ impl Topic {
         let mut fields = Fields::new(definition.format);
         let keys = definition.keys.iter().map(|path| fields.slot(path));
         let keys = keys.collect::<Result<_, _>>()?;
+        let indexes = definition.indexes.iter();
+        let indexes = indexes.map(|path| Ok((path.clone(), HashIndex::new(fields.slot(path)?))));
+        let indexes = indexes.collect::<Result<_, SlotsTaken>>()?;
         Ok(Self {
             sum: Sum::new(&definition.name),
             keys,
             records: Records::default(),
+            indexes,
             expiry: Expiry::default(),
             sequence: 0,
             past: None,
@@ -101,6 +110,41 @@ impl Topic {
     /// All records, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
+    }
+
+    /// Answers `query` at once.
+    ///
+    /// # Errors
+    ///
+    /// If the query names more fields than there is room for.
+    pub fn query(&self, query: &Query, now_ns: u64) -> Result<Vec<Record>, SlotsTaken> {
+        let (mut scan, mut found) = (Scan::new(self, query, now_ns)?, Vec::new());
+        scan.advance(self, usize::MAX, &mut found);
+        Ok(found)
+    }
+
+    /// The places of all records that `query` may be about, if not all have to be looked at.
+    pub(crate) fn candidates(&self, query: &Query) -> Option<Vec<u32>> {
+        match &query.keys {
+            Some(keys) => {
+                let mut places: Vec<u32> =
+                    keys.iter().filter_map(|key| self.records.find_key(*key)).collect();
+                places.sort_unstable();
+                places.dedup();
+                Some(places)
+            }
+            None => candidates(&self.indexes, query.filter.as_ref()?.expr()),
+        }
+    }
+
+    /// One more than the last place of a record.
+    pub(crate) fn end(&self) -> u32 {
+        self.records.end()
+    }
+
+    /// The record at `place`.
+    pub(crate) fn at(&self, place: u32) -> Option<&Record> {
+        self.records.get(place)
     }
 
     /// The fields that somebody wants of this topic.
@@ -211,6 +255,10 @@ impl Topic {
             Some(place) => (place, self.records.replace(place, record)),
             None => (self.records.insert(record), None),
         };
+        if let Some(record) = self.records.get(place) {
+            let row = self.reading.row(record.bytes());
+            self.indexes.iter_mut().for_each(|(_, index)| index.put(place, row, record));
+        }
         let from_ns = before.as_ref().and_then(Record::expires_ns).unwrap_or(NEVER);
         self.expiry.moved(place, from_ns, to_ns);
         self.past = before;
@@ -227,6 +275,7 @@ impl Topic {
         let record = self.records.remove(place)?;
         let (key, from_ns) = (record.key(), record.expires_ns().unwrap_or(NEVER));
         self.expiry.moved(place, from_ns, NEVER);
+        self.indexes.iter_mut().for_each(|(_, index)| index.take(place));
         self.past = Some(record);
         self.sequence += 1;
         Some(self.changed(key, place, cause, client, now_ns))
@@ -250,6 +299,7 @@ impl Topic {
             before: past.map(|record| Version::new(record, &self.past_reading)),
             after: self.records.get(place).map(|record| Version::new(record, &self.reading)),
             environment: Environment { topic: &self.definition.name, client, unix_ns },
+            place,
         }
     }
 }

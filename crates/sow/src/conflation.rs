@@ -1,0 +1,58 @@
+//! Telling of each record once in a while only.
+
+use crate::key::Key;
+use crate::subscription::Held;
+use foldhash::fast::RandomState;
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// What a subscriber was told lately, and what it is not told yet.
+#[derive(Debug)]
+pub(crate) struct Conflation {
+    interval_ns: u64,
+    /// Records whose last event is not an interval ago, with what has come since.
+    recent: HashMap<Key, Option<Held>, RandomState>,
+    /// When the interval of each of them is over, in order.
+    due: VecDeque<(u64, Key)>,
+}
+
+impl Conflation {
+    pub(crate) fn new(interval: Duration) -> Self {
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        Self { interval_ns, recent: HashMap::default(), due: VecDeque::new() }
+    }
+
+    /// Gives the event back if it is time for it, or keeps it in place of the one before.
+    pub(crate) fn hold_back(&mut self, held: Held, now_ns: u64) -> Option<Held> {
+        let key = held.record().key();
+        if let Some(last) = self.recent.get_mut(&key) {
+            *last = Some(held);
+            return None;
+        }
+        self.recent.insert(key, None);
+        self.due.push_back((now_ns.saturating_add(self.interval_ns), key));
+        Some(held)
+    }
+
+    /// The next event whose time has come.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Held> {
+        while let Some((due_ns, key)) = self.due.front().copied() {
+            if due_ns > now_ns {
+                return None;
+            }
+            self.due.pop_front();
+            let held = self.recent.get_mut(&key).and_then(Option::take);
+            if held.is_some() {
+                self.due.push_back((now_ns.saturating_add(self.interval_ns), key));
+                return held;
+            }
+            self.recent.remove(&key);
+        }
+        None
+    }
+
+    /// When the next event's time may come.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        Some(self.due.front()?.0)
+    }
+}

@@ -1,0 +1,369 @@
+//! Who follows a topic, and what each of them is told.
+//!
+//! A query with a subscription begins at a fence, the topic's sequence at that moment. What was
+//! published up to it is in the answer, what is published after it is told behind the answer: each
+//! change is known once. Publishing goes on meanwhile.
+
+use crate::change::{Cause, Change};
+use crate::query::Query;
+use crate::refusal::Refusal;
+use crate::scan::Scan;
+use crate::sink::{Event, Reason, Sink};
+use crate::subscription::{Held, Options, Progress, Subscription};
+use crate::topic::Topic;
+use lanecast_filter::index::{IndexStats, InsertError};
+use lanecast_filter::{Filter, Index};
+
+/// The subscriptions to one topic, and the queries of it that are being answered.
+///
+/// It has to be told of every change of its topic, by [`Feed::apply`].
+#[derive(Debug)]
+pub struct Feed {
+    index: Index,
+    all: Filter,
+    subscriptions: Vec<Option<Subscription>>,
+    /// How each of them is served.
+    ways: Vec<Way>,
+    free: Vec<u32>,
+    /// Those that are not level with the topic.
+    busy: Vec<u32>,
+    /// Those that are not told everything.
+    conflated: Vec<u32>,
+    /// How many want to know what leaves their focus.
+    watching: usize,
+    in_focus: Vec<u32>,
+    was_in_focus: Vec<u32>,
+}
+
+/// How a subscription is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Way {
+    /// It waits for the end of its query.
+    waits: bool,
+    conflates: bool,
+    watches: bool,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Feed {
+    /// A feed that nobody follows.
+    pub fn new() -> Self {
+        Self {
+            index: Index::new(),
+            all: Filter::parse("TRUE").expect("a filter"),
+            subscriptions: Vec::new(),
+            ways: Vec::new(),
+            free: Vec::new(),
+            busy: Vec::new(),
+            conflated: Vec::new(),
+            watching: 0,
+            in_focus: Vec::new(),
+            was_in_focus: Vec::new(),
+        }
+    }
+
+    /// Subscribes to what meets `filter` from now on; gives the subscription's number.
+    ///
+    /// # Errors
+    ///
+    /// If the filter names more fields than there is room for.
+    pub fn subscribe(
+        &mut self,
+        topic: &mut Topic,
+        filter: Option<&Filter>,
+        options: Options,
+    ) -> Result<u32, Refusal> {
+        let id = self.vacancy();
+        self.file(topic, id, filter)?;
+        self.seat(id, Subscription::new(options, true, None));
+        Ok(id)
+    }
+
+    /// Asks for records; gives the query's number, which is free again after the answer's end.
+    ///
+    /// # Errors
+    ///
+    /// If the query names more fields than there is room for.
+    pub fn query(
+        &mut self,
+        topic: &Topic,
+        query: &Query,
+        batch: usize,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<u32, Refusal> {
+        let scan = Scan::new(topic, query, now_ns)?;
+        let id = self.vacancy();
+        let options = Options { batch, ..Options::default() };
+        self.seat(id, Subscription::new(options, false, Some(scan)));
+        sink.deliver(&[id], Event::Begin);
+        Ok(id)
+    }
+
+    /// Asks for records, and subscribes to what meets the query's filter from then on: without a
+    /// gap, and without telling anything twice.
+    ///
+    /// # Errors
+    ///
+    /// If the query asks for certain keys, or names more fields than there is room for.
+    pub fn query_and_subscribe(
+        &mut self,
+        topic: &mut Topic,
+        query: &Query,
+        options: Options,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<u32, Refusal> {
+        let id = self.vacancy();
+        self.begin(topic, id, query, options, now_ns, sink)?;
+        Ok(id)
+    }
+
+    /// Puts another query and other options in place of a subscription's, and answers the query
+    /// anew. What was not told yet is told by the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`query_and_subscribe`](Self::query_and_subscribe); then the subscription has ended.
+    pub fn replace(
+        &mut self,
+        topic: &mut Topic,
+        id: u32,
+        query: &Query,
+        options: Options,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        if !self.unsubscribe(topic, id) {
+            return Err(Refusal::NoSubscription(id));
+        }
+        self.free.pop();
+        let result = self.begin(topic, id, query, options, now_ns, sink);
+        if result.is_err() {
+            self.free.push(id);
+        }
+        result
+    }
+
+    /// Ends a subscription or a query. Whether there was one.
+    pub fn unsubscribe(&mut self, topic: &mut Topic, id: u32) -> bool {
+        let Some(subscription) = self.subscriptions.get_mut(id as usize).and_then(Option::take)
+        else {
+            return false;
+        };
+        if subscription.is_live {
+            topic.with_fields(|fields| self.index.remove(id, fields));
+        }
+        self.watching -= usize::from(self.ways[id as usize].watches);
+        self.busy.retain(|other| *other != id);
+        self.conflated.retain(|other| *other != id);
+        self.ways[id as usize] = Way::default();
+        self.free.push(id);
+        true
+    }
+
+    /// How many subscriptions and unfinished queries there are.
+    pub fn len(&self) -> usize {
+        self.subscriptions.len() - self.free.len()
+    }
+
+    /// Whether nobody follows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How the subscriptions' filters are found.
+    pub fn index_stats(&self) -> IndexStats {
+        self.index.stats()
+    }
+
+    /// The subscriptions whose filters are evaluated for every change.
+    pub fn unindexed(&self) -> Vec<u32> {
+        self.index.unindexed()
+    }
+
+    /// Tells subscribers of a change.
+    pub fn apply(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
+        for id in &self.busy {
+            if let Some(subscription) = &mut self.subscriptions[*id as usize]
+                && let Some(scan) = subscription.scan()
+            {
+                scan.note(change);
+            }
+        }
+        self.in_focus.clear();
+        if let Some(after) = change.after {
+            self.index.matches(&after.message(&change.environment), &mut self.in_focus);
+        }
+        if self.watching > 0
+            && let Some(before) = change.before
+        {
+            self.index.matches(&before.message(&change.environment), &mut self.was_in_focus);
+            self.tell_those_left(change, sink);
+        }
+        if let Some(after) = change.after {
+            let record = after.record();
+            let (event, held) = (Event::Update { record, cause: change.cause }, || {
+                Held::Update(record.clone(), change.cause)
+            });
+            let mut ids = std::mem::take(&mut self.in_focus);
+            self.tell(&mut ids, event, held, change.environment.unix_ns, sink);
+            self.in_focus = ids;
+        }
+    }
+
+    /// Goes on answering queries: up to `limit` records of each. Whether there is more to do.
+    ///
+    /// The smaller the limit, the shorter a publisher waits.
+    pub fn advance(
+        &mut self,
+        topic: &mut Topic,
+        now_ns: u64,
+        limit: usize,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let mut at = 0;
+        while let Some(id) = self.busy.get(at).copied() {
+            let Some(subscription) = &mut self.subscriptions[id as usize] else { break };
+            match subscription.advance(id, topic, now_ns, limit, sink) {
+                Progress::Busy => at += 1,
+                Progress::Level if subscription.is_live => {
+                    self.ways[id as usize].waits = false;
+                    self.busy.remove(at);
+                }
+                Progress::Level | Progress::Overrun => {
+                    self.unsubscribe(topic, id);
+                }
+            }
+        }
+        !self.busy.is_empty()
+    }
+
+    /// Tells conflated subscribers what they have not been told for long enough.
+    pub fn flush(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        for id in &self.conflated {
+            let subscription = self.subscriptions[*id as usize].as_mut();
+            let conflation = subscription.and_then(|one| one.conflation.as_mut());
+            let Some(conflation) = conflation else { continue };
+            while let Some(held) = conflation.take_due(now_ns) {
+                sink.deliver(&[*id], held.event());
+            }
+        }
+    }
+
+    /// When [`flush`](Self::flush) may have something to tell.
+    pub fn next_flush_ns(&self) -> Option<u64> {
+        let conflated = self.conflated.iter();
+        let conflated = conflated.filter_map(|id| self.subscriptions[*id as usize].as_ref());
+        conflated.filter_map(|one| one.conflation.as_ref()?.next_ns()).min()
+    }
+
+    fn begin(
+        &mut self,
+        topic: &mut Topic,
+        id: u32,
+        query: &Query,
+        options: Options,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        if query.keys.is_some() {
+            return Err(Refusal::KeysNotFollowed);
+        }
+        let scan = Scan::new(topic, query, now_ns)?;
+        self.file(topic, id, query.filter.as_ref())?;
+        self.seat(id, Subscription::new(options, true, Some(scan)));
+        sink.deliver(&[id], Event::Begin);
+        Ok(())
+    }
+
+    /// A number that is not in use.
+    fn vacancy(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.subscriptions.len() as u32)
+    }
+
+    /// Has changes matched for `id` from now on.
+    fn file(&mut self, topic: &mut Topic, id: u32, filter: Option<&Filter>) -> Result<(), Refusal> {
+        let filter = filter.unwrap_or(&self.all);
+        match topic.with_fields(|fields| self.index.insert(id, filter, fields)) {
+            Ok(_) => Ok(()),
+            Err(InsertError::SlotsTaken(taken)) => Err(taken.into()),
+            Err(InsertError::IdTaken(_) | InsertError::IdTooGreat(_)) => Err(Refusal::Subscribed),
+        }
+    }
+
+    fn seat(&mut self, id: u32, mut subscription: Subscription) {
+        let way = Way {
+            waits: subscription.scan().is_some(),
+            conflates: subscription.conflation.is_some(),
+            watches: subscription.options.out_of_focus,
+        };
+        if self.free.last() == Some(&id) {
+            self.free.pop();
+        }
+        if self.subscriptions.len() <= id as usize {
+            self.subscriptions.push(None);
+            self.ways.push(way);
+        }
+        self.busy.extend(way.waits.then_some(id));
+        self.conflated.extend(way.conflates.then_some(id));
+        self.watching += usize::from(way.watches);
+        self.ways[id as usize] = way;
+        self.subscriptions[id as usize] = Some(subscription);
+    }
+
+    /// Tells those that had the record in their focus, and have it there no more.
+    fn tell_those_left(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
+        self.in_focus.sort_unstable();
+        let (ways, in_focus) = (&self.ways, &self.in_focus);
+        self.was_in_focus
+            .retain(|id| ways[*id as usize].watches && in_focus.binary_search(id).is_err());
+        let reason = match change.cause {
+            Cause::Published | Cause::Merged => Reason::Match,
+            Cause::Deleted => Reason::Deleted,
+            Cause::Expired => Reason::Expired,
+        };
+        if let Some(version) = change.after.or(change.before) {
+            let (record, sequence) = (version.record(), change.sequence);
+            let event = Event::Left { record, reason, sequence };
+            let held = || Held::Left(record.clone(), reason, sequence);
+            let mut ids = std::mem::take(&mut self.was_in_focus);
+            self.tell(&mut ids, event, held, change.environment.unix_ns, sink);
+            self.was_in_focus = ids;
+        }
+    }
+
+    /// Tells `ids`: those at once that do not have to wait.
+    fn tell(
+        &mut self,
+        ids: &mut Vec<u32>,
+        event: Event<'_>,
+        held: impl Fn() -> Held,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
+        if !self.busy.is_empty() || !self.conflated.is_empty() {
+            ids.retain(|id| {
+                let way = self.ways[*id as usize];
+                if !way.waits && !way.conflates {
+                    return true;
+                }
+                if let Some(subscription) = &mut self.subscriptions[*id as usize] {
+                    match way.waits {
+                        true => subscription.wait(held()),
+                        false => subscription.hand_over(*id, held(), now_ns, sink),
+                    }
+                }
+                false
+            });
+        }
+        if !ids.is_empty() {
+            sink.deliver(ids, event);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Which records have which value in one field.
+
+use crate::record::Record;
+use foldhash::quality::RandomState;
+use lanecast_filter::expr::{Expr, Literal};
+use lanecast_filter::fields::Slot;
+use lanecast_filter::path::Path;
+use lanecast_filter::row::Row;
+use lanecast_filter::value::{Comparison, Value};
+use std::collections::HashMap;
+
+/// A value. Those that compare as equal are the same, and few others are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Worth {
+    Number(u64),
+    Text(Box<[u8]>),
+}
+
+/// The places of records by the value of one field.
+#[derive(Clone, Debug)]
+pub(crate) struct HashIndex {
+    slot: Slot,
+    numbers: HashMap<Worth, u32, RandomState>,
+    buckets: Vec<Vec<u32>>,
+    /// For each place: its bucket, and where in it.
+    seats: Vec<(u32, u32)>,
+}
+
+/// The bucket of what equals nothing.
+const NONE: u32 = u32::MAX;
+
+/// The bucket of records with several values.
+const SEVERAL: u32 = 0;
+
+impl Worth {
+    fn of(value: Value<'_>) -> Option<Self> {
+        let number = value.number().map(|number| number.to_f64()).filter(|number| !number.is_nan());
+        match (value, number) {
+            // Adding zero makes a negative zero a positive one.
+            (_, Some(number)) => Some(Self::Number((number + 0.0).to_bits())),
+            (Value::Text(text), None) if !text.is_empty() => Some(Self::Text(text.into())),
+            _ => None,
+        }
+    }
+}
+
+impl HashIndex {
+    pub(crate) fn new(slot: Slot) -> Self {
+        let numbers = HashMap::default();
+        Self { slot, numbers, buckets: vec![Vec::new()], seats: Vec::new() }
+    }
+
+    /// The record at `place` says this now.
+    pub(crate) fn put(&mut self, place: u32, row: &Row, record: &Record) {
+        let bucket = if row.has_several(self.slot) {
+            SEVERAL
+        } else {
+            match Worth::of(row.value(self.slot, record.bytes())) {
+                Some(worth) => self.bucket(worth),
+                None => NONE,
+            }
+        };
+        if self.seats.len() <= place as usize {
+            self.seats.resize(place as usize + 1, (NONE, 0));
+        }
+        if self.seats[place as usize].0 == bucket {
+            return;
+        }
+        self.take(place);
+        if bucket != NONE {
+            let seats = &mut self.buckets[bucket as usize];
+            self.seats[place as usize] = (bucket, seats.len() as u32);
+            seats.push(place);
+        }
+    }
+
+    /// There is no record at `place` any more.
+    pub(crate) fn take(&mut self, place: u32) {
+        let Some(seat) = self.seats.get_mut(place as usize) else { return };
+        let (bucket, index) = std::mem::replace(seat, (NONE, 0));
+        if bucket == NONE {
+            return;
+        }
+        let places = &mut self.buckets[bucket as usize];
+        places.swap_remove(index as usize);
+        if let Some(moved) = places.get(index as usize) {
+            self.seats[*moved as usize].1 = index;
+        }
+    }
+
+    /// How many records may satisfy `literals`.
+    fn count(&self, literals: &[&Literal]) -> usize {
+        self.found(literals).map(<[u32]>::len).sum()
+    }
+
+    fn found<'a>(&'a self, literals: &[&Literal]) -> impl Iterator<Item = &'a [u32]> {
+        let mut buckets: Vec<u32> = literals
+            .iter()
+            .filter_map(|literal| self.numbers.get(&Worth::of(literal.value())?).copied())
+            .chain([SEVERAL])
+            .collect();
+        buckets.sort_unstable();
+        buckets.dedup();
+        buckets.into_iter().map(|bucket| &*self.buckets[bucket as usize])
+    }
+
+    fn bucket(&mut self, worth: Worth) -> u32 {
+        *self.numbers.entry(worth).or_insert_with(|| {
+            self.buckets.push(Vec::new());
+            self.buckets.len() as u32 - 1
+        })
+    }
+}
+
+/// The places of all records that may satisfy `expr`, by whichever index leaves the fewest;
+/// nothing if none says anything.
+pub(crate) fn candidates(indexes: &[(Path, HashIndex)], expr: &Expr) -> Option<Vec<u32>> {
+    let whole = std::slice::from_ref(expr);
+    let parts = if let Expr::And(parts) = expr { parts } else { whole };
+    let mut best: Option<(usize, &HashIndex, Vec<&Literal>)> = None;
+    for (path, literals) in parts.iter().filter_map(equality) {
+        let Some((_, index)) = indexes.iter().find(|(indexed, _)| indexed == path) else {
+            continue;
+        };
+        let count = index.count(&literals);
+        if best.as_ref().is_none_or(|(least, ..)| count < *least) {
+            best = Some((count, index, literals));
+        }
+    }
+    let (_, index, literals) = best?;
+    Some(index.found(&literals).flatten().copied().collect())
+}
+
+/// A field and the values of which it has to have one, if `expr` says that.
+fn equality(expr: &Expr) -> Option<(&Path, Vec<&Literal>)> {
+    match expr {
+        Expr::Compare(Comparison::Equal, sides) => match &**sides {
+            [Expr::Field(path), Expr::Literal(literal)]
+            | [Expr::Literal(literal), Expr::Field(path)] => Some((path, vec![literal])),
+            _ => None,
+        },
+        Expr::In(part, list) => {
+            let Expr::Field(path) = &**part else { return None };
+            let literals = list.iter().map(|one| match one {
+                Expr::Literal(literal) => Some(literal),
+                _ => None,
+            });
+            Some((path, literals.collect::<Option<_>>()?))
+        }
+        _ => None,
+    }
+}

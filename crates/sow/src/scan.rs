@@ -1,0 +1,198 @@
+//! A query on its way through a topic that goes on changing.
+//!
+//! The answer is what the topic was when the scan began, at its fence. A scan looks at some records
+//! at a time; of those that change before it comes to them it keeps what they were.
+
+use crate::change::Change;
+use crate::query::Query;
+use crate::record::Record;
+use crate::sorting::SortKey;
+use crate::topic::Topic;
+use foldhash::fast::RandomState;
+use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
+use lanecast_filter::naive::Environment;
+use lanecast_filter::reader::Reader;
+use lanecast_filter::row::Row;
+use lanecast_filter::{Message, Plan};
+use std::collections::{BTreeMap, HashMap};
+
+/// A query that is being answered.
+///
+/// Between two calls of [`advance`](Self::advance) it has to be [told](Self::note) of every change
+/// of the topic. [`Topic::query`] answers at once instead.
+#[derive(Debug)]
+pub struct Scan {
+    fence: u64,
+    unix_ns: u64,
+    source: Source,
+    /// Records that have changed since, as they were; nothing where there was none.
+    before: HashMap<u32, Option<Record>, RandomState>,
+    plan: Option<Plan>,
+    order: Box<[(Slot, bool)]>,
+    reader: Reader,
+    row: Row,
+    /// What is to be sorted before it can be given out.
+    sorted: BTreeMap<SortKey, Record>,
+    skip: usize,
+    left: usize,
+    answer: Answer,
+}
+
+/// What was found so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Records of the topic.
+    pub records: usize,
+    /// Records that meet the filter, as far as it was necessary to look.
+    pub matches: usize,
+    /// Records that were given out.
+    pub returned: usize,
+}
+
+/// Where the records are that have to be looked at.
+#[derive(Debug)]
+enum Source {
+    All { next: u32, end: u32 },
+    Some { places: Vec<u32>, next: usize },
+}
+
+impl Source {
+    fn take(&mut self) -> Option<u32> {
+        match self {
+            Self::All { next, end } => {
+                let place = *next;
+                *next += u32::from(place < *end);
+                (place < *end).then_some(place)
+            }
+            Self::Some { places, next } => {
+                *next += 1;
+                places.get(*next - 1).copied()
+            }
+        }
+    }
+
+    /// Whether the record at `place` may still be looked at.
+    fn awaits(&self, place: u32) -> bool {
+        match self {
+            Self::All { next, end } => (*next..*end).contains(&place),
+            Self::Some { places, next } => *next < places.len(),
+        }
+    }
+}
+
+impl Scan {
+    /// Begins to answer `query` as of now.
+    ///
+    /// # Errors
+    ///
+    /// If the query names more fields than there is room for.
+    pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, SlotsTaken> {
+        let mut fields = Fields::new(topic.definition().format);
+        let filter = query.filter.as_ref();
+        let plan = filter.map(|filter| Plan::new(filter, &mut fields)).transpose()?;
+        let order = query.order.iter();
+        let order = order.map(|order| Ok((fields.slot(&order.path)?, order.descending)));
+        let order = order.collect::<Result<_, SlotsTaken>>()?;
+        let source = match topic.candidates(query) {
+            Some(places) => Source::Some { places, next: 0 },
+            None => Source::All { next: 0, end: topic.end() },
+        };
+        Ok(Self {
+            fence: topic.sequence(),
+            unix_ns: now_ns,
+            source,
+            before: HashMap::default(),
+            plan,
+            order,
+            reader: Reader::new(&fields),
+            row: Row::new(),
+            sorted: BTreeMap::new(),
+            skip: query.skip,
+            left: query.top.unwrap_or(usize::MAX),
+            answer: Answer { records: topic.len(), ..Answer::default() },
+        })
+    }
+
+    /// The number of the last change that the answer knows of.
+    pub fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// What was found so far.
+    pub fn answer(&self) -> Answer {
+        self.answer
+    }
+
+    /// How many records an index has picked to be looked at; nothing if all are.
+    pub fn picked(&self) -> Option<usize> {
+        match &self.source {
+            Source::All { .. } => None,
+            Source::Some { places, .. } => Some(places.len()),
+        }
+    }
+
+    /// The topic has changed.
+    #[inline]
+    pub fn note(&mut self, change: &Change<'_>) {
+        if self.source.awaits(change.place) {
+            let before = || change.before.map(|before| before.record().clone());
+            self.before.entry(change.place).or_insert_with(before);
+        }
+    }
+
+    /// Looks at up to `limit` records, or gives out as many that are sorted. Puts those of the
+    /// answer behind what is in `found`, and tells whether there may be more.
+    pub fn advance(&mut self, topic: &Topic, limit: usize, found: &mut Vec<Record>) -> bool {
+        for _ in 0..limit {
+            if self.left == 0 {
+                return false;
+            }
+            if let Some(place) = self.source.take() {
+                self.look_at(topic, place, found);
+            } else if let Some((_, record)) = self.sorted.pop_first() {
+                self.give(record, found);
+            } else {
+                return false;
+            }
+        }
+        self.left > 0
+    }
+
+    fn look_at(&mut self, topic: &Topic, place: u32, found: &mut Vec<Record>) {
+        let record = match self.before.remove(&place) {
+            Some(before) => before,
+            None => topic.at(place).cloned(),
+        };
+        let Some(record) = record else { return };
+        let needs_row = self.plan.is_some() || !self.order.is_empty();
+        if needs_row && self.reader.read(record.bytes(), &mut self.row).is_err() {
+            return;
+        }
+        if let Some(plan) = &self.plan {
+            let (topic, unix_ns) = (&*topic.definition().name, self.unix_ns);
+            let environment = &Environment { topic, client: "", unix_ns };
+            if !plan.holds(&Message { row: &self.row, bytes: record.bytes(), environment }) {
+                return;
+            }
+        }
+        self.answer.matches += 1;
+        if self.order.is_empty() {
+            return self.give(record, found);
+        }
+        let key = SortKey::new(&self.order, &self.row, record.bytes(), place);
+        self.sorted.insert(key, record);
+        if self.sorted.len() > self.left.saturating_add(self.skip) {
+            self.sorted.pop_last();
+        }
+    }
+
+    fn give(&mut self, record: Record, found: &mut Vec<Record>) {
+        if self.skip > 0 {
+            self.skip -= 1;
+        } else {
+            self.left -= 1;
+            self.answer.returned += 1;
+            found.push(record);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What subscribers are told.
+
+use crate::change::Cause;
+use crate::record::Record;
+use crate::scan::Answer;
+
+/// Something that subscribers are told.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The answer of a query begins.
+    Begin,
+    /// Records of the answer, at most as many as a batch has.
+    Records(&'a [Record]),
+    /// The answer is complete.
+    End(Answer),
+    /// A record is this now.
+    Update {
+        /// What it is.
+        record: &'a Record,
+        /// Why.
+        cause: Cause,
+    },
+    /// A record is none of the subscriber's any more: it is out of focus.
+    Left {
+        /// The record that does not meet the filter any more, or the last one before it was gone.
+        record: &'a Record,
+        /// Why.
+        reason: Reason,
+        /// The number of the topic's change that made it so.
+        sequence: u64,
+    },
+    /// More was published during the query than may wait for its end. The subscription has ended.
+    Overrun,
+}
+
+/// Why a record is out of focus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// It does not meet the filter any more.
+    Match,
+    /// Somebody deleted it.
+    Deleted,
+    /// Its time was over.
+    Expired,
+}
+
+/// Where events go.
+pub trait Sink {
+    /// All these subscriptions are to be told. There is at least one, and each comes once.
+    fn deliver(&mut self, subscriptions: &[u32], event: Event<'_>);
+}
+
+impl<F: FnMut(&[u32], Event<'_>)> Sink for F {
+    fn deliver(&mut self, subscriptions: &[u32], event: Event<'_>) {
+        self(subscriptions, event);
+    }
+}

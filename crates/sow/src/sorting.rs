@@ -1,0 +1,91 @@
+//! How records of an answer are sorted.
+
+use lanecast_filter::fields::Slot;
+use lanecast_filter::number::Number;
+use lanecast_filter::row::Row;
+use std::cmp::Ordering;
+
+/// What a record is sorted by: its values, then where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SortKey {
+    values: Box<[Directed]>,
+    place: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Directed {
+    worth: Worth,
+    descending: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Worth {
+    Nothing,
+    Number(Number),
+    Text(Box<[u8]>),
+}
+
+impl SortKey {
+    pub(crate) fn new(order: &[(Slot, bool)], row: &Row, bytes: &[u8], place: u32) -> Self {
+        let values = order.iter().map(|(slot, descending)| {
+            let number = row.value(*slot, bytes).number().filter(|number| !number.is_nan());
+            let worth = match (number, row.text(*slot, bytes)) {
+                (Some(number), _) => Worth::Number(number),
+                (None, Some(text)) => Worth::Text(text.into()),
+                (None, None) => Worth::Nothing,
+            };
+            Directed { worth, descending: *descending }
+        });
+        Self { values: values.collect(), place }
+    }
+}
+
+impl Ord for Directed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let order = self.worth.cmp(&other.worth);
+        if self.descending { order.reverse() } else { order }
+    }
+}
+
+impl Ord for Worth {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rank = |worth: &Self| match worth {
+            Self::Nothing => 0,
+            Self::Number(_) => 1,
+            Self::Text(_) => 2,
+        };
+        match (self, other) {
+            (Self::Number(one), Self::Number(two)) => one.order(*two).unwrap_or(Ordering::Equal),
+            (Self::Text(one), Self::Text(two)) => one.cmp(two),
+            _ => rank(self).cmp(&rank(other)),
+        }
+    }
+}
+
+impl PartialOrd for Directed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Directed {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Directed {}
+
+impl PartialOrd for Worth {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Worth {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Worth {}
