@@ -1,0 +1,306 @@
+//! Commands of clients.
+
+use crate::client::{ClientId, Pulse};
+use crate::hub::{Departure, Hub, Moment};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::subscription::{Scope, Subscription};
+use crate::topic::is_pattern;
+use lanecast_filter::kind::Kind;
+use lanecast_filter::{Filter, Pattern};
+use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter, Options};
+
+/// The longest name of a subscription, in bytes.
+const SUBSCRIPTION_NAME_MAX: usize = 255;
+/// What a pattern for topics may take when compiled, in bytes.
+const PATTERN_BYTES: usize = 256 << 10;
+/// The longest time between signs of life, in seconds.
+const HEARTBEAT_MAX: u64 = 3_600;
+
+/// What the acknowledgement of a command says beyond that.
+#[derive(Debug)]
+enum Done {
+    Plainly,
+    LoggedOn { name: Box<str>, sequence: u64 },
+    Subscribed(Box<str>),
+}
+
+impl Hub {
+    /// Does what the payload of a client's frame says.
+    pub fn receive(&mut self, moment: Moment, id: ClientId, payload: &[u8]) {
+        let Some(client) = self.client(id) else { return };
+        client.heard = moment.now;
+        if client.is_leaving {
+            return;
+        }
+        let Ok(header) = Header::parse(payload) else {
+            return self.depart(id, Departure::Garbage);
+        };
+        self.counters.commands += 1;
+        let (acks, done) = match header.acks() {
+            Ok(acks) => {
+                self.reply(id, &header, acks, |reply| {
+                    reply.success(Ack::Received, |header| header)
+                });
+                (acks, self.perform(moment, id, &header))
+            }
+            Err(error) => (Acks::NONE.with(Ack::Processed), Err(Refusal::Header(error))),
+        };
+        match done {
+            Ok(done) => self.reply(id, &header, acks, |reply| succeed(reply, &done)),
+            Err(why) => {
+                self.counters.refused += 1;
+                self.reply(id, &header, acks, |reply| fail(reply, &why));
+            }
+        }
+        if acks.has(Ack::Persisted) && header.command() == Ok(Command::Publish) {
+            // Said truly: nothing keeps what is published here.
+            self.reply(id, &header, acks, |reply| {
+                reply.failure(Ack::Persisted, &Refusal::NotKept);
+            });
+        }
+    }
+
+    fn reply(
+        &mut self,
+        id: ClientId,
+        header: &Header<'_>,
+        acks: Acks,
+        write: impl FnOnce(&mut Reply<'_>),
+    ) {
+        if acks == Acks::NONE {
+            return;
+        }
+        let Some(client) = self.client(id) else { return };
+        let before = client.outbox.len();
+        write(&mut Reply::new(header, acks, client.outbox.bytes()));
+        if client.outbox.len() > before {
+            self.note(id);
+        }
+    }
+
+    fn perform(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+        match header.command()? {
+            Command::Publish => self.publish(at, id, header)?,
+            Command::Logon => return self.log_on(id, header),
+            Command::Subscribe => return self.subscribe(id, header),
+            Command::Unsubscribe => self.unsubscribe(id, header)?,
+            // Commands are done in their order, so all before this one is.
+            Command::Flush => {}
+            Command::Heartbeat => self.heartbeat(at, id, header)?,
+            other => return Err(Refusal::of_other(other)),
+        }
+        Ok(Done::Plainly)
+    }
+
+    fn publish(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+        self.counters.published += 1;
+        let name = required(header, Field::Topic)?;
+        if let Some(sequence) = header.number(Field::Sequence)?
+            && self.was_published(id, sequence)
+        {
+            self.counters.duplicates += 1;
+            return Ok(());
+        }
+        let Some(client) = self.client(id) else { return Ok(()) };
+        let kind = client.kind;
+        let topic = self.topic(kind, &name)?;
+        let correlation = header.text(Field::CorrelationId);
+        self.fan_out(topic, id, at.unix_ns, correlation.as_deref(), header.body())
+    }
+
+    /// Whether a named client has published this number, or a later one; notes it otherwise.
+    fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
+        let Some(name) = self.client(id).and_then(|client| client.name.clone()) else {
+            return false;
+        };
+        let has_room = self.sequences.len() < self.settings.names_max;
+        match self.sequences.get_mut(&name) {
+            Some(last) if *last >= sequence => return true,
+            Some(last) => *last = sequence,
+            None if has_room => _ = self.sequences.insert(name, sequence),
+            None => {}
+        }
+        false
+    }
+
+    fn log_on(&mut self, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+        let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
+        if client.has_logged_on {
+            return Err(Refusal::LoggedOn);
+        }
+        if let Some(kind) = header.text(Field::MessageType) {
+            let known = kind.parse::<Kind>();
+            client.kind = known.map_err(|_| Refusal::MessageType(kind.into_owned()))?;
+        }
+        let user = header.text(Field::UserId).map(|user| Box::from(&*user));
+        client.user.clone_from(&user);
+        let name: Box<str> = header.text(Field::ClientName).unwrap_or_default().into();
+        if !name.is_empty() {
+            self.take_name(id, &name, user.as_deref())?;
+        }
+        if let Some(client) = self.client(id) {
+            client.has_logged_on = true;
+        }
+        let sequence = self.sequences.get(&name).copied().unwrap_or(0);
+        Ok(Done::LoggedOn { name, sequence })
+    }
+
+    /// A name is one connection's: a new one of the same user takes it from the old one.
+    fn take_name(&mut self, id: ClientId, name: &str, user: Option<&str>) -> Result<(), Refusal> {
+        if let Some(other) = self.in_use.get(name).copied() {
+            let same = self.client(other).is_some_and(|other| other.user.as_deref() == user);
+            if !same {
+                return Err(Refusal::NameInUse(name.to_owned()));
+            }
+            self.depart(other, Departure::Displaced);
+        }
+        self.in_use.insert(name.into(), id);
+        if let Some(client) = self.client(id) {
+            client.name = Some(name.into());
+        }
+        Ok(())
+    }
+
+    fn subscribe(&mut self, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+        let topic = required(header, Field::Topic)?;
+        let wishes = header.text(Field::Options).unwrap_or_default();
+        let wishes = Options::parse(&wishes)?;
+        let known = ["none", "replace", "non_regex_topic"];
+        if let Some((name, _)) = wishes.iter().find(|(name, _)| !known.contains(name)) {
+            return Err(Refusal::Option(name.to_owned()));
+        }
+        if header.text(Field::Bookmark).is_some() {
+            return Err(Refusal::NotYet("bookmarks"));
+        }
+        let text = header.text(Field::Filter).filter(|text| !text.trim().is_empty());
+        let limits = self.settings.filters;
+        let filter = text.map(|text| Filter::parse_with(&text, &limits)).transpose();
+        let filter = filter.map_err(Box::new)?;
+        let given = header.text(Field::SubscriptionId);
+        let name = given.or_else(|| header.text(Field::CommandId)).unwrap_or_default();
+        if name.is_empty() || name.len() > SUBSCRIPTION_NAME_MAX || name.contains(',') {
+            return Err(Refusal::SubscriptionName { max: SUBSCRIPTION_NAME_MAX });
+        }
+        let limit = self.settings.subscriptions_max;
+        let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
+        let (kind, old) = (client.kind, client.subscriptions.get(&*name).copied());
+        if old.is_some() && !wishes.has("replace") {
+            return Err(Refusal::SubscriptionExists(name.into_owned()));
+        }
+        if old.is_none() && client.subscriptions.len() >= limit {
+            return Err(Refusal::Subscriptions(limit));
+        }
+        let by_pattern = is_pattern(&topic) && !wishes.has("non_regex_topic");
+        let number = self.file(id, kind, &topic, by_pattern, &name, filter)?;
+        if let Some(old) = old {
+            self.unsubscribe_number(old);
+        }
+        if let Some(client) = self.client(id) {
+            client.subscriptions.insert(name.clone().into(), number);
+        }
+        Ok(Done::Subscribed(name.into()))
+    }
+
+    /// Adds a subscription to the topics that it is to; its number.
+    fn file(
+        &mut self,
+        client: ClientId,
+        kind: Kind,
+        topic: &str,
+        by_pattern: bool,
+        name: &str,
+        filter: Option<Filter>,
+    ) -> Result<u32, Refusal> {
+        let number = self.subscriptions.next_number();
+        let scope = if by_pattern {
+            let pattern = Pattern::new(topic, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
+            let topics = self.topics_of(kind);
+            let holds = |topic: &u32| pattern.is_in(self.topics[*topic as usize].name.as_bytes());
+            let topics: Vec<u32> = topics.into_iter().filter(holds).collect();
+            for (done, topic) in topics.iter().enumerate() {
+                let joined = self.topics[*topic as usize].subscribe(number, filter.as_ref());
+                if let Err(error) = joined {
+                    for undone in &topics[..done] {
+                        self.topics[*undone as usize].unsubscribe(number);
+                    }
+                    return Err(error.into());
+                }
+            }
+            self.patterns.push(number);
+            Scope::Topics(pattern)
+        } else {
+            let topic = self.topic(kind, topic)?;
+            self.topics[topic as usize].subscribe(number, filter.as_ref())?;
+            Scope::Topic(topic)
+        };
+        let shown = shown(name);
+        self.subscriptions.insert(Subscription { client, shown, kind, scope, filter });
+        Ok(number)
+    }
+
+    fn unsubscribe(&mut self, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+        let names = required(header, Field::SubscriptionId)?;
+        let Some(client) = self.client(id) else { return Ok(()) };
+        let numbers: Vec<u32> = if names == "all" {
+            client.subscriptions.drain().map(|(_, number)| number).collect()
+        } else {
+            let names = names.split(',').map(str::trim);
+            names.filter_map(|name| client.subscriptions.remove(name)).collect()
+        };
+        numbers.into_iter().for_each(|number| self.unsubscribe_number(number));
+        Ok(())
+    }
+
+    fn heartbeat(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+        let Some(client) = self.client(id) else { return Ok(()) };
+        let wish = header.text(Field::Options).or_else(|| header.text(Field::Heartbeat));
+        let wish = wish.unwrap_or_default();
+        match wish.split_once(',').unwrap_or((&*wish, "")) {
+            ("beat", "") => {}
+            ("stop", "") => client.pulse = None,
+            ("start", seconds) => {
+                let seconds = seconds.trim().parse::<u64>().ok();
+                let seconds = seconds.filter(|seconds| (1..=HEARTBEAT_MAX).contains(seconds));
+                let interval = seconds.ok_or(Refusal::Heartbeat)? * 1_000_000_000;
+                client.pulse = Some(Pulse { interval, next: at.now.saturating_add(interval) });
+            }
+            _ => return Err(Refusal::Heartbeat),
+        }
+        Ok(())
+    }
+}
+
+fn required<'a>(header: &Header<'a>, field: Field) -> Result<std::borrow::Cow<'a, str>, Refusal> {
+    header.text(field).filter(|text| !text.is_empty()).ok_or(Refusal::Missing(field))
+}
+
+/// A text as it stands within the quotes of a header.
+fn shown(text: &str) -> Box<[u8]> {
+    let mut written = Vec::new();
+    HeaderWriter::record(&mut written).text(Field::SubscriptionId, text).end();
+    let before = Field::SubscriptionId.written().len() + r#"{"":""#.len();
+    written[before..written.len() - r#""}"#.len()].into()
+}
+
+fn succeed(reply: &mut Reply<'_>, done: &Done) {
+    reply.success(Ack::Processed, |header| match done {
+        Done::Plainly => header,
+        Done::Subscribed(name) => header.text(Field::SubscriptionId, name),
+        Done::LoggedOn { name, sequence } => {
+            let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));
+            let named = (!name.is_empty()).then_some(&**name);
+            header.text_if(Field::ClientName, named).number(Field::Sequence, *sequence)
+        }
+    });
+    reply.success(Ack::Completed, |header| header);
+}
+
+/// A refused command fails at the first step that was asked for.
+fn fail(reply: &mut Reply<'_>, why: &Refusal) {
+    let steps = [Ack::Processed, Ack::Completed, Ack::Stats];
+    let asked = steps.into_iter().find(|ack| reply.acks.has(*ack));
+    if let Some(ack) = asked {
+        reply.failure(ack, why);
+    }
+}

@@ -1,0 +1,58 @@
+//! A client, as the hub knows it.
+
+use crate::Nanos;
+use crate::outbox::Outbox;
+use foldhash::HashMap;
+use lanecast_filter::kind::Kind;
+
+/// A client's number. It is used again when the client has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub(crate) u32);
+
+/// Signs of life: what was agreed on, and when they are due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pulse {
+    pub(crate) interval: Nanos,
+    pub(crate) next: Nanos,
+}
+
+/// Who is connected.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) outbox: Outbox,
+    /// Whether it is among those that have something to be sent.
+    pub(crate) is_dirty: bool,
+    /// It is being disconnected: nothing more is for it.
+    pub(crate) is_leaving: bool,
+    /// The name that it gave, once it did, and whose it said to be.
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) user: Option<Box<str>>,
+    pub(crate) has_logged_on: bool,
+    /// The type of its messages.
+    pub(crate) kind: Kind,
+    /// Its subscriptions: their numbers, by the names that it gave them.
+    pub(crate) subscriptions: HashMap<Box<str>, u32>,
+    pub(crate) pulse: Option<Pulse>,
+    /// When it was last heard.
+    pub(crate) heard: Nanos,
+    /// The names of subscriptions that the message at hand is for, of which there are several.
+    pub(crate) gathered: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn new(now: Nanos) -> Self {
+        Self {
+            outbox: Outbox::default(),
+            is_dirty: false,
+            is_leaving: false,
+            name: None,
+            user: None,
+            has_logged_on: false,
+            kind: Kind::Json,
+            subscriptions: HashMap::default(),
+            pulse: None,
+            heard: now,
+            gathered: Vec::new(),
+        }
+    }
+}

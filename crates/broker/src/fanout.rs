@@ -1,0 +1,119 @@
+//! A message on its way into outboxes.
+
+use crate::client::{Client, ClientId};
+use crate::subscription::Subscriptions;
+use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES};
+
+/// A message, its header but for the subscriptions that it is for.
+#[derive(Debug, Default)]
+pub(crate) struct Fanout {
+    /// The header up to the list of subscriptions, and the rest of it.
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// Clients with several subscriptions that want the message.
+    several: Vec<ClientId>,
+}
+
+/// Where outboxes are, and what becomes of them.
+#[derive(Debug)]
+pub(crate) struct Mail<'a> {
+    pub(crate) clients: &'a mut [Option<Client>],
+    /// Those with something to be sent, each once.
+    pub(crate) dirty: &'a mut Vec<ClientId>,
+    /// Those that read too slowly.
+    pub(crate) slow: &'a mut Vec<ClientId>,
+    pub(crate) outbox_bytes_max: usize,
+}
+
+impl Fanout {
+    /// Writes the header of a message of `topic`, with the bytes that its publisher wants handed
+    /// on unread.
+    pub(crate) fn begin(&mut self, topic: &str, correlation: Option<&str>, length: usize) {
+        self.before.clear();
+        let header = HeaderWriter::command(&mut self.before, Command::Publish);
+        let header = header.text(Field::Topic, topic);
+        // Left open: the list goes between the quotes.
+        let _open =
+            header.text_if(Field::CorrelationId, correlation).text(Field::SubscriptionIds, "");
+        self.before.pop();
+        self.after.clear();
+        self.after.push(b'"');
+        HeaderWriter::record(&mut self.after).number(Field::Length, length as u64).end();
+        self.after[1] = b',';
+    }
+
+    /// Puts the message into the outbox of each client that has one of the subscriptions, once;
+    /// returns how many those are.
+    pub(crate) fn deliver(
+        &mut self,
+        body: &[u8],
+        numbers: &[u32],
+        subscriptions: &Subscriptions,
+        mail: &mut Mail<'_>,
+    ) -> u64 {
+        let mut delivered = 0;
+        for number in numbers {
+            let Some(subscription) = subscriptions.get(*number) else { continue };
+            let id = subscription.client;
+            let Some(client) = mail.client(id) else { continue };
+            if client.subscriptions.len() == 1 {
+                self.put(client, &subscription.shown, body);
+                mail.note(id);
+                delivered += 1;
+            } else if client.gathered.is_empty() {
+                client.gathered.extend_from_slice(&subscription.shown);
+                self.several.push(id);
+            } else {
+                client.gathered.push(b',');
+                client.gathered.extend_from_slice(&subscription.shown);
+            }
+        }
+        delivered += self.several.len() as u64;
+        while let Some(id) = self.several.pop() {
+            let Some(client) = mail.client(id) else { continue };
+            let mut names = std::mem::take(&mut client.gathered);
+            self.put(client, &names, body);
+            names.clear();
+            client.gathered = names;
+            mail.note(id);
+        }
+        delivered
+    }
+
+    #[inline]
+    fn put(&self, client: &mut Client, names: &[u8], body: &[u8]) {
+        let length = self.before.len() + names.len() + self.after.len() + body.len();
+        let out = client.outbox.bytes();
+        out.reserve(LENGTH_BYTES + length);
+        let start = lanecast_wire::command::begin_frame(out);
+        out.extend_from_slice(&self.before);
+        out.extend_from_slice(names);
+        out.extend_from_slice(&self.after);
+        out.extend_from_slice(body);
+        lanecast_wire::command::end_frame(out, start);
+    }
+}
+
+impl Mail<'_> {
+    #[inline]
+    fn client(&mut self, id: ClientId) -> Option<&mut Client> {
+        let client = self.clients.get_mut(id.0 as usize)?.as_mut();
+        client.filter(|client| !client.is_leaving)
+    }
+
+    /// Something was written for the client.
+    #[inline]
+    pub(crate) fn note(&mut self, id: ClientId) {
+        let limit = self.outbox_bytes_max;
+        let Some(client) = self.client(id) else { return };
+        let is_slow = client.outbox.len() > limit;
+        client.is_leaving |= is_slow;
+        let was_dirty = std::mem::replace(&mut client.is_dirty, true);
+        if is_slow {
+            self.slow.push(id);
+        }
+        if !was_dirty {
+            self.dirty.push(id);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What the server decides, without sockets and without a clock.
+
+use crate::Nanos;
+use crate::client::{Client, ClientId};
+use crate::fanout::{Fanout, Mail};
+use crate::outbox::Outbox;
+use crate::refusal::Refusal;
+use crate::reply;
+use crate::settings::Settings;
+use crate::subscription::{Scope, Subscriptions};
+use crate::topic::{NAME_MAX, Topic, is_name};
+use foldhash::HashMap;
+use lanecast_filter::kind::Kind;
+
+/// A client that agreed on signs of life may miss so many of them.
+const MISSED_MAX: Nanos = 3;
+
+/// When something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// By a clock that only goes forward.
+    pub now: Nanos,
+    /// Nanoseconds since 1970.
+    pub unix_ns: u64,
+}
+
+/// Why a client is disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// More waited for it than may.
+    Slow,
+    /// It missed the signs of life that it had asked for.
+    Silent,
+    /// Another connection took its name.
+    Displaced,
+    /// What it sent is no command.
+    Garbage,
+}
+
+/// What has been done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Clients that came.
+    pub connected: u64,
+    /// Clients that were turned away, as there were too many.
+    pub turned_away: u64,
+    /// Commands that were understood.
+    pub commands: u64,
+    /// Commands that were refused.
+    pub refused: u64,
+    /// Messages that were published.
+    pub published: u64,
+    /// Of those the ones that had been published before.
+    pub duplicates: u64,
+    /// Messages put into outboxes.
+    pub delivered: u64,
+    /// Clients that were disconnected because they read too slowly.
+    pub slow: u64,
+}
+
+/// Clients, topics, and who wants what.
+#[derive(Debug)]
+pub struct Hub {
+    pub(crate) settings: Settings,
+    pub(crate) clients: Vec<Option<Client>>,
+    free: Vec<ClientId>,
+    pub(crate) topics: Vec<Topic>,
+    /// The numbers of topics by name, for each type of messages.
+    numbers: HashMap<Kind, HashMap<Box<str>, u32>>,
+    pub(crate) subscriptions: Subscriptions,
+    /// Those to patterns.
+    pub(crate) patterns: Vec<u32>,
+    /// The last sequence number of each named client.
+    pub(crate) sequences: HashMap<Box<str>, u64>,
+    pub(crate) in_use: HashMap<Box<str>, ClientId>,
+    dirty: Vec<ClientId>,
+    slow: Vec<ClientId>,
+    departures: Vec<(ClientId, Departure)>,
+    /// The subscriptions that the message at hand is for.
+    matches: Vec<u32>,
+    fanout: Fanout,
+    pub(crate) counters: Counters,
+}
+
+impl Hub {
+    /// Without clients.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            clients: Vec::new(),
+            free: Vec::new(),
+            topics: Vec::new(),
+            numbers: HashMap::default(),
+            subscriptions: Subscriptions::default(),
+            patterns: Vec::new(),
+            sequences: HashMap::default(),
+            in_use: HashMap::default(),
+            dirty: Vec::new(),
+            slow: Vec::new(),
+            departures: Vec::new(),
+            matches: Vec::new(),
+            fanout: Fanout::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A client is there; none if there are too many.
+    pub fn connect(&mut self, now: Nanos) -> Option<ClientId> {
+        let here = self.clients.len() - self.free.len();
+        if here >= self.settings.clients_max {
+            self.counters.turned_away += 1;
+            return None;
+        }
+        self.counters.connected += 1;
+        let client = Some(Client::new(now));
+        Some(match self.free.pop() {
+            Some(id) => {
+                self.clients[id.0 as usize] = client;
+                id
+            }
+            None => {
+                self.clients.push(client);
+                ClientId(self.clients.len() as u32 - 1)
+            }
+        })
+    }
+
+    /// A client has gone, and with it its subscriptions.
+    pub fn disconnect(&mut self, id: ClientId) {
+        let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) else {
+            return;
+        };
+        for number in client.subscriptions.into_values() {
+            self.unsubscribe_number(number);
+        }
+        if let Some(name) = client.name
+            && self.in_use.get(&name) == Some(&id)
+        {
+            self.in_use.remove(&name);
+        }
+        self.dirty.retain(|other| *other != id);
+        self.departures.retain(|(other, _)| *other != id);
+        self.free.push(id);
+    }
+
+    /// A client that has something to be sent, each once.
+    pub fn next_dirty(&mut self) -> Option<ClientId> {
+        let id = self.dirty.pop()?;
+        if let Some(client) = self.client(id) {
+            client.is_dirty = false;
+        }
+        Some(id)
+    }
+
+    /// A client that is to be disconnected.
+    pub fn next_departure(&mut self) -> Option<(ClientId, Departure)> {
+        while let Some(id) = self.slow.pop() {
+            self.counters.slow += 1;
+            self.departures.push((id, Departure::Slow));
+        }
+        self.departures.pop()
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients.len() - self.free.len()
+    }
+
+    pub(crate) fn outbox(&mut self, id: ClientId) -> Option<&mut Outbox> {
+        self.client(id).map(|client| &mut client.outbox)
+    }
+
+    pub(crate) fn client(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.clients.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn depart(&mut self, id: ClientId, why: Departure) {
+        if let Some(client) = self.client(id)
+            && !std::mem::replace(&mut client.is_leaving, true)
+        {
+            self.departures.push((id, why));
+        }
+    }
+
+    /// Something was written into a client's outbox.
+    pub(crate) fn note(&mut self, id: ClientId) {
+        self.mail().note(id);
+    }
+
+    fn mail(&mut self) -> Mail<'_> {
+        Mail {
+            clients: &mut self.clients,
+            dirty: &mut self.dirty,
+            slow: &mut self.slow,
+            outbox_bytes_max: self.settings.outbox_bytes_max,
+        }
+    }
+
+    /// Sends signs of life, and lets those go who send none.
+    pub fn on_time(&mut self, now: Nanos) {
+        for at in 0..self.clients.len() {
+            let Some(client) = &mut self.clients[at] else { continue };
+            let Some(pulse) = &mut client.pulse else { continue };
+            let id = ClientId(at as u32);
+            if now.saturating_sub(client.heard) > pulse.interval.saturating_mul(MISSED_MAX) {
+                self.depart(id, Departure::Silent);
+            } else if pulse.next <= now {
+                pulse.next = now.saturating_add(pulse.interval);
+                reply::heartbeat(client.outbox.bytes());
+                self.note(id);
+            }
+        }
+    }
+
+    /// When [`on_time`](Self::on_time) is due at the latest.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let clients = self.clients.iter().flatten().filter(|client| !client.is_leaving);
+        clients.filter_map(|client| Some(client.pulse?.next)).min()
+    }
+
+    /// The topic of that name, made if need be.
+    pub(crate) fn topic(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
+        let numbers = self.numbers.entry(kind).or_default();
+        if let Some(number) = numbers.get(name) {
+            return Ok(*number);
+        }
+        if !is_name(name) {
+            return Err(Refusal::TopicName { max: NAME_MAX });
+        }
+        if self.topics.len() >= self.settings.topics_max {
+            return Err(Refusal::Topics(self.topics.len()));
+        }
+        let number = self.topics.len() as u32;
+        let mut topic = Topic::new(name, kind);
+        for pattern in &self.patterns {
+            let Some(subscription) = self.subscriptions.get(*pattern) else { continue };
+            if let Scope::Topics(regex) = &subscription.scope
+                && subscription.kind == kind
+                && regex.is_in(name.as_bytes())
+            {
+                topic.subscribe(*pattern, subscription.filter.as_ref())?;
+            }
+        }
+        numbers.insert(name.into(), number);
+        self.topics.push(topic);
+        Ok(number)
+    }
+
+    /// The topics of a type, by their numbers.
+    pub(crate) fn topics_of(&self, kind: Kind) -> Vec<u32> {
+        let numbers = self.numbers.get(&kind).into_iter().flat_map(HashMap::values);
+        numbers.copied().collect()
+    }
+
+    /// Takes a subscription out wherever it is.
+    pub(crate) fn unsubscribe_number(&mut self, number: u32) {
+        let Some(subscription) = self.subscriptions.remove(number) else { return };
+        match subscription.scope {
+            Scope::Topic(topic) => self.topics[topic as usize].unsubscribe(number),
+            Scope::Topics(_) => {
+                self.patterns.retain(|other| *other != number);
+                for topic in self.topics_of(subscription.kind) {
+                    self.topics[topic as usize].unsubscribe(number);
+                }
+            }
+        }
+    }
+
+    /// Puts a message into the outboxes of those who want it.
+    pub(crate) fn fan_out(
+        &mut self,
+        topic: u32,
+        publisher: ClientId,
+        unix_ns: u64,
+        correlation: Option<&str>,
+        body: &[u8],
+    ) -> Result<(), Refusal> {
+        let topic = &mut self.topics[topic as usize];
+        let publisher = self.clients[publisher.0 as usize].as_ref();
+        let client = publisher.and_then(|client| client.name.as_deref()).unwrap_or_default();
+        topic.matches(body, client, unix_ns, &mut self.matches)?;
+        if self.matches.is_empty() {
+            return Ok(());
+        }
+        self.fanout.begin(&topic.name, correlation, body.len());
+        let mut mail = Mail {
+            clients: &mut self.clients,
+            dirty: &mut self.dirty,
+            slow: &mut self.slow,
+            outbox_bytes_max: self.settings.outbox_bytes_max,
+        };
+        self.counters.delivered +=
+            self.fanout.deliver(body, &self.matches, &self.subscriptions, &mut mail);
+        Ok(())
+    }
+}

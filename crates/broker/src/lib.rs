@@ -1,0 +1,29 @@
+//! The content server: clients publish to topics and subscribe to those messages that a filter
+//! lets through, with the commands of `docs/protocol/command.md`.
+//!
+//! [`Hub`] is what it decides, without sockets or a clock of its own; [`Server`] is its sockets.
+//! One thread does both: what clients sent is read in, matched, and written into the clients'
+//! outboxes, each of which is handed to the system once a round.
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod client;
+mod connection;
+mod fanout;
+mod hub;
+mod outbox;
+mod poller;
+mod refusal;
+mod reply;
+mod server;
+mod settings;
+mod subscription;
+mod topic;
+
+/// Nanoseconds of a clock that only goes forward.
+pub type Nanos = u64;
+
+pub use self::client::ClientId;
+pub use self::hub::{Counters, Departure, Hub, Moment};
+pub use self::server::{OpenError, Server};
+pub use self::settings::{Settings, SettingsError};

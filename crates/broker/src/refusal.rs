@@ -1,0 +1,66 @@
+//! Why a command is not done.
+
+use lanecast_filter::FilterError;
+use lanecast_filter::index::InsertError;
+use lanecast_filter::malformed::Malformed;
+use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
+
+/// The reason that a client is told. The words before the colon are those that clients of the
+/// published protocol look for.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("bad header: {0}")]
+    Header(#[from] HeaderError),
+    #[error("bad command: {0} is not for servers")]
+    NotForServers(&'static str),
+    #[error("not supported: this server does not know {0} yet")]
+    NotYet(&'static str),
+    #[error("not supported: the option {0}")]
+    Option(String),
+    #[error("bad options: {0}")]
+    Options(#[from] OptionsError),
+    #[error("bad command: {field} is missing", field = .0.long())]
+    Missing(Field),
+    #[error("invalid topic: a name has 1 to {max} bytes and no control characters")]
+    TopicName { max: usize },
+    #[error("invalid topic: there are {0} already, which is the limit")]
+    Topics(usize),
+    #[error("bad regex topic: {0}")]
+    TopicPattern(String),
+    #[error("bad filter: {0}")]
+    Filter(#[from] Box<FilterError>),
+    #[error("bad filter: {0}")]
+    Index(#[from] InsertError),
+    #[error("bad message: {0}")]
+    Malformed(#[from] Malformed),
+    #[error("invalid message type: {0} is none of fix, nvfix, json, xml, binary")]
+    MessageType(String),
+    #[error("already exists: the subscription {0}")]
+    SubscriptionExists(String),
+    #[error("bad sub_id: one has 1 to {max} bytes, and no comma")]
+    SubscriptionName { max: usize },
+    #[error("too many: a client may have {0} subscriptions")]
+    Subscriptions(usize),
+    #[error("already exists: this connection has logged on")]
+    LoggedOn,
+    #[error("name in use: another connection is {0}")]
+    NameInUse(String),
+    #[error("not persisted: nothing keeps the messages of this topic")]
+    NotKept,
+    #[error("bad heartbeat: the option is start,SECONDS, beat or stop")]
+    Heartbeat,
+}
+
+impl Refusal {
+    pub(crate) fn of_other(command: Command) -> Self {
+        match command {
+            Command::Sow
+            | Command::SowAndSubscribe
+            | Command::SowAndDeltaSubscribe
+            | Command::DeltaPublish
+            | Command::DeltaSubscribe
+            | Command::SowDelete => Self::NotYet(command.name()),
+            _ => Self::NotForServers(command.name()),
+        }
+    }
+}

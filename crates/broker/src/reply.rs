@@ -1,0 +1,60 @@
+//! Frames from the server.
+
+use crate::refusal::Refusal;
+use lanecast_wire::command::{
+    Ack, Acks, Command, Field, Header, HeaderWriter, begin_frame, end_frame,
+};
+
+/// What acknowledgements of a command say of it.
+#[derive(Debug)]
+pub(crate) struct Reply<'a> {
+    header: &'a Header<'a>,
+    pub(crate) acks: Acks,
+    pub(crate) out: &'a mut Vec<u8>,
+}
+
+impl<'a> Reply<'a> {
+    pub(crate) fn new(header: &'a Header<'a>, acks: Acks, out: &'a mut Vec<u8>) -> Self {
+        Self { header, acks, out }
+    }
+
+    /// Acknowledges with `ack`, if that is wanted, and with what `more` adds.
+    pub(crate) fn success(
+        &mut self,
+        ack: Ack,
+        more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
+    ) {
+        if self.acks.has(ack) {
+            self.write(ack, "success", more);
+        }
+    }
+
+    /// Says that the command fails at `ack`, if that is wanted.
+    pub(crate) fn failure(&mut self, ack: Ack, why: &Refusal) {
+        if self.acks.has(ack) {
+            let reason = why.to_string();
+            self.write(ack, "failure", |header| header.text(Field::Reason, &reason));
+        }
+    }
+
+    fn write(
+        &mut self,
+        ack: Ack,
+        status: &str,
+        more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
+    ) {
+        let frame = begin_frame(self.out);
+        let header = HeaderWriter::command(self.out, Command::Ack).acks(Acks::NONE.with(ack));
+        let id = self.header.text(Field::CommandId);
+        let header = header.text(Field::Status, status).text_if(Field::CommandId, id.as_deref());
+        more(header).end();
+        end_frame(self.out, frame);
+    }
+}
+
+/// A sign of life.
+pub(crate) fn heartbeat(out: &mut Vec<u8>) {
+    let frame = begin_frame(out);
+    HeaderWriter::command(out, Command::Heartbeat).end();
+    end_frame(out, frame);
+}
