@@ -11,7 +11,14 @@ const FLOORS: [&[&str]; 6] = [
     &["lanecast-carrier", "lanecast-os", "lanecast-ring", "lanecast-stats"],
     &["lanecast-filter", "lanecast-journal", "lanecast-protocol"],
     &["lanecast-net", "lanecast-shm", "lanecast-sow", "lanecast-store"],
-    &["lanecast", "lanecast-broker", "lanecast-conformance", "lanecast-measure", "lanecast-report"],
+    &[
+        "lanecast",
+        "lanecast-broker",
+        "lanecast-client",
+        "lanecast-conformance",
+        "lanecast-measure",
+        "lanecast-report",
+    ],
     &["lanecast-c", "lanecast-cli", "lanecast-examples", "lanecast-py"],
 ];
 

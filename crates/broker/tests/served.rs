@@ -103,9 +103,8 @@ fn each_gets_what_its_filter_lets_through() {
     }
     all.send(r#"{"c":"subscribe","cid":"1","t":"orders","sub_id":"everything"}"#);
     let filter = r"/symbol = 'IBM' and /qty >= 5000";
-    some.send(&format!(
-        r#"{{"c":"subscribe","cid":"1","t":"orders","f":"{filter}","a":"processed","sub_id":"big"}}"#
-    ));
+    let rest = format!(r#""f":"{filter}","a":"processed","sub_id":"big""#);
+    some.send(&format!(r#"{{"c":"subscribe","cid":"1","t":"orders",{rest}}}"#));
     some.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"1","sub_id":"big"}"#);
     all.flush();
     let bodies =

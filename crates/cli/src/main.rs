@@ -4,6 +4,7 @@
 mod cat;
 mod clean;
 mod config;
+mod content;
 mod context;
 mod counters;
 mod demo;
@@ -14,6 +15,7 @@ mod perf;
 mod printable;
 mod report;
 mod resolve;
+mod serve;
 mod sessions;
 mod stage;
 mod stat;
@@ -42,6 +44,12 @@ enum Command {
     Pub(cat::PubArgs),
     /// Write the messages of topics to standard output
     Sub(cat::SubArgs),
+    /// Be the content server: clients publish, and subscribe to what a filter lets through
+    Serve(serve::ServeArgs),
+    /// Publish lines to a topic of a content server
+    Publish(content::PublishArgs),
+    /// Show the messages of a content server's topic that a filter lets through
+    Subscribe(content::SubscribeArgs),
     /// Show real processes at work: rates, latencies, and what becomes of a killed one
     Demo(demo::DemoArgs),
     /// List sessions, topics and subscribers, with rates and lags
@@ -86,6 +94,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Pub(arguments) => cat::publish(arguments),
         Command::Sub(arguments) => cat::subscribe(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Publish(arguments) => content::publish(arguments),
+        Command::Subscribe(arguments) => content::subscribe(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Ls(arguments) => ls::run(arguments),
         Command::Clean(arguments) => clean::run(arguments),

@@ -15,6 +15,7 @@ mod pipes;
 mod resolve;
 mod round_trip;
 mod run;
+mod served;
 mod signals;
 mod smx;
 mod statuses;

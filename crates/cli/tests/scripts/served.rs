@@ -1,0 +1,59 @@
+//! `lanecast serve`, and shells that publish to it and subscribe.
+
+use crate::run::{BINARY, Run, Stage, wait_for};
+
+fn start(stage: &Stage) -> (Run, String) {
+    let server = stage.start("serve --listen 127.0.0.1:0");
+    server.until_out("\n");
+    let line = server.out();
+    let address = line.trim_end().strip_prefix("content server listening on ");
+    (server, address.expect("the ready line").to_owned())
+}
+
+#[test]
+fn subscribers_see_what_their_filters_let_through() {
+    let stage = Stage::new();
+    let (server, at) = start(&stage);
+    let mut reader = stage.command(BINARY);
+    reader.args(["subscribe", "--server", &at, "-t", "orders", "--type", "fix", "--count", "2"]);
+    let reader = Run::start({
+        reader.args(["-f", "/55 = 'IBM' and /35 in ('D','C')"]);
+        reader
+    });
+    let lines = "35=D|55=IBM|38=100|\n\n35=8|55=IBM|\r\n35=C|55=IBM|\n35=D|55=MSFT|\n";
+    stage.write("lines", lines);
+    let publish = format!("publish --server {at} -t orders --type fix --from-file lines");
+    // Until the subscription is there, nobody hears.
+    let done = wait_for("both messages", || {
+        stage.run(&publish).good();
+        reader.out().lines().nth(1).is_some().then(|| reader.out())
+    });
+    for line in done.lines() {
+        assert!(["35=D|55=IBM|38=100|", "35=C|55=IBM|"].contains(&line), "{line}");
+    }
+    reader.finish().good();
+    let told = stage.run(&format!("publish --server {at} -t orders --type fix 35=D|"));
+    assert!(told.err.contains("1 messages published"), "{}", told.err);
+    server.signal("TERM");
+    let done = server.finish();
+    done.good();
+    assert!(done.err.contains("content server ended: "), "{}", done.err);
+}
+
+#[test]
+fn what_is_wrong_is_said_in_words() {
+    let stage = Stage::new();
+    let (server, at) = start(&stage);
+    let bad = stage.run(&format!("subscribe --server {at} -t t --filter /a="));
+    assert!(bad.err.contains("bad filter"), "{}", bad.err);
+    let bad = stage.run("subscribe --server 127.0.0.1:1 -t t");
+    assert!(bad.err.contains("cannot connect to 127.0.0.1:1"), "{}", bad.err);
+    let open = stage.run("serve --listen 0.0.0.0:0");
+    assert!(open.err.contains("nobody is asked who it is"), "{}", open.err);
+    let taken = stage.run(&format!("serve --listen {at}"));
+    assert!(taken.err.contains("cannot listen on"), "{}", taken.err);
+    let wrong = stage.run("publish -t t --separator == x");
+    wrong.refused(2);
+    server.signal("INT");
+    server.finish().good();
+}

@@ -1,0 +1,82 @@
+//! The client and a server on loopback.
+
+use lanecast_broker::{Server, Settings};
+use lanecast_client::{Client, ClientError, Identity};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+
+/// Plays with a server that runs beside it.
+fn beside(play: impl FnOnce(&str)) {
+    let server = Server::open(Settings::at((Ipv4Addr::LOCALHOST, 0).into()));
+    let mut server = server.expect("a server");
+    let at = server.address().expect("an address").to_string();
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let thread = std::thread::spawn(move || {
+        while !asked.load(Ordering::Relaxed) {
+            server.turn(Duration::from_millis(20)).expect("it goes on");
+        }
+    });
+    play(&at);
+    stop.store(true, Ordering::Relaxed);
+    thread.join().expect("it ended well");
+}
+
+fn json(server: &str) -> Client {
+    Client::connect(server, &Identity::default()).expect("it is there")
+}
+
+#[test]
+fn what_is_published_comes_to_those_who_want_it() {
+    let identity = Identity { message_type: "nvfix".to_owned(), ..Identity::default() };
+    beside(|server| {
+        let mut reader = Client::connect(server, &identity).expect("it is there");
+        let all = reader.subscribe("orders", None).expect("a topic");
+        let some = reader.subscribe("^ord", Some("/qty > 9990")).expect("a filter");
+        let mut publisher = Client::connect(server, &identity).expect("it is there");
+        for number in 0..10_000 {
+            let body = format!("qty={number}\u{1}");
+            publisher.publish("orders", body.as_bytes()).expect("it is taken");
+        }
+        publisher.flush().expect("all were");
+        for number in 0..10_000 {
+            let message = reader.next(PATIENCE).expect("connected").expect("it comes");
+            assert_eq!(message.body, format!("qty={number}\u{1}").as_bytes());
+            assert_eq!(message.topic, "orders");
+            assert!(message.subscriptions.contains(&all));
+            assert_eq!(message.subscriptions.contains(&some), number > 9_990);
+        }
+        reader.unsubscribe(&all).expect("there");
+        assert_eq!(reader.next(Some(Duration::from_millis(1))).expect("connected"), None);
+    });
+}
+
+#[test]
+fn what_the_server_refuses_is_an_error_with_its_reason() {
+    let identity = Identity { message_type: "fix".to_owned(), ..Identity::default() };
+    beside(|server| {
+        let mut client = json(server);
+        let error = client.subscribe("t", Some("/a = ")).expect_err("no filter");
+        assert!(error.to_string().contains("bad filter"), "{error}");
+        let error = client.publish("", b"x").and_then(|()| client.flush()).expect_err("no topic");
+        assert!(matches!(error, ClientError::Refused { .. }), "{error}");
+        client.publish("t", b"x").expect("said once");
+        client.flush().expect("the next one is good");
+
+        let mut typed = Client::connect(server, &identity).expect("it is there");
+        typed.subscribe("t", Some("/55 = 'IBM'")).expect("a filter");
+        typed.publish("t", b"no tags here").expect("on its way");
+        let error = typed.flush().expect_err("malformed");
+        assert!(error.to_string().contains("bad message"), "{error}");
+
+        let wrong = Identity { message_type: "morse".to_owned(), ..Identity::default() };
+        let error = Client::connect(server, &wrong).expect_err("no such type");
+        assert!(error.to_string().contains("invalid message type"), "{error}");
+    });
+    let error = Client::connect("127.0.0.1:1", &identity).expect_err("nobody is there");
+    assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+}
