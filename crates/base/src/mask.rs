@@ -38,11 +38,11 @@ pub fn scan<S: Scan>(job: S) -> S::Output {
 }
 
 /// Bytes cut into blocks, of which the last is rarely full.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Blocks<'a> {
     bytes: &'a [u8],
     /// All of them at the end of a block, if they are fewer than that.
-    short: [u8; BLOCK],
+    short: &'a [u8; BLOCK],
 }
 
 /// One block of [`Blocks`].
@@ -54,10 +54,9 @@ pub struct Block<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Cuts `bytes`.
+    /// Cuts `bytes`. If they are fewer than a block, they are copied to `short`.
     #[inline(always)]
-    pub fn new(bytes: &'a [u8]) -> Self {
-        let mut short = [0; BLOCK];
+    pub fn new(bytes: &'a [u8], short: &'a mut [u8; BLOCK]) -> Self {
         if let Some(gap) = BLOCK.checked_sub(bytes.len()) {
             short[gap..].copy_from_slice(bytes);
         }
@@ -66,13 +65,13 @@ impl<'a> Blocks<'a> {
 
     /// The block that starts at `start`, a multiple of [`BLOCK`], if anything does.
     #[inline(always)]
-    pub fn get(&self, start: usize) -> Option<Block<'_>> {
-        if let Some(bytes) = self.bytes.get(start..).and_then(<[u8]>::first_chunk) {
+    pub fn get(self, start: usize) -> Option<Block<'a>> {
+        if let Some(bytes) = self.bytes.get(start..start + BLOCK).and_then(<[u8]>::first_chunk) {
             return Some(Block { bytes, shift: 0 });
         }
         // The last bytes there are, so that nothing behind the end is read.
         let missing = (start + BLOCK).checked_sub(self.bytes.len()).filter(|gap| *gap < BLOCK)?;
-        Some(Block { bytes: self.bytes.last_chunk().unwrap_or(&self.short), shift: missing as u32 })
+        Some(Block { bytes: self.bytes.last_chunk().unwrap_or(self.short), shift: missing as u32 })
     }
 }
 
@@ -297,7 +296,8 @@ mod tests {
         let all = block(7).repeat(3);
         for length in 0..all.len() {
             // Nothing behind the end may show.
-            let (bytes, blocks) = (&all[..length], Blocks::new(&all[..length]));
+            let (bytes, mut short) = (&all[..length], [3; BLOCK]);
+            let blocks = Blocks::new(bytes, &mut short);
             for start in (0..4 * BLOCK).step_by(BLOCK) {
                 let rest = bytes.get(start..).unwrap_or_default();
                 let rest = &rest[..rest.len().min(BLOCK)];

@@ -39,6 +39,7 @@ mod predicate;
 mod projection;
 pub mod reader;
 pub mod row;
+mod tree;
 pub mod truth;
 pub mod value;
 

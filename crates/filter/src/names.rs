@@ -1,26 +1,83 @@
-//! A table from the names in messages to what is wanted of them.
+//! Tables from the names in messages to what is wanted of them.
 
-/// Names, each with a value: made once, searched for every field of every message.
+/// Names, each with a value: made once, searched for every name of every message.
+///
+/// What is found for names that are not there is the default value.
 #[derive(Clone, Debug)]
 pub(crate) struct Names<T> {
-    /// A power of two of places, at most a quarter of them taken. A name is at the place of its
-    /// hash, or at the next free one behind it.
-    places: Box<[Option<Place<T>>]>,
+    /// By a word with the name itself and the byte that stands behind names.
+    short: Words<T>,
+    /// By a hash.
+    long: Words<u32>,
+    /// The long names, behind one that is none.
+    long_names: Vec<(Box<[u8]>, T)>,
+    behind: u8,
+}
+
+/// Bytes from which on a name is long.
+pub(crate) const LONG: usize = 8;
+
+impl<T: Copy + Default> Names<T> {
+    /// A table of `names`, which differ and are not empty. Behind each stands `behind`, which is
+    /// in none of the short ones that will be searched.
+    pub(crate) fn new(names: &[(&[u8], T)], behind: u8) -> Self {
+        let (short, long): (Vec<_>, Vec<_>) = names.iter().partition(|(name, _)| name.len() < LONG);
+        let short = short.iter().map(|(name, value)| (short_word(name, behind), *value));
+        let none: (Box<[u8]>, T) = (Box::default(), T::default());
+        let long = long.iter().map(|(name, value)| ((*name).into(), *value));
+        let long_names: Vec<(Box<[u8]>, T)> = std::iter::once(none).chain(long).collect();
+        let hashes = (0..).zip(&long_names).skip(1).map(|(index, (name, _))| (hash(name), index));
+        let long = Words::new(&hashes.collect::<Vec<_>>());
+        Self { short: Words::new(&short.collect::<Vec<_>>()), long, long_names, behind }
+    }
+
+    /// The short names, to be searched often.
+    #[inline(always)]
+    pub(crate) fn short(&self) -> Search<'_, T> {
+        self.short.search()
+    }
+
+    /// What is wanted of `name`.
+    pub(crate) fn find(&self, name: &[u8]) -> T {
+        match name.len() {
+            LONG.. => self.find_long(name),
+            _ => self.short().find_short(short_word(name, self.behind)),
+        }
+    }
+
+    /// What is wanted of `name`, which is long.
+    #[inline]
+    pub(crate) fn find_long(&self, name: &[u8]) -> T {
+        if self.long_names.len() == 1 {
+            return T::default();
+        }
+        let is_it = |index: u32| *self.long_names[index as usize].0 == *name;
+        let index = self.long.search().find(hash(name), is_it);
+        self.long_names[index as usize].1
+    }
+}
+
+/// Words, each with a value.
+///
+/// Equal words may have several values, which the one who searches tells apart.
+#[derive(Clone, Debug)]
+struct Words<T> {
+    /// A power of two of places, at most a quarter of them taken. A word is at its place, or at
+    /// the next free one behind it. In free places are 0, which no word is, and the default.
+    places: Box<[(u64, T)]>,
     multiplier: u64,
     shift: u32,
 }
 
-#[derive(Clone, Debug)]
-struct Place<T> {
-    head: u64,
-    name: Box<[u8]>,
-    value: T,
+/// The same to search in, at hand without following a pointer.
+#[derive(Debug)]
+pub(crate) struct Search<'a, T> {
+    places: &'a [(u64, T)],
+    multiplier: u64,
+    shift: u32,
 }
 
-/// Bytes of a name that are compared at once.
-const WORD: usize = 8;
-
-/// Odd numbers to multiply with, of which the table takes one that spreads its names.
+/// Odd numbers to multiply with, of which a table takes one that spreads its words.
 const MULTIPLIERS: [u64; 8] = [
     0x9E37_79B9_7F4A_7C15,
     0xD6E8_FEB8_6659_FD93,
@@ -32,119 +89,154 @@ const MULTIPLIERS: [u64; 8] = [
     0x1D8E_4E27_C47D_124F,
 ];
 
-impl<T: Clone> Names<T> {
-    /// A table of `names`, which differ.
-    pub(crate) fn new(names: &[(Box<[u8]>, T)]) -> Self {
-        let tables = MULTIPLIERS.iter().map(|multiplier| Self::with(*multiplier, names));
+impl<T: Copy + Default> Words<T> {
+    /// A table of `words`.
+    fn new(words: &[(u64, T)]) -> Self {
+        let tables = MULTIPLIERS.iter().map(|multiplier| Self::with(*multiplier, words));
         let (table, _) = tables.min_by_key(|(_, moved)| *moved).expect("there are multipliers");
         table
     }
 
-    /// A table, and how far names in it are from the places of their hashes, all in all.
-    fn with(multiplier: u64, names: &[(Box<[u8]>, T)]) -> (Self, usize) {
-        let count = (names.len() * 4).next_power_of_two().max(4);
+    /// A table, and how far words in it are from their places, all in all.
+    fn with(multiplier: u64, words: &[(u64, T)]) -> (Self, usize) {
+        let count = (words.len() * 4).next_power_of_two().max(4);
         let shift = 64 - count.trailing_zeros();
-        let mut table = Self { places: vec![None; count].into(), multiplier, shift };
+        let places = vec![(0, T::default()); count].into();
+        let mut table = Self { places, multiplier, shift };
         let mut moved = 0;
-        for (name, value) in names {
-            let head = word_at(name, 0);
-            let mut index = table.index(head, name);
-            while table.places[index].is_some() {
+        for (word, value) in words {
+            let mut index = table.search().index(*word);
+            while table.places[index].0 != 0 {
                 index = (index + 1) % count;
                 moved += 1;
             }
-            table.places[index] = Some(Place { head, name: name.clone(), value: value.clone() });
+            table.places[index] = (*word, *value);
         }
         (table, moved)
     }
 
-    /// What is wanted of `name`, whose first eight bytes are `head` (zeros if there are fewer).
     #[inline(always)]
-    pub(crate) fn find(&self, head: u64, name: &[u8]) -> Option<&T> {
-        let mut index = self.index(head, name);
-        loop {
-            let place = self.places.get(index)?.as_ref()?;
-            if place.head == head && place.name.len() == name.len() {
-                let is_same = name.len() <= WORD || place.name[WORD..] == name[WORD..];
-                if is_same {
-                    return Some(&place.value);
-                }
+    fn search(&self) -> Search<'_, T> {
+        Search { places: &self.places, multiplier: self.multiplier, shift: self.shift }
+    }
+}
+
+impl<T: Copy + Default> Search<'_, T> {
+    /// What is wanted of a short name that stands in `word` with the byte behind it, and else
+    /// zeros.
+    #[inline(always)]
+    pub(crate) fn find_short(&self, word: u64) -> T {
+        self.find(word, |_| true)
+    }
+
+    /// The value of `word` that `is_it`.
+    #[inline(always)]
+    fn find(&self, word: u64, is_it: impl Fn(T) -> bool) -> T {
+        let mut index = self.index(word);
+        while let Some((this, value)) = self.places.get(index) {
+            if *this == word && is_it(*value) {
+                return *value;
+            }
+            if *this == 0 {
+                break;
             }
             index = (index + 1) & (self.places.len() - 1);
         }
+        T::default()
     }
 
-    /// Where a name belongs.
     #[inline(always)]
-    fn index(&self, head: u64, name: &[u8]) -> usize {
-        let mut hash = (head ^ name.len() as u64).wrapping_mul(self.multiplier);
-        if name.len() > WORD {
-            hash = self.stir(hash, name);
-        }
-        (hash >> self.shift) as usize
+    fn index(&self, word: u64) -> usize {
+        (word.wrapping_mul(self.multiplier) >> self.shift) as usize
     }
+}
 
-    #[inline]
-    fn stir(&self, mut hash: u64, name: &[u8]) -> u64 {
-        for start in (WORD..name.len()).step_by(WORD) {
-            hash = (hash.rotate_left(29) ^ word_at(name, start)).wrapping_mul(self.multiplier);
-        }
-        hash
-    }
+/// A short name and the byte behind it.
+fn short_word(name: &[u8], behind: u8) -> u64 {
+    word_at(name, 0) | u64::from(behind) << (8 * name.len())
+}
+
+/// A word for a long name. Never 0.
+#[inline]
+fn hash(name: &[u8]) -> u64 {
+    let words = (0..name.len()).step_by(8).map(|start| word_at(name, start));
+    let hash = words.fold(name.len() as u64, |hash, word| {
+        (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIERS[1])
+    });
+    hash | 1
 }
 
 /// The eight bytes from `start` on; zeros behind the end.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], start: usize) -> u64 {
-    match bytes.get(start..).and_then(<[u8]>::first_chunk) {
+    match bytes.get(start..start + 8).and_then(<[u8]>::first_chunk) {
         Some(word) => u64::from_le_bytes(*word),
         None => last_word(bytes, start),
     }
 }
 
 /// The same where fewer than eight bytes are left.
-#[inline]
+#[inline(always)]
 fn last_word(bytes: &[u8], start: usize) -> u64 {
-    let missing = (start + WORD).saturating_sub(bytes.len()).min(WORD);
     match bytes.last_chunk() {
-        Some(word) => u64::from_le_bytes(*word).checked_shr(8 * missing as u32).unwrap_or(0),
-        None => {
-            let rest = bytes.get(start..).unwrap_or_default().iter().rev();
-            rest.fold(0, |word, byte| word << 8 | u64::from(*byte))
+        Some(word) => {
+            let missing = (start + 8).saturating_sub(bytes.len());
+            u64::from_le_bytes(*word).checked_shr(8 * missing as u32).unwrap_or(0)
         }
+        None => tiny_word(bytes, start),
     }
 }
 
-/// The lowest `count` bytes of `word`, at most eight.
+/// The same where there are fewer than eight bytes at all.
+#[cold]
+fn tiny_word(bytes: &[u8], start: usize) -> u64 {
+    let rest = bytes.get(start..).unwrap_or_default().iter().rev();
+    rest.fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// The lowest `count` bytes of `word`, fewer than eight.
 #[inline(always)]
 pub(crate) fn low_bytes(word: u64, count: usize) -> u64 {
-    if count < WORD { word & ((1 << (8 * count)) - 1) } else { word }
+    word & ((1 << (8 * count)) - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
-    fn find<'a>(table: &'a Names<usize>, name: &[u8]) -> Option<&'a usize> {
-        table.find(word_at(name, 0), name)
+    /// A value that stands for itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Default)]
+    struct Number(Option<usize>);
+
+    fn find(table: &Names<Number>, name: &[u8]) -> Option<usize> {
+        let Number(number) = match name.len() {
+            LONG.. => table.find_long(name),
+            length => {
+                let word = word_at(&[name, b"\"\0more"].concat(), 0);
+                table.short().find_short(if length < 7 {
+                    low_bytes(word, length + 1)
+                } else {
+                    word
+                })
+            }
+        };
+        number
     }
 
     proptest! {
         #[test]
         fn a_table_finds_its_names_and_no_others(
-            names in prop::collection::btree_map("[ab\0]{0,19}", 0..99_usize, 0..60),
+            names in prop::collection::btree_map("[ab\0]{1,19}", 0..99_usize, 0..60),
             others in prop::collection::vec("[ab\0]{0,19}", 60),
         ) {
-            let names: BTreeMap<Box<[u8]>, usize> =
-                names.into_iter().map(|(name, value)| (name.into_bytes().into(), value)).collect();
-            let table = Names::new(&names.clone().into_iter().collect::<Vec<_>>());
+            let pairs = names.iter().map(|(name, value)| (name.as_bytes(), Number(Some(*value))));
+            let table = Names::new(&pairs.collect::<Vec<_>>(), b'"');
             for (name, value) in &names {
-                prop_assert_eq!(find(&table, name), Some(value));
+                prop_assert_eq!(find(&table, name.as_bytes()), Some(*value));
             }
             for name in others {
-                prop_assert_eq!(find(&table, name.as_bytes()), names.get(name.as_bytes()));
+                prop_assert_eq!(find(&table, name.as_bytes()), names.get(&name).copied());
             }
         }
 
@@ -163,11 +255,9 @@ mod tests {
 
     #[test]
     fn a_thousand_tags_lie_close_to_their_places() {
-        let names: Vec<(Box<[u8]>, usize)> =
-            (1..=1_024).map(|tag: usize| (tag.to_string().into_bytes().into(), tag)).collect();
-        let table = Names::new(&names);
-        assert!(names.iter().all(|(name, tag)| find(&table, name) == Some(tag)));
-        let moved = MULTIPLIERS.map(|multiplier| Names::with(multiplier, &names).1);
+        let words: Vec<(u64, usize)> =
+            (1..=1_024).map(|tag| (short_word(tag.to_string().as_bytes(), b'='), tag)).collect();
+        let moved = MULTIPLIERS.map(|multiplier| Words::with(multiplier, &words).1);
         assert!(moved.iter().min() < Some(&200), "{moved:?}");
     }
 }

@@ -1,12 +1,16 @@
 //! Readers: from the bytes of a message to the values that somebody wants.
 
+mod json;
 mod pairs;
+mod xml;
 
 use crate::fields::Fields;
 use crate::kind::Kind;
 use crate::malformed::{Malformed, Reason};
 use crate::row::Row;
+use json::Json;
 use pairs::Pairs;
+use xml::Xml;
 
 /// Reads messages of one format for those fields that were wanted when it was made.
 ///
@@ -21,6 +25,8 @@ pub struct Reader {
 #[derive(Clone, Debug)]
 enum Body {
     Pairs(Pairs),
+    Json(Json),
+    Xml(Xml),
     /// Has no fields.
     Binary,
 }
@@ -30,7 +36,9 @@ impl Reader {
     pub fn new(fields: &Fields) -> Self {
         let body = match fields.format().kind() {
             Kind::Fix | Kind::Nvfix => Body::Pairs(Pairs::new(fields)),
-            _ => Body::Binary,
+            Kind::Json => Body::Json(Json::new(fields)),
+            Kind::Xml => Body::Xml(Xml::new(fields)),
+            Kind::Binary => Body::Binary,
         };
         Self { slots: fields.len(), body }
     }
@@ -48,6 +56,8 @@ impl Reader {
         let result = match &mut self.body {
             _ if bytes.len() >= u32::MAX as usize => Err(Malformed::new(0, Reason::TooLong)),
             Body::Pairs(pairs) => pairs.read(bytes, row),
+            Body::Json(json) => json.read(bytes, row),
+            Body::Xml(xml) => xml.read(bytes, row),
             Body::Binary => Ok(()),
         };
         if result.is_err() {

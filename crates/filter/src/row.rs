@@ -15,8 +15,8 @@ pub struct Row {
     /// The number of the message. Entries of others are as good as absent.
     epoch: u32,
     entries: Vec<Entry>,
-    /// The second and later values of all slots, each leading to the next.
-    more: Vec<Piece>,
+    /// The second and later values of all slots.
+    more: Vec<Link>,
     /// Texts that do not stand in the message as they are meant.
     scratch: Vec<u8>,
 }
@@ -24,11 +24,21 @@ pub struct Row {
 #[derive(Clone, Debug)]
 struct Entry {
     epoch: u32,
-    /// Where in `more` the last value is, or `NONE`.
-    last: u32,
-    first: Piece,
+    /// The first value.
+    start: u32,
+    end: u32,
+    form: Form,
+    has_several: bool,
     memo: Cell<Memo>,
+    /// Where in `more` the second and the last value are, if there are several.
+    second: u32,
+    last: u32,
+    /// The first value as a number, as `memo` says.
+    number: Cell<u64>,
 }
+
+// A row of 1,024 slots is 32 KiB.
+const _: () = assert!(size_of::<Entry>() == 32);
 
 /// One value.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +46,18 @@ pub(crate) struct Piece {
     pub(crate) start: u32,
     pub(crate) end: u32,
     pub(crate) form: Form,
-    /// Where in `more` the next value is, or `NONE`.
+}
+
+/// A value that is not the first of its slot.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    piece: Piece,
+    /// Where in `more` the next one is, or `NONE`.
     next: u32,
 }
 
 /// How a value stands in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(dead_code, reason = "pairs have text only")]
 pub(crate) enum Form {
     Null,
     False,
@@ -53,12 +68,15 @@ pub(crate) enum Form {
     Scratch,
 }
 
-/// What the first value is as a number, once somebody has asked.
+/// Which kind of number the first value is.
 #[derive(Clone, Copy, Debug)]
 enum Memo {
+    /// Nobody has asked.
     Unread,
-    Not,
-    Number(Number),
+    No,
+    Int,
+    Uint,
+    Float,
 }
 
 const NONE: u32 = u32::MAX;
@@ -67,7 +85,7 @@ impl Piece {
     /// A value that stands from `start` to `end`.
     #[inline(always)]
     pub(crate) fn new(form: Form, start: usize, end: usize) -> Self {
-        Self { start: start as u32, end: end as u32, form, next: NONE }
+        Self { start: start as u32, end: end as u32, form }
     }
 }
 
@@ -81,16 +99,22 @@ impl Row {
     #[inline]
     pub fn value<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Value<'a> {
         let Some(entry) = self.entry(slot) else { return Value::Null };
-        match entry.first.form {
+        match entry.form {
             Form::Number => entry.number(self, bytes).map_or(Value::Null, Value::from),
-            _ => self.value_of(&entry.first, bytes),
+            _ => self.value_of(entry.first(), bytes),
         }
     }
 
     /// All values of `slot`, in the order of the message.
     #[inline]
     pub fn values<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Values<'a> {
-        Values { row: self, bytes, next: self.entry(slot).map(|entry| &entry.first) }
+        match self.entry(slot) {
+            None => Values { row: self, bytes, piece: None, next: NONE },
+            Some(entry) => {
+                let next = if entry.has_several { entry.second } else { NONE };
+                Values { row: self, bytes, piece: Some(entry.first()), next }
+            }
+        }
     }
 
     /// How many values `slot` has. Empty ones count, and so does `null`.
@@ -101,7 +125,7 @@ impl Row {
     /// Whether `slot` has more than one value.
     #[inline]
     pub fn has_several(&self, slot: Slot) -> bool {
-        self.entry(slot).is_some_and(|entry| entry.first.next != NONE)
+        self.entry(slot).is_some_and(|entry| entry.has_several)
     }
 
     /// The first value of `slot` as a number. Asking again costs nothing.
@@ -114,16 +138,16 @@ impl Row {
     /// entities are resolved. `None` for NULL and for empty text.
     #[inline]
     pub fn text<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        Some(self.text_of(&self.entry(slot)?.first, bytes)).filter(|text| !text.is_empty())
+        Some(self.text_of(self.entry(slot)?.first(), bytes)).filter(|text| !text.is_empty())
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index()).filter(|entry| entry.epoch == self.epoch)
     }
 
     #[inline]
-    fn text_of<'a>(&'a self, piece: &Piece, bytes: &'a [u8]) -> &'a [u8] {
+    fn text_of<'a>(&'a self, piece: Piece, bytes: &'a [u8]) -> &'a [u8] {
         let source = match piece.form {
             Form::Null => return &[],
             Form::False => return b"false",
@@ -135,7 +159,7 @@ impl Row {
     }
 
     #[inline]
-    fn value_of<'a>(&'a self, piece: &Piece, bytes: &'a [u8]) -> Value<'a> {
+    fn value_of<'a>(&'a self, piece: Piece, bytes: &'a [u8]) -> Value<'a> {
         match piece.form {
             Form::Null => Value::Null,
             Form::False => Value::Bool(false),
@@ -169,65 +193,118 @@ impl Row {
         self.entries.resize(slots, Entry::absent());
     }
 
-    /// Whether `slot` has a value yet.
+    /// Where a reader puts what it finds.
     #[inline(always)]
-    pub(crate) fn is_set(&self, slot: Slot) -> bool {
-        self.entry(slot).is_some()
+    pub(crate) fn sink(&mut self) -> Sink<'_> {
+        Sink {
+            epoch: self.epoch,
+            entries: &mut self.entries,
+            more: &mut self.more,
+            scratch: &mut self.scratch,
+        }
+    }
+}
+
+/// A row that is being filled, in parts that stay in registers.
+#[derive(Debug)]
+pub(crate) struct Sink<'a> {
+    epoch: u32,
+    entries: &'a mut [Entry],
+    more: &'a mut Vec<Link>,
+    scratch: &'a mut Vec<u8>,
+}
+
+impl Sink<'_> {
+    /// The same, to be given away: so this one need not be in memory.
+    #[inline(always)]
+    pub(crate) fn lend(&mut self) -> Sink<'_> {
+        Sink { epoch: self.epoch, entries: self.entries, more: self.more, scratch: self.scratch }
     }
 
-    /// Gives `slot` its first value, or overwrites all it has.
+    /// Gives `slot` its value, unless it has one. Whether it had none.
     #[inline(always)]
-    pub(crate) fn set(&mut self, slot: Slot, piece: Piece) {
-        if let Some(entry) = self.entries.get_mut(slot.index()) {
-            entry.epoch = self.epoch;
-            entry.last = NONE;
-            entry.first = piece;
-            entry.memo.set(Memo::Unread);
+    pub(crate) fn set(&mut self, slot: Slot, piece: Piece) -> bool {
+        let Some(entry) = self.entries.get_mut(slot.index()) else { return false };
+        if entry.epoch == self.epoch {
+            return false;
         }
+        entry.epoch = self.epoch;
+        entry.start = piece.start;
+        entry.end = piece.end;
+        entry.form = piece.form;
+        entry.has_several = false;
+        entry.memo.set(Memo::Unread);
+        true
     }
 
     /// Gives `slot` one more value.
     #[inline]
     pub(crate) fn push(&mut self, slot: Slot, piece: Piece) {
-        if !self.is_set(slot) {
-            return self.set(slot, piece);
+        if !self.set(slot, piece) {
+            self.push_more(slot, piece);
         }
-        let Some(entry) = self.entries.get_mut(slot.index()) else { return };
-        let index = self.more.len() as u32;
-        self.more.push(piece);
-        match self.more.get_mut(entry.last as usize) {
-            Some(last) => last.next = index,
-            None => entry.first.next = index,
-        }
-        entry.last = index;
     }
 
     /// Where texts go that do not stand in the message as they are meant.
-    #[expect(dead_code, reason = "pairs have no escapes")]
     pub(crate) fn scratch(&mut self) -> &mut Vec<u8> {
-        &mut self.scratch
+        self.scratch
+    }
+
+    fn push_more(&mut self, slot: Slot, piece: Piece) {
+        let Some(entry) = self.entries.get_mut(slot.index()) else { return };
+        let index = self.more.len() as u32;
+        self.more.push(Link { piece, next: NONE });
+        if entry.has_several {
+            self.more[entry.last as usize].next = index;
+        } else {
+            (entry.has_several, entry.second) = (true, index);
+        }
+        entry.last = index;
     }
 }
 
 impl Entry {
     fn absent() -> Self {
-        let first = Piece::new(Form::Null, 0, 0);
-        Self { epoch: 0, last: NONE, first, memo: Cell::new(Memo::Unread) }
+        Self {
+            epoch: 0,
+            start: 0,
+            end: 0,
+            form: Form::Null,
+            has_several: false,
+            memo: Cell::new(Memo::Unread),
+            second: NONE,
+            last: NONE,
+            number: Cell::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn first(&self) -> Piece {
+        Piece { start: self.start, end: self.end, form: self.form }
     }
 
     #[inline]
     fn number(&self, row: &Row, bytes: &[u8]) -> Option<Number> {
         match self.memo.get() {
-            Memo::Number(number) => Some(number),
-            Memo::Not => None,
+            Memo::Int => Some(Number::Int(self.number.get().cast_signed())),
+            Memo::Float => Some(Number::Float(f64::from_bits(self.number.get()))),
+            Memo::Uint => Some(Number::Uint(self.number.get())),
+            Memo::No => None,
             Memo::Unread => {
-                let number = match self.first.form {
+                let number = match self.form {
                     Form::Null => None,
                     Form::False => Some(Number::Int(0)),
                     Form::True => Some(Number::Int(1)),
-                    _ => Number::parse(row.text_of(&self.first, bytes)),
+                    _ => Number::parse(row.text_of(self.first(), bytes)),
                 };
-                self.memo.set(number.map_or(Memo::Not, Memo::Number));
+                let (memo, bits) = match number {
+                    None => (Memo::No, 0),
+                    Some(Number::Int(number)) => (Memo::Int, number.cast_unsigned()),
+                    Some(Number::Uint(number)) => (Memo::Uint, number),
+                    Some(Number::Float(number)) => (Memo::Float, number.to_bits()),
+                };
+                self.memo.set(memo);
+                self.number.set(bits);
                 number
             }
         }
@@ -239,7 +316,8 @@ impl Entry {
 pub struct Values<'a> {
     row: &'a Row,
     bytes: &'a [u8],
-    next: Option<&'a Piece>,
+    piece: Option<Piece>,
+    next: u32,
 }
 
 impl<'a> Iterator for Values<'a> {
@@ -247,8 +325,10 @@ impl<'a> Iterator for Values<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Value<'a>> {
-        let piece = self.next?;
-        self.next = self.row.more.get(piece.next as usize);
+        let piece = self.piece?;
+        let link = self.row.more.get(self.next as usize);
+        self.piece = link.map(|link| link.piece);
+        self.next = link.map_or(NONE, |link| link.next);
         Some(self.row.value_of(piece, self.bytes))
     }
 }
@@ -283,8 +363,8 @@ mod tests {
     fn values_are_where_the_reader_put_them() {
         let mut row = row();
         assert!(row.value(A, BYTES).is_null() && row.count(A) == 0);
-        row.set(A, Piece::new(Form::Text, 0, 3));
-        row.set(B, Piece::new(Form::Number, 9, 14));
+        row.sink().set(A, Piece::new(Form::Text, 0, 3));
+        row.sink().set(B, Piece::new(Form::Number, 9, 14));
         assert_eq!(
             (show(row.value(A, BYTES)), show(row.value(B, BYTES))),
             ("IBM".into(), "Float(34.5)".into())
@@ -298,12 +378,12 @@ mod tests {
     #[test]
     fn several_values_keep_their_order() {
         let mut row = row();
-        row.push(A, Piece::new(Form::Text, 0, 3));
-        row.push(B, Piece::new(Form::Null, 0, 0));
+        row.sink().push(A, Piece::new(Form::Text, 0, 3));
+        row.sink().push(B, Piece::new(Form::Null, 0, 0));
         assert!(!row.has_several(A));
-        row.push(A, Piece::new(Form::Number, 4, 8));
-        row.push(B, Piece::new(Form::True, 0, 0));
-        row.push(A, Piece::new(Form::Number, 9, 14));
+        row.sink().push(A, Piece::new(Form::Number, 4, 8));
+        row.sink().push(B, Piece::new(Form::True, 0, 0));
+        row.sink().push(A, Piece::new(Form::Number, 9, 14));
         assert!(row.has_several(A));
         assert_eq!(shown(&row, A), ["IBM", "Int(5000)", "Float(34.5)"]);
         assert_eq!(shown(&row, B), ["Null", "Bool(true)"]);
@@ -313,24 +393,24 @@ mod tests {
     #[test]
     fn the_next_message_sees_nothing_of_the_last() {
         let mut row = row();
-        row.push(A, Piece::new(Form::Number, 4, 8));
+        row.sink().push(A, Piece::new(Form::Number, 4, 8));
         assert_eq!(row.number(A, BYTES).map(Number::to_f64), Some(5000.0));
         row.begin(2);
         assert!(row.value(A, BYTES).is_null() && row.number(A, BYTES).is_none());
-        row.push(A, Piece::new(Form::Text, 9, 14));
+        row.sink().push(A, Piece::new(Form::Text, 9, 14));
         assert_eq!(row.number(A, BYTES).map(Number::to_f64), Some(34.5), "not remembered");
         row.epoch = u32::MAX;
         row.begin(1);
         assert!(row.value(A, BYTES).is_null());
-        row.set(B, Piece::new(Form::False, 0, 0));
+        row.sink().set(B, Piece::new(Form::False, 0, 0));
         assert_eq!(shown(&row, B), ["Bool(false)"], "room is never taken away");
     }
 
     #[test]
     fn another_message_is_answered_with_nonsense() {
         let mut row = row();
-        row.set(A, Piece::new(Form::Number, 4, 8));
-        row.set(B, Piece::new(Form::Text, 4, 8));
+        row.sink().set(A, Piece::new(Form::Number, 4, 8));
+        row.sink().set(B, Piece::new(Form::Text, 4, 8));
         assert!(row.value(A, b"").is_null());
         assert!(row.value(B, b"x").is_null() && row.text(B, b"x").is_none());
     }

@@ -3,11 +3,12 @@
 //! A mask says where the fields of 64 bytes end. The name of each is found, looked up and compared
 //! as words of eight bytes; values are not looked at.
 
-use crate::fields::{Fields, Slot};
-use crate::kind::Kind;
+use crate::fields::{Fields, SLOTS_MAX, Slot};
+use crate::kind::{Format, Kind};
 use crate::malformed::{Malformed, Reason};
-use crate::names::{Names, low_bytes, word_at};
-use crate::row::{Form, Piece, Row};
+use crate::names::{LONG, Names, low_bytes, word_at};
+use crate::path::Step;
+use crate::row::{Form, Piece, Row, Sink};
 use lanecast_base::mask::{BLOCK, Blocks, Masks, Scan, scan};
 use std::collections::BTreeMap;
 
@@ -18,243 +19,255 @@ pub(crate) struct Pairs {
     field: u8,
     pair: u8,
     names: Names<Target>,
-    /// What is wanted of fields beyond the first of a name.
-    others: Vec<Other>,
-    /// How many fields of each name with `others` there were.
-    counts: Vec<u32>,
+    groups: Vec<Group>,
     /// Values to find before a message needs no more reading; `None` if it is read to its end.
     wanted: Option<u32>,
 }
 
-/// What is wanted of the fields of one name.
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    /// Takes the first field.
-    first: Option<Slot>,
-    others: Option<Others>,
-}
+/// Who takes the fields of one name: a slot takes the first, or a group of slots, by its number
+/// behind those of slots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Target(u16);
 
-/// Which of `Pairs::others` are about one name, and which of `Pairs::counts`.
-#[derive(Clone, Copy, Debug)]
-struct Others {
-    start: u32,
-    end: u32,
+const NOBODY: Target = Target(u16::MAX);
+
+/// Slots that take fields of one name, not only the first.
+#[derive(Clone, Debug)]
+struct Group {
+    takers: Vec<Taker>,
+    /// Fields of that name so far.
     count: u32,
 }
 
-/// Who wants another field of a name than the first.
 #[derive(Clone, Copy, Debug)]
-struct Other {
+struct Taker {
     slot: Slot,
-    /// Which one; all if `None`.
+    /// Which field it takes; all if `None`.
     index: Option<u32>,
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        NOBODY
+    }
 }
 
 impl Pairs {
     pub(crate) fn new(fields: &Fields) -> Self {
         let format = fields.format();
-        let mut names: BTreeMap<&str, Vec<Other>> = BTreeMap::new();
+        let mut names: BTreeMap<&str, Vec<Taker>> = BTreeMap::new();
         for (slot, wanted) in fields.wanted() {
             let [step] = wanted.path.steps() else { continue };
-            if !step.is_attribute() {
+            if can_be(step, format) {
                 let index = step.index().or((!wanted.is_every).then_some(0));
-                names.entry(step.name()).or_default().push(Other { slot, index });
+                names.entry(step.name()).or_default().push(Taker { slot, index });
             }
         }
-        let mut this = Self {
-            is_fix: format.kind() == Kind::Fix,
-            field: format.field_separator(),
-            pair: format.pair_separator(),
-            names: Names::new(&[]),
-            others: Vec::new(),
-            counts: Vec::new(),
-            wanted: Some(0),
-        };
-        let targets: Vec<_> = names
-            .into_iter()
-            .map(|(name, who)| (name.as_bytes().into(), this.target(who)))
-            .collect();
-        this.names = Names::new(&targets);
-        this
-    }
-
-    /// Files those who want fields of one name.
-    fn target(&mut self, mut who: Vec<Other>) -> Target {
-        let is_every = who.iter().any(|other| other.index.is_none());
-        self.wanted = self.wanted.filter(|_| !is_every).map(|wanted| wanted + who.len() as u32);
-        let first = who.iter().position(|other| other.index == Some(0));
-        let first = first.map(|at| who.swap_remove(at).slot);
-        if who.is_empty() {
-            return Target { first, others: None };
+        let takers = || names.values().flatten();
+        let is_endless = takers().any(|taker| taker.index.is_none());
+        let wanted = (!is_endless).then_some(takers().count() as u32);
+        let (mut groups, mut targets) = (Vec::new(), Vec::new());
+        for (name, takers) in &names {
+            let target = match **takers {
+                [Taker { slot, index: Some(0) }] => Target(slot.0),
+                _ => {
+                    groups.push(Group { takers: takers.clone(), count: 0 });
+                    Target((SLOTS_MAX + groups.len()) as u16 - 1)
+                }
+            };
+            targets.push((name.as_bytes(), target));
         }
-        let start = self.others.len() as u32;
-        self.others.extend(who);
-        self.counts.push(0);
-        let (end, count) = (self.others.len() as u32, self.counts.len() as u32 - 1);
-        Target { first, others: Some(Others { start, end, count }) }
+        let (field, pair) = (format.field_separator(), format.pair_separator());
+        let (is_fix, names) = (format.kind() == Kind::Fix, Names::new(&targets, pair));
+        Self { is_fix, field, pair, names, groups, wanted }
     }
 
+    #[inline]
     pub(crate) fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
         if self.wanted == Some(0) {
             return Ok(());
         }
-        self.counts.fill(0);
+        self.groups.iter_mut().for_each(|group| group.count = 0);
         if self.is_fix {
-            scan(Read::<true> { pairs: self, bytes, row })
+            scan(Read::<true> { bytes, pairs: self, row })
         } else {
-            scan(Read::<false> { pairs: self, bytes, row })
+            scan(Read::<false> { bytes, pairs: self, row })
         }
     }
 }
 
+/// Whether messages of `format` can have a field of this name.
+fn can_be(step: &Step, format: Format) -> bool {
+    let name = step.name().as_bytes();
+    let is_separator =
+        |byte: &u8| [format.field_separator(), format.pair_separator()].contains(byte);
+    let is_tag = format.kind() == Kind::Nvfix || name.iter().all(u8::is_ascii_digit);
+    is_tag && !step.is_attribute() && !name.is_empty() && !name.iter().any(is_separator)
+}
+
 /// One message on its way into a row.
 struct Read<'a, const IS_FIX: bool> {
-    pairs: &'a mut Pairs,
     bytes: &'a [u8],
+    pairs: &'a mut Pairs,
     row: &'a mut Row,
 }
 
 impl<const IS_FIX: bool> Scan for Read<'_, IS_FIX> {
     type Output = Result<(), Malformed>;
 
+    // One function with everything in variables of its own: so it stays in registers.
     #[inline(always)]
-    fn run<M: Masks>(mut self, masks: M) -> Self::Output {
-        let mut left = self.pairs.wanted.unwrap_or(u32::MAX);
+    fn run<M: Masks>(self, masks: M) -> Self::Output {
+        let (bytes, mut sink) = (self.bytes, self.row.sink());
+        let Pairs { field, pair, ref names, ref mut groups, wanted, .. } = *self.pairs;
+        let short_names = names.short();
+        let mut left = wanted.unwrap_or(u32::MAX);
+        let mut short = [0; BLOCK];
+        let blocks = Blocks::new(bytes, &mut short);
+        // What the last field lacks is put where it would be.
+        let is_ended = bytes.last().is_none_or(|last| *last == field);
         let (mut start, mut at) = (0, 0);
-        let blocks = Blocks::new(self.bytes);
-        while let Some(block) = blocks.get(at) {
-            let mut ends = block.any(masks, [self.pairs.field]);
+        while at <= bytes.len() {
+            let mut ends = blocks.get(at).map_or(0, |block| block.any(masks, [field]));
+            if !is_ended && bytes.len() - at < BLOCK {
+                ends |= 1 << (bytes.len() - at);
+            }
             while ends != 0 {
                 let end = at + ends.trailing_zeros() as usize;
                 ends &= ends - 1;
-                left -= self.field(start, end)?;
+                let name = Name::read(bytes, start, pair);
+                let mut middle = start + name.length;
+                let mut target = short_names.find_short(name.word);
+                if target == NOBODY || middle >= end {
+                    let field = Field { bytes, start, end };
+                    (middle, target) = field.look_closer::<IS_FIX>(name, pair, names)?;
+                }
+                start = end + 1;
+                if target == NOBODY {
+                    continue;
+                }
+                left -= match target {
+                    Target(slot) if usize::from(slot) < SLOTS_MAX => {
+                        sink.set(Slot(slot), Piece::new(Form::Text, middle + 1, end)).into()
+                    }
+                    Target(group) => take_group(groups, group, middle + 1, end, sink.lend()),
+                };
                 if left == 0 {
                     return Ok(());
                 }
-                start = end + 1;
             }
             at += BLOCK;
-        }
-        if start < self.bytes.len() {
-            self.field(start, self.bytes.len())?;
         }
         Ok(())
     }
 }
 
-impl<const IS_FIX: bool> Read<'_, IS_FIX> {
-    /// Takes the field from `start` to `end`. How many that were still to be found it is.
-    #[inline(always)]
-    fn field(&mut self, start: usize, end: usize) -> Result<u32, Malformed> {
-        let word = word_at(self.bytes, start);
-        let mut length = first_of(word, self.pairs.pair);
-        if length == 8 {
-            length = long_name(self.bytes, start, end, self.pairs.pair);
-        }
-        let middle = start + length;
-        let name = match self.bytes.get(start..middle) {
-            Some(name) if length > 0 && middle < end => name,
-            _ => return Err(fault(start, end, length)),
-        };
-        let head = low_bytes(word, length);
-        match self.pairs.names.find(head, name) {
-            Some(target) => Ok(self.take(*target, Piece::new(Form::Text, middle + 1, end))),
-            None if IS_FIX && !is_tag(head, name) => Err(not_a_tag(start, name)),
-            None => Ok(0),
-        }
-    }
-
-    #[inline(always)]
-    fn take(&mut self, target: Target, piece: Piece) -> u32 {
-        let mut found = 0;
-        if let Some(slot) = target.first
-            && !self.row.is_set(slot)
-        {
-            self.row.set(slot, piece);
-            found = 1;
-        }
-        match target.others {
-            Some(others) => found + self.take_for_others(others, piece),
-            None => found,
-        }
-    }
-
-    #[cold]
-    fn take_for_others(&mut self, others: Others, piece: Piece) -> u32 {
-        let count = &mut self.pairs.counts[others.count as usize];
-        let this = *count;
-        *count += 1;
-        let mut found = 0;
-        for other in &self.pairs.others[others.start as usize..others.end as usize] {
-            match other.index {
-                None => self.row.push(other.slot, piece),
-                Some(index) if index == this => {
-                    self.row.set(other.slot, piece);
-                    found += 1;
-                }
-                Some(_) => {}
-            }
-        }
-        found
-    }
-}
-
-/// Where the first `byte` of `word` is; 8 if nowhere.
-#[inline(always)]
-fn first_of(word: u64, byte: u8) -> usize {
-    const LOW: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    let zeros = word ^ (u64::from(byte) * LOW);
-    // Bits behind the first one may be wrong, the first never is.
-    let found = zeros.wrapping_sub(LOW) & !zeros & HIGH;
-    found.trailing_zeros() as usize / 8
-}
-
-/// How long a name is that starts at `start` and has eight bytes at least.
-#[inline]
-fn long_name(bytes: &[u8], start: usize, end: usize, pair: u8) -> usize {
-    let mut length = 8;
-    while start + length < end {
-        let found = first_of(word_at(bytes, start + length), pair);
-        length += found;
-        if found < 8 {
-            break;
-        }
-    }
-    length
-}
-
-/// Whether a name that begins with `head` has digits only.
-#[inline(always)]
-fn is_tag(head: u64, name: &[u8]) -> bool {
-    if name.len() > 8 {
-        return name.iter().all(u8::is_ascii_digit);
-    }
-    // A digit is at most 9 above '0', so that adding 0x76 leaves the highest bit alone.
-    let digits = low_bytes(head ^ u64::from_le_bytes([b'0'; 8]), name.len());
-    let over = digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits;
-    over & u64::from_le_bytes([0x80; 8]) == 0
-}
-
-/// Why the field from `start` to `end` is none, whose name would have `length` bytes.
+/// Gives a value to those of a group who take it. How many of them need no other.
 #[cold]
-fn fault(start: usize, end: usize, length: usize) -> Malformed {
-    match length {
-        0 => Malformed::new(start, Reason::NoName),
-        _ => Malformed::new(end, Reason::NoValue),
+fn take_group(
+    groups: &mut [Group],
+    target: u16,
+    start: usize,
+    end: usize,
+    mut sink: Sink<'_>,
+) -> u32 {
+    let piece = Piece::new(Form::Text, start, end);
+    let Some(group) = groups.get_mut(usize::from(target) - SLOTS_MAX) else { return 0 };
+    let this = group.count;
+    group.count += 1;
+    let mut found = 0;
+    for taker in &group.takers {
+        match taker.index {
+            None => sink.push(taker.slot, piece),
+            Some(index) if index == this => found += u32::from(sink.set(taker.slot, piece)),
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+/// The start of a field.
+#[derive(Clone, Copy)]
+struct Name {
+    /// The name and the separator behind it, then zeros. If the name is long, its first bytes.
+    word: u64,
+    /// 8 if the name is long.
+    length: usize,
+}
+
+impl Name {
+    /// Finds out where the first `pair` is in the eight bytes at `start`.
+    #[inline(always)]
+    fn read(bytes: &[u8], start: usize, pair: u8) -> Self {
+        const LOW: u64 = u64::from_le_bytes([1; 8]);
+        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+        let word = word_at(bytes, start);
+        let zeros = word ^ (u64::from(pair) * LOW);
+        // Bits behind the first one may be wrong, the first never is.
+        let found = zeros.wrapping_sub(LOW) & !zeros & HIGH;
+        let through_first = found ^ found.wrapping_sub(1);
+        Self { word: word & through_first, length: found.trailing_zeros() as usize / 8 }
+    }
+
+    /// Whether it has digits only, if it is short.
+    #[inline(always)]
+    fn is_tag(self) -> bool {
+        // A digit is at most 9 above '0', so that adding 0x76 leaves the highest bit alone.
+        let digits = low_bytes(self.word ^ u64::from_le_bytes([b'0'; 8]), self.length);
+        let over = digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits;
+        over & u64::from_le_bytes([0x80; 8]) == 0
     }
 }
 
-#[cold]
-fn not_a_tag(start: usize, name: &[u8]) -> Malformed {
-    let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    Malformed::new(start + digits, Reason::NotATag)
+/// A field whose name is not one of the short ones that are wanted.
+struct Field<'a> {
+    bytes: &'a [u8],
+    start: usize,
+    end: usize,
+}
+
+impl Field<'_> {
+    /// Where the name ends, and what is wanted of it.
+    #[inline(always)]
+    fn look_closer<const IS_FIX: bool>(
+        self,
+        name: Name,
+        pair: u8,
+        names: &Names<Target>,
+    ) -> Result<(usize, Target), Malformed> {
+        let is_short = (1..LONG).contains(&name.length) && self.start + name.length < self.end;
+        if is_short && (!IS_FIX || name.is_tag()) {
+            return Ok((0, NOBODY));
+        }
+        self.look_twice(IS_FIX, pair, names)
+    }
+
+    /// The same if the name is long or malformed.
+    #[inline(never)]
+    fn look_twice(
+        self,
+        is_fix: bool,
+        pair: u8,
+        names: &Names<Target>,
+    ) -> Result<(usize, Target), Malformed> {
+        let field = self.bytes.get(self.start..self.end).unwrap_or_default();
+        let length = field.iter().position(|byte| *byte == pair);
+        let length = length.ok_or(Malformed::new(self.end, Reason::NoValue))?;
+        let (name, middle) = (&field[..length], self.start + length);
+        if is_fix && let Some(at) = name.iter().position(|byte| !byte.is_ascii_digit()) {
+            return Err(Malformed::new(self.start + at, Reason::NotATag));
+        }
+        match length {
+            0 => Err(Malformed::new(self.start, Reason::NoName)),
+            LONG.. => Ok((middle, names.find_long(name))),
+            _ => Ok((middle, NOBODY)),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Format;
     use crate::path::Path;
     use crate::reader::Reader;
     use proptest::prelude::*;

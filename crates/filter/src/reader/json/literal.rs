@@ -1,0 +1,137 @@
+//! Numbers, words and escapes of JSON.
+
+use crate::row::Form;
+
+/// What `text` is, if it is a literal.
+#[inline]
+pub(crate) fn form(text: &[u8]) -> Option<Form> {
+    match text {
+        b"true" => Some(Form::True),
+        b"false" => Some(Form::False),
+        b"null" => Some(Form::Null),
+        _ => is_number(text).then_some(Form::Number),
+    }
+}
+
+fn is_number(text: &[u8]) -> bool {
+    let mut rest = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(&mut rest);
+    if whole == 0 || whole > 1 && text[text.len() - rest.len() - whole] == b'0' {
+        return false;
+    }
+    if let [b'.', fraction @ ..] = rest {
+        rest = fraction;
+        if digits(&mut rest) == 0 {
+            return false;
+        }
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        rest = match exponent {
+            [b'+' | b'-', rest @ ..] => rest,
+            rest => rest,
+        };
+        if digits(&mut rest) == 0 {
+            return false;
+        }
+    }
+    rest.is_empty()
+}
+
+/// Takes the digits at the start of `text`. How many there were.
+fn digits(text: &mut &[u8]) -> usize {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    *text = &text[count..];
+    count
+}
+
+/// Appends what `text` means to `out`. If there is an escape that means nothing, where.
+pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
+    let mut at = 0;
+    while let Some(plain) = text[at..].iter().position(|byte| *byte == b'\\') {
+        out.extend_from_slice(&text[at..at + plain]);
+        at += plain;
+        let meant = match text.get(at + 1) {
+            Some(byte @ (b'"' | b'\\' | b'/')) => *byte,
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => {
+                let (character, length) = character(&text[at..]).ok_or(at)?;
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                at += length;
+                continue;
+            }
+            _ => return Err(at),
+        };
+        out.push(meant);
+        at += 2;
+    }
+    out.extend_from_slice(&text[at..]);
+    Ok(())
+}
+
+/// The character that one or two escapes with digits mean, and their length.
+fn character(text: &[u8]) -> Option<(char, usize)> {
+    let first = unit(text)?;
+    if let Some(character) = char::from_u32(first) {
+        return Some((character, 6));
+    }
+    let second = unit(&text[6..])?;
+    let mut pair = char::decode_utf16([first as u16, second as u16]);
+    Some((pair.next()?.ok()?, 12))
+}
+
+/// The number that an escape with four digits means.
+fn unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unescaped(text: &str) -> Result<String, usize> {
+        let mut out = Vec::new();
+        unescape(text.as_bytes(), &mut out)?;
+        Ok(String::from_utf8(out).expect("escapes mean characters"))
+    }
+
+    #[test]
+    fn escapes_mean_characters() {
+        assert_eq!(unescaped(r#"\"\\\/\b\f\n\r\t"#), Ok("\"\\/\u{8}\u{c}\n\r\t".into()));
+        assert_eq!(unescaped(r"a\u00e4\uD83D\uDE00z"), Ok("a\u{e4}\u{1f600}z".into()));
+        for (text, at) in [
+            (r"ab\x", 2),
+            (r"\u12", 0),
+            (r"\u12g4", 0),
+            (r"a\uD83D", 1),
+            (r"\uD83D\u0041", 0),
+            (r"\uDE00\uD83D", 0),
+            (r"\u+123", 0),
+        ] {
+            assert_eq!(unescaped(text), Err(at), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn literals_are_those_of_another_parser(
+            text in "-?[0-9]{0,3}\\.?[0-9]{0,2}([eE][-+]?[0-9]{0,2})?|true|false|null|[a-z-]{1,4}",
+        ) {
+            let is_one = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
+            prop_assert_eq!(form(text.as_bytes()).is_some(), is_one);
+        }
+
+        #[test]
+        fn escapes_are_those_of_another_parser(
+            text in r#"([a-z]|\\["\\/bfnrtux]|\\u[0-9a-fA-F]{3,4}|\\u[dD][89abc-f]0[0-9]){0,6}"#,
+        ) {
+            let other = serde_json::from_str::<String>(&format!("\"{text}\""));
+            prop_assert_eq!(unescaped(&text).ok(), other.ok());
+        }
+    }
+}
