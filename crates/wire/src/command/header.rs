@@ -1,6 +1,7 @@
 //! Reading headers: tolerant of spaces, of both spellings of a name, and of numbers in quotes.
 
 use super::{Acks, Command, Field};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// The longest header, in bytes.
@@ -54,21 +55,32 @@ pub enum HeaderError {
     },
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Span {
     start: u32,
     end: u32,
 }
+
+/// A field that is there.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    field: Field,
+    has_escapes: bool,
+    value: Span,
+}
+
+/// So many fields a header has without allocating.
+const COMMON: usize = 8;
 
 /// A header, and the body behind it.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
     text: &'a str,
     body: &'a [u8],
-    spans: [Span; Field::ALL.len()],
-    /// The fields that are there, and those whose text has escapes: a bit for each.
+    /// Few, so that looking for one costs less than a place for each would.
+    entries: SmallVec<[Entry; COMMON]>,
+    /// The fields that are there: a bit for each.
     present: u64,
-    escaped: u64,
 }
 
 const _: () = assert!(Field::ALL.len() <= 64, "a bit for each");
@@ -81,13 +93,7 @@ impl<'a> Header<'a> {
     pub fn parse(payload: &'a [u8]) -> Result<Self, HeaderError> {
         let bytes = &payload[..payload.len().min(HEADER_MAX)];
         let mut scan = Scan { bytes, at: 0 };
-        let mut header = Self {
-            text: "",
-            body: &[],
-            spans: [Span::default(); Field::ALL.len()],
-            present: 0,
-            escaped: 0,
-        };
+        let mut header = Self { text: "", body: &[], entries: SmallVec::new(), present: 0 };
         scan.skip_space();
         if scan.take(b'{').is_none() {
             return Err(HeaderError::NoHeader { at: scan.at });
@@ -127,8 +133,7 @@ impl<'a> Header<'a> {
             return Err(HeaderError::Twice { field });
         }
         self.present |= bit;
-        self.escaped |= if has_escapes { bit } else { 0 };
-        self.spans[field as usize] = value;
+        self.entries.push(Entry { field, has_escapes, value });
         Ok(())
     }
 
@@ -146,16 +151,27 @@ impl<'a> Header<'a> {
     /// The field's text; `None` if it is not there.
     #[inline]
     pub fn text(&self, field: Field) -> Option<Cow<'a, str>> {
-        let raw = self.raw(field)?;
-        let is_escaped = self.escaped & 1 << field as u8 != 0;
-        Some(if is_escaped { Cow::Owned(unescaped(raw)) } else { Cow::Borrowed(raw) })
+        let entry = self.entry(field)?;
+        let raw = self.raw_of(entry);
+        Some(if entry.has_escapes { Cow::Owned(unescaped(raw)) } else { Cow::Borrowed(raw) })
     }
 
     #[inline]
     fn raw(&self, field: Field) -> Option<&'a str> {
-        let span = self.spans[field as usize];
-        let is_there = self.present & 1 << field as u8 != 0;
-        is_there.then(|| &self.text[span.start as usize..span.end as usize])
+        Some(self.raw_of(self.entry(field)?))
+    }
+
+    #[inline]
+    fn entry(&self, field: Field) -> Option<&Entry> {
+        if self.present & 1 << field as u8 == 0 {
+            return None;
+        }
+        self.entries.iter().find(|entry| entry.field == field)
+    }
+
+    #[inline]
+    fn raw_of(&self, entry: &Entry) -> &'a str {
+        &self.text[entry.value.start as usize..entry.value.end as usize]
     }
 
     /// The field's number.
