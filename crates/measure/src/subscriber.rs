@@ -74,7 +74,7 @@ pub enum SubscriberError {
 pub fn run<C: Carrier>(
     carrier: &C,
     settings: &Settings,
-    recovered: fn(&C::Subscriber) -> Option<u64>,
+    recovered: fn(&mut C::Subscriber) -> Option<u64>,
     stop: &dyn Fn() -> bool,
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<SubscriberResult, SubscriberError> {
@@ -105,7 +105,7 @@ pub fn run<C: Carrier>(
 }
 
 /// What is to be done, who is asked for recovered messages, and when it is over.
-type Run<'a, S> = (&'a Settings, fn(&S) -> Option<u64>, &'a dyn Fn() -> bool);
+type Run<'a, S> = (&'a Settings, fn(&mut S) -> Option<u64>, &'a dyn Fn() -> bool);
 
 struct Reader<'a> {
     spin: u64,
@@ -149,7 +149,7 @@ impl Reader<'_> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        let recovered = recovered(&subscriber);
+        let recovered = recovered(&mut subscriber);
         // What comes now takes its time: publishers need not wait for it.
         drop(subscriber);
         Ok(self.finish(settings, recovered))

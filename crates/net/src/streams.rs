@@ -93,6 +93,9 @@ impl Streams {
     /// Writes to each receiver what it can take; returns how many writes that took.
     pub(crate) fn transmit(&mut self, sender: &mut Sender, now: Nanos) -> usize {
         let mut calls = 0;
+        // Where the data rate lets out less than all could take, each is first in turn.
+        let first = self.links.len().min(1);
+        self.links.rotate_left(first);
         self.links.retain_mut(|link| match link.write(sender, now) {
             Ok(writes) => {
                 calls += writes;
@@ -144,7 +147,7 @@ impl Link {
         let stream = &*self.stream;
         self.is_full = false;
         loop {
-            let bytes = sender.stream_bytes(self.number);
+            let bytes = sender.stream_bytes(now, self.number);
             if bytes.is_empty() {
                 return Ok(writes);
             }

@@ -360,6 +360,8 @@ impl Sender {
 
     /// Does what is due.
     pub fn on_time(&mut self, now: Nanos) {
+        // Or what cannot be sent, for want of a connection, would be due for ever.
+        self.has_rate(now);
         self.excuse(now);
         self.weed(now);
         self.beat(now);
@@ -367,10 +369,9 @@ impl Sender {
 
     /// When there is something to do at the latest, without anything new.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        // Within the rate, what can be sent has been sent; connections have no rate.
+        // Within the rate, what can be sent has been sent.
         let is_held = |rate: &&Bucket| rate.is_spent() && self.has_data_to_send();
-        let is_stream = self.settings.distribution == Distribution::Stream;
-        let data = self.data_rate.as_ref().filter(|rate| !is_stream && is_held(rate));
+        let data = self.data_rate.as_ref().filter(is_held);
         let beats = self.members.iter().map(|member| member.beat.due);
         let silences = self.members.iter().map(|member| {
             let patience = match self.settings.pacing {

@@ -338,7 +338,7 @@ fn speak_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
         return; // It has not noticed, and its socket's buffer is full.
     }
     loop {
-        let bytes = sender.stream_bytes(number as u64);
+        let bytes = sender.stream_bytes(medium.now, number as u64);
         if bytes.is_empty() {
             return;
         }

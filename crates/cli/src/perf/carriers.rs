@@ -60,7 +60,7 @@ pub(crate) struct Counts<C: Carrier> {
     /// How often a publisher has found no room, if the carrier counts that.
     pub(crate) back_pressured: fn(&C::Publisher) -> Option<u64>,
     /// How many messages a subscriber got by retransmission, if the carrier counts that.
-    pub(crate) recovered: fn(&C::Subscriber) -> Option<u64>,
+    pub(crate) recovered: fn(&mut C::Subscriber) -> Option<u64>,
 }
 
 impl<C: Carrier> Opened<C> {
@@ -139,7 +139,9 @@ fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<n
     }
     let Config { shm, net: mut settings, .. } = config(arguments)?;
     settings.counters = shm.directory.is_dir().then_some(shm.directory);
-    settings.artificial_source_loss = arguments.source_loss.0;
+    if arguments.source_loss.0 > 0 {
+        settings.artificial_source_loss = arguments.source_loss.0;
+    }
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
@@ -147,7 +149,7 @@ fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<n
         carrier: net::NetCarrier::new(net::Network::open(settings)?, kind),
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
-            recovered: |_| None,
+            recovered: |subscriber| Some(subscriber.counters().received.recovered_messages),
         },
     })
 }

@@ -67,6 +67,31 @@ fn subscribers_near_and_far_get_everything_once() {
     }
 }
 
+/// `num_rx_msgs` of a line that counts messages.
+fn again(text: &str, line: &str) -> u64 {
+    let line = text.lines().find(|it| it.starts_with(line)).unwrap_or_else(|| panic!("{text}"));
+    let count = line.split_once("num_rx_msgs=").and_then(|(_, rest)| rest.split(',').next());
+    count.unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
+}
+
+#[test]
+fn the_tools_count_messages_that_came_by_retransmission() {
+    let stage = Stage::new();
+    stage.write("lossy.toml", "[net]\nartificial_source_loss = 50\n");
+    let start = |line: &str| start(&stage, 20, &format!("{line} --carrier ru -c lossy.toml"));
+    let pong = start("perf pong -E");
+    let options = "-m 24 -n 2000 -r 20000 -w 5,500 -H 5,1000 --linger-ms 20000";
+    let (ping, pong) = (start(&format!("perf ping {options}")).finish(), pong.finish());
+    for (text, line) in [(ping.good(), "Rcv: "), (pong.good(), "answered=2005, ")] {
+        assert!(text.contains("num_rcv_msgs=2005, "), "{text}");
+        assert!((1..=2005).contains(&again(&text, line)), "{text}");
+    }
+    let subscriber = start("perf sub -E");
+    start("perf pub -L 10 -m 24 -n 2000 -r 20000 --wait-subscribers 1").finish().good();
+    let text = subscriber.finish().good();
+    assert!((1..=2015).contains(&again(&text, "Rcv: ")), "{text}");
+}
+
 #[test]
 fn a_way_that_cannot_be_is_refused_with_what_to_write() {
     let stage = Stage::new();

@@ -228,8 +228,9 @@ pub(super) const NET: &[Setting] = &[
     Setting {
         key: "net.data_rate",
         values: "bytes a second, such as 100MiB, or none",
-        about: "The most that a publisher sends in a second. Set it below what the slowest link on \
-                the way carries where switches drop what comes in bursts.",
+        about: "The most that a publisher sends in a second, to all its subscribers together. Set \
+                it below what the slowest link on the way carries where switches drop what comes \
+                in bursts.",
         set: |config, text| {
             config.net.data_rate = optional(text, |text| Ok(parse::<Size>(text)?.0))?;
             Ok(())

@@ -48,7 +48,7 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     watch.raise();
     let measured = this.part(part)?;
     this.linger();
-    let recovered = (hooks.recovered)(&this.subscriber);
+    let recovered = (hooks.recovered)(&mut this.subscriber);
     let Loop { sender, answers, .. } = this;
     Ok(Done { sender, answers, warmup, measured, recovered, receiver: None })
 }

@@ -44,7 +44,7 @@ pub struct PongHooks<'a, S> {
     /// Ends the run as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
     /// How many messages the subscriber got by retransmission so far, if its carrier counts that.
-    pub recovered: fn(&S) -> Option<u64>,
+    pub recovered: fn(&mut S) -> Option<u64>,
     /// Told what happens.
     pub notify: &'a mut dyn FnMut(Notice<'_>),
 }
@@ -99,7 +99,7 @@ pub fn pong<C: Carrier>(
         }
         subscriber.wait(work);
     }
-    wall.finish(settings, (hooks.recovered)(&subscriber), watch)
+    wall.finish(settings, (hooks.recovered)(&mut subscriber), watch)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]

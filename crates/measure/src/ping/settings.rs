@@ -126,7 +126,7 @@ pub struct Hooks<'a, S> {
     /// Ends the run early as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
     /// How many messages the subscriber got by retransmission so far, if its carrier counts that.
-    pub recovered: fn(&S) -> Option<u64>,
+    pub recovered: fn(&mut S) -> Option<u64>,
     /// Told what happens, by the thread that receives.
     pub notify: &'a (dyn Fn(Notice<'_>) + Sync),
     /// Given the result before the ping lingers and closes.

@@ -149,7 +149,7 @@ fn receive<'a, S: Subscribe>(
     mut subscriber: S,
     mut answers: Answers<'a>,
     shared: &Shared,
-    recovered: fn(&S) -> Option<u64>,
+    recovered: fn(&mut S) -> Option<u64>,
 ) -> Result<Received<'a>, PlaceError> {
     let mut watch = Watch::new(carrier, settings.setup, Touch::Header, settings.receiver);
     let (mut is_placed, mut is_raised) = (false, false);
@@ -174,6 +174,6 @@ fn receive<'a, S: Subscribe>(
         }
         subscriber.wait(work);
     }
-    let recovered = recovered(&subscriber);
+    let recovered = recovered(&mut subscriber);
     Ok(Received { answers, recovered, conditions: watch.conditions(None) })
 }

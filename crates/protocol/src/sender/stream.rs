@@ -86,12 +86,15 @@ impl Sender {
     }
 
     /// Bytes to be written to a connection now: whole frames, or the rest of one.
-    pub fn stream_bytes(&mut self, link: u64) -> &[u8] {
+    pub fn stream_bytes(&mut self, now: Nanos, link: u64) -> &[u8] {
         let Some(known) = self.links.get(link) else { return &[] };
         known.planned = None;
         let waits = !known.rest().is_empty();
         if waits || self.settings.distribution != Distribution::Stream {
             return self.links.get(link).map_or(&[], |known| known.rest());
+        }
+        if !self.has_rate(now) {
+            return &[];
         }
         let Some(at) = self.members.iter().position(|member| member.peer == Peer::Link(link))
         else {

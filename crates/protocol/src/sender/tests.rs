@@ -351,9 +351,10 @@ fn a_rate_makes_nothing_due_that_receivers_hold_up() {
 }
 
 #[test]
-fn a_rate_makes_nothing_due_on_connections() {
+fn the_data_rate_is_kept_on_connections() {
+    const RATE: u64 = 1_000_000;
     let mut settings = settings(Distribution::Stream);
-    (settings.data_rate, settings.window_bytes) = (Some(1_000_000), 1 << 20);
+    (settings.data_rate, settings.window_bytes) = (Some(RATE), 1 << 20);
     let mut sender = sender(settings);
     sender.connect(1, 1);
     let bytes = join(1, 0, 0, 0, &["a"]);
@@ -361,14 +362,44 @@ fn a_rate_makes_nothing_due_on_connections() {
     for _ in 0..100 {
         publish(&mut sender, 0, 1_400);
     }
-    let mut written = 0;
-    while let length @ 1.. = sender.stream_bytes(1).len() {
-        sender.stream_written(1, 1, length);
-        written += length;
-    }
-    assert!(written > 1 << 16, "more than a burst");
+    // A socket that takes little at a time: a frame that was begun is finished at any rate.
+    let write = |sender: &mut Sender, now: Nanos| {
+        let mut written = 0;
+        while let length @ 1.. = sender.stream_bytes(now, 1).len() {
+            sender.stream_written(now, 1, length.min(1_000));
+            written += length.min(1_000);
+        }
+        written
+    };
+    let burst = write(&mut sender, 1);
+    assert!((1 << 16..(1 << 16) + 3_000).contains(&burst), "{burst}");
+    let due = sender.next_deadline().expect("the rest waits");
+    assert!((2..10 * MILLISECOND).contains(&due), "{due}");
+    let more = write(&mut sender, 10 * MILLISECOND);
+    assert!((7_000..12_000).contains(&more), "{more}");
     let now = 500 * MILLISECOND;
-    sender.on_time(now);
+    write(&mut sender, now);
     assert!(sender.has_data_to_send(), "its window is full");
+    sender.on_time(now);
     assert!(sender.next_deadline().is_some_and(|due| due > now));
+}
+
+#[test]
+fn a_rate_makes_nothing_due_where_a_connection_is_missing() {
+    let mut settings = settings(Distribution::Stream);
+    (settings.data_rate, settings.window_bytes) = (Some(1_000), 1 << 20);
+    let mut sender = sender(settings);
+    sender.connect(1, 1);
+    let bytes = join(1, 0, 0, 0, &["a"]);
+    sender.on_stream_frame(1, 1, &Frame::split(&bytes).expect("a frame").0);
+    for _ in 0..100 {
+        publish(&mut sender, 0, 1_400);
+    }
+    while let length @ 1.. = sender.stream_bytes(1, 1).len() {
+        sender.stream_written(1, 1, length.min(1_000));
+    }
+    sender.disconnect(1);
+    let due = sender.next_deadline().expect("the rest waits");
+    sender.on_time(due);
+    assert!(sender.next_deadline().is_none_or(|next| next > due));
 }

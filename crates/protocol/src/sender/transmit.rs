@@ -46,7 +46,7 @@ impl Sender {
         if self.answers.front().is_some() {
             return Some(Planned::Answer);
         }
-        if self.data_rate.as_mut().is_some_and(|rate| !rate.is_ready(now)) {
+        if !self.has_rate(now) {
             return None;
         }
         match self.settings.distribution {
@@ -54,6 +54,11 @@ impl Sender {
             Distribution::Each => self.plan_members(),
             Distribution::Stream => None,
         }
+    }
+
+    /// Whether the data rate lets data out.
+    pub(super) fn has_rate(&mut self, now: Nanos) -> bool {
+        self.data_rate.as_mut().is_none_or(|rate| rate.is_ready(now))
     }
 
     fn plan_group(&mut self, to: SocketAddr) -> Option<Planned> {

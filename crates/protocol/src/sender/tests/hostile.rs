@@ -45,7 +45,7 @@ fn no_frame_of_any_kind_makes_it_panic_or_believe_nonsense() {
             sender.on_time(now);
             if round % 64 == 0 {
                 sent(&mut sender, now);
-                let count = sender.stream_bytes(1).len();
+                let count = sender.stream_bytes(2, 1).len();
                 sender.stream_written(now, 1, count / 2);
             }
             let believed = |member: &Member| before(sender.packer.visible(), member.consumed);

@@ -20,7 +20,7 @@ fn a_forgotten_receiver_is_not_let_in_for_some_of_its_topics_only() {
     let further = join(1, 0, flag::FURTHER, 0, &["b"]);
     let (frame, _) = Frame::split(&further).expect("a frame");
     sender.on_stream_frame(1, 1, &frame);
-    let (answer, _) = Frame::split(sender.stream_bytes(1)).expect("a frame");
+    let (answer, _) = Frame::split(sender.stream_bytes(2, 1)).expect("a frame");
     assert_eq!((answer.kind, answer.flags), (Kind::Eject, flag::STRANGER));
     assert_eq!(sender.receivers(), 0);
 }
@@ -37,7 +37,7 @@ fn topics_begin_anew_on_a_new_connection() {
     sender.disconnect(1);
     sender.connect(2, 2);
     sender.on_stream_frame(2, 2, &asks);
-    let (frame, _) = Frame::split(sender.stream_bytes(2)).expect("a frame");
+    let (frame, _) = Frame::split(sender.stream_bytes(2, 2)).expect("a frame");
     let (_, rest) = WelcomeBody::split(frame.body).expect("a body");
     let told: Vec<_> = topics(rest).map(|(entry, _)| entry.message.get()).collect();
     assert_eq!((frame.kind, told), (Kind::Welcome, vec![1]));

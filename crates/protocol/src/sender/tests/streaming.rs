@@ -11,7 +11,7 @@ fn hear_on(sender: &mut Sender, now: Nanos, link: u64, bytes: &[u8]) {
 fn take(sender: &mut Sender, link: u64, portion: usize) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
-        let bytes = sender.stream_bytes(link);
+        let bytes = sender.stream_bytes(2, link);
         let count = bytes.len().min(portion);
         all.extend_from_slice(&bytes[..count]);
         if count == 0 {
@@ -65,7 +65,7 @@ fn a_frame_that_was_begun_is_finished_though_the_window_rolls() {
     let mut sender = connected(Pacing::None);
     take(&mut sender, 1, 1_000);
     publish(&mut sender, 0, 1_000);
-    let mut taken = sender.stream_bytes(1)[..10].to_vec();
+    let mut taken = sender.stream_bytes(2, 1)[..10].to_vec();
     sender.stream_written(2, 1, 10);
     for _ in 0..1_000 {
         publish(&mut sender, 0, 1_000);
@@ -87,7 +87,7 @@ fn a_connection_that_broke_is_resumed() {
     sender.disconnect(1);
     assert_eq!(sender.receivers(), 1, "it may come back");
     publish(&mut sender, 0, 100);
-    assert!(sender.stream_bytes(1).is_empty());
+    assert!(sender.stream_bytes(2, 1).is_empty());
     sender.connect(3, 2);
     hear_on(&mut sender, 3, 2, &join(1, 0, flag::RESUME, start.wrapping_add(4), &["a"]));
     let taken = take(&mut sender, 2, 1_000);
