@@ -3,6 +3,7 @@
 use crate::Kind;
 use crate::daemons::Daemons;
 use crate::error::{OpenError, system};
+use crate::peers::Peers;
 use crate::place::Place;
 use crate::presence::Descriptor;
 use crate::session::Source;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 const READS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Tells the resolvers' group and the daemons what is published here, and asks them for what is
-/// wanted.
+/// Tells the resolvers' group, the peers and the daemons what is published here, and asks them for
+/// what is wanted.
 #[derive(Debug)]
 pub(crate) struct Finder {
     resolver: Resolver,
@@ -31,6 +32,7 @@ pub(crate) struct Finder {
     ears: Option<Arc<UdpSocket>>,
     /// Speaks to it.
     mouth: Arc<UdpSocket>,
+    peers: Option<Peers>,
     found: VecDeque<(Source, String)>,
     /// The host, and the domain of shared memory there; 0: none.
     home: (u64, u64),
@@ -58,12 +60,16 @@ impl Finder {
             });
         }
         let mouth = place.socket(0).map_err(system("open a UDP socket"))?;
+        let peers = Peers::open(place)?;
         let random = || process::random().map_err(system("get a random number"));
+        let usual = Settings::default();
+        let copies = usize::from(group.is_some()) + peers.as_ref().map_or(0, Peers::count);
         let settings = Settings {
             resolver: random()?.max(1),
             seed: random()?,
-            has_group: group.is_some(),
-            ..Settings::default()
+            has_group: copies > 0,
+            bytes_rate: usual.bytes_rate / copies.max(1) as u64,
+            ..usual
         };
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
@@ -75,6 +81,7 @@ impl Finder {
             group,
             ears,
             mouth: Arc::new(mouth),
+            peers,
             found: VecDeque::new(),
             home: (place.settings.host, place.settings.domain),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -129,6 +136,7 @@ impl Finder {
                 // What is lost is said again.
                 drop(self.mouth.send_to(&self.buffer[..length], group));
             }
+            self.peers.iter().for_each(|peers| peers.tell(&self.buffer[..length]));
         }
         heard += self.daemons.turn(&mut self.resolver, now, &mut self.buffer);
         while let Some(event) = self.resolver.next_event() {
@@ -147,19 +155,18 @@ impl Finder {
     }
 
     fn listen(&mut self, now: Nanos) -> usize {
-        let Some(ears) = &self.ears else { return 0 };
-        let mut heard = 0;
-        while heard < READS_MAX
-            && let Ok(Some((length, from))) = ears.receive(&mut self.buffer)
-        {
-            let mut rest = &self.buffer[..length];
-            while let Some((frame, after)) = Frame::split(rest) {
-                self.resolver.on_frame(now, from, &frame);
-                rest = after;
-            }
-            heard += 1;
-        }
-        heard
+        let Self { resolver, ears, peers, buffer, .. } = self;
+        let group = ears.as_ref().map_or(0, |ears| {
+            hear(ears, buffer, |from, frame| resolver.on_frame(now, from, frame))
+        });
+        let peers = peers.as_ref().map_or(0, |peers| {
+            hear(peers.socket(), buffer, |from, frame| {
+                if peers.has(from) {
+                    resolver.on_frame(now, from, frame);
+                }
+            })
+        });
+        group + peers
     }
 
     pub(crate) fn next_found(&mut self) -> Option<(Source, String)> {
@@ -172,9 +179,30 @@ impl Finder {
     }
 
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        into.extend(self.ears.iter().map(|ears| (Descriptor::Udp(Arc::clone(ears)), false)));
+        let ears = self.ears.iter().chain(self.peers.iter().map(Peers::socket));
+        into.extend(ears.map(|ears| (Descriptor::Udp(Arc::clone(ears)), false)));
         self.daemons.descriptors(into);
     }
+}
+
+/// Takes in what a socket has; returns how many datagrams that were.
+fn hear(
+    ears: &UdpSocket,
+    buffer: &mut [u8],
+    mut each: impl FnMut(SocketAddr, &Frame<'_>),
+) -> usize {
+    let mut heard = 0;
+    while heard < READS_MAX
+        && let Ok(Some((length, from))) = ears.receive(buffer)
+    {
+        let mut rest = &buffer[..length];
+        while let Some((frame, after)) = Frame::split(rest) {
+            each(from, &frame);
+            rest = after;
+        }
+        heard += 1;
+    }
+    heard
 }
 
 const fn source(announcement: &Announcement) -> Source {

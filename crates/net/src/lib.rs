@@ -6,7 +6,7 @@
 //! socket (`inbound`) and hands it over from the buffer that the kernel filled (`hand`). All of it
 //! in the application's own threads; the `conductor` finds publishers (`finder`), and stands in
 //! for owners that are busy elsewhere. Where there is no multicast, contexts find each other at
-//! daemons ([`ResolverDaemon`]).
+//! daemons ([`ResolverDaemon`]), or know each other's addresses (`peers`).
 #![forbid(unsafe_code)]
 
 mod carrier;
@@ -25,6 +25,7 @@ mod hand;
 mod inbound;
 mod network;
 mod outbound;
+mod peers;
 mod place;
 mod presence;
 mod publisher;

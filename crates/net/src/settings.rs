@@ -1,6 +1,7 @@
 //! What the network carriers can be told.
 
 use crate::error::OpenError;
+use crate::peers::Peers;
 use lanecast_base::WaitStrategy;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -28,6 +29,9 @@ pub struct Settings {
     pub resolver_group: Option<SocketAddr>,
     /// Daemons where they are announced and looked for as well; any one is enough.
     pub resolvers: Vec<SocketAddr>,
+    /// Programs that tell and ask each other directly, by the addresses where they hear each
+    /// other; the program's own is among them.
+    pub peers: Vec<SocketAddr>,
     /// The port at which the program is such a daemon itself; 0: any. So others need no more than
     /// its address to find its publishers.
     pub resolver_port: Option<u16>,
@@ -126,6 +130,7 @@ impl Default for Settings {
             hops: 1,
             resolver_group: Some(SocketAddr::from(([239, 192, 71, 1], 14_390))),
             resolvers: Vec::new(),
+            peers: Vec::new(),
             resolver_port: None,
             port: 0,
             window_bytes: 4 << 20,
@@ -180,6 +185,13 @@ impl Settings {
             return refuse(
                 "net.resolvers",
                 "take the addresses and ports of at most 16 daemons, such as 10.0.0.1:7331; \
+                 multicast belongs into net.resolver_group",
+            );
+        }
+        if !Peers::can_be(&self.peers) {
+            return refuse(
+                "net.peers",
+                "take the addresses and ports of at most 64 programs, such as 10.0.0.1:7341; \
                  multicast belongs into net.resolver_group",
             );
         }

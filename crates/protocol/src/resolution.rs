@@ -45,7 +45,7 @@ const ANSWER_DELAY_MAX: Nanos = 20 * MILLISECOND;
 pub struct Settings {
     /// Its random number: no other in the group may have it.
     pub resolver: u64,
-    /// Whether there is a group; else it talks to daemons only.
+    /// Whether there is a group, or peers in its place; else it talks to daemons only.
     pub has_group: bool,
     /// How many names a second it sends at most.
     pub names_rate: u64,

@@ -93,6 +93,25 @@ fn the_tools_count_messages_that_came_by_retransmission() {
 }
 
 #[test]
+fn commands_that_know_each_others_addresses_need_no_group() {
+    let stage = Stage::new();
+    let free = |_| std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let held: Vec<_> = (0..2).map(free).collect();
+    let peers: Vec<_> = held.iter().map(|it| it.local_addr().unwrap().to_string()).collect();
+    drop(held);
+    let peers = peers.join(",");
+    let set = format!("--carriers ru --set net.resolver_group=none --set net.peers={peers}");
+    let subscriber = start(&stage, 21, &format!("sub prices --once {set}"));
+    let mut publisher = start(&stage, 21, &format!("pub prices --wait-subscribers 1 {set}"));
+    let input = lines(100);
+    publisher.feed(&input);
+    publisher.finish().good();
+    assert!(subscriber.finish().good() == input, "what came is not what was sent");
+    let words = "config --set net.peers=10.0.0.1";
+    assert!(stage.run(words).refused(1).contains("no address with a port"));
+}
+
+#[test]
 fn a_way_that_cannot_be_is_refused_with_what_to_write() {
     let stage = Stage::new();
     for (line, code, part) in [

@@ -39,16 +39,24 @@ pub(super) const NET: &[Setting] = &[
         about: "Daemons (`lanecast resolve`) where publishers are announced and looked for as \
                 well, for networks without multicast; any one that runs is enough.",
         set: |config, text| {
-            let daemons = optional(text, |text| {
-                text.split(',').map(|daemon| address(daemon.trim())).collect()
-            })?;
-            config.net.resolvers = daemons.unwrap_or_default();
+            config.net.resolvers = addresses(text)?;
             Ok(())
         },
-        get: |config| {
-            let daemons: Vec<_> = config.net.resolvers.iter().map(ToString::to_string).collect();
-            if daemons.is_empty() { "none".into() } else { daemons.join(",") }
+        get: |config| listed(&config.net.resolvers),
+    },
+    Setting {
+        key: "net.peers",
+        values: "addresses and ports with commas between, such as 10.0.0.1:7341,10.0.0.2:7341, or \
+                 none",
+        about: "Programs that tell each other directly what they publish and want, for networks \
+                with neither multicast nor a daemon. The same list serves everywhere: each program \
+                hears at the first address in it that is its host's and free, so a host needs as \
+                many as programs run there.",
+        set: |config, text| {
+            config.net.peers = addresses(text)?;
+            Ok(())
         },
+        get: |config| listed(&config.net.peers),
     },
     Setting {
         key: "net.resolver_port",
@@ -366,6 +374,17 @@ fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| format!("'{text}' is no address with a port, such as 239.192.71.2:14400"))
+}
+
+/// Addresses with commas between, or none.
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let each = |text: &str| text.split(',').map(|one| address(one.trim())).collect();
+    Ok(optional(text, each)?.unwrap_or_default())
+}
+
+fn listed(addresses: &[SocketAddr]) -> String {
+    let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    if words.is_empty() { "none".into() } else { words.join(",") }
 }
 
 fn optional<T>(

@@ -47,6 +47,17 @@ fn version_six_carries_the_same() -> Result<()> {
     ALL.iter().try_for_each(|carrier| talk(&net, carrier, words).context(*carrier))
 }
 
+#[test]
+fn programs_that_know_each_other_need_no_multicast_to_meet() -> Result<()> {
+    if !possible() {
+        return Ok(());
+    }
+    let net = Network::pair()?;
+    net.lose(Loss::per_mille(50))?;
+    let words = "resolver_group=none peers=10.77.0.1:7341,10.77.0.2:7341";
+    ALL.iter().try_for_each(|carrier| talk(&net, carrier, words).context(*carrier))
+}
+
 /// Counts what is sent or received by UDP and TCP on other interfaces than `eth0` and the loopback:
 /// there a socket tries with itself whether the system cuts runs.
 const WATCH: &str = "table inet watch {\n\

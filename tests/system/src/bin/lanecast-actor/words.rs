@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use lanecast_net::{Drive, Kind, Pacing, Settings};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -37,6 +38,11 @@ impl Words {
         Ok(self.get(key)?.map_or(otherwise, Duration::from_millis))
     }
 
+    fn addresses(&self, key: &str) -> Result<Vec<SocketAddr>> {
+        let words = self.text(key).into_iter().flat_map(|list| list.split(','));
+        words.map(|word| word.parse().with_context(|| format!("{key}={word}"))).collect()
+    }
+
     pub(crate) fn kind(&self) -> Result<Kind> {
         let name = self.text("carrier").context("carrier= is missing")?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
@@ -59,7 +65,11 @@ impl Words {
         Ok(Settings {
             interface: self.text("interface").unwrap_or("eth0").to_owned(),
             group: self.get("group")?.unwrap_or(usual.group),
-            resolver_group: self.get("resolver_group")?.or(usual.resolver_group),
+            resolver_group: match self.text("resolver_group") {
+                Some("none") => None,
+                _ => self.get("resolver_group")?.or(usual.resolver_group),
+            },
+            peers: self.addresses("peers")?,
             window_bytes: self.get("window")?.unwrap_or(usual.window_bytes),
             pacing: self.pacing()?,
             late_join: self.get("late_join")?.unwrap_or(usual.late_join),
