@@ -3,7 +3,7 @@
 use crate::sync::{AtomicBool, Ordering};
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 /// Work done in short turns, on a thread of its own or on the caller's.
@@ -31,12 +31,32 @@ impl Runner {
     /// # Errors
     /// If the system refuses another thread.
     pub fn start(
+        agent: Box<dyn Agent>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        Self::start_after(|| Ok(()), agent, wake)
+    }
+
+    /// As [`start`](Self::start), but the thread does `prepare` first: pins itself, say.
+    ///
+    /// # Errors
+    /// If the system refuses another thread, or that of `prepare`.
+    pub fn start_after(
+        prepare: impl FnOnce() -> io::Result<()> + Send + 'static,
         mut agent: Box<dyn Agent>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new().name(agent.name().into()).spawn(move || {
+            let prepared = prepare();
+            let goes_on = prepared.is_ok();
+            // Whoever started the thread waits for this.
+            let _ = tell.send(prepared);
+            if !goes_on {
+                return;
+            }
             // PAIRS(runner-stop): acquire here, release in `drop`.
             while !stopped.load(Ordering::Acquire) {
                 if agent.do_work() == 0 {
@@ -44,7 +64,9 @@ impl Runner {
                 }
             }
         })?;
-        Ok(Self { stop, wake: Box::new(wake), thread: Some(thread) })
+        let runner = Self { stop, wake: Box::new(wake), thread: Some(thread) };
+        told.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended at once")))?;
+        Ok(runner)
     }
 
     /// Ends a running [`Agent::idle`] so that the agent looks for work now.

@@ -9,6 +9,7 @@ use crate::hand::{Hand, Item};
 use crate::place::Place;
 use crate::presence::{Descriptor, Presence};
 use crate::session::{Session, Source};
+use crate::settings::Drive;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::chance::Chance;
@@ -54,6 +55,8 @@ pub(crate) struct Inbound {
     chance: Chance,
     presence: Arc<Presence>,
     telling: Telling,
+    /// Whether the owner leaves the sockets to the conductor, always.
+    hands_off: bool,
 }
 
 impl Inbound {
@@ -64,6 +67,7 @@ impl Inbound {
         chance: Chance,
         presence: Arc<Presence>,
     ) -> Self {
+        let hands_off = place.settings.drive != Drive::Caller;
         Self {
             place,
             wanted,
@@ -80,6 +84,7 @@ impl Inbound {
             chance,
             presence,
             telling: Telling::new(),
+            hands_off,
         }
     }
 
@@ -120,8 +125,17 @@ impl Inbound {
     /// Fills an empty hand: what lies ready, or else what one look at the sockets brings.
     #[inline]
     pub(crate) fn refill(&mut self, now: Nanos, hand: &mut Hand) {
+        self.bring(now, hand);
+        self.sessions.iter_mut().for_each(Session::mark);
+    }
+
+    #[inline]
+    fn bring(&mut self, now: Nanos, hand: &mut Hand) {
         if !self.ready.is_empty() {
             hand.items.append(&mut self.ready);
+            return;
+        }
+        if self.hands_off {
             return;
         }
         let found = self.read_once(now, &mut hand.buffer, &mut hand.items);
@@ -135,10 +149,12 @@ impl Inbound {
         }
     }
 
-    /// The application has had what it wanted for now, and is done with all if `all`.
+    /// The application has had what it wanted for now, and is done with all that it had in hand
+    /// if `all`.
     pub(crate) fn settle(&mut self, now: Nanos, all: bool) {
         if all {
-            self.sessions.iter_mut().for_each(|session| session.has_been_read(now));
+            let everything = self.ready.is_empty();
+            self.sessions.iter_mut().for_each(|session| session.has_been_read(now, everything));
         }
         self.answer(now);
     }

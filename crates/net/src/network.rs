@@ -1,20 +1,22 @@
 //! A context's part of the network: makes both ends, and keeps the conductor.
 
 use crate::Kind;
-use crate::conductor::{Conductor, Mailbox, Notice, PublisherEnd, SubscriberEnd};
+use crate::desk::Desk;
 use crate::echo::Echo;
 use crate::error::{OpenError, check_name, system};
 use crate::finder::Finder;
 use crate::inbound::Inbound;
 use crate::outbound::{Outbound, Way};
 use crate::place::Place;
-use crate::presence::{Attention, Presence};
+use crate::presence::Presence;
 use crate::publisher::Publisher;
+use crate::publishers::PublisherEnd;
 use crate::registry::{DaemonSettings, ResolverDaemon};
 use crate::session::Source;
 use crate::settings::{Drive, Pacing, Settings, nanos};
 use crate::streams::Streams;
 use crate::subscriber::Subscriber;
+use crate::subscribers::SubscriberEnd;
 use crate::tally::Tally;
 use lanecast_base::Runner;
 use lanecast_base::clock::Clock;
@@ -41,21 +43,17 @@ pub struct Network {
 
 struct Shared {
     place: Arc<Place>,
-    mailbox: Arc<Mailbox>,
-    attention: Arc<Attention>,
-    _runner: Runner,
+    desk: Desk,
     daemon: Option<(Runner, SocketAddr)>,
 }
 
 impl Network {
-    /// Opens the interface, and starts the thread that finds publishers.
+    /// Opens the interface, and starts the threads in the background.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let place = Arc::new(Place::new(settings)?);
-        let mailbox = Arc::new(Mailbox::default());
-        let attention = Arc::new(Attention::new().map_err(system("make a bell"))?);
         let daemon = place.settings.resolver_port.map(|port| {
             let at = SocketAddr::new(place.address, port);
             ResolverDaemon::start(&DaemonSettings::at(at))
@@ -63,14 +61,8 @@ impl Network {
         let daemon = daemon.transpose()?;
         let own = daemon.as_ref().map(|(_, address)| *address);
         let finder = Finder::open(&place, own)?;
-        let always = place.settings.drive == Drive::Thread;
-        let linger = nanos(place.settings.liveness);
-        let conductor =
-            Conductor::new(Arc::clone(&mailbox), Arc::clone(&attention), finder, always, linger);
-        let bell = Arc::clone(&attention);
-        let runner = Runner::start(Box::new(conductor), move || bell.ring())
-            .map_err(system("start a thread"))?;
-        Ok(Self { shared: Arc::new(Shared { place, mailbox, attention, _runner: runner, daemon }) })
+        let desk = Desk::open(&place.settings, finder)?;
+        Ok(Self { shared: Arc::new(Shared { place, desk, daemon }) })
     }
 
     /// The settings.
@@ -83,26 +75,9 @@ impl Network {
         self.shared.daemon.as_ref().map(|(_, address)| *address)
     }
 
-    fn post(&self, notice: Notice) {
-        self.shared.mailbox.post(notice);
-        self.shared.attention.ring();
-    }
-
-    /// Has the conductor look at its ends now.
-    pub(crate) fn look(&self) {
-        self.shared.attention.ring();
-    }
-
-    pub(crate) fn announce(&self, session: u64, topic: &str) {
-        self.post(Notice::Announce { session, topic: topic.to_owned() });
-    }
-
-    pub(crate) fn retire(&self, session: u64) {
-        self.post(Notice::Retire { session });
-    }
-
-    pub(crate) fn forget(&self, number: u64) {
-        self.post(Notice::Forget { number });
+    /// Where ends report to the threads in the background.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.shared.desk
     }
 
     /// A publisher of `topic`, carried by `kind`.
@@ -141,7 +116,7 @@ impl Network {
             sender,
             way,
             settings.drive != Drive::Caller,
-            Arc::clone(&self.shared.attention),
+            Arc::clone(&self.shared.desk.sending),
             loss,
             settings.publisher_wait,
             Arc::clone(&tally),
@@ -150,17 +125,15 @@ impl Network {
         outbound.board = place.telemetry.publisher(&source);
         let (owner, visitor) = Biased::split(outbound);
         let seen = visitor.entries();
-        self.post(Notice::Publish(PublisherEnd {
+        self.desk().publish(PublisherEnd {
             session,
-            source,
             visitor,
             tally: Arc::clone(&tally),
-            datagram_bytes,
             seen,
             retired: None,
-        }));
-        let words = source.to_string();
-        let mut publisher = Publisher::new(owner, self.clone(), session, words, longest, tally);
+        });
+        let told = (source, datagram_bytes);
+        let mut publisher = Publisher::new(owner, self.clone(), told, longest, tally);
         lanecast_carrier::Publish::add_topic(&mut publisher, topic)?;
         Ok(publisher)
     }
@@ -239,14 +212,14 @@ impl Network {
         let (owner, visitor) = Biased::split(inbound);
         let number = random()?;
         let seen = visitor.entries();
-        self.post(Notice::Subscribe(SubscriberEnd {
+        self.desk().subscribe(SubscriberEnd {
             number,
             topics,
             visitor,
             presence: Arc::clone(&presence),
             seen,
             found: Vec::new(),
-        }));
+        });
         let wait = place.settings.subscriber_wait;
         Ok(Subscriber::new(owner, self.clone(), number, presence, wait))
     }
@@ -259,7 +232,7 @@ fn random() -> Result<u64, OpenError> {
 impl Drop for Shared {
     fn drop(&mut self) {
         // Closed publishers go on repairing until their receivers have everything.
-        self.mailbox.wait_until_settled(self.place.settings.liveness);
+        self.desk.wait_until_settled(self.place.settings.liveness);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::counters::PublisherCounters;
 use crate::error::{TopicError, check_name};
 use crate::network::Network;
 use crate::outbound::Outbound;
+use crate::session::Source;
 use crate::tally::Tally;
 use lanecast_base::sync::Ordering;
 use lanecast_carrier::{ClaimError, Publish, SessionId, TopicId};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 pub struct Publisher {
     owner: Owner<Outbound>,
     network: Network,
-    session: u64,
+    /// As others are told of it.
+    told: (Source, usize),
     source: String,
     longest: usize,
     tally: Arc<Tally>,
@@ -26,15 +28,15 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         owner: Owner<Outbound>,
         network: Network,
-        session: u64,
-        source: String,
+        told: (Source, usize),
         longest: usize,
         tally: Arc<Tally>,
     ) -> Self {
-        Self { owner, network, session, source, longest, tally, is_closed: false }
+        let source = told.0.to_string();
+        Self { owner, network, told, source, longest, tally, is_closed: false }
     }
 
     /// How often a claim has found no room.
@@ -73,7 +75,7 @@ impl Publisher {
         self.is_closed = true;
         let drained = self.turn_until(linger, |outbound| outbound.sender.is_drained());
         self.owner.enter().close();
-        self.network.retire(self.session);
+        self.network.desk().retire(self.told.0.session);
         drained
     }
 }
@@ -90,7 +92,8 @@ impl Publish for Publisher {
             sender::TopicError::Name => TopicError::Name(name.len()),
             sender::TopicError::TooMany { max } => TopicError::Full(max),
         })?;
-        self.network.announce(self.session, name);
+        let (source, datagram_bytes) = self.told;
+        self.network.desk().announce(source, datagram_bytes, name);
         Ok(TopicId(number))
     }
 
@@ -113,7 +116,7 @@ impl Publish for Publisher {
     }
 
     fn session(&self) -> SessionId {
-        SessionId(self.session)
+        SessionId(self.told.0.session)
     }
 
     fn source(&self) -> &str {

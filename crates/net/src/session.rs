@@ -55,6 +55,8 @@ pub(crate) struct Session {
     channel: Option<Channel>,
     /// Something was handed over since the application was last known to have read all.
     is_fed: bool,
+    /// How far what is in the application's hand goes.
+    mark: u64,
     /// The publisher has closed, or let the subscriber go.
     is_ended: bool,
     board: Board<SubscriberCounters>,
@@ -103,6 +105,7 @@ impl Session {
             receiver,
             channel,
             is_fed: false,
+            mark: 0,
             is_ended: false,
             board,
             joined: 0,
@@ -200,10 +203,24 @@ impl Session {
         })
     }
 
+    /// What was handed over so far is in the application's hand.
     #[inline]
-    pub(crate) fn has_been_read(&mut self, now: Nanos) {
-        if std::mem::take(&mut self.is_fed) {
+    pub(crate) fn mark(&mut self) {
+        self.mark = self.receiver.reached();
+    }
+
+    /// The application is done with all that it had in hand, and that is `everything` if nothing
+    /// was laid ready since.
+    #[inline]
+    pub(crate) fn has_been_read(&mut self, now: Nanos, everything: bool) {
+        if !self.is_fed {
+            return;
+        }
+        if everything {
+            self.is_fed = false;
             self.receiver.has_read_all(now);
+        } else {
+            self.receiver.has_read_to(self.mark);
         }
     }
 

@@ -75,6 +75,9 @@ pub struct Settings {
     pub subscriber_wait: WaitStrategy,
     /// Which thread moves the bytes.
     pub drive: Drive,
+    /// The CPUs of the threads in the background: the first for the one that finds and receives,
+    /// the second, if there is one, for the one that sends; empty: wherever the system puts them.
+    pub cpus: Vec<usize>,
 
     /// Where files with counters and losses are kept for whoever looks, such as `lanecast stat`:
     /// the directory of the domain of shared memory; `None`: nobody can look.
@@ -118,8 +121,11 @@ pub enum Drive {
     /// does something else.
     #[default]
     Caller,
-    /// One thread in the background, always.
+    /// One thread in the background, always: the application's send and receive nothing on the way
+    /// of a message, they only say now and then how far they have read.
     Thread,
+    /// Two threads in the background, always: one for all that is sent, one for all that comes.
+    Split,
 }
 
 impl Default for Settings {
@@ -152,6 +158,7 @@ impl Default for Settings {
             publisher_wait: WaitStrategy::SpinPark,
             subscriber_wait: WaitStrategy::SpinPark,
             drive: Drive::Caller,
+            cpus: Vec::new(),
             counters: None,
             artificial_loss: 0,
             artificial_source_loss: 0,
@@ -212,6 +219,9 @@ impl Settings {
         }
         if !(1..=65_536).contains(&self.topics_max) {
             return refuse("net.topics_max", "take 1 to 65536");
+        }
+        if self.cpus.len() > 2 || self.cpus.len() == 2 && self.drive != Drive::Split {
+            return refuse("net.cpus", "take one CPU for each thread: two if net.drive is split");
         }
         if self.datagram_bytes.is_some_and(|bytes| !(512..=65_000).contains(&bytes)) {
             return refuse("net.datagram", "take 512 to 65000 bytes, or auto");

@@ -6,11 +6,13 @@ use crate::hand::Hand;
 use crate::inbound::Inbound;
 use crate::network::Network;
 use crate::presence::Presence;
+use crate::settings::Drive;
 use crate::watch::Watch;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Step, WaitStrategy, Waiter, spin};
 use lanecast_carrier::{Event, Subscribe};
 use lanecast_os::biased::Owner;
+use lanecast_protocol::Nanos;
 use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub struct Subscriber {
     watch: Watch,
     /// What the conductor's tidings were when the hand was last filled.
     tidings: u32,
+    /// Whether only the conductor looks at the sockets.
+    hands_off: bool,
 }
 
 impl Subscriber {
@@ -41,6 +45,7 @@ impl Subscriber {
         presence: Arc<Presence>,
         wait: WaitStrategy,
     ) -> Self {
+        let hands_off = network.settings().drive != Drive::Caller;
         Self {
             owner,
             hand: Hand::new(),
@@ -51,6 +56,7 @@ impl Subscriber {
             waiter: Waiter::new(wait),
             watch: Watch::default(),
             tidings: 0,
+            hands_off,
         }
     }
 
@@ -79,13 +85,18 @@ impl Subscriber {
     /// alarm when something comes.
     pub fn sleep_elsewhere(&mut self, sleep: impl FnOnce()) {
         self.presence.set_aside(true);
-        self.network.look();
+        self.network.desk().finding.ring();
         sleep();
         self.presence.set_aside(false);
     }
 
     #[inline]
     fn refill(&mut self) {
+        let tidings = self.presence.tidings();
+        if self.hands_off && tidings == self.tidings {
+            return;
+        }
+        self.tidings = tidings;
         let now = self.clock.ns(self.clock.ticks());
         self.owner.enter().refill(now, &mut self.hand);
     }
@@ -95,7 +106,9 @@ impl Subscriber {
     fn sleep(&mut self) {
         self.presence.set_waiting(true);
         let mut descriptors = Vec::new();
-        let due = {
+        let due = if self.hands_off {
+            Nanos::MAX
+        } else {
             let inbound = self.owner.enter();
             inbound.descriptors(&mut descriptors);
             inbound.next_deadline()
@@ -107,7 +120,6 @@ impl Subscriber {
             let bell = [self.presence.bell.as_fd()];
             self.watch.sleep_beside(&bell, &descriptors, Some(limit));
         }
-        self.tidings = self.presence.tidings();
         self.presence.bell.hush();
         self.presence.set_waiting(false);
     }
@@ -158,7 +170,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let now = self.clock.ns(self.clock.ticks());
         self.owner.enter().leave(now);
-        self.network.forget(self.number);
+        self.network.desk().forget(self.number);
     }
 }
 

@@ -64,6 +64,9 @@ suites! {
     tcp_by_a_thread: Tcp SpinPark Thread from 0,
     ru_parked: Ru Park Caller from 0,
     ru_by_a_thread: Ru SpinPark Thread from 0,
+    rm_by_two_threads: Rm SpinPark Split from 0,
+    ru_by_two_threads: Ru Park Split from 0,
+    tcp_by_two_threads: Tcp SpinPark Split from 0,
     // Sequences run through 2^64, and through 2^32.
     rm_wrap: Rm SpinPark Caller from u64::MAX - 20,
     ru_wrap_of_halves: Ru SpinPark Caller from u32::MAX as u64 - 20,

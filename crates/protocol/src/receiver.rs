@@ -324,6 +324,21 @@ impl Receiver {
         self.status.write(&self.transport, lost, now, ids, buffer)
     }
 
+    /// How far the deliveries so far go.
+    #[inline]
+    pub fn reached(&self) -> u64 {
+        self.transport.expected()
+    }
+
+    /// The application is done with every delivery until the receiver had
+    /// [reached](Self::reached) `mark`, but not with those since.
+    #[inline]
+    pub fn has_read_to(&mut self, mark: u64) {
+        if self.phase != Phase::Joining {
+            self.status.read_to(mark);
+        }
+    }
+
     /// The application is done with every delivery so far.
     #[inline]
     pub fn has_read_all(&mut self, _now: Nanos) {

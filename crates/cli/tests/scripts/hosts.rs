@@ -84,12 +84,12 @@ fn the_tools_count_messages_that_came_by_retransmission() {
     let (ping, pong) = (start(&format!("perf ping {options}")).finish(), pong.finish());
     for (text, line) in [(ping.good(), "Rcv: "), (pong.good(), "answered=2005, ")] {
         assert!(text.contains("num_rcv_msgs=2005, "), "{text}");
-        assert!((1..=2005).contains(&again(&text, line)), "{text}");
+        assert!((1..1_500).contains(&again(&text, line)), "{text}");
     }
     let subscriber = start("perf sub -E");
     start("perf pub -L 10 -m 24 -n 2000 -r 20000 --wait-subscribers 1").finish().good();
     let text = subscriber.finish().good();
-    assert!((1..=2015).contains(&again(&text, "Rcv: ")), "{text}");
+    assert!((1..6_000).contains(&again(&text, "Rcv: ")), "{text}");
 }
 
 #[test]

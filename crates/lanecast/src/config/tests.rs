@@ -77,7 +77,8 @@ fn the_written_file_reads_back_the_same() {
         ("net.late_join", "true"),
         ("net.data_rate", "100MiB"),
         ("net.busy_poll", "50us"),
-        ("net.drive", "thread"),
+        ("net.drive", "split"),
+        ("net.cpus", "0,1"),
     ] {
         config.set(key, value, "test").unwrap();
         assert_eq!(Setting::find(key).unwrap().value(&config), value);
@@ -122,7 +123,7 @@ fn the_network_is_set_in_words() {
         ("net.peers", "10.0.0.1:7341,10.0.0.2", "'10.0.0.2' is no address with a port"),
         ("net.data_rate", "fast", "or none)"),
         ("net.interface", "", "it is empty (write an address"),
-        ("net.drive", "both", "neither caller nor thread"),
+        ("net.drive", "both", "neither caller nor thread nor split"),
         ("net.artificial_loss", "1001", "between 0 and 1000"),
     ] {
         let error = Config::default().set(key, value, "here").unwrap_err().to_string();

@@ -311,21 +311,39 @@ pub(super) const NET: &[Setting] = &[
     },
     Setting {
         key: "net.drive",
-        values: "caller or thread",
+        values: "caller, thread or split",
         about: "Which thread moves the bytes: the caller's, within its own calls, which is \
-                fastest; or always one in the background, for programs whose threads must not make \
-                system calls.",
+                fastest; or always one in the background, which spares them the sockets; or two \
+                there, so that what is sent and what comes do not delay each other.",
         set: |config, text| {
             config.net.drive = match text {
                 "caller" => Drive::Caller,
                 "thread" => Drive::Thread,
-                _ => return Err(format!("'{text}' is neither caller nor thread")),
+                "split" => Drive::Split,
+                _ => return Err(format!("'{text}' is neither caller nor thread nor split")),
             };
             Ok(())
         },
         get: |config| match config.net.drive {
             Drive::Caller => "caller".into(),
             Drive::Thread => "thread".into(),
+            Drive::Split => "split".into(),
+        },
+    },
+    Setting {
+        key: "net.cpus",
+        values: "a CPU, two with a comma between, or none",
+        about: "Where the threads in the background run: the first CPU is for the one that finds \
+                publishers and receives, the second for the one that sends if net.drive is split. \
+                Best CPUs that the system keeps free of other work.",
+        set: |config, text| {
+            let each = |text: &str| text.split(',').map(|cpu| parse(cpu.trim())).collect();
+            config.net.cpus = optional(text, each)?.unwrap_or_default();
+            Ok(())
+        },
+        get: |config| {
+            let cpus: Vec<String> = config.net.cpus.iter().map(usize::to_string).collect();
+            if cpus.is_empty() { "none".into() } else { cpus.join(",") }
         },
     },
     Setting {

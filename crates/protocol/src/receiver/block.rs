@@ -108,6 +108,11 @@ impl Store {
         Self { used: 0, max }
     }
 
+    /// Room for `count` messages of that length.
+    pub(super) const fn for_messages(count: usize, bytes: usize) -> Self {
+        Self::new(bytes.saturating_add(Self::OVERHEAD).saturating_mul(count))
+    }
+
     /// Reserves room; false if there is none.
     #[must_use]
     pub(super) const fn take(&mut self, bytes: usize) -> bool {

@@ -20,7 +20,7 @@ pub struct Counters {
     pub gaps: u64,
     /// Missing datagrams that came after all.
     pub recovered: u64,
-    /// Messages that could be delivered because such a datagram came.
+    /// Messages of wanted topics that ended in such datagrams.
     pub recovered_messages: u64,
     /// Datagrams that were given up.
     pub lost_datagrams: u64,

@@ -23,7 +23,6 @@ impl Receiver {
         if !self.hear_place(place, now) {
             return;
         }
-        let messages = self.counters.messages;
         if place == Place::New {
             self.notice(now, sequence, header.skipped.get());
             self.transport.advance(sequence.wrapping_add(1), 1, now, now);
@@ -35,15 +34,15 @@ impl Receiver {
             self.counters.datagrams += 1;
             // A missing one stays missing until its last block is taken: none is jumped over.
             match (self.take_blocks(sequence, bytes, at, out), place) {
-                (true, Place::Missing) => self.recover(sequence, now),
+                (true, Place::Missing) => {
+                    self.counters.recovered_messages += self.topics.messages_in(bytes);
+                    self.recover(sequence, now);
+                }
                 (true, _) => {}
                 (false, _) => self.drop_again(now, sequence),
             }
         }
         self.topics.release((&self.transport, self.why), &mut self.counters, out);
-        if place == Place::Missing {
-            self.counters.recovered_messages += self.counters.messages - messages;
-        }
         self.finish_if_drained(now, out);
     }
 

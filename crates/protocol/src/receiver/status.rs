@@ -74,13 +74,18 @@ impl Status {
     /// The application has read everything so far.
     #[inline]
     pub(super) fn read_all(&mut self, transport: &Transport) {
-        let expected = transport.expected();
-        if ahead(expected, self.consumed) > 0 {
-            self.consumed = expected;
-            self.urgent |= ahead(expected, self.told) >= self.step;
-        }
+        self.read_to(transport.expected());
         if self.probed && self.consumed == transport.head() {
             (self.urgent, self.probed) = (true, false);
+        }
+    }
+
+    /// The application has read everything before `mark`.
+    #[inline]
+    pub(super) fn read_to(&mut self, mark: u64) {
+        if ahead(mark, self.consumed) > 0 {
+            self.consumed = mark;
+            self.urgent |= ahead(mark, self.told) >= self.step;
         }
     }
 

@@ -26,6 +26,9 @@ pub struct Topic {
     /// The rest of the message that `piece` belongs to is not wanted.
     skip: bool,
     assembly: Option<Assembly>,
+    /// Blocks were dropped that contradict what came before: what they had is lost, unless what
+    /// follows tells how much that was.
+    contradicted: bool,
     /// Messages of a batch that goes on.
     held: Vec<Delivery>,
     held_bytes: Vec<usize>,
@@ -55,6 +58,8 @@ pub(super) struct Sink<'a> {
     pub(super) slot: u32,
     pub(super) out: &'a mut Vec<Delivery>,
     pub(super) store: &'a mut Store,
+    /// For messages that are put together.
+    pub(super) assemblies: &'a mut Store,
     pub(super) counters: &'a mut Counters,
     /// Why what is lost now is lost.
     pub(super) why: LossReason,
@@ -84,6 +89,7 @@ impl Topic {
             fresh: true,
             skip: false,
             assembly: None,
+            contradicted: false,
             held: Vec::new(),
             held_bytes: Vec::new(),
             kept: VecDeque::new(),
@@ -246,10 +252,12 @@ impl Topic {
         let count = ahead(to.message, first) + i64::from(!begins);
         if count < 0 {
             sink.counters.malformed += 1;
+            self.contradicted = true;
             return false;
         }
         self.flush(sink);
-        self.assembly = None;
+        self.drop_assembly(sink);
+        self.contradicted = false;
         if count > 0 {
             self.lose(first, count as u64, sink.why, sink);
         }
@@ -274,6 +282,7 @@ impl Topic {
             self.message = block.message.wrapping_add(shape.count);
         } else if !self.deliver_pieces(block, amid, sink) {
             sink.counters.malformed += 1;
+            self.contradicted = true;
             return;
         }
         self.piece = self.piece.wrapping_add(shape.count);
@@ -366,6 +375,7 @@ impl Topic {
         }
         match self.assembly.take() {
             Some(whole) if whole.bytes.len() == whole.total => {
+                sink.assemblies.give(whole.total);
                 sink.counters.messages += 1;
                 let delivery = Delivery::Message { slot: sink.slot, bytes: whole.bytes.into() };
                 if item.flags.goes_on() {
@@ -375,7 +385,10 @@ impl Topic {
                     sink.out.push(delivery);
                 }
             }
-            Some(_) => self.break_off(sink),
+            Some(short) => {
+                self.assembly = Some(short);
+                self.break_off(sink);
+            }
             None => {}
         }
         self.skip = false;
@@ -386,21 +399,28 @@ impl Topic {
     fn begin_message<'a>(&mut self, bytes: &'a [u8], sink: &mut Sink<'_>) -> &'a [u8] {
         let total = bytes.first_chunk::<TOTAL_BYTES>().map(|total| u32::from_le_bytes(*total));
         match total.map(|total| total as usize).filter(|total| *total <= sink.longest) {
-            Some(total) => {
+            Some(total) if sink.assemblies.take(total) => {
                 self.assembly = Some(Assembly { bytes: Vec::with_capacity(total), total });
                 &bytes[TOTAL_BYTES..]
             }
-            None => {
+            _ => {
                 self.break_off(sink);
                 &[]
             }
         }
     }
 
+    /// Gives the room of a message up that is not put together any more; whether there is one.
+    fn drop_assembly(&mut self, sink: &mut Sink<'_>) -> bool {
+        let dropped = self.assembly.take();
+        dropped.iter().for_each(|it| sink.assemblies.give(it.total));
+        dropped.is_some()
+    }
+
     /// Tells the current message as lost: it cannot be put together.
     fn break_off(&mut self, sink: &mut Sink<'_>) {
         sink.counters.malformed += 1;
-        self.assembly = None;
+        self.drop_assembly(sink);
         self.skip = true;
         self.flush(sink);
         self.lose(self.message, 1, LossReason::Unreadable, sink);
@@ -416,13 +436,14 @@ impl Topic {
         self.release(transport, sink);
         self.flush(sink);
         let first = self.message.wrapping_add(u64::from(self.skip));
-        if doubt.is_some_and(|sequence| self.is_in_doubt(sequence)) {
-            let (slot, why) = (sink.slot, sink.why);
-            let first = first.wrapping_sub(self.base);
+        let had_begun = self.drop_assembly(sink);
+        let in_doubt = doubt.is_some_and(|sequence| self.is_in_doubt(sequence));
+        if in_doubt || self.contradicted {
+            let why = if in_doubt { sink.why } else { LossReason::Unreadable };
+            let (slot, first) = (sink.slot, first.wrapping_sub(self.base));
             sink.out.push(Delivery::Lost { slot, first, count: None, why });
-        } else if self.assembly.take().is_some() {
+        } else if had_begun {
             self.lose(first, 1, sink.why, sink);
         }
-        self.assembly = None;
     }
 }

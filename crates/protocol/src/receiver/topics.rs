@@ -4,7 +4,7 @@ use super::block::{Block, Shape, Store};
 use super::topic::{Head, Sink, Taken, Topic};
 use super::transport::Transport;
 use super::{Counters, Delivery, LossReason, Settings};
-use lanecast_wire::net::{BlockHeader, Items};
+use lanecast_wire::net::{BlockHeader, Blocks, Items};
 use std::collections::HashMap;
 
 /// The highest topic number that is believed.
@@ -22,8 +22,13 @@ pub(super) struct Topics {
     /// The slots where something waits.
     waiting: Vec<u32>,
     store: Store,
+    assemblies: Store,
     longest: usize,
 }
+
+/// So many messages of the longest can be under way at once: what comes in order is one at a time,
+/// and more are only where datagrams are missing.
+const ASSEMBLIES: usize = 4;
 
 /// Where a block was found.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +45,7 @@ impl Topics {
             slots: Vec::new(),
             waiting: Vec::new(),
             store: Store::new(settings.kept_bytes_max),
+            assemblies: Store::for_messages(ASSEMBLIES, settings.longest_message_max),
             longest: settings.longest_message_max,
         };
         wanted.iter().for_each(|name| _ = topics.want(name));
@@ -139,8 +145,9 @@ impl Topics {
             items: items.rest(),
             at: Some(origin.at),
         };
-        let (store, longest) = (&mut self.store, self.longest);
-        let mut sink = Sink { slot, out, store, counters, why, longest };
+        let (store, assemblies) = (&mut self.store, &mut self.assemblies);
+        let longest = self.longest;
+        let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
         match self.topics[slot as usize].take(&block, transport, &mut sink) {
             Taken::Done => true,
             Taken::Kept => {
@@ -149,6 +156,19 @@ impl Topics {
             }
             Taken::NoRoom => false,
         }
+    }
+
+    /// How many messages of wanted topics end in a datagram's blocks.
+    pub(super) fn messages_in(&self, bytes: &[u8]) -> u64 {
+        let mut blocks = Blocks::new(bytes);
+        let mut messages = 0;
+        while let Some((header, mut items)) = blocks.next() {
+            if self.slot(header.topic.get()).is_some() {
+                messages +=
+                    std::iter::from_fn(|| items.next()).filter(|it| it.flags.ends()).count();
+            }
+        }
+        messages as u64
     }
 
     fn wait(&mut self, slot: u32) {
@@ -167,8 +187,9 @@ impl Topics {
         out: &mut Vec<Delivery>,
     ) {
         let Some(slot) = self.slot(number) else { return };
-        let (store, longest) = (&mut self.store, self.longest);
-        let mut sink = Sink { slot, out, store, counters, why, longest };
+        let (store, assemblies) = (&mut self.store, &mut self.assemblies);
+        let longest = self.longest;
+        let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
         let topic = &mut self.topics[slot as usize];
         topic.learn(head, is_answer, transport, &mut sink);
         if topic.is_waiting() {
@@ -183,9 +204,10 @@ impl Topics {
         counters: &mut Counters,
         out: &mut Vec<Delivery>,
     ) {
-        let Self { topics, waiting, store, longest, .. } = self;
+        let Self { topics, waiting, store, assemblies, longest, .. } = self;
         waiting.retain(|&slot| {
-            let sink = &mut Sink { slot, out, store, counters, why, longest: *longest };
+            let longest = *longest;
+            let sink = &mut Sink { slot, out, store, assemblies, counters, why, longest };
             let topic = &mut topics[slot as usize];
             topic.release(transport, sink);
             topic.is_listed = topic.is_waiting();
@@ -209,8 +231,9 @@ impl Topics {
         self.waiting.clear();
         let known = self.known();
         for slot in known.clone() {
-            let (store, longest) = (&mut self.store, self.longest);
-            let mut sink = Sink { slot, out, store, counters, why, longest };
+            let (store, assemblies) = (&mut self.store, &mut self.assemblies);
+            let longest = self.longest;
+            let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
             self.topics[slot as usize].end(transport, doubt, &mut sink);
         }
         known
