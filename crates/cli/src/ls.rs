@@ -65,11 +65,11 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
             None => first(&directory, arguments.interval)?,
         };
         let now = Seen::take(&directory)?;
-        let mut sessions = since(&then, &now.memory);
+        let mut sessions = since(&then.memory, &now.memory);
         sessions.retain(|session| arguments.wants(session));
-        let remote = network::sessions(&now.network, arguments.topic.as_deref());
+        let remote = network::sessions(&then.network, &now.network, arguments.topic.as_deref());
         let text = if arguments.json {
-            let remote = remote.iter().map(|report| network::to_json(report));
+            let remote = remote.iter().map(network::to_json);
             arguments.watch.json_line(sessions.iter().map(session_json).chain(remote))
         } else if sessions.is_empty() && remote.is_empty() {
             let what = if now.is_empty() { "no sessions" } else { "no such topic" };
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
             local.into_iter().chain(remote).collect::<Vec<_>>().join("\n")
         };
         let errors = now.errors();
-        before = Some(now.memory);
+        before = Some(now);
         Ok(Block { text, errors })
     })
 }
@@ -97,7 +97,7 @@ impl Seen {
     }
 
     fn is_empty(&self) -> bool {
-        self.memory.sessions.is_empty() && network::sessions(&self.network, None).is_empty()
+        self.memory.sessions.is_empty() && network::reports(&self.network, None).is_empty()
     }
 
     fn errors(&self) -> Vec<String> {
@@ -108,17 +108,17 @@ impl Seen {
 }
 
 /// The look that the first rates start from.
-fn first(directory: &Path, interval: Duration) -> std::io::Result<Look> {
-    let look = Look::take(directory)?;
-    if !look.sessions.is_empty() {
+fn first(directory: &Path, interval: Duration) -> std::io::Result<Seen> {
+    let seen = Seen::take(directory)?;
+    if !seen.is_empty() {
         std::thread::sleep(interval);
     }
-    Ok(look)
+    Ok(seen)
 }
 
 fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
     let living = seen.memory.sessions.iter().filter(|report| report.is_alive && !report.is_closed);
-    let remote = network::sessions(&seen.network, None).into_iter().filter(|r| r.is_alive);
+    let remote = network::reports(&seen.network, None).into_iter().filter(|r| r.is_alive);
     let wanted = arguments.topic.as_deref().unwrap_or_default();
     let topics = living.flat_map(|report| &report.topics);
     let topics = topics.chain(remote.flat_map(|report| &report.topics));

@@ -62,6 +62,8 @@ pub(crate) struct Session {
     board: Board<SubscriberCounters>,
     /// How many topics it is joined to.
     joined: u64,
+    /// The first topic that it has joined, by its slot, and whether there were others.
+    first: Option<(u32, bool)>,
 }
 
 impl Session {
@@ -109,6 +111,7 @@ impl Session {
             is_ended: false,
             board,
             joined: 0,
+            first: None,
         })
     }
 
@@ -194,6 +197,8 @@ impl Session {
         let topic = self.receiver.topic(slot);
         self.board.add_topic(topic.name());
         self.joined += 1;
+        let (first, several) = self.first.unwrap_or((slot, false));
+        self.first = Some((first, several || first != slot));
         Arc::new(Stream {
             session: SessionId(self.source.session),
             topic: topic.name().to_owned(),

@@ -148,7 +148,7 @@ impl Default for Settings {
             tag: 0,
             late_join: false,
             recovery: Duration::from_secs(10),
-            liveness: Duration::from_secs(1),
+            liveness: Duration::from_secs(5),
             heartbeat: Duration::from_millis(100),
             data_rate: None,
             repair_share: 25,

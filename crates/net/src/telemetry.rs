@@ -11,8 +11,8 @@ use lanecast_stats::{Counters, Loss, Plan, Role, Subject};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How often files are brought up to date.
-pub(crate) const TELL_EVERY: Nanos = 250 * MILLISECOND;
+/// How often files are brought up to date: so often that rates between two looks mean something.
+pub(crate) const TELL_EVERY: Nanos = 50 * MILLISECOND;
 /// Who may look: the user alone.
 const MODE: u32 = 0o600;
 /// The most sessions with files of their own.

@@ -2,12 +2,28 @@
 
 use super::TOPICS;
 use crate::printable::{list, printable};
-use crate::table::{grouped, render, table};
+use crate::table::{grouped, rate, render, table};
 use lanecast_stats::{Look, Role, StatsReport};
 use serde_json::{Map, Value, json};
 
-/// The sessions that `look` shows, with a topic that contains `topic` if one is given.
-pub(super) fn sessions<'a>(look: &'a Look, topic: Option<&str>) -> Vec<&'a StatsReport> {
+/// A session, and how many messages it carries in a second, if that is known.
+pub(super) struct Session<'a> {
+    report: &'a StatsReport,
+    rate: Option<f64>,
+}
+
+/// The sessions that `now` shows, with their rates since `then`.
+pub(super) fn sessions<'a>(then: &Look, now: &'a Look, topic: Option<&str>) -> Vec<Session<'a>> {
+    let with_rate = |report: &'a StatsReport| {
+        let messages = report.counters.iter().position(|counter| counter.label == "messages");
+        let rates = then.rates_until(report, now.at);
+        Session { report, rate: rates.zip(messages).map(|(rates, index)| rates[index]) }
+    };
+    reports(now, topic).into_iter().map(with_rate).collect()
+}
+
+/// What `look` shows of sessions, with a topic that contains `topic` if one is given.
+pub(super) fn reports<'a>(look: &'a Look, topic: Option<&str>) -> Vec<&'a StatsReport> {
     let sessions = look.reports.iter().filter(|report| report.role != Role::Process);
     let wanted = |report: &&StatsReport| {
         topic.is_none_or(|text| report.topics.iter().any(|topic| topic.contains(text)))
@@ -22,11 +38,11 @@ const fn state(report: &StatsReport) -> &'static str {
     if report.is_alive { "alive" } else { "dead" }
 }
 
-pub(super) fn to_text(sessions: &[&StatsReport]) -> String {
+pub(super) fn to_text(sessions: &[Session<'_>]) -> String {
     let columns = ["session", "role", ">pid", "process", "state", "carrier", "address", "group"];
-    let more = [">topics", "names", ">receivers", ">messages", ">repaired", ">lost"];
+    let more = [">topics", "names", ">receivers", ">messages", ">rate", ">repaired", ">lost"];
     let mut table = table(&[&columns[..], &more[..]].concat());
-    for report in sessions {
+    for Session { report, rate: per_second } in sessions {
         let value = |label| report.value(label).map_or_else(String::new, grouped);
         let repaired = match report.role {
             Role::Publisher => value("datagrams repaired"),
@@ -45,6 +61,7 @@ pub(super) fn to_text(sessions: &[&StatsReport]) -> String {
             list(&report.topics, TOPICS),
             value("receivers"),
             value("messages"),
+            per_second.map_or_else(String::new, rate),
             repaired,
             value("messages lost"),
         ]);
@@ -52,7 +69,8 @@ pub(super) fn to_text(sessions: &[&StatsReport]) -> String {
     render(&table)
 }
 
-pub(super) fn to_json(report: &StatsReport) -> Value {
+pub(super) fn to_json(session: &Session<'_>) -> Value {
+    let Session { report, rate } = session;
     let counters = report.counters.iter();
     let counters: Map<String, Value> =
         counters.map(|counter| (counter.label.clone(), counter.value.into())).collect();
@@ -68,6 +86,7 @@ pub(super) fn to_json(report: &StatsReport) -> Value {
         "topics": report.topics,
         "receivers": report.value("receivers"),
         "messages": report.value("messages"),
+        "messages_per_second": rate,
         "counters": counters,
         "created_unix_ns": report.opened_unix_ns,
     })
@@ -78,11 +97,12 @@ mod tests {
     use super::*;
     use lanecast_os::process::Identity;
     use lanecast_stats::CounterReport;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     fn look() -> Look {
         let counter = |label: &str, value| CounterReport { label: label.to_owned(), value };
         let session = |role, session, topic: &str, counters| StatsReport {
+            path: format!("{}-{session}", role.name()).into(),
             process: Identity { pid: 12, ..Identity::default() },
             name: "ticker".into(),
             is_alive: true,
@@ -109,23 +129,27 @@ mod tests {
     #[test]
     fn a_publisher_stands_before_its_subscribers() {
         let look = look();
-        let all = sessions(&look, None);
-        let order: Vec<_> = all.iter().map(|report| (report.session, report.role)).collect();
+        let mut then = self::look();
+        then.at = look.at - Duration::from_millis(500);
+        then.reports[2].counters[2].value -= 1_000;
+        let all = sessions(&then, &look, None);
+        let order: Vec<_> = all.iter().map(|it| (it.report.session, it.report.role)).collect();
         let publisher = (7, Role::Publisher);
         assert_eq!(order, [(3, Role::Publisher), publisher, (7, Role::Subscriber)]);
-        assert_eq!(sessions(&look, Some("price")).len(), 2);
+        assert_eq!(reports(&look, Some("price")).len(), 2);
         let text = to_text(&all);
         let lines: Vec<&str> = text.lines().collect();
         let start = "0000000000000007  publisher    12  ticker   alive  rm       10.0.0.7:4000";
         assert!(lines[2].starts_with(start), "{text}");
-        assert!(lines[2].contains("1  prices          3     1 234"), "{text}");
+        assert!(lines[2].contains("1  prices          3     1 234  2.0 k/s"), "{text}");
         assert!(lines[3].ends_with("5     6"), "{text}");
     }
 
     #[test]
     fn json_has_every_counter() {
         let look = look();
-        let object = to_json(&look.reports[2]);
+        let object = to_json(&Session { report: &look.reports[2], rate: Some(0.5) });
+        assert_eq!(object["messages_per_second"], 0.5);
         assert_eq!(object["counters"]["receivers"], 3);
         assert_eq!((&object["carrier"], &object["role"]), (&"rm".into(), &"publisher".into()));
         assert_eq!(object["session"], "0000000000000007");

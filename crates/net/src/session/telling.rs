@@ -1,6 +1,7 @@
 //! What a subscriber tells of one of its sessions.
 
 use super::{Session, Source};
+use crate::Kind;
 use crate::counters::SubscriberCounters;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord, LossReason};
@@ -42,7 +43,7 @@ impl Session {
         if self.board.logs() {
             self.board.loss(&Loss {
                 source: &self.source.to_string(),
-                topic: "",
+                topic: self.topic_of_datagrams(),
                 session: self.source.session,
                 unix_ns: unix_ns().saturating_sub(now.saturating_sub(record.noticed)),
                 after_ns: record.after,
@@ -52,6 +53,15 @@ impl Session {
             });
         }
         Some(record)
+    }
+
+    /// The topic that a datagram must be of, or nothing: a group's may be of any, others are of
+    /// those that are wanted.
+    fn topic_of_datagrams(&self) -> &str {
+        match self.first {
+            Some((slot, false)) if self.source.kind != Kind::Rm => self.receiver.topic(slot).name(),
+            _ => "",
+        }
     }
 
     /// Messages will not come, or a stream is over.

@@ -132,3 +132,63 @@ fn who_leaves_without_a_connection_has_nothing_to_do() {
     receiver.leave();
     assert_eq!((receiver.next_transmit(5, &mut [0; 100]), receiver.next_deadline()), (None, None));
 }
+
+#[test]
+fn messages_under_way_take_bounded_room_over_all_topics() {
+    const TOPICS: u32 = 8;
+    let mut source = Source::new(7, TOPICS, 0);
+    let settings = Settings { longest_message_max: 1_000, ..settings() };
+    let mut receiver = Subscriber::joined(settings, &source).receiver;
+    let mut out = Vec::new();
+    for topic in 0..TOPICS {
+        let begins = source.datagrams.len();
+        source.publish(topic, 900, false);
+        source.close();
+        let (frame, _) = Frame::split(&source.datagrams[begins].0).expect("a frame");
+        receiver.on_frame(5, &frame, 0, &mut out);
+    }
+    let unreadable = |delivery: &&Delivery| {
+        matches!(delivery, Delivery::Lost { count: Some(1), why: LossReason::Unreadable, .. })
+    };
+    assert_eq!(out.iter().filter(unreadable).count(), TOPICS as usize - 4, "{out:?}");
+    assert_eq!(receiver.counters().lost, u64::from(TOPICS) - 4);
+}
+
+/// Three messages, of which the last one's number contradicts the others.
+fn contradicting() -> (Source, Receiver, Vec<Delivery>) {
+    let mut source = Source::new(7, 1, 0);
+    let mut receiver = Subscriber::joined(settings(), &source).receiver;
+    let mut out = Vec::new();
+    for number in 0..3 {
+        source.publish(0, 50, false);
+        source.close();
+        let mut bytes = source.datagrams[number].0.clone();
+        if number == 2 {
+            bytes[size_of::<FrameHeader>() + size_of::<DataHeader>() + 16] = 1;
+        }
+        let (frame, _) = Frame::split(&bytes).expect("a frame");
+        receiver.on_frame(5, &frame, size_of::<FrameHeader>(), &mut out);
+    }
+    assert_eq!((receiver.counters().messages, receiver.counters().malformed), (2, 1));
+    (source, receiver, out)
+}
+
+#[test]
+fn what_contradicts_is_told_as_lost_once_its_number_is_known() {
+    let (source, mut receiver, mut out) = contradicting();
+    let bytes = source.session_frame(flag::CLOSED);
+    receiver.on_frame(6, &Frame::split(&bytes).expect("a frame").0, 0, &mut out);
+    let lost = |it: &&Delivery| matches!(it, Delivery::Lost { first: 2, count: Some(1), .. });
+    assert_eq!(out.iter().filter(lost).count(), 1, "{out:?}");
+}
+
+#[test]
+fn what_contradicts_is_told_as_lost_at_the_end_at_the_latest() {
+    let (_, mut receiver, mut out) = contradicting();
+    let end = settings().liveness * 2;
+    (0..end).step_by(10_000_000).for_each(|now| receiver.on_time(now, &mut out));
+    let why = LossReason::Unreadable;
+    let lost = Delivery::Lost { slot: 0, first: 2, count: None, why };
+    let left = Delivery::Left { slot: 0, why: Why::Died };
+    assert_eq!(out[out.len() - 2..], [lost, left], "{out:?}");
+}

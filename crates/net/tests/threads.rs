@@ -1,0 +1,45 @@
+//! The threads in the background, and their CPUs.
+
+use lanecast_net::{Drive, Network, OpenError, Settings};
+use std::collections::BTreeMap;
+
+fn settings(drive: Drive, cpus: &[usize]) -> Settings {
+    Settings { resolver_group: None, drive, cpus: cpus.to_vec(), ..Settings::default() }
+}
+
+/// This process's threads in the background, and which CPUs each may use.
+fn threads() -> BTreeMap<String, String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("this process");
+    let of = |task: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let status = std::fs::read_to_string(task.path().join("status")).ok()?;
+        let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some((name.trim().to_owned(), cpus.trim().to_owned()))
+    };
+    let all = tasks.filter_map(|task| of(task.ok()?));
+    all.filter(|(name, _)| name.starts_with("lanecast-")).collect()
+}
+
+/// One test, since it looks at all threads of the process.
+#[test]
+fn they_are_as_many_as_asked_for_and_where() {
+    let cpus = lanecast_os::affinity::allowed().expect("the CPUs");
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    let named = |names: &[(&str, usize)]| -> BTreeMap<String, String> {
+        names.iter().map(|(name, cpu)| ((*name).to_owned(), cpu.to_string())).collect()
+    };
+    let network = Network::open(settings(Drive::Thread, &[last])).expect("a network");
+    assert_eq!(threads(), named(&[("lanecast-net", last)]));
+    drop(network);
+    let network = Network::open(settings(Drive::Split, &[first, last])).expect("a network");
+    assert_eq!(threads(), named(&[("lanecast-recv", first), ("lanecast-send", last)]));
+    drop(network);
+    let network = Network::open(settings(Drive::Split, &[first])).expect("a network");
+    assert_eq!(threads(), named(&[("lanecast-recv", first), ("lanecast-send", first)]));
+    drop(network);
+    let refused = Network::open(settings(Drive::Caller, &[9_999])).expect_err("no such CPU");
+    assert!(refused.to_string().contains("CPU 9999 is not there"), "{refused}");
+    let refused = Network::open(settings(Drive::Thread, &[0, 0])).expect_err("one thread");
+    assert!(matches!(refused, OpenError::Setting { what: "net.cpus", .. }), "{refused}");
+    assert_eq!(threads(), BTreeMap::new());
+}
