@@ -160,12 +160,10 @@ impl Topics {
 
     /// How many messages of wanted topics end in a datagram's blocks.
     pub(super) fn messages_in(&self, bytes: &[u8]) -> u64 {
-        let mut blocks = Blocks::new(bytes);
         let mut messages = 0;
-        while let Some((header, mut items)) = blocks.next() {
+        for (header, items) in Blocks::new(bytes) {
             if self.slot(header.topic.get()).is_some() {
-                messages +=
-                    std::iter::from_fn(|| items.next()).filter(|it| it.flags.ends()).count();
+                messages += items.filter(|item| item.flags.ends()).count();
             }
         }
         messages as u64
