@@ -101,7 +101,7 @@ mod tests {
 
     fn look() -> Look {
         let counter = |label: &str, value| CounterReport { label: label.to_owned(), value };
-        let session = |role, session, topic: &str, counters| StatsReport {
+        let session = |role: Role, session, topic: &str, counters| StatsReport {
             path: format!("{}-{session}", role.name()).into(),
             process: Identity { pid: 12, ..Identity::default() },
             name: "ticker".into(),
