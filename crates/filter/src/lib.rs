@@ -6,6 +6,7 @@
 //! - [`fields`]: the fields that somebody wants, each with a slot;
 //! - [`reader`], [`row`]: from the bytes of a message to the values in those slots;
 //! - [`malformed`]: why a message could not be read;
+//! - [`compose`], [`merge`], [`difference`]: messages made of values, and of deltas;
 //! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
 //! - [`Filter`], [`Projection`], [`expr`]: the language, read from text and printed again;
 //! - [`naive`]: what expressions mean; [`Plan`]: the same, faster;
@@ -17,6 +18,8 @@
 
 mod arithmetic;
 mod call;
+pub mod compose;
+pub mod difference;
 mod error;
 pub mod expr;
 pub mod fields;
@@ -26,12 +29,14 @@ pub mod index;
 pub mod kind;
 mod lexer;
 pub mod malformed;
+pub mod merge;
 mod message;
 pub mod naive;
 mod names;
 mod normal;
 pub mod number;
 mod parser;
+mod parts;
 pub mod path;
 mod pattern;
 mod plan;

@@ -1,6 +1,6 @@
 //! Readers: from the bytes of a message to the values that somebody wants.
 
-mod json;
+pub(crate) mod json;
 mod pairs;
 mod xml;
 

@@ -2,14 +2,14 @@
 //!
 //! What nobody wants is skipped by counting brackets; what somebody wants is checked in full.
 
-mod literal;
+pub(crate) mod literal;
 mod tokens;
 
 use crate::fields::Fields;
 use crate::malformed::{Malformed, Reason};
 use crate::row::{Form, Piece, Row, Sink};
 use crate::tree::{NOWHERE, Node, ROOT, Tree};
-use tokens::{Tape, Tokens};
+pub(crate) use tokens::{Tape, Tokens};
 
 /// Objects and arrays within one another that a reader follows.
 const LEVELS_MAX: usize = 64;

@@ -1,0 +1,271 @@
+//! Messages made of paths and values: what views publish.
+
+use crate::kind::{Format, Kind};
+use crate::path::Path;
+use crate::value::Value;
+use std::fmt::Write as _;
+use thiserror::Error;
+
+/// Why paths and values make no message.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ComposeError {
+    /// The kind cannot have a field of this path.
+    #[error("{path} cannot be a field of {kind}: {hint}")]
+    Path {
+        /// What the message would be written in.
+        kind: Kind,
+        /// The path.
+        path: String,
+        /// What to write instead.
+        hint: &'static str,
+    },
+    /// The value of this path has the separator of fields in it.
+    #[error("the value of {0} has the separator of fields in it")]
+    Separator(String),
+    /// This path leads both to a value and to other fields.
+    #[error("{0} is both a value and what other fields are in: give one of them another name")]
+    Both(String),
+    /// A binary message has no fields.
+    #[error("binary messages have no fields: choose fix, nvfix, json or xml")]
+    Binary,
+}
+
+/// Appends a message of `format` with these values to `out`, in their order.
+///
+/// A path that stands there several times is an array, or a repeated field or element.
+///
+/// # Errors
+///
+/// If the format cannot have such fields. Then `out` is as it was.
+pub fn compose(
+    format: impl Into<Format>,
+    values: &[(&Path, Value<'_>)],
+    out: &mut Vec<u8>,
+) -> Result<(), ComposeError> {
+    let (format, length) = (format.into(), out.len());
+    let result = match format.kind() {
+        Kind::Fix | Kind::Nvfix => write_fields(format, values, out),
+        Kind::Json => Branch::grow(format.kind(), values).and_then(|root| root.write_json(out)),
+        Kind::Xml => Branch::grow(format.kind(), values).and_then(|root| root.write_document(out)),
+        Kind::Binary => Err(ComposeError::Binary),
+    };
+    if result.is_err() {
+        out.truncate(length);
+    }
+    result
+}
+
+fn refuse(kind: Kind, path: &Path, hint: &'static str) -> ComposeError {
+    ComposeError::Path { kind, path: path.to_string(), hint }
+}
+
+fn write_fields(
+    format: Format,
+    values: &[(&Path, Value<'_>)],
+    out: &mut Vec<u8>,
+) -> Result<(), ComposeError> {
+    let (kind, separators) = (format.kind(), [format.field_separator(), format.pair_separator()]);
+    for (path, value) in values {
+        let name = path.only_name().ok_or(refuse(kind, path, "it needs one name, as `/55`"))?;
+        if kind == Kind::Fix && !name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(refuse(kind, path, "its names are numbers, as `/55`"));
+        }
+        if name.bytes().any(|byte| separators.contains(&byte)) {
+            return Err(refuse(kind, path, "its name has a separator in it"));
+        }
+        out.extend_from_slice(name.as_bytes());
+        out.push(format.pair_separator());
+        let start = out.len();
+        write_plain(*value, out);
+        if out[start..].contains(&format.field_separator()) {
+            return Err(ComposeError::Separator(path.to_string()));
+        }
+        out.push(format.field_separator());
+    }
+    Ok(())
+}
+
+/// Appends a value as text without any escapes; nothing for NULL.
+fn write_plain(value: Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => {}
+        Value::Bool(truth) => out.extend_from_slice(if truth { b"true" } else { b"false" }),
+        Value::Text(text) => out.extend_from_slice(text),
+        Value::Int(_) | Value::Uint(_) | Value::Float(_) => {
+            let mut text = String::new();
+            if let Some(number) = value.number() {
+                let _ = write!(text, "{number}");
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+/// What stands below one name.
+#[derive(Debug, Default)]
+struct Branch<'a> {
+    name: &'a str,
+    values: Vec<Value<'a>>,
+    attributes: Vec<(&'a str, Value<'a>)>,
+    children: Vec<Branch<'a>>,
+}
+
+impl<'a> Branch<'a> {
+    fn grow(kind: Kind, values: &[(&'a Path, Value<'a>)]) -> Result<Self, ComposeError> {
+        let mut root = Self::default();
+        for (path, value) in values {
+            let mut branch = &mut root;
+            for step in path.steps() {
+                let name = step.name();
+                if step.index().is_some() {
+                    return Err(refuse(kind, path, "repeat the path instead of its subscript"));
+                }
+                if kind == Kind::Xml && !is_xml_name(name) {
+                    return Err(refuse(kind, path, "its names must be names of XML"));
+                }
+                if step.is_attribute() {
+                    if kind == Kind::Json {
+                        return Err(refuse(kind, path, "it has no attributes"));
+                    }
+                    branch.attributes.push((name, *value));
+                    continue;
+                }
+                let known = branch.children.iter().position(|child| child.name == name);
+                let index = known.unwrap_or(branch.children.len());
+                if known.is_none() {
+                    branch.children.push(Self { name, ..Self::default() });
+                }
+                branch = &mut branch.children[index];
+            }
+            if !path.steps().last().is_some_and(crate::path::Step::is_attribute) {
+                branch.values.push(*value);
+            }
+            if kind == Kind::Json && !branch.values.is_empty() && !branch.children.is_empty() {
+                return Err(ComposeError::Both(path.to_string()));
+            }
+        }
+        Ok(root)
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), ComposeError> {
+        match &self.values[..] {
+            [] => {
+                out.push(b'{');
+                for (index, child) in self.children.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_string(child.name.as_bytes(), out);
+                    out.push(b':');
+                    child.write_json(out)?;
+                }
+                out.push(b'}');
+            }
+            _ if !self.children.is_empty() => {
+                return Err(ComposeError::Both(format!("/{}", self.name)));
+            }
+            [value] => write_json_value(*value, out),
+            values => {
+                out.push(b'[');
+                for (index, value) in values.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_json_value(*value, out);
+                }
+                out.push(b']');
+            }
+        }
+        Ok(())
+    }
+
+    fn write_document(&self, out: &mut Vec<u8>) -> Result<(), ComposeError> {
+        match &self.children[..] {
+            [root] if self.attributes.is_empty() && root.elements() == 1 => {
+                root.write_element(out);
+                Ok(())
+            }
+            children => Err(ComposeError::Path {
+                kind: Kind::Xml,
+                path: children.iter().map(|child| format!("/{}", child.name)).collect(),
+                hint: "all paths must start with one and the same element",
+            }),
+        }
+    }
+
+    /// How many elements this is: several, if all there is are several values.
+    fn elements(&self) -> usize {
+        let is_repeated = self.attributes.is_empty() && self.children.is_empty();
+        if is_repeated { self.values.len().max(1) } else { 1 }
+    }
+
+    fn write_element(&self, out: &mut Vec<u8>) {
+        let count = self.elements();
+        for index in 0..count {
+            let values = if count > 1 { &self.values[index..=index] } else { &self.values[..] };
+            out.push(b'<');
+            out.extend_from_slice(self.name.as_bytes());
+            for (name, value) in &self.attributes {
+                out.push(b' ');
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b"=\"");
+                write_markup(*value, out);
+                out.push(b'"');
+            }
+            out.push(b'>');
+            values.iter().for_each(|value| write_markup(*value, out));
+            self.children.iter().for_each(|child| child.write_element(out));
+            out.extend_from_slice(b"</");
+            out.extend_from_slice(self.name.as_bytes());
+            out.push(b'>');
+        }
+    }
+}
+
+fn is_xml_name(name: &str) -> bool {
+    let is_odd = |character: char| {
+        character.is_ascii() && !character.is_ascii_alphanumeric() && !"_:-.".contains(character)
+    };
+    let starts_well = name.starts_with(|character: char| {
+        !character.is_ascii_digit() && !matches!(character, '-' | '.')
+    });
+    starts_well && !name.contains(is_odd) && !name.contains(char::is_whitespace)
+}
+
+fn write_json_value(value: Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Text(text) => write_string(text, out),
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Float(number) if !number.is_finite() => out.extend_from_slice(b"null"),
+        value => write_plain(value, out),
+    }
+}
+
+/// Appends a string of JSON. What is not UTF-8 becomes the replacement character.
+fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in String::from_utf8_lossy(text).bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            byte => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+/// Appends a value as text of XML.
+fn write_markup(value: Value<'_>, out: &mut Vec<u8>) {
+    let mut plain = Vec::new();
+    write_plain(value, &mut plain);
+    for byte in plain {
+        match byte {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            byte => out.push(byte),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A message and a delta made one: what the delta names is replaced, all else stays.
+
+use crate::kind::{Format, Kind};
+use crate::malformed::{Malformed, Reason};
+use crate::parts::{fields, is_object, members};
+use thiserror::Error;
+
+/// Objects within one another that deltas may change.
+pub(crate) const LEVELS_MAX: usize = 64;
+
+/// Why two messages have no merge or difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DeltaError {
+    /// The first message, base or old one, is malformed.
+    #[error("the first message: {0}")]
+    First(Malformed),
+    /// The second message, delta or new one, is malformed.
+    #[error("the second message: {0}")]
+    Second(Malformed),
+    /// Messages of this kind have no deltas.
+    #[error("{0} messages have no deltas: publish whole messages, or use fix, nvfix or json")]
+    NoDeltas(Kind),
+}
+
+/// Appends `base`, changed by `delta`, to `out`.
+///
+/// Fields that `delta` lacks stay as they are, byte for byte. Objects of JSON are merged member by
+/// member; arrays, and all repeated fields of FIX, are replaced as a whole. New fields come last.
+///
+/// # Errors
+///
+/// If one of them is malformed, or if the kind has no deltas. Then `out` is as it was.
+pub fn merge(
+    format: impl Into<Format>,
+    base: &[u8],
+    delta: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), DeltaError> {
+    let (format, length) = (format.into(), out.len());
+    let result = match format.kind() {
+        Kind::Fix | Kind::Nvfix => merge_fields(format, base, delta, out),
+        Kind::Json => merge_values(Text::new(base), Text::new(delta), 0, out),
+        kind @ (Kind::Xml | Kind::Binary) => Err(DeltaError::NoDeltas(kind)),
+    };
+    if result.is_err() {
+        out.truncate(length);
+    }
+    result
+}
+
+fn merge_fields(
+    format: Format,
+    base: &[u8],
+    delta: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), DeltaError> {
+    let base = fields(format, base).map_err(DeltaError::First)?;
+    let delta = fields(format, delta).map_err(DeltaError::Second)?;
+    for (name, values) in &base.list {
+        write_fields(format, name, delta.get(name).unwrap_or(values), out);
+    }
+    for (name, values) in delta.list.iter().filter(|(name, _)| base.get(name).is_none()) {
+        write_fields(format, name, values, out);
+    }
+    Ok(())
+}
+
+/// Appends a field for each of `values`.
+pub(crate) fn write_fields(format: Format, name: &[u8], values: &[&[u8]], out: &mut Vec<u8>) {
+    for value in values {
+        out.extend_from_slice(name);
+        out.push(format.pair_separator());
+        out.extend_from_slice(value);
+        out.push(format.field_separator());
+    }
+}
+
+/// A JSON value and where in its message it starts.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: usize,
+}
+
+impl<'a> Text<'a> {
+    /// A whole message, without the blanks around its value.
+    pub(crate) fn new(message: &'a [u8]) -> Self {
+        let bytes = message.trim_ascii_start();
+        Self { bytes: bytes.trim_ascii_end(), at: message.len() - bytes.len() }
+    }
+}
+
+fn merge_values(
+    base: Text<'_>,
+    delta: Text<'_>,
+    level: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), DeltaError> {
+    if !is_object(base.bytes) || !is_object(delta.bytes) {
+        if level == 0 {
+            check_whole(base).map_err(DeltaError::First)?;
+            check_whole(delta).map_err(DeltaError::Second)?;
+        }
+        out.extend_from_slice(delta.bytes);
+        return Ok(());
+    }
+    if level == LEVELS_MAX {
+        return Err(DeltaError::Second(Malformed::new(delta.at, Reason::TooDeep)));
+    }
+    let old = members(base.bytes, base.at).map_err(DeltaError::First)?;
+    let new = members(delta.bytes, delta.at).map_err(DeltaError::Second)?;
+    out.push(b'{');
+    let added = new.list.iter().filter(|(name, _)| old.get(name).is_none());
+    for (index, (name, member)) in old.list.iter().chain(added).enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(member.name);
+        out.push(b':');
+        match (old.get(name), new.get(name)) {
+            (Some(old), Some(new)) => {
+                let old = Text { bytes: old.value, at: old.at };
+                merge_values(old, Text { bytes: new.value, at: new.at }, level + 1, out)?;
+            }
+            _ => out.extend_from_slice(member.value),
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Whether a message that may be no object is one value.
+pub(crate) fn check_whole(text: Text<'_>) -> Result<(), Malformed> {
+    // As the only member of an object, its brackets and quotes are looked at.
+    let wrapped = [b"{\"\":", text.bytes, b"}"].concat();
+    let members = members(&wrapped, 0).map_err(|error| {
+        Malformed::new(text.at + error.offset.saturating_sub(4).min(text.bytes.len()), error.reason)
+    })?;
+    match &members.list[..] {
+        [(_, member)] if member.value.len() == text.bytes.len() => Ok(()),
+        _ => Err(Malformed::new(text.at, Reason::Unexpected)),
+    }
+}

@@ -1,0 +1,189 @@
+//! A whole message in parts: the fields of FIX and NVFIX, the members of a JSON object.
+
+use crate::kind::{Format, Kind};
+use crate::malformed::{Malformed, Reason};
+use crate::reader::json::{Tape, Tokens, literal};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Parts by name, each name once, in the order of their first appearance.
+#[derive(Debug)]
+pub(crate) struct Parts<'a, T> {
+    /// The names, each with what stands under it.
+    pub(crate) list: Vec<(Cow<'a, [u8]>, T)>,
+    index: HashMap<Cow<'a, [u8]>, usize>,
+}
+
+/// The member of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Member<'a> {
+    /// The name as it is written, with its quotes.
+    pub(crate) name: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// Where in the message the value starts.
+    pub(crate) at: usize,
+}
+
+impl<'a, T> Parts<'a, T> {
+    fn new() -> Self {
+        Self { list: Vec::new(), index: HashMap::new() }
+    }
+
+    /// What stands under `name`.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&T> {
+        self.index.get(name).map(|index| &self.list[*index].1)
+    }
+
+    /// What stands under `name`, which gets `new` if it had nothing.
+    fn entry(&mut self, name: Cow<'a, [u8]>, new: T) -> &mut T {
+        let index = *self.index.entry(name.clone()).or_insert(self.list.len());
+        if index == self.list.len() {
+            self.list.push((name, new));
+        }
+        &mut self.list[index].1
+    }
+}
+
+/// The fields of a FIX or NVFIX message: under each name the values of all its fields.
+pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Parts<'_, Vec<&[u8]>>, Malformed> {
+    let (field, pair) = (format.field_separator(), format.pair_separator());
+    let body = bytes.strip_suffix(&[field]).unwrap_or(bytes);
+    let mut parts = Parts::new();
+    if body.is_empty() {
+        return if bytes.is_empty() { Ok(parts) } else { Err(Malformed::new(0, Reason::NoValue)) };
+    }
+    let mut start = 0;
+    for text in body.split(|byte| *byte == field) {
+        let middle = text.iter().position(|byte| *byte == pair);
+        let middle = middle.ok_or(Malformed::new(start + text.len(), Reason::NoValue))?;
+        let name = &text[..middle];
+        let odd = name.iter().position(|byte| !byte.is_ascii_digit());
+        match odd {
+            _ if name.is_empty() => return Err(Malformed::new(start, Reason::NoName)),
+            Some(at) if format.kind() == Kind::Fix => {
+                return Err(Malformed::new(start + at, Reason::NotATag));
+            }
+            _ => {}
+        }
+        parts.entry(name.into(), Vec::new()).push(&text[middle + 1..]);
+        start += text.len() + 1;
+    }
+    Ok(parts)
+}
+
+/// Whether `value`, without blanks around it, is written as an object.
+pub(crate) fn is_object(value: &[u8]) -> bool {
+    value.first() == Some(&b'{')
+}
+
+/// The members of the object that `value` is, which starts at the byte `at` of its message. Of
+/// equal names the first counts.
+pub(crate) fn members(value: &[u8], at: usize) -> Result<Parts<'_, Member<'_>>, Malformed> {
+    let mut tape = Tape::default();
+    let cutter = Cutter { bytes: value, tokens: Tokens::new(value, &mut tape), at };
+    cutter.members().map_err(|error| Malformed::new(at + error.offset, error.reason))
+}
+
+/// Cuts an object into its members.
+struct Cutter<'a, 't> {
+    bytes: &'a [u8],
+    tokens: Tokens<'t>,
+    at: usize,
+}
+
+impl<'a> Cutter<'a, '_> {
+    fn members(mut self) -> Result<Parts<'a, Member<'a>>, Malformed> {
+        let mut parts = Parts::new();
+        self.token()?;
+        loop {
+            let before = self.tokens.last_end();
+            let open = self.token()?;
+            match self.bytes[open] {
+                _ if self.skip_blanks(before) < open => return Err(self.unexpected(before)),
+                b'"' => {}
+                b'}' if parts.list.is_empty() => break,
+                _ => return Err(self.unexpected(open)),
+            }
+            let close = self.token()?;
+            let colon = self.skip_blanks(close + 1);
+            if self.bytes.get(colon) != Some(&b':') {
+                return Err(self.unexpected(colon));
+            }
+            let (value, behind) = self.value(colon + 1)?;
+            let name = self.name(open + 1, close)?;
+            let (at, value) = (self.at + value.start, &self.bytes[value]);
+            let member = Member { name: &self.bytes[open..=close], value, at };
+            parts.entry(name, member);
+            match self.bytes[behind] {
+                b',' => {}
+                b'}' => break,
+                _ => return Err(self.unexpected(behind)),
+            }
+        }
+        match self.skip_blanks(self.tokens.last_end()) {
+            end if end < self.bytes.len() => Err(self.unexpected(end)),
+            _ => Ok(parts),
+        }
+    }
+
+    /// Where the value is that starts behind `start`, and the token behind it.
+    fn value(&mut self, start: usize) -> Result<(Range<usize>, usize), Malformed> {
+        let start = self.skip_blanks(start);
+        let first = self.token()?;
+        let end = match self.bytes[first] {
+            b'"' => self.token()? + 1,
+            b'{' | b'[' => self.container()?,
+            _ => {
+                let text = self.bytes[start..first].trim_ascii_end();
+                literal::form(text).ok_or(Malformed::new(start, Reason::NotALiteral))?;
+                return Ok((start..start + text.len(), first));
+            }
+        };
+        let behind = self.token()?;
+        match self.skip_blanks(end) {
+            at if at < behind => Err(self.unexpected(at)),
+            _ if start < first => Err(self.unexpected(start)),
+            _ => Ok((start..end, behind)),
+        }
+    }
+
+    /// Where the object or array ends that the last token began.
+    fn container(&mut self) -> Result<usize, Malformed> {
+        let mut depth = 1;
+        while depth > 0 {
+            let at = self.token()?;
+            match self.bytes[at] {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+        }
+        Ok(self.tokens.last_end())
+    }
+
+    fn name(&self, start: usize, end: usize) -> Result<Cow<'a, [u8]>, Malformed> {
+        let text = &self.bytes[start..end];
+        if !text.contains(&b'\\') {
+            return Ok(text.into());
+        }
+        let mut name = Vec::new();
+        literal::unescape(text, &mut name)
+            .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
+        Ok(name.into())
+    }
+
+    fn token(&mut self) -> Result<usize, Malformed> {
+        self.tokens.next().ok_or(Malformed::new(self.bytes.len(), Reason::Unfinished))
+    }
+
+    fn skip_blanks(&self, start: usize) -> usize {
+        let rest = self.bytes[start..].iter();
+        start + rest.take_while(|byte| b" \n\r\t".contains(byte)).count()
+    }
+
+    fn unexpected(&self, at: usize) -> Malformed {
+        let is_end = at >= self.bytes.len();
+        Malformed::new(at, if is_end { Reason::Unfinished } else { Reason::Unexpected })
+    }
+}

@@ -1,0 +1,248 @@
+//! Deltas lead from the old message to the new one; composed messages read as they were given.
+#![forbid(unsafe_code)]
+
+use lanecast_filter::compose::{ComposeError, compose};
+use lanecast_filter::difference::difference;
+use lanecast_filter::fields::Fields;
+use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::malformed::{Malformed, Reason};
+use lanecast_filter::merge::{DeltaError, merge};
+use lanecast_filter::path::Path;
+use lanecast_filter::reader::Reader;
+use lanecast_filter::row::Row;
+use lanecast_filter::value::Value;
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+fn format(kind: Kind) -> Format {
+    Format::new(kind).with_separators(b';', b'=').expect("as in the examples")
+}
+
+fn path(text: &str) -> Path {
+    text.parse().expect(text)
+}
+
+fn merged(kind: Kind, base: &str, delta: &str) -> Result<String, DeltaError> {
+    let mut out = b"kept".to_vec();
+    let result = merge(format(kind), base.as_bytes(), delta.as_bytes(), &mut out);
+    let text = String::from_utf8(out).expect("as the messages are");
+    let text = text.strip_prefix("kept").expect("what was there").to_string();
+    assert!(result.is_ok() || text.is_empty(), "nothing is left behind: {text}");
+    result.map(|()| text)
+}
+
+fn changes(kind: Kind, old: &str, new: &str, keys: &[&str]) -> (usize, String) {
+    let keys: Vec<Path> = keys.iter().map(|key| path(key)).collect();
+    let mut out = Vec::new();
+    let count = difference(format(kind), old.as_bytes(), new.as_bytes(), &keys, &mut out);
+    (count.expect("well formed"), String::from_utf8(out).expect("as the messages are"))
+}
+
+#[test]
+fn what_a_delta_names_is_replaced() {
+    for (kind, base, delta, expected) in [
+        (Kind::Fix, "1=a;55=IBM;38=5", "38=7;44=1", "1=a;55=IBM;38=7;44=1;"),
+        (Kind::Fix, "448=a;1=x;448=b;", "448=c;448=d;448=e", "448=c;448=d;448=e;1=x;"),
+        (Kind::Nvfix, "", "Symbol=IBM", "Symbol=IBM;"),
+        (
+            Kind::Json,
+            r#"{ "a" : {"b":1, "c":[1,2]}, "d":2.0 }"#,
+            r#"{"a":{"c":[3]},"e":null}"#,
+            r#"{"a":{"b":1,"c":[3]},"d":2.0,"e":null}"#,
+        ),
+        (Kind::Json, r#"{"a":{"b":1}}"#, r#"{"\u0061":[]}"#, r#"{"a":[]}"#),
+        (Kind::Json, "[1]", r#" "x" "#, r#""x""#),
+    ] {
+        assert_eq!(merged(kind, base, delta).as_deref(), Ok(expected), "{delta} into {base}");
+    }
+}
+
+#[test]
+fn what_cannot_be_merged_is_refused_with_its_place() {
+    let error = |offset, reason| Malformed { offset, reason };
+    for (kind, base, delta, expected) in [
+        (Kind::Fix, "55", "1=a", DeltaError::First(error(2, Reason::NoValue))),
+        (Kind::Fix, "1=a", "1=b;x=1", DeltaError::Second(error(4, Reason::NotATag))),
+        (
+            Kind::Json,
+            r#"{"a":{"b":x}}"#,
+            r#"{"a":{}}"#,
+            DeltaError::First(error(10, Reason::NotALiteral)),
+        ),
+        (Kind::Json, "{}", r#"{"a":1"#, DeltaError::Second(error(6, Reason::Unfinished))),
+        (Kind::Json, "{}", "1 2", DeltaError::Second(error(0, Reason::NotALiteral))),
+        (Kind::Json, "{}", "1}", DeltaError::Second(error(2, Reason::Unexpected))),
+        (Kind::Xml, "<a/>", "<a/>", DeltaError::NoDeltas(Kind::Xml)),
+    ] {
+        assert_eq!(merged(kind, base, delta), Err(expected), "{delta} into {base}");
+    }
+    let deep = format!("{}1{}", "{\"a\":".repeat(65), "}".repeat(65));
+    let too_deep = merged(Kind::Json, &deep, &deep);
+    assert!(matches!(too_deep, Err(DeltaError::Second(Malformed { reason: Reason::TooDeep, .. }))));
+}
+
+#[test]
+fn a_difference_has_what_changed_and_the_keys() {
+    for (kind, old, new, keys, expected) in [
+        (Kind::Fix, "1=a;55=IBM;38=5", "1=a;55=IBM;38=6", &["/55"][..], (1, "55=IBM;38=6;")),
+        (Kind::Fix, "1=a;2=b", "1=a", &[], (1, "2=;")),
+        (Kind::Fix, "1=a;2=b", "2=b;1=a", &[], (0, "")),
+        (
+            Kind::Json,
+            r#"{"k":{"id":7},"a":{"b":1,"c":2},"z":[1]}"#,
+            r#"{"k":{"id":7},"a":{"b":1,"c":3},"z":[1]}"#,
+            &["/k/id"],
+            (1, r#"{"k":{"id":7},"a":{"c":3}}"#),
+        ),
+        (Kind::Json, r#"{"a":1,"b":null}"#, "{}", &[], (1, r#"{"a":null}"#)),
+        (Kind::Json, "{}", "{ }", &[], (0, "{}")),
+        (Kind::Json, "1", "2", &[], (1, "2")),
+    ] {
+        let (count, text) = changes(kind, old, new, keys);
+        assert_eq!((count, text.as_str()), expected, "{old} to {new}");
+    }
+}
+
+#[test]
+fn composed_messages_read_as_they_were_given() {
+    let values = [Value::Text(b"c<0>1"), Value::Float(34.5), Value::Int(-1), Value::Bool(true)];
+    for (kind, paths, expected) in [
+        (Kind::Fix, ["/11", "/99", "/1", "/2"], "11=c<0>1;99=34.5;1=-1;2=true;"),
+        (Kind::Nvfix, ["/customer", "/vwap", "/a", "/b"], "customer=c<0>1;vwap=34.5;a=-1;b=true;"),
+        (Kind::Json, ["/a/b", "/a/c", "/d", "/d"], r#"{"a":{"b":"c<0>1","c":34.5},"d":[-1,true]}"#),
+        (
+            Kind::Xml,
+            ["/a/@b", "/a/c", "/a/d", "/a/d"],
+            r#"<a b="c&lt;0&gt;1"><c>34.5</c><d>-1</d><d>true</d></a>"#,
+        ),
+    ] {
+        let paths = paths.map(path);
+        let pairs: Vec<(&Path, Value<'_>)> = paths.iter().zip(values).collect();
+        let mut out = Vec::new();
+        compose(format(kind), &pairs, &mut out).expect("it can be written");
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+        let mut fields = Fields::new(format(kind));
+        let slot = fields.slot(&paths[0]).expect("room");
+        let mut row = Row::new();
+        Reader::new(&fields).read(&out, &mut row).expect("well formed");
+        assert_eq!(row.text(slot, &out), Some(&b"c<0>1"[..]), "{kind}");
+    }
+}
+
+#[test]
+fn what_a_kind_cannot_say_is_refused() {
+    for (kind, paths, text) in [
+        (Kind::Fix, &["/a"][..], "x"),
+        (Kind::Fix, &["/1/2"], "x"),
+        (Kind::Fix, &["/1"], "a;b"),
+        (Kind::Json, &["/a", "/a/b"], "x"),
+        (Kind::Json, &["/a/b", "/a"], "x"),
+        (Kind::Json, &["/a/@b"], "x"),
+        (Kind::Json, &["/a[1]"], "x"),
+        (Kind::Xml, &["/a", "/b"], "x"),
+        (Kind::Xml, &["/[a b]"], "x"),
+        (Kind::Xml, &["/a", "/a"], "x"),
+        (Kind::Xml, &["/@a"], "x"),
+        (Kind::Nvfix, &["/[a=b]"], "x"),
+    ] {
+        let paths: Vec<Path> = paths.iter().map(|text| path(text)).collect();
+        let pairs: Vec<_> = paths.iter().map(|path| (path, Value::Text(text.as_bytes()))).collect();
+        let mut out = Vec::new();
+        let error = compose(format(kind), &pairs, &mut out).expect_err("it cannot be written");
+        assert!(out.is_empty() && !error.to_string().is_empty(), "{kind} {paths:?}");
+    }
+    let mut out = Vec::new();
+    assert_eq!(compose(Kind::Binary, &[], &mut out), Err(ComposeError::Binary));
+}
+
+/// A value without what is NULL anyway.
+fn without_nulls(value: &Json) -> Json {
+    match value {
+        Json::Object(members) => {
+            let members = members.iter().filter(|(_, value)| !value.is_null());
+            Json::Object(
+                members.map(|(name, value)| (name.clone(), without_nulls(value))).collect(),
+            )
+        }
+        value => value.clone(),
+    }
+}
+
+fn json() -> impl Strategy<Value = Json> {
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<i8>().prop_map(Json::from),
+        "[a\"\\\\{},]{0,3}".prop_map(Json::from),
+    ];
+    leaf.prop_recursive(4, 30, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Json::from),
+            prop::collection::vec(("[abc\"]", inner), 0..4)
+                .prop_map(|members| Json::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_difference_of_json_leads_to_the_new_message(old in json(), new in json()) {
+        let (old_text, new_text) = (old.to_string(), new.to_string());
+        let (count, delta) = changes(Kind::Json, &old_text, &new_text, &[]);
+        let result = merged(Kind::Json, &old_text, &delta).expect("well formed");
+        let result: Json = serde_json::from_str(&result).expect("it is JSON");
+        let both_objects = old.is_object() && new.is_object();
+        if both_objects {
+            prop_assert_eq!(without_nulls(&result), without_nulls(&new), "{}", delta);
+            prop_assert_eq!(count == 0, delta == "{}");
+        } else {
+            prop_assert_eq!(result, new);
+        }
+    }
+
+    #[test]
+    fn a_merge_of_json_is_that_of_its_objects(base in json(), delta in json()) {
+        fn expected(base: &Json, delta: &Json) -> Json {
+            let (Json::Object(base), Json::Object(delta)) = (base, delta) else {
+                return delta.clone();
+            };
+            let mut out = base.clone();
+            for (name, value) in delta {
+                let value = base.get(name).map_or(value.clone(), |base| expected(base, value));
+                out.insert(name.clone(), value);
+            }
+            Json::Object(out)
+        }
+        let result = merged(Kind::Json, &format!("{base:#}"), &delta.to_string()).expect("JSON");
+        let result: Json = serde_json::from_str(&result).expect("it is JSON");
+        prop_assert_eq!(result, expected(&base, &delta));
+    }
+
+    #[test]
+    fn a_difference_of_fields_leads_to_the_new_message(
+        old in "([1-4]=[ab]{0,1};){0,6}",
+        new in "([1-4]=[ab]{0,1};){0,6}",
+    ) {
+        let (_, delta) = changes(Kind::Fix, &old, &new, &[]);
+        let result = merged(Kind::Fix, &old, &delta).expect("well formed");
+        for tag in 1..=4 {
+            let fields = |text: &str| -> Vec<String> {
+                let start = format!("{tag}=");
+                let fields = text.split(';').filter_map(|field| field.strip_prefix(&start));
+                fields.map(str::to_string).collect()
+            };
+            let (result, new) = (fields(&result), fields(&new));
+            let is_null = |values: &[String]| values.iter().all(String::is_empty);
+            prop_assert!(result == new || is_null(&result) && is_null(&new), "{}", delta);
+        }
+    }
+
+    #[test]
+    fn nothing_makes_a_merge_panic(
+        base in "[\\[\\]{}\",:a1=; \\\\]{0,20}",
+        delta in "[{}\",:a1=; \\\\]{0,20}",
+    ) {
+        for kind in Kind::ALL {
+            let _ = merged(kind, &base, &delta);
+        }
+    }
+}
