@@ -4,7 +4,7 @@
 //! - [`link`], [`network`], [`pipe`]: what datagrams and streams of bytes go through
 //! - [`payload`], [`truth`]: what is published
 //! - [`ledger`]: what a subscriber was told, held against the truth
-//! - [`traffic`]: what a socket may send
+//! - [`traffic`], [`tails`]: what a socket may send, and has to
 //! - [`history`]: what happened last, for the report of a failure
 //! - [`scenario`], [`fault`]: what a run is like, drawn from its seed
 //! - [`publisher`], [`subscriber`], [`hearing`], [`connection`]: actors, with the real protocols
@@ -29,6 +29,7 @@ pub mod pipe;
 pub mod publisher;
 pub mod scenario;
 pub mod subscriber;
+pub mod tails;
 pub mod traffic;
 pub mod trial;
 pub mod truth;

@@ -7,6 +7,7 @@ use crate::medium::{Alarm, Event, Medium, Who};
 use crate::network::{Socket, address};
 use crate::payload::Speech;
 use crate::scenario::{Load, PUBLISHER, Scenario};
+use crate::tails::Tails;
 use crate::traffic::Traffic;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::{Verdict, Violation};
@@ -37,6 +38,7 @@ pub struct Publisher {
     pub began: Nanos,
     /// What the session's socket has sent.
     pub traffic: Traffic,
+    tails: Tails,
     /// How often there was no room.
     pub refusals: u64,
     load: Load,
@@ -63,6 +65,7 @@ impl Publisher {
             session: 0,
             began: now,
             traffic: Traffic::default(),
+            tails: Tails::default(),
             refusals: 0,
             load,
             left: load.messages,
@@ -124,6 +127,7 @@ impl Publisher {
         (self.session, self.began) = (session, medium.now);
         self.numbers.fill(None);
         self.traffic = Traffic::default();
+        self.tails.forget();
         true
     }
 
@@ -265,8 +269,9 @@ impl Publisher {
     }
 
     /// The process stands still.
-    pub const fn suspend(&mut self) {
+    pub fn suspend(&mut self) {
         self.suspended = true;
+        self.tails.forget();
     }
 
     /// It goes on: looks at the time or at its socket first.
@@ -300,9 +305,16 @@ impl Publisher {
             hear_stream(sender, medium, *number);
         }
         sender.on_time(medium.now);
+        let is_heard = sender.receivers() > 0;
+        if !is_heard {
+            self.tails.forget();
+        }
         while let Some(transmit) = sender.next_transmit(medium.now) {
             for datagram in transmit.bytes.chunks(transmit.segment) {
                 self.traffic.count(datagram, self.settings.datagram_bytes)?;
+                if is_heard {
+                    self.tails.sends(medium.now, transmit.to, datagram)?;
+                }
                 medium.send((PUBLISHER, SOCKET), transmit.to, datagram);
             }
             sender.transmitted(medium.now);

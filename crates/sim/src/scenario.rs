@@ -154,10 +154,15 @@ impl Scenario {
     }
 
     /// Whether each receiver's share of the budget for repairs can bring it the whole window
-    /// a few times before it gives up: repairs get lost, too, and what is kept is bounded.
+    /// a few times before it gives up: repairs get lost, too. Who cannot keep the window drops
+    /// what comes behind a gap, and needs it again for each part that it can keep.
     fn can_repair(&self, recovery: Nanos) -> bool {
+        let sender = &self.sender;
+        let window = sender.window_bytes.max(8 * sender.datagram_bytes).next_power_of_two() as u64;
+        let kept = self.subscribers.iter().map(|plan| plan.receiver.kept_bytes_max as u64).min();
+        let times = 4 * (1 + window / kept.unwrap_or(u64::MAX));
         let share = self.repair_rate() / self.subscribers.len() as u64;
-        share * (recovery / MILLISECOND) / 1_000 >= 4 * self.sender.window_bytes as u64
+        share * (recovery / MILLISECOND) / 1_000 >= times * window
     }
 
     /// How many bytes a second may be sent again.

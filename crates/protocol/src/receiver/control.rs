@@ -173,14 +173,19 @@ impl Receiver {
 
     /// Goes on at `start`: what lies before it can no longer come.
     fn resume(&mut self, now: Nanos, start: u64) {
-        let why = if self.settings.stream { LossReason::Skipped } else { LossReason::Gone };
+        let why = self.forgotten();
         self.transport.advance(start, 0, now, now);
         let first = self.transport.expected();
         self.give_up(now, first, nak::distance(first, start), why);
         self.transport.expect_leap();
-        // Also of what was never sent, since the sender thought that nobody was there.
-        self.why = why;
         self.status.hurry();
+    }
+
+    /// From now on that is why something is lost: also what was never sent, since the sender
+    /// thought that nobody was there.
+    fn forgotten(&mut self) -> LossReason {
+        self.why = if self.settings.stream { LossReason::Skipped } else { LossReason::Gone };
+        self.why
     }
 
     fn on_eject(&mut self, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) -> Option<()> {
@@ -190,7 +195,10 @@ impl Receiver {
         }
         match (frame.flags, self.phase) {
             // The sender has forgotten this receiver, say during an outage one way.
-            (flag::STRANGER, Phase::Live) => self.joining.resume(now),
+            (flag::STRANGER, Phase::Live) => {
+                self.joining.resume(now);
+                self.forgotten();
+            }
             (flag::STRANGER, _) => {}
             (flag::CROWDED, _) => self.finish(now, Why::Refused, out),
             (flag::STALLED, _) => self.finish(now, Why::Evicted, out),

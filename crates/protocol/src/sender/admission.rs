@@ -72,7 +72,10 @@ impl Sender {
             }
         }
         let all = [&wanted[..], &moved[..]].concat();
-        let begins = self.begins(at, frame.flags, &all);
+        // What it is sent alone passes over what it does not want: others begin after that.
+        let member = &self.members[at];
+        let passed = member.cursor != member.start && !self.is_group();
+        let begins = self.begins(at, frame.flags, if passed { &moved } else { &all });
         let member = &mut self.members[at];
         for topic in &all {
             let begin = begins.get(topic).copied();
@@ -155,31 +158,31 @@ impl Sender {
         Some((self.members.len() - 1, Vec::new()))
     }
 
-    /// A member asks again; on a stream perhaps by a new connection, so that its topics begin
-    /// elsewhere: these. `None` if it is not the same.
+    /// A member asks again: perhaps where to go on, or by a new connection, so that its topics
+    /// begin elsewhere: these. `None` if it is not the same.
     fn resume(&mut self, now: Nanos, at: usize, from: Peer, frame: &Frame<'_>) -> Option<Vec<u32>> {
         let start = self.start(frame);
-        let mut moved = Vec::new();
         let member = &mut self.members[at];
-        match (member.peer, from) {
-            (old, new) if old == new => {}
-            (Peer::Link(_), Peer::Link(_)) => {
-                // What the old connection did not deliver is sent again.
-                let start = later(start, member.consumed);
-                member.peer = from;
-                member.confirmed = false;
-                moved.extend(member.wants.drain(..).map(|want| want.topic));
-                (member.start, member.skipped) = (start, 0);
-                member.cursor = start;
-                member.limit = later(member.limit, start.wrapping_add(member.window.into()));
-            }
+        let start = later(start, member.consumed);
+        let reconnects = match (member.peer, from) {
+            (old, new) if old == new => false,
+            (Peer::Link(_), Peer::Link(_)) => true,
             _ => {
                 self.counters.strangers += 1;
                 return None;
             }
-        }
+        };
         member.heard = now;
-        Some(moved)
+        if !reconnects && frame.flags & flag::RESUME == 0 {
+            return Some(Vec::new());
+        }
+        (member.peer, member.start, member.confirmed) = (from, start, false);
+        if reconnects {
+            // What the old connection did not deliver is sent again.
+            (member.cursor, member.skipped) = (start, 0);
+            member.limit = later(member.limit, start.wrapping_add(member.window.into()));
+        }
+        Some(member.wants.drain(..).map(|want| want.topic).collect())
     }
 
     /// Where the stream of a receiver begins that joins now.

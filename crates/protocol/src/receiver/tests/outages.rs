@@ -1,7 +1,7 @@
 //! Outages: broken streams, processes that stood still, and what was said into the void.
 
 use super::super::*;
-use super::source::{RECEIVER, SESSION, Source};
+use super::source::{RECEIVER, SESSION, Source, TopicState};
 use super::subscriber::{Subscriber, settings};
 use lanecast_wire::net::{FrameWriter, SessionBody, TopicEntry, WelcomeBody, flag};
 
@@ -154,4 +154,20 @@ fn topics_that_the_session_does_not_have_are_asked_for_again() {
     }
     assert!((6..12).contains(&asked.len()), "{asked:?}");
     assert!(asked.last().is_some_and(|last| *last > 15_000_000_000), "{asked:?}");
+}
+
+#[test]
+fn what_a_forgotten_receiver_missed_is_gone_even_before_its_welcome() {
+    let mut source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(settings(), &source);
+    subscriber.hear(5, &source.forgets());
+    // Nobody was there to send these three to.
+    source.topics[0] = TopicState { piece: 3, message: 3 };
+    source.publish(0, 9, false);
+    source.close();
+    let (frame, _) = Frame::split(&source.datagrams[0].0).expect("a frame");
+    let mut out = Vec::new();
+    subscriber.receiver.on_frame(6, &frame, size_of::<FrameHeader>(), &mut out);
+    let why = LossReason::Gone;
+    assert_eq!(out[0], Delivery::Lost { slot: 0, first: 0, count: Some(3), why });
 }

@@ -178,3 +178,36 @@ fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
     assert_eq!((sender.receivers(), sender.counters().left), (1, 1));
     assert!(!sender.is_wanted(0) && sender.is_wanted(1));
 }
+
+#[test]
+fn what_a_receiver_wants_after_it_was_sent_something_begins_now() {
+    let settings = Settings { late_join: true, ..settings(Distribution::Each) };
+    let mut sender = sender(settings);
+    for topic in [1, 0, 1] {
+        publish(&mut sender, topic, 10);
+    }
+    // The answer to the first is lost.
+    assert_eq!(entries(&mut sender, 1, flag::LATE, &["a"]), [("a".to_owned(), 0, 0)]);
+    let both = entries(&mut sender, 1, flag::LATE, &["a", "b"]);
+    assert_eq!(both, [("a".to_owned(), 0, 0), ("b".to_owned(), 2, 2)]);
+}
+
+#[test]
+fn who_asks_where_to_go_on_goes_on_where_it_stands() {
+    for distribution in [Distribution::Group(group()), Distribution::Each] {
+        let mut sender = sender(settings(distribution));
+        let start = let_in(&mut sender, 1, 1, 0, &["a", "b"]);
+        let at = |offset| start.wrapping_add(offset);
+        hear(&mut sender, 1, address(1), &status(1, start, at(64)));
+        (0..4).for_each(|topic| publish(&mut sender, topic % 2, 10));
+        sent(&mut sender, 1);
+        hear(&mut sender, 1, address(1), &status(1, at(1), at(65)));
+        let cookie = cookie(&mut sender, address(1), 1);
+        hear(&mut sender, 1, address(1), &join(1, cookie, flag::RESUME, at(2), &["a", "b"]));
+        let out = sent(&mut sender, 1);
+        assert_eq!(of_kind(&out, Kind::Welcome), [(address(1), 0, at(2))]);
+        assert!(of_kind(&out, Kind::Data).is_empty(), "it asks for what it misses");
+        let begins = |want: &member::Want| (want.begin.piece, want.begin.message);
+        assert_eq!(sender.members[0].wants.iter().map(begins).collect::<Vec<_>>(), [(1, 1); 2]);
+    }
+}
