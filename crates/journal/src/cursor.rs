@@ -6,6 +6,7 @@ use self::seek::{Place, first_of};
 use crate::catalog::Catalog;
 use crate::chain::Chain;
 use crate::checksum::Seed;
+use crate::deadline;
 use crate::error::{OpenError, ReadError};
 use crate::hold::{Hold, Holds};
 use crate::intake::{Intake, Level};
@@ -19,7 +20,7 @@ use crate::walk::{Step, Walk};
 use crate::window::Window;
 use lanecast_wire::journal::{RECORDS_OFFSET, RecordHeader};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two looks of a cursor that nobody wakes.
 const LOOK: Duration = Duration::from_millis(1);
@@ -141,7 +142,7 @@ impl<S: Storage> Cursor<S> {
             return true;
         };
         let next = self.walk.chain.next.unwrap_or(1);
-        limit.intake.wait(next, limit.level, Instant::now() + timeout).is_ok()
+        limit.intake.wait(next, limit.level, deadline(timeout)).is_ok()
     }
 
     fn record(&self, header: &RecordHeader, body: u64) -> Record<'_> {

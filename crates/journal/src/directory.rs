@@ -22,6 +22,14 @@ impl Directory {
         Self(path.as_ref().to_owned())
     }
 
+    /// The number of the process that owns the journal here, if one does and lives; 0 if it could
+    /// not write it down.
+    pub fn owner(&self) -> Option<u32> {
+        let path = self.0.join(OWNER);
+        let file = lanecast_os::open(&path, false).ok()?;
+        lanecast_os::is_locked(&file, 0).ok()?.then(|| named_in(&path).unwrap_or(0))
+    }
+
     fn error(&self, act: &'static str, name: &str, error: &io::Error) -> StorageError {
         failed(act, self.path(name), error)
     }
@@ -34,6 +42,11 @@ fn failed(act: &'static str, path: String, error: &io::Error) -> StorageError {
         _ => Fault::Other,
     };
     StorageError { act, path, fault, why: error.to_string() }
+}
+
+/// The process that the owner's file names.
+fn named_in(path: &Path) -> Option<u32> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// A lock that proves that its holder lives, on the file that names it.
@@ -72,7 +85,7 @@ impl Storage for Directory {
                 Ok(Ownership { _lock: lock })
             }
             Err(_) => {
-                let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+                let pid = named_in(&path);
                 let why = "it is locked".to_owned();
                 let path = self.path("");
                 Err(StorageError { act: "own", path, fault: Fault::Owned { pid }, why })

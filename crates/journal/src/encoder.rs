@@ -8,7 +8,8 @@ use crate::index::{Index, Mark};
 use crate::record::Entry;
 use crate::segment::Shape;
 use lanecast_wire::journal::{
-    BODY_MAX, KIND_ENTRY, KIND_SEAL, RECORD_HEADER, RECORDS_OFFSET, RecordHeader, record_bytes,
+    BODY_MAX, KIND_ENTRY, KIND_SEAL, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET, RecordHeader,
+    record_bytes,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -121,9 +122,11 @@ impl Encoder {
             });
         }
         let length = needs(body);
+        let padding = length as usize - size_of::<RecordHeader>() - body.len();
+        group.bytes.reserve(length as usize);
         group.bytes.extend_from_slice(header.as_bytes());
         group.bytes.extend_from_slice(body);
-        group.bytes.resize(start + length as usize, 0);
+        group.bytes.extend_from_slice(&[0; RECORD_ALIGN as usize][..padding]);
         if let Some(piece) = group.pieces.last_mut() {
             piece.range.end = group.bytes.len();
         }

@@ -12,13 +12,13 @@ use crate::retention::retain;
 use crate::settings::Settings;
 use crate::stock::Stock;
 use crate::storage::{Outcome, Storage, StorageError};
-use crate::unix_ns;
 use crate::writer::{Reached, Writer};
+use crate::{deadline, unix_ns};
 use core::fmt;
 use core::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is called when more is persisted, with the last sequence.
 type Listener = Box<dyn Fn(u64) + Send + Sync>;
@@ -30,6 +30,8 @@ struct Back<S: Storage> {
     writer: Mutex<Writer<S>>,
     stock: Arc<Stock<S>>,
     holds: Holds,
+    /// Held by whoever removes segments.
+    retaining: Mutex<()>,
     settings: Settings,
     listener: Option<Listener>,
 }
@@ -91,6 +93,7 @@ impl<S: Storage> Journal<S> {
             writer: Mutex::new(Writer::new(opened.current)),
             stock: Arc::new(Stock::new(shelf, shape, wanted, spares, next_segment)),
             holds: Holds::default(),
+            retaining: Mutex::new(()),
             settings,
             listener,
         });
@@ -140,7 +143,7 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// See [`WaitError`].
     pub fn wait(&self, sequence: u64, level: Level, timeout: Duration) -> Result<(), WaitError> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         let intake = &self.back.intake;
         while let Some(group) = intake.wait_or_lead(sequence, level, deadline)? {
             self.back.commit(group);
@@ -251,6 +254,7 @@ impl<S: Storage> Back<S> {
     }
 
     fn retain(&self) -> Outcome<usize> {
+        let _turn = lock(&self.retaining);
         let Source { storage, catalog } = &*self.source;
         retain(storage, catalog, self.settings.retention, &self.holds, unix_ns())
     }

@@ -72,7 +72,7 @@ pub use storage::{Fault, Mode, Outcome, Storage, StorageError, StoredFile};
 pub use survey::{SegmentSurvey, Survey, Verdict};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Locks; what a thread that panicked has left is as good as before.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,4 +83,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The end of `timeout` from now on; in a generation if it is longer than that.
+fn deadline(timeout: Duration) -> Instant {
+    const GENERATION: Duration = Duration::from_secs(30 * 365 * 86_400);
+    Instant::now() + timeout.min(GENERATION)
 }

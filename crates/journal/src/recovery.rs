@@ -123,12 +123,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             let (mut index, mut last) = (Index::default(), None);
             walk.offset = RECORDS_OFFSET;
             self.window.forget();
-            show(Seen::Segment(&Header {
-                number: segment.number,
-                bytes: segment.bytes,
-                created_unix_ns: segment.created_unix_ns,
-                is_halved: segment.is_halved,
-            }));
+            show(Seen::Segment(&Header::of(&segment)));
             let stopped = loop {
                 let offset = walk.offset;
                 match walk.step(&mut self.window, &segment, seed)? {
@@ -168,7 +163,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
         flaw: Flaw,
         unsure: Option<(u64, Range<u64>)>,
     ) -> Result<End, OpenError> {
-        let corrupt = |sequence| corruption(self.storage, segment.number, &walk, sequence, flaw);
+        let storage = self.storage;
+        let corrupt = |sequence| corruption(storage, segment.number, &walk, sequence, flaw);
         let Some(expected) = walk.chain.next else {
             return Err(corrupt(None).into());
         };
@@ -178,7 +174,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             return Err(corrupt(Some(expected)).into());
         }
         for number in &self.numbers[place + 1..] {
-            let later = Segment::open(self.storage, *number, Mode::Read)?;
+            let later = self.open(*number)?;
             if !is_blank(&mut self.window, &later)? {
                 return Err(corrupt(Some(expected)).into());
             }
@@ -201,6 +197,13 @@ pub(crate) struct Header {
     pub(crate) bytes: u64,
     pub(crate) created_unix_ns: u64,
     pub(crate) is_halved: bool,
+}
+
+impl Header {
+    pub(crate) fn of<F>(segment: &Segment<F>) -> Self {
+        let Segment { number, bytes, created_unix_ns, is_halved, .. } = *segment;
+        Self { number, bytes, created_unix_ns, is_halved }
+    }
 }
 
 /// What [`Recovery::read_all`] comes by.

@@ -2,7 +2,7 @@
 
 use crate::error::OpenError;
 use crate::name;
-use crate::recovery::{End, Recovery, Seen, complete};
+use crate::recovery::{End, Header, Recovery, Seen, complete};
 use crate::storage::Storage;
 use lanecast_wire::journal::RECORD_HEADER;
 
@@ -15,8 +15,8 @@ pub struct SegmentSurvey {
     pub path: String,
     /// Its length.
     pub bytes: u64,
-    /// How much of that has been written.
-    pub used_bytes: u64,
+    /// How much of that has been written; `None` if it was not read.
+    pub used_bytes: Option<u64>,
     /// When it was made, in nanoseconds since 1970.
     pub created_unix_ns: u64,
     /// One copy of its header is damaged; the other is read instead.
@@ -25,12 +25,27 @@ pub struct SegmentSurvey {
     pub is_sealed: bool,
     /// How many records it has.
     pub records: u64,
-    /// The length of all their bodies together.
-    pub body_bytes: u64,
-    /// The first one's sequence and time; `None` if it has none.
-    pub first: Option<(u64, u64)>,
-    /// The last one's sequence and time.
-    pub last: Option<(u64, u64)>,
+    /// The length of all their bodies together; `None` if they were not read.
+    pub body_bytes: Option<u64>,
+    /// The first one's sequence; 0 if there is none.
+    pub first: u64,
+    /// When that was appended, in nanoseconds since 1970; 0 if there is none.
+    pub first_unix_ns: u64,
+    /// The last one's sequence; 0 if there is none.
+    pub last: u64,
+}
+
+impl SegmentSurvey {
+    fn new<S: Storage>(storage: &S, header: &Header) -> Self {
+        Self {
+            segment: header.number,
+            path: storage.path(&name::segment(header.number)),
+            bytes: header.bytes,
+            created_unix_ns: header.created_unix_ns,
+            is_halved: header.is_halved,
+            ..Self::default()
+        }
+    }
 }
 
 /// Whether a journal is right.
@@ -83,51 +98,89 @@ impl Survey {
                 note(&mut segments, storage, seen);
             })
         });
-        let verdict = match found {
-            Ok(end) => verdict(storage, &end),
-            Err(error @ (OpenError::Storage(_) | OpenError::Absent { .. })) => return Err(error),
-            Err(error) => Verdict::Corrupt(error),
-        };
-        Ok(Self { segments, verdict })
+        Ok(Self { segments, verdict: verdict(storage, found.as_ref())? })
+    }
+
+    /// Reads headers, the first record of each segment, and the last records only: what is in a
+    /// journal of any size, at once.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn glance<S: Storage>(storage: &S) -> Result<Self, OpenError> {
+        let mut segments: Vec<SegmentSurvey> = Vec::new();
+        let found = glance(storage, &mut segments);
+        Ok(Self { segments, verdict: verdict(storage, found.as_ref())? })
     }
 }
 
-fn verdict<S: Storage>(storage: &S, end: &End) -> Verdict {
-    match &end.torn {
+fn glance<S: Storage>(storage: &S, segments: &mut Vec<SegmentSurvey>) -> Result<End, OpenError> {
+    let numbers = complete(storage)?;
+    if numbers.is_empty() {
+        return Err(OpenError::Absent { directory: storage.path("") });
+    }
+    let mut recovery = Recovery::new(storage, &numbers);
+    for number in &numbers {
+        let header = Header::of(&recovery.open(*number)?);
+        let mut survey = SegmentSurvey::new(storage, &header);
+        if let Some(listed) = recovery.list(*number)? {
+            let first = listed.first;
+            if let Some(before) = segments.last_mut().filter(|before| before.first > 0) {
+                before.last = first.sequence.saturating_sub(1);
+                before.records = first.sequence.saturating_sub(before.first);
+                before.is_sealed = true;
+            }
+            (survey.first, survey.first_unix_ns) = (first.sequence, first.unix_ns);
+        }
+        segments.push(survey);
+    }
+    let end = recovery.find_end()?;
+    if let Some(newest) = segments.iter_mut().rev().find(|segment| segment.first > 0) {
+        newest.last = end.chain.last();
+        newest.records = (newest.last + 1).saturating_sub(newest.first);
+        newest.is_sealed = newest.segment != end.segment;
+        newest.used_bytes = (newest.segment == end.segment).then_some(end.offset);
+    }
+    Ok(end)
+}
+
+fn verdict<S: Storage>(storage: &S, found: Result<&End, &OpenError>) -> Result<Verdict, OpenError> {
+    let end = match found {
+        Ok(end) => end,
+        Err(error @ (OpenError::Storage(_) | OpenError::Absent { .. })) => {
+            return Err(error.clone());
+        }
+        Err(error) => return Ok(Verdict::Corrupt(error.clone())),
+    };
+    Ok(match &end.torn {
         None => Verdict::Whole,
         Some(range) => Verdict::Torn {
             path: storage.path(&name::segment(end.segment)),
             offset: range.start,
             bytes: range.end - range.start,
         },
-    }
+    })
 }
 
 fn note<S: Storage>(segments: &mut Vec<SegmentSurvey>, storage: &S, seen: Seen<'_>) {
     if let Seen::Segment(header) = seen {
-        segments.push(SegmentSurvey {
-            segment: header.number,
-            path: storage.path(&name::segment(header.number)),
-            bytes: header.bytes,
-            created_unix_ns: header.created_unix_ns,
-            is_halved: header.is_halved,
-            ..SegmentSurvey::default()
-        });
+        segments.push(SegmentSurvey::new(storage, header));
     }
     let Some(segment) = segments.last_mut() else { return };
     match seen {
         Seen::Segment(_) => {}
         Seen::Record(header, offset, body) => {
             let at = (header.sequence.get(), header.unix_ns.get());
-            segment.first.get_or_insert(at);
-            segment.last = Some(at);
+            if segment.records == 0 {
+                (segment.first, segment.first_unix_ns) = at;
+            }
+            segment.last = at.0;
             segment.records += 1;
-            segment.body_bytes += body.len() as u64;
-            segment.used_bytes = offset + header.bytes();
+            *segment.body_bytes.get_or_insert(0) += body.len() as u64;
+            segment.used_bytes = Some(offset + header.bytes());
         }
         Seen::Seal => {
             segment.is_sealed = true;
-            segment.used_bytes += RECORD_HEADER;
+            segment.used_bytes = segment.used_bytes.map(|used| used + RECORD_HEADER);
         }
     }
 }

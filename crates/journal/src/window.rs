@@ -2,9 +2,12 @@
 
 use crate::storage::{Outcome, StoredFile};
 
-/// How much is read at a time: large enough that the system call does not count, small enough to
-/// stay in a core's second cache.
-const WINDOW: usize = 256 << 10;
+/// The most that is read at a time: large enough that the system call does not count, small enough
+/// to stay in a core's second cache.
+const MOST: usize = 256 << 10;
+/// The least. It doubles from read to read, so that whoever follows the end does not read over and
+/// over what is not there yet.
+const LEAST: usize = 4 << 10;
 
 /// The part of one file that was read last.
 #[derive(Debug, Default)]
@@ -12,6 +15,8 @@ pub(crate) struct Window {
     bytes: Vec<u8>,
     start: u64,
     filled: usize,
+    /// How much to read next.
+    stride: usize,
 }
 
 impl Window {
@@ -50,15 +55,17 @@ impl Window {
     /// Reads anew next time: another file, or the file has changed.
     pub(crate) fn forget(&mut self) {
         self.filled = 0;
+        self.stride = 0;
     }
 
     fn read<F: StoredFile>(&mut self, file: &F, offset: u64, length: usize) -> Outcome<()> {
-        let wanted = length.max(WINDOW);
+        self.stride = (2 * self.stride).clamp(LEAST, MOST);
+        let wanted = length.max(self.stride);
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);
         }
         self.filled = 0;
-        self.filled = file.fill_at(&mut self.bytes, offset)?;
+        self.filled = file.fill_at(&mut self.bytes[..wanted], offset)?;
         self.start = offset;
         Ok(())
     }

@@ -29,6 +29,8 @@ pub const SEGMENT_MIN: u64 = 16 << 10;
 pub const SEGMENT_MAX: u64 = 1 << 30;
 /// The longest body, in bytes.
 pub const BODY_MAX: u32 = 16 << 20;
+/// Sequences and segments' numbers are less, so that counting on never overflows.
+pub const NUMBER_END: u64 = 1 << 63;
 /// The bytes before a body.
 pub const RECORD_HEADER: u64 = size_of::<RecordHeader>() as u64;
 /// The record is what somebody appended.
@@ -97,7 +99,7 @@ impl SegmentHeader {
         }
         let length = header.segment_bytes.get();
         let fits = (SEGMENT_MIN..=SEGMENT_MAX).contains(&length) && length % RECORD_ALIGN == 0;
-        if !fits || header.segment.get() == 0 {
+        if !fits || !(1..NUMBER_END).contains(&header.segment.get()) {
             return Err(SegmentError::Damaged);
         }
         Ok(header)
@@ -166,13 +168,14 @@ impl RecordHeader {
     pub fn read(bytes: &[u8], offset: u64, segment_bytes: u64) -> Option<Self> {
         let (header, _) = Self::read_from_prefix(bytes).ok()?;
         let length = header.length.get();
-        let fits = match header.kind.get() {
-            KIND_ENTRY => length <= BODY_MAX,
-            KIND_SEAL => length == 0,
-            _ => false,
+        let (fits, behind) = match header.kind.get() {
+            // There is always room for the seal.
+            KIND_ENTRY => (length <= BODY_MAX, RECORD_HEADER),
+            KIND_SEAL => (length == 0, 0),
+            _ => return None,
         };
-        let end = offset.checked_add(record_bytes(u64::from(length)))?;
-        let counts = (1..u64::MAX).contains(&header.sequence.get());
+        let end = offset.checked_add(record_bytes(u64::from(length)) + behind)?;
+        let counts = (1..NUMBER_END).contains(&header.sequence.get());
         let sane = fits && counts && end <= segment_bytes;
         sane.then_some(header)
     }

@@ -38,6 +38,7 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("SEGMENT_MIN", SEGMENT_MIN),
         ("SEGMENT_MAX", SEGMENT_MAX),
         ("BODY_MAX", u64::from(BODY_MAX)),
+        ("NUMBER_END", NUMBER_END),
         ("KIND_ENTRY", u64::from(KIND_ENTRY)),
         ("KIND_SEAL", u64::from(KIND_SEAL)),
     ] {
@@ -78,8 +79,9 @@ fn a_segment_header_that_cannot_be_is_refused_with_the_reason() {
     assert_eq!(SegmentHeader::read(&[0; 63]).unwrap_err(), SegmentError::Short);
     assert_eq!(refuse(&|h| h.magic[7] = 0), SegmentError::Foreign);
     assert_eq!(refuse(&|h| h.version = 2.into()), SegmentError::Version { found: 2 });
-    let damaged: [&dyn Fn(&mut SegmentHeader); 4] = [
+    let damaged: [&dyn Fn(&mut SegmentHeader); 5] = [
         &|h| h.segment = 0.into(),
+        &|h| h.segment = NUMBER_END.into(),
         &|h| h.segment_bytes = (SEGMENT_MIN - 8).into(),
         &|h| h.segment_bytes = (SEGMENT_MAX + 8).into(),
         &|h| h.segment_bytes = (SEGMENT_MIN + 1).into(),
@@ -132,10 +134,14 @@ fn a_record_header_that_cannot_be_is_refused() {
     assert!(refused(RECORDS_OFFSET, &|h| h.kind = 0.into()));
     assert!(refused(RECORDS_OFFSET, &|h| h.kind = 3.into()));
     assert!(refused(RECORDS_OFFSET, &|h| h.sequence = 0.into()));
-    assert!(refused(RECORDS_OFFSET, &|h| h.sequence = u64::MAX.into()));
+    assert!(refused(RECORDS_OFFSET, &|h| h.sequence = NUMBER_END.into()));
     assert!(refused(RECORDS_OFFSET, &|h| h.length = (BODY_MAX + 1).into()));
     assert!(refused(RECORDS_OFFSET, &|h| h.kind = KIND_SEAL.into()), "a seal with a body");
-    assert!(refused(SEGMENT_MAX - 56, &|_| {}), "it runs over the end");
+    assert!(!refused(SEGMENT_MAX - 64 - 56, &|_| {}));
+    assert!(refused(SEGMENT_MAX - 64 - 48, &|_| {}), "no room for the seal");
+    let seal = |h: &mut RecordHeader| (h.kind, h.length) = (KIND_SEAL.into(), 0.into());
+    assert!(!refused(SEGMENT_MAX - 56, &seal));
+    assert!(refused(SEGMENT_MAX - 48, &seal), "it runs over the end");
     assert!(refused(u64::MAX - 8, &|_| {}), "it runs over the end of all");
 }
 

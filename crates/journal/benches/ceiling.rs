@@ -1,0 +1,199 @@
+//! Records of 200 bytes per second, persisted, beside the ceiling: a raw log with checksums in a
+//! preallocated file that does nothing else. Both run in turn, and the ratio is that of the pairs.
+//!
+//! `cargo bench -p lanecast-journal`, or `-- --pairs 9` for more certainty. The figures are those
+//! of the disk below `target/tmp`, or of `--directory`.
+#![forbid(unsafe_code)]
+
+mod raw;
+
+use lanecast_journal::{Directory, Entry, Journal, Level, Settings, Start};
+use raw::{Fill, RawGroup, RawLog};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long each run takes, unless its file is full before.
+const RUN: Duration = Duration::from_millis(800);
+/// The length of the raw log's file, and of the journal's one segment.
+const ROOM: u64 = 1 << 30;
+/// What may be written in a run, so that neither needs another file.
+const MOST: u64 = 900 << 20;
+const BODY: usize = 200;
+const WRITERS: usize = 64;
+const LONG: Duration = Duration::from_secs(600);
+const REPLAYED: u64 = 2_000_000;
+
+fn main() {
+    let (mut pairs, mut directory) = (5, PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--pairs" => {
+                let number: Option<usize> = arguments.next().and_then(|number| number.parse().ok());
+                pairs = number.expect("--pairs wants a number").max(1);
+            }
+            "--directory" => directory = arguments.next().expect("--directory wants a path").into(),
+            // What cargo bench passes to every benchmark.
+            _ => {}
+        }
+    }
+    let place = tempfile::tempdir_in(&directory).expect("a directory");
+    let stage = Stage { place: place.path(), pairs };
+    println!("records of {BODY} bytes per second; median of {pairs} pairs, lowest and highest");
+    println!("{:<28} {:>11} {:>11}  journal / raw", "", "raw", "journal");
+    for batch in [1, 10, 100, 1_000, 10_000] {
+        let run = |stage: &Stage| [stage.raw(batch), stage.journal(batch, true)];
+        stage.row(&format!("batches of {batch}"), run);
+    }
+    stage.row(&format!("{WRITERS} writers, 1 each"), |stage| {
+        [stage.raw_writers(), stage.journal_writers()]
+    });
+    for batch in [100, 10_000] {
+        let run = |stage: &Stage| [stage.raw(batch), stage.journal(batch, false)];
+        stage.row(&format!("batches of {batch}, going on"), run);
+    }
+    stage.replay();
+}
+
+struct Stage<'a> {
+    place: &'a Path,
+    pairs: usize,
+}
+
+impl Stage<'_> {
+    fn row(&self, name: &str, run: impl Fn(&Self) -> [f64; 2]) {
+        let pairs: Vec<[f64; 2]> = (0..self.pairs).map(|_| run(self)).collect();
+        let median = |of: &dyn Fn(&[f64; 2]) -> f64| {
+            let mut values: Vec<f64> = pairs.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            (values[values.len() / 2], values[0], values[values.len() - 1])
+        };
+        let (raw, journal) = (median(&|pair| pair[0]).0, median(&|pair| pair[1]).0);
+        let (ratio, low, high) = median(&|pair| 100.0 * pair[1] / pair[0]);
+        println!("{name:<28} {raw:>11.0} {journal:>11.0}  {ratio:.0} % ({low:.0} to {high:.0})");
+    }
+
+    fn raw(&self, batch: usize) -> f64 {
+        let mut log = RawLog::create(&self.place.join("raw"), ROOM);
+        let mut fill = Fill::new(3);
+        let mut bodies = vec![[0; BODY]; batch];
+        rate(batch, (BODY + 16) as u64, || {
+            bodies.iter_mut().for_each(|body| fill.fill(body));
+            log.persist(&bodies);
+        })
+    }
+
+    /// In one segment that is ready, as the raw log; or in segments of the default length, made
+    /// meanwhile.
+    fn journal(&self, batch: usize, is_ready: bool) -> f64 {
+        let journal = self.open(is_ready);
+        let mut fill = Fill::new(3);
+        let mut bodies = vec![[0; BODY]; batch];
+        let measured = rate(batch, (BODY + 56) as u64, || {
+            bodies.iter_mut().for_each(|body| fill.fill(body));
+            let entries: Vec<Entry<'_>> =
+                bodies.iter().map(|body| Entry { body, ..Entry::default() }).collect();
+            journal.persist(&entries, LONG).expect("persisted");
+        });
+        drop(journal);
+        self.clear();
+        measured
+    }
+
+    fn open(&self, is_ready: bool) -> Journal<Directory> {
+        let settings = Settings::default();
+        let segment_bytes = if is_ready { ROOM } else { settings.segment_bytes };
+        let settings = Settings { segment_bytes, ..settings };
+        let journal = Journal::open(Directory::new(self.journal_path()), settings).expect("opened");
+        journal.prepared().expect("prepared");
+        journal
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.place.join("journal")
+    }
+
+    fn clear(&self) {
+        std::fs::remove_dir_all(self.journal_path()).expect("removed");
+    }
+
+    fn raw_writers(&self) -> f64 {
+        let log = RawLog::create(&self.place.join("raw"), ROOM);
+        let group = RawGroup::start(log);
+        let measured = writers(|fill, body| {
+            fill.fill(body);
+            group.persist(body);
+        });
+        group.stop();
+        measured
+    }
+
+    fn journal_writers(&self) -> f64 {
+        let journal = self.open(true);
+        let measured = writers(|fill, body| {
+            fill.fill(body);
+            journal.persist(&[Entry { body, ..Entry::default() }], LONG).expect("persisted");
+        });
+        drop(journal);
+        self.clear();
+        measured
+    }
+
+    fn replay(&self) {
+        let journal = self.open(true);
+        let body = [7; BODY];
+        let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
+        for _ in 0..REPLAYED / entries.len() as u64 {
+            journal.persist(&entries, LONG).expect("persisted");
+        }
+        let mut rates: Vec<f64> = (0..self.pairs)
+            .map(|_| {
+                let start = Instant::now();
+                let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).expect("cursor");
+                let mut bytes = 0;
+                let read = cursor.for_each(usize::MAX, |record| bytes += record.body.len());
+                assert_eq!((read, bytes), (Ok(REPLAYED as usize), REPLAYED as usize * BODY));
+                REPLAYED as f64 / start.elapsed().as_secs_f64()
+            })
+            .collect();
+        rates.sort_by(f64::total_cmp);
+        let (low, high) = (rates[0], rates[rates.len() - 1]);
+        let median = rates[rates.len() / 2];
+        println!("{:<28} {:>11} {median:>11.0}  ({low:.0} to {high:.0})", "replay, checked", "");
+        drop(journal);
+        self.clear();
+    }
+}
+
+/// Records per second, `batch` in each step.
+fn rate(batch: usize, record_bytes: u64, mut step: impl FnMut()) -> f64 {
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < RUN && (count + batch as u64) * record_bytes < MOST {
+        step();
+        count += batch as u64;
+    }
+    count as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Records per second of writers that each wait for their own.
+fn writers(persist: impl Fn(&mut Fill, &mut [u8; BODY]) + Sync) -> f64 {
+    let start = Instant::now();
+    let count: u64 = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                let persist = &persist;
+                scope.spawn(move || {
+                    let (mut fill, mut body) = (Fill::new(9 + number as u64), [0; BODY]);
+                    let mut count = 0;
+                    while start.elapsed() < RUN {
+                        persist(&mut fill, &mut body);
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        handles.into_iter().map(|handle| handle.join().expect("a writer")).sum()
+    });
+    count as f64 / start.elapsed().as_secs_f64()
+}
