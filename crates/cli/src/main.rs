@@ -9,6 +9,7 @@ mod context;
 mod counters;
 mod demo;
 mod doctor;
+mod journal;
 mod ls;
 mod output;
 mod perf;
@@ -63,6 +64,9 @@ enum Command {
     Top(top::TopArgs),
     /// Be the daemon at which programs find each other where there is no multicast
     Resolve(resolve::ResolveArgs),
+    /// Look into a journal on disk, verify it, print its records, repair it
+    #[command(subcommand)]
+    Journal(journal::JournalCommand),
     /// Find what on this machine disturbs measurements, how much, and how to mend it
     Doctor(doctor::DoctorArgs),
     /// Measure rate, latency and interruptions
@@ -104,6 +108,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(arguments),
         Command::Resolve(arguments) => resolve::run(arguments),
+        Command::Journal(command) => journal::run(command),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Perf(command) => perf::run(command, &stop::flag()?),
         Command::Report(arguments) => report::run(arguments),

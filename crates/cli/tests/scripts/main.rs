@@ -7,6 +7,7 @@ mod doctor;
 mod domain;
 mod floor;
 mod hosts;
+mod journal;
 mod lat;
 #[cfg(feature = "top")]
 mod live;

@@ -1,0 +1,45 @@
+//! `lanecast journal`.
+
+mod dump;
+mod repair;
+mod survey;
+
+use lanecast_journal::Directory;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What to do with a journal.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum JournalCommand {
+    /// Show a journal's segments and how far it goes, at once, beside a living owner
+    Inspect(survey::InspectArgs),
+    /// Read and check every record
+    Verify(survey::VerifyArgs),
+    /// Print records, as lines or JSON, to the end or following it
+    Dump(dump::DumpArgs),
+    /// Cut a damaged journal to the longest beginning that is right
+    Repair(repair::RepairArgs),
+}
+
+/// Which journal.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlaceArgs {
+    /// The journal's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+impl PlaceArgs {
+    fn directory(&self) -> Directory {
+        Directory::new(&self.directory)
+    }
+}
+
+pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        JournalCommand::Inspect(arguments) => survey::inspect(arguments),
+        JournalCommand::Verify(arguments) => survey::verify(arguments),
+        JournalCommand::Dump(arguments) => dump::run(arguments),
+        JournalCommand::Repair(arguments) => repair::run(arguments),
+    }
+}

@@ -1,0 +1,149 @@
+//! `lanecast journal inspect` and `verify`.
+
+use super::PlaceArgs;
+use crate::output::{print, print_json, say};
+use crate::printable::printable;
+use crate::table::{grouped, render, size, table, utc};
+use indicatif::{ProgressBar, ProgressStyle};
+use lanecast_journal::{Directory, SegmentSurvey, Survey, Verdict};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Arguments of `inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Reads headers and the end only; `verify` reads everything.\n\
+    Exit status: 0 whole or torn by a crash, 1 corrupt, or an error.")]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Changes nothing, and may run beside a living owner.\n\
+    Exit status: 0 whole or torn by a crash, 1 corrupt, or an error.")]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn inspect(arguments: &InspectArgs) -> anyhow::Result<ExitCode> {
+    let directory = arguments.place.directory();
+    show(&directory, &Survey::glance(&directory)?, arguments.json)
+}
+
+pub(super) fn verify(arguments: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    let directory = arguments.place.directory();
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} segments  {eta} left")
+    {
+        bar.set_style(style);
+    }
+    let survey = Survey::read(&directory, |read, all| {
+        bar.set_length(all as u64);
+        bar.set_position(read as u64);
+    });
+    bar.finish_and_clear();
+    show(&directory, &survey?, arguments.json)
+}
+
+fn show(directory: &Directory, survey: &Survey, is_json: bool) -> anyhow::Result<ExitCode> {
+    let owner = directory.owner();
+    if is_json {
+        print_json(&to_json(survey, owner))?;
+    } else {
+        print(&to_text(survey, owner))?;
+    }
+    match &survey.verdict {
+        Verdict::Corrupt(damage) => {
+            say(&format!("lanecast: {}", printable(&damage.to_string())));
+            Ok(ExitCode::FAILURE)
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn to_json(survey: &Survey, owner: Option<u32>) -> Value {
+    let segments: Vec<Value> = survey.segments.iter().map(segment_json).collect();
+    let mut object = json!({"owner_pid": owner, "segments": segments});
+    match &survey.verdict {
+        Verdict::Whole => object["verdict"] = "whole".into(),
+        Verdict::Torn { path, offset, bytes } => {
+            object["verdict"] = "torn".into();
+            object["torn"] = json!({"path": path, "offset": offset, "bytes": bytes});
+        }
+        Verdict::Corrupt(damage) => {
+            object["verdict"] = "corrupt".into();
+            object["damage"] = damage.to_string().into();
+        }
+    }
+    object
+}
+
+fn segment_json(segment: &SegmentSurvey) -> Value {
+    json!({
+        "segment": segment.segment, "path": segment.path, "bytes": segment.bytes,
+        "used_bytes": segment.used_bytes, "created_unix_ns": segment.created_unix_ns,
+        "is_halved": segment.is_halved, "is_sealed": segment.is_sealed,
+        "records": segment.records, "body_bytes": segment.body_bytes,
+        "first": segment.first, "first_unix_ns": segment.first_unix_ns, "last": segment.last,
+    })
+}
+
+fn to_text(survey: &Survey, owner: Option<u32>) -> String {
+    let columns =
+        [">segment", ">size", ">used", ">records", ">first", ">last", "first appended", "state"];
+    let mut rows = table(&columns);
+    for segment in &survey.segments {
+        let number = |number: u64| if number > 0 { number.to_string() } else { "-".into() };
+        let first = segment.first > 0;
+        rows.add_row([
+            segment.segment.to_string(),
+            size(segment.bytes),
+            segment.used_bytes.map_or_else(|| "-".into(), size),
+            grouped(segment.records),
+            number(segment.first),
+            number(segment.last),
+            if first { utc(segment.first_unix_ns) } else { "-".into() },
+            state(segment).to_owned(),
+        ]);
+    }
+    let records: u64 = survey.segments.iter().map(|segment| segment.records).sum();
+    let bytes: u64 = survey.segments.iter().map(|segment| segment.bytes).sum();
+    let segments = survey.segments.len();
+    let mut text = render(&rows);
+    text += &format!("{} records, {segments} segments, {}", grouped(records), size(bytes));
+    text += &match owner {
+        Some(0) => "; a living process owns it\n".into(),
+        Some(pid) => format!("; process {pid} owns it\n"),
+        None => "; nobody owns it\n".into(),
+    };
+    text += &match &survey.verdict {
+        Verdict::Whole => "it is whole\n".into(),
+        Verdict::Torn { path, offset, bytes } if owner.is_none() => format!(
+            "a crash has torn its end: {bytes} bytes at offset {offset} of {}; opening it for \
+             writing cuts them off\n",
+            printable(path)
+        ),
+        Verdict::Torn { .. } => "it is whole, and its owner is writing at its end\n".into(),
+        Verdict::Corrupt(_) => "it is corrupt\n".into(),
+    };
+    text
+}
+
+fn state(segment: &SegmentSurvey) -> &'static str {
+    match segment {
+        SegmentSurvey { is_halved: true, .. } => "one header damaged: repair it",
+        SegmentSurvey { is_sealed: true, .. } => "sealed",
+        SegmentSurvey { records: 0, .. } => "ready",
+        _ => "in use",
+    }
+}
