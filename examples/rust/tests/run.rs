@@ -95,6 +95,16 @@ fn tape_keeps_order_across_topics() {
 }
 
 #[test]
+fn the_journal_is_there_for_the_next_process() {
+    let domain = domain();
+    let first = Run::start("journal", domain.path(), &["orders"]).finish();
+    assert!(first.starts_with("0 orders") && first.contains("IBM   125"), "{first}");
+    let second = Run::start("journal", domain.path(), &["orders"]).finish();
+    assert!(second.starts_with("3 orders") && second.contains("IBM   250"), "{second}");
+    assert!(second.contains("order 6 is persisted: IBM 25"), "{second}");
+}
+
+#[test]
 fn threads_read_everything_without_a_file() {
     let domain = domain();
     let text = Run::start("threads", domain.path(), &[]).finish();
