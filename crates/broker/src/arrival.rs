@@ -2,13 +2,16 @@
 
 use crate::client::{ClientId, Pulse};
 use crate::hub::{Departure, Hub, Moment};
+use crate::inquiry::{self, Deleted};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::subscription::{Scope, Subscription};
 use crate::topic::is_pattern;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
-use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter, Options};
+use lanecast_sow::{Options, Publication};
+use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter, Options as Wishes};
+use std::time::Duration;
 
 /// The longest name of a subscription, in bytes.
 const SUBSCRIPTION_NAME_MAX: usize = 255;
@@ -21,7 +24,13 @@ const HEARTBEAT_MAX: u64 = 3_600;
 #[derive(Debug)]
 enum Done {
     Plainly,
-    LoggedOn { name: Box<str>, sequence: u64 },
+    /// The rest follows the answer.
+    Asked,
+    Deleted(Deleted),
+    LoggedOn {
+        name: Box<str>,
+        sequence: u64,
+    },
     Subscribed(Box<str>),
 }
 
@@ -83,10 +92,13 @@ impl Hub {
         match header.command()? {
             Command::Publish => self.publish(at, id, header)?,
             Command::Logon => return self.log_on(id, header),
-            Command::Subscribe => return self.subscribe(id, header),
+            Command::Subscribe => return self.subscribe(at, id, header, false),
             Command::Unsubscribe => self.unsubscribe(id, header)?,
             // Commands are done in their order, so all before this one is.
             Command::Flush => {}
+            Command::Sow => return self.sow(at, id, header),
+            Command::SowAndSubscribe => return self.subscribe(at, id, header, true),
+            Command::SowDelete => return Ok(Done::Deleted(self.delete(at, id, header)?)),
             Command::Heartbeat => self.heartbeat(at, id, header)?,
             other => return Err(Refusal::of_other(other)),
         }
@@ -103,10 +115,32 @@ impl Hub {
             return Ok(());
         }
         let Some(client) = self.client(id) else { return Ok(()) };
-        let kind = client.kind;
+        let (kind, publisher) = (client.kind, client.name.clone().unwrap_or_default());
         let topic = self.topic(kind, &name)?;
         let correlation = header.text(Field::CorrelationId);
-        self.fan_out(topic, id, at.unix_ns, correlation.as_deref(), header.body())
+        let key = header.text(Field::SowKey);
+        let lifetime = header.number(Field::Expiration)?.map(Duration::from_secs);
+        let (bytes, key) = (header.body(), key.as_deref());
+        let publication = Publication { bytes, key, lifetime, client: &publisher };
+        self.take(topic, &publication, at.unix_ns, correlation.as_deref())
+    }
+
+    fn sow(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+        let name = required(header, Field::Topic)?;
+        check_options(header, &["none", "top_n", "skip_n"])?;
+        let filter = self.filter(header)?;
+        let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
+        let kind = client.kind;
+        let topic = self.kept(kind, &name)?;
+        self.ask(at, id, header, topic, filter, None)?;
+        Ok(Done::Asked)
+    }
+
+    /// The filter of a command, if it has one.
+    pub(crate) fn filter(&self, header: &Header<'_>) -> Result<Option<Filter>, Refusal> {
+        let text = header.text(Field::Filter).filter(|text| !text.trim().is_empty());
+        let filter = text.map(|text| Filter::parse_with(&text, &self.settings.filters));
+        Ok(filter.transpose().map_err(Box::new)?)
     }
 
     /// Whether a named client has published this number, or a later one; notes it otherwise.
@@ -162,21 +196,24 @@ impl Hub {
         Ok(())
     }
 
-    fn subscribe(&mut self, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+    /// Subscribes; asks for what is kept first if `asks`.
+    fn subscribe(
+        &mut self,
+        at: Moment,
+        id: ClientId,
+        header: &Header<'_>,
+        asks: bool,
+    ) -> Result<Done, Refusal> {
         let topic = required(header, Field::Topic)?;
         let wishes = header.text(Field::Options).unwrap_or_default();
-        let wishes = Options::parse(&wishes)?;
-        let known = ["none", "replace", "non_regex_topic"];
-        if let Some((name, _)) = wishes.iter().find(|(name, _)| !known.contains(name)) {
-            return Err(Refusal::Option(name.to_owned()));
-        }
+        let wishes = Wishes::parse(&wishes)?;
+        let known = ["none", "replace", "non_regex_topic", "oof", "conflation"];
+        check_options(header, if asks { &WHEN_ASKING } else { &known })?;
         if header.text(Field::Bookmark).is_some() {
             return Err(Refusal::NotYet("bookmarks"));
         }
-        let text = header.text(Field::Filter).filter(|text| !text.trim().is_empty());
-        let limits = self.settings.filters;
-        let filter = text.map(|text| Filter::parse_with(&text, &limits)).transpose();
-        let filter = filter.map_err(Box::new)?;
+        let filter = self.filter(header)?;
+        let options = inquiry::options(header)?;
         let given = header.text(Field::SubscriptionId);
         let name = given.or_else(|| header.text(Field::CommandId)).unwrap_or_default();
         if name.is_empty() || name.len() > SUBSCRIPTION_NAME_MAX || name.contains(',') {
@@ -192,51 +229,74 @@ impl Hub {
             return Err(Refusal::Subscriptions(limit));
         }
         let by_pattern = is_pattern(&topic) && !wishes.has("non_regex_topic");
-        let number = self.file(id, kind, &topic, by_pattern, &name, filter)?;
+        if asks && by_pattern {
+            return Err(Refusal::NotYet("questions to several topics at once"));
+        }
+        let wanted = Wanted { client: id, kind, topic: &topic, name: &name, filter, options };
+        let number = if asks {
+            self.file_asked(at, header, wanted)?
+        } else {
+            self.file(wanted, by_pattern)?
+        };
         if let Some(old) = old {
             self.unsubscribe_number(old);
         }
         if let Some(client) = self.client(id) {
             client.subscriptions.insert(name.clone().into(), number);
         }
-        Ok(Done::Subscribed(name.into()))
+        Ok(if asks { Done::Asked } else { Done::Subscribed(name.into()) })
     }
 
     /// Adds a subscription to the topics that it is to; its number.
-    fn file(
-        &mut self,
-        client: ClientId,
-        kind: Kind,
-        topic: &str,
-        by_pattern: bool,
-        name: &str,
-        filter: Option<Filter>,
-    ) -> Result<u32, Refusal> {
+    fn file(&mut self, wanted: Wanted<'_>, by_pattern: bool) -> Result<u32, Refusal> {
+        let Wanted { client, kind, topic, name, filter, options } = wanted;
         let number = self.subscriptions.next_number();
         let scope = if by_pattern {
             let pattern = Pattern::new(topic, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
             let topics = self.topics_of(kind);
-            let holds = |topic: &u32| pattern.is_in(self.topics[*topic as usize].name.as_bytes());
+            let holds = |topic: &u32| pattern.is_in(self.topics[*topic as usize].name().as_bytes());
             let topics: Vec<u32> = topics.into_iter().filter(holds).collect();
             for (done, topic) in topics.iter().enumerate() {
-                let joined = self.topics[*topic as usize].subscribe(number, filter.as_ref());
+                let room = &mut self.topics[*topic as usize];
+                let joined = room.subscribe(number, filter.as_ref(), options);
                 if let Err(error) = joined {
                     for undone in &topics[..done] {
                         self.topics[*undone as usize].unsubscribe(number);
                     }
-                    return Err(error.into());
+                    return Err(error);
                 }
             }
             self.patterns.push(number);
             Scope::Topics(pattern)
         } else {
             let topic = self.topic(kind, topic)?;
-            self.topics[topic as usize].subscribe(number, filter.as_ref())?;
+            self.topics[topic as usize].subscribe(number, filter.as_ref(), options)?;
             Scope::Topic(topic)
         };
         let shown = shown(name);
-        self.subscriptions.insert(Subscription { client, shown, kind, scope, filter });
+        let subscription = Subscription { client, shown, kind, scope, filter, options };
+        self.subscriptions.insert(subscription);
         Ok(number)
+    }
+
+    /// Adds a subscription that begins with an answer; its number.
+    fn file_asked(
+        &mut self,
+        at: Moment,
+        header: &Header<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<u32, Refusal> {
+        let Wanted { client, kind, topic, name, filter, options } = wanted;
+        let topic = self.kept(kind, topic)?;
+        let number = self.subscriptions.next_number();
+        let (shown, scope) = (shown(name), Scope::Topic(topic));
+        let copy = filter.clone();
+        self.subscriptions.insert(Subscription { client, shown, kind, scope, filter, options });
+        let asked = self.ask(at, client, header, topic, copy, Some((number, options)));
+        if asked.is_err() {
+            self.subscriptions.remove(number);
+        }
+        asked.map(|()| number)
     }
 
     fn unsubscribe(&mut self, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
@@ -271,6 +331,30 @@ impl Hub {
     }
 }
 
+/// A subscription to be.
+#[derive(Debug)]
+struct Wanted<'a> {
+    client: ClientId,
+    kind: Kind,
+    topic: &'a str,
+    name: &'a str,
+    filter: Option<Filter>,
+    options: Options,
+}
+
+/// The options of a subscription that begins with a question.
+const WHEN_ASKING: [&str; 7] =
+    ["none", "replace", "non_regex_topic", "oof", "conflation", "top_n", "skip_n"];
+
+fn check_options(header: &Header<'_>, known: &[&str]) -> Result<(), Refusal> {
+    let list = header.text(Field::Options).unwrap_or_default();
+    let unknown = Wishes::parse(&list)?.iter().find(|(name, _)| !known.contains(name));
+    match unknown {
+        Some((name, _)) => Err(Refusal::Option(name.to_owned())),
+        None => Ok(()),
+    }
+}
+
 fn required<'a>(header: &Header<'a>, field: Field) -> Result<std::borrow::Cow<'a, str>, Refusal> {
     header.text(field).filter(|text| !text.is_empty()).ok_or(Refusal::Missing(field))
 }
@@ -285,7 +369,7 @@ fn shown(text: &str) -> Box<[u8]> {
 
 fn succeed(reply: &mut Reply<'_>, done: &Done) {
     reply.success(Ack::Processed, |header| match done {
-        Done::Plainly => header,
+        Done::Plainly | Done::Asked | Done::Deleted(_) => header,
         Done::Subscribed(name) => header.text(Field::SubscriptionId, name),
         Done::LoggedOn { name, sequence } => {
             let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));
@@ -293,7 +377,17 @@ fn succeed(reply: &mut Reply<'_>, done: &Done) {
             header.text_if(Field::ClientName, named).number(Field::Sequence, *sequence)
         }
     });
-    reply.success(Ack::Completed, |header| header);
+    match done {
+        Done::Asked => {}
+        Done::Deleted(Deleted { records, deleted }) => {
+            reply.success(Ack::Completed, |header| header);
+            reply.success(Ack::Stats, |header| {
+                let header = header.number(Field::RecordsDeleted, *deleted);
+                header.number(Field::Matches, *deleted).number(Field::TopicMatches, *records)
+            });
+        }
+        _ => reply.success(Ack::Completed, |header| header),
+    }
 }
 
 /// A refused command fails at the first step that was asked for.

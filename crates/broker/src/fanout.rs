@@ -26,15 +26,18 @@ pub(crate) struct Mail<'a> {
 }
 
 impl Fanout {
-    /// Writes the header of a message of `topic`, with the bytes that its publisher wants handed
-    /// on unread.
-    pub(crate) fn begin(&mut self, topic: &str, correlation: Option<&str>, length: usize) {
+    /// Writes the header of a message of `topic`, with what `more` adds.
+    pub(crate) fn begin(
+        &mut self,
+        command: Command,
+        topic: &str,
+        length: usize,
+        more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
+    ) {
         self.before.clear();
-        let header = HeaderWriter::command(&mut self.before, Command::Publish);
-        let header = header.text(Field::Topic, topic);
+        let header = HeaderWriter::command(&mut self.before, command).text(Field::Topic, topic);
         // Left open: the list goes between the quotes.
-        let _open =
-            header.text_if(Field::CorrelationId, correlation).text(Field::SubscriptionIds, "");
+        let _open = more(header).text(Field::SubscriptionIds, "");
         self.before.pop();
         self.after.clear();
         self.after.push(b'"');
@@ -96,9 +99,17 @@ impl Fanout {
 
 impl Mail<'_> {
     #[inline]
-    fn client(&mut self, id: ClientId) -> Option<&mut Client> {
+    pub(crate) fn client(&mut self, id: ClientId) -> Option<&mut Client> {
         let client = self.clients.get_mut(id.0 as usize)?.as_mut();
         client.filter(|client| !client.is_leaving)
+    }
+
+    /// The client cannot be given what it asked for: more waits than may.
+    pub(crate) fn give_up(&mut self, id: ClientId) {
+        if let Some(client) = self.client(id) {
+            client.is_leaving = true;
+            self.slow.push(id);
+        }
     }
 
     /// Something was written for the client.

@@ -3,14 +3,17 @@
 use crate::Nanos;
 use crate::client::{Client, ClientId};
 use crate::fanout::{Fanout, Mail};
+use crate::kept::{Kept, Post};
 use crate::outbox::Outbox;
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::settings::Settings;
 use crate::subscription::{Scope, Subscriptions};
-use crate::topic::{NAME_MAX, Topic, is_name};
+use crate::topic::{NAME_MAX, Room, Topic, is_name};
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
+use lanecast_sow::Publication;
+use lanecast_wire::command::{Command, Field};
 
 /// A client that agreed on signs of life may miss so many of them.
 const MISSED_MAX: Nanos = 3;
@@ -64,7 +67,7 @@ pub struct Hub {
     pub(crate) settings: Settings,
     pub(crate) clients: Vec<Option<Client>>,
     free: Vec<ClientId>,
-    pub(crate) topics: Vec<Topic>,
+    pub(crate) topics: Vec<Room>,
     /// The numbers of topics by name, for each type of messages.
     numbers: HashMap<Kind, HashMap<Box<str>, u32>>,
     pub(crate) subscriptions: Subscriptions,
@@ -78,6 +81,8 @@ pub struct Hub {
     departures: Vec<(ClientId, Departure)>,
     /// The subscriptions that the message at hand is for.
     matches: Vec<u32>,
+    /// Topics with queries that are being answered.
+    pub(crate) busy: Vec<u32>,
     fanout: Fanout,
     pub(crate) counters: Counters,
 }
@@ -99,6 +104,7 @@ impl Hub {
             slow: Vec::new(),
             departures: Vec::new(),
             matches: Vec::new(),
+            busy: Vec::new(),
             fanout: Fanout::default(),
             counters: Counters::default(),
         }
@@ -132,6 +138,11 @@ impl Hub {
         };
         for number in client.subscriptions.into_values() {
             self.unsubscribe_number(number);
+        }
+        for room in &mut self.topics {
+            if let Room::Kept(kept) = room {
+                kept.forget(id);
+            }
         }
         if let Some(name) = client.name
             && self.in_use.get(&name) == Some(&id)
@@ -202,7 +213,9 @@ impl Hub {
     }
 
     /// Sends signs of life, and lets those go who send none.
-    pub fn on_time(&mut self, now: Nanos) {
+    pub fn on_time(&mut self, moment: Moment) {
+        self.expire(moment);
+        let now = moment.now;
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };
             let Some(pulse) = &mut client.pulse else { continue };
@@ -218,15 +231,17 @@ impl Hub {
     }
 
     /// When [`on_time`](Self::on_time) is due at the latest.
-    pub fn next_deadline(&self) -> Option<Nanos> {
+    pub fn next_deadline(&self, moment: Moment) -> Option<Nanos> {
         let clients = self.clients.iter().flatten().filter(|client| !client.is_leaving);
-        clients.filter_map(|client| Some(client.pulse?.next)).min()
+        let pulse = clients.filter_map(|client| Some(client.pulse?.next)).min();
+        let expiry = self.next_expiry_ns();
+        let expiry = expiry.map(|due| moment.now + due.saturating_sub(moment.unix_ns));
+        [pulse, expiry].into_iter().flatten().min()
     }
 
     /// The topic of that name, made if need be.
     pub(crate) fn topic(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
-        let numbers = self.numbers.entry(kind).or_default();
-        if let Some(number) = numbers.get(name) {
+        if let Some(number) = self.numbers.get(&kind).and_then(|numbers| numbers.get(name)) {
             return Ok(*number);
         }
         if !is_name(name) {
@@ -236,17 +251,17 @@ impl Hub {
             return Err(Refusal::Topics(self.topics.len()));
         }
         let number = self.topics.len() as u32;
-        let mut topic = Topic::new(name, kind);
+        let mut topic = self.room(kind, name)?;
         for pattern in &self.patterns {
             let Some(subscription) = self.subscriptions.get(*pattern) else { continue };
             if let Scope::Topics(regex) = &subscription.scope
                 && subscription.kind == kind
                 && regex.is_in(name.as_bytes())
             {
-                topic.subscribe(*pattern, subscription.filter.as_ref())?;
+                topic.subscribe(*pattern, subscription.filter.as_ref(), subscription.options)?;
             }
         }
-        numbers.insert(name.into(), number);
+        self.numbers.entry(kind).or_default().insert(name.into(), number);
         self.topics.push(topic);
         Ok(number)
     }
@@ -271,31 +286,65 @@ impl Hub {
         }
     }
 
-    /// Puts a message into the outboxes of those who want it.
-    pub(crate) fn fan_out(
-        &mut self,
-        topic: u32,
-        publisher: ClientId,
-        unix_ns: u64,
-        correlation: Option<&str>,
-        body: &[u8],
-    ) -> Result<(), Refusal> {
-        let topic = &mut self.topics[topic as usize];
-        let publisher = self.clients[publisher.0 as usize].as_ref();
-        let client = publisher.and_then(|client| client.name.as_deref()).unwrap_or_default();
-        topic.matches(body, client, unix_ns, &mut self.matches)?;
-        if self.matches.is_empty() {
-            return Ok(());
-        }
-        self.fanout.begin(&topic.name, correlation, body.len());
-        let mut mail = Mail {
+    /// The topics, and the way into outboxes.
+    pub(crate) fn parts<'a>(
+        &'a mut self,
+        correlation: Option<&'a str>,
+    ) -> (&'a mut Vec<Room>, Post<'a>) {
+        let mail = Mail {
             clients: &mut self.clients,
             dirty: &mut self.dirty,
             slow: &mut self.slow,
             outbox_bytes_max: self.settings.outbox_bytes_max,
         };
-        self.counters.delivered +=
-            self.fanout.deliver(body, &self.matches, &self.subscriptions, &mut mail);
-        Ok(())
+        let (subscriptions, fanout) = (&self.subscriptions, &mut self.fanout);
+        (&mut self.topics, Post { subscriptions, mail, fanout, correlation, delivered: 0 })
+    }
+
+    /// Publishes a message: keeps it where messages are kept, and puts it into the outboxes of
+    /// those who want it.
+    pub(crate) fn take(
+        &mut self,
+        topic: u32,
+        publication: &Publication<'_>,
+        unix_ns: u64,
+        correlation: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let mut matches = std::mem::take(&mut self.matches);
+        let (topics, mut post) = self.parts(correlation);
+        let (body, client) = (publication.bytes, publication.client);
+        let done = match &mut topics[topic as usize] {
+            Room::Kept(kept) => kept.publish(publication, unix_ns, &mut post),
+            Room::Passing(topic) => topic
+                .matches(body, client, unix_ns, &mut matches)
+                .map(|()| {
+                    if !matches.is_empty() {
+                        post.fanout.begin(Command::Publish, &topic.name, body.len(), |header| {
+                            header.text_if(Field::CorrelationId, correlation)
+                        });
+                        let (subscriptions, mail) = (post.subscriptions, &mut post.mail);
+                        post.delivered += post.fanout.deliver(body, &matches, subscriptions, mail);
+                    }
+                })
+                .map_err(Refusal::from),
+        };
+        let delivered = post.delivered;
+        self.counters.delivered += delivered;
+        self.matches = matches;
+        done
+    }
+
+    /// A new topic, kept if the settings say so.
+    fn room(&self, kind: Kind, name: &str) -> Result<Room, Refusal> {
+        let definitions = self.settings.kept.iter();
+        let mut definitions =
+            definitions.filter(|one| one.format.kind() == kind && *one.name == *name);
+        Ok(match definitions.next() {
+            Some(definition) => {
+                let topic = lanecast_sow::Topic::new(definition.clone())?;
+                Room::Kept(Box::new(Kept::new(topic)))
+            }
+            None => Room::Passing(Box::new(Topic::new(name, kind))),
+        })
     }
 }

@@ -45,7 +45,19 @@ pub(crate) enum Refusal {
     LoggedOn,
     #[error("name in use: another connection is {0}")]
     NameInUse(String),
-    #[error("not persisted: nothing keeps the messages of this topic")]
+    #[error(transparent)]
+    Kept(#[from] lanecast_sow::Refusal),
+    #[error("invalid topic: nothing is kept of {0}, so there is nothing to ask for")]
+    NothingKept(String),
+    #[error("bad orderby: write it as in `/price DESC, /id`")]
+    OrderBy,
+    #[error("bad sow_keys: they are numbers, separated by commas")]
+    SowKeys,
+    #[error("bad option: {0} is a number")]
+    Number(&'static str),
+    #[error("bad sow_delete: give one of filter, sow_keys or a message")]
+    WhatToDelete,
+    #[error("not persisted: this server writes nothing to disk")]
     NotKept,
     #[error("bad heartbeat: the option is start,SECONDS, beat or stop")]
     Heartbeat,
@@ -54,12 +66,9 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn of_other(command: Command) -> Self {
         match command {
-            Command::Sow
-            | Command::SowAndSubscribe
-            | Command::SowAndDeltaSubscribe
-            | Command::DeltaPublish
-            | Command::DeltaSubscribe
-            | Command::SowDelete => Self::NotYet(command.name()),
+            Command::SowAndDeltaSubscribe | Command::DeltaPublish | Command::DeltaSubscribe => {
+                Self::NotYet(command.name())
+            }
             _ => Self::NotForServers(command.name()),
         }
     }

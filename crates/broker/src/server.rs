@@ -52,6 +52,8 @@ pub struct Server {
     buffer: Box<[u8]>,
     clock: Clock,
     accept_again: Option<Nanos>,
+    /// Queries are being answered: the next round is not to wait.
+    is_answering: bool,
 }
 
 impl Server {
@@ -74,6 +76,7 @@ impl Server {
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             clock: Clock::host(),
             accept_again: None,
+            is_answering: false,
         })
     }
 
@@ -95,8 +98,10 @@ impl Server {
         self.hub.clients()
     }
 
-    fn now(&self) -> Nanos {
-        self.clock.ns(self.clock.ticks())
+    fn moment(&self) -> Moment {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
+        Moment { now: self.clock.ns(self.clock.ticks()), unix_ns }
     }
 
     /// One round: waits for something to do, at most `limit`, and does it.
@@ -104,15 +109,14 @@ impl Server {
     /// # Errors
     /// If the system cannot wait for sockets.
     pub fn turn(&mut self, limit: Duration) -> io::Result<()> {
-        let now = self.now();
-        let due = [self.hub.next_deadline(), self.accept_again].into_iter().flatten().min();
-        let until = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        let moment = self.moment();
+        let due = [self.hub.next_deadline(moment), self.accept_again].into_iter().flatten().min();
+        let until = due.map(|due| Duration::from_nanos(due.saturating_sub(moment.now)));
+        let until = if self.is_answering { Some(Duration::ZERO) } else { until };
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         self.poller.wait(Some(until.map_or(limit, |until| until.min(limit))), &mut ready)?;
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
-        let moment = Moment { now: self.now(), unix_ns };
+        let moment = self.moment();
         let mut has_guests = false;
         for one in &ready {
             if one.number == LISTENER {
@@ -121,7 +125,8 @@ impl Server {
                 self.read(moment, ClientId(one.number as u32));
             }
         }
-        self.hub.on_time(moment.now);
+        self.hub.on_time(moment);
+        self.is_answering = self.hub.advance(moment);
         for one in ready.iter().filter(|one| one.number != LISTENER && one.to_write) {
             self.write(ClientId(one.number as u32));
         }

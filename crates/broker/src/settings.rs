@@ -1,6 +1,7 @@
 //! What a server may be told.
 
 use lanecast_filter::Limits;
+use lanecast_sow::TopicDefinition;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Settings {
     pub names_max: usize,
     /// For how long outboxes are emptied when the server ends.
     pub drain: Duration,
+    /// The topics of which the last message of each key is kept.
+    pub kept: Vec<TopicDefinition>,
     /// What filters may be.
     pub filters: Limits,
 }
@@ -42,6 +45,7 @@ impl Settings {
             topics_max: 100_000,
             names_max: 100_000,
             drain: Duration::from_secs(2),
+            kept: Vec::new(),
             filters: Limits::default(),
         }
     }

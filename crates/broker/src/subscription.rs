@@ -3,6 +3,7 @@
 use crate::client::ClientId;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
+use lanecast_sow::Options;
 
 /// What a client wants.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub(crate) struct Subscription {
     pub(crate) kind: Kind,
     pub(crate) scope: Scope,
     pub(crate) filter: Option<Filter>,
+    /// How it is told of kept topics' records.
+    pub(crate) options: Options,
 }
 
 /// Where its messages come from.

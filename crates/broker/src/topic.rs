@@ -1,5 +1,7 @@
 //! A topic: who wants which of its messages.
 
+use crate::kept::Kept;
+use crate::refusal::Refusal;
 use lanecast_filter::fields::Fields;
 use lanecast_filter::index::InsertError;
 use lanecast_filter::kind::Kind;
@@ -8,9 +10,46 @@ use lanecast_filter::naive::Environment;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message};
+use lanecast_sow::Options;
 
 /// The longest name, in bytes.
 pub(crate) const NAME_MAX: usize = 255;
+
+/// A topic's messages pass by, or the last ones are kept.
+#[derive(Debug)]
+pub(crate) enum Room {
+    Passing(Box<Topic>),
+    Kept(Box<Kept>),
+}
+
+impl Room {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Passing(topic) => &topic.name,
+            Self::Kept(kept) => &kept.topic.definition().name,
+        }
+    }
+
+    pub(crate) fn subscribe(
+        &mut self,
+        number: u32,
+        filter: Option<&Filter>,
+        options: Options,
+    ) -> Result<(), Refusal> {
+        match self {
+            Self::Passing(topic) => topic.subscribe(number, filter)?,
+            Self::Kept(kept) => kept.subscribe(number, filter, options)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unsubscribe(&mut self, number: u32) {
+        match self {
+            Self::Passing(topic) => topic.unsubscribe(number),
+            Self::Kept(kept) => kept.unsubscribe(number),
+        }
+    }
+}
 
 /// Messages of one type, and subscriptions to them.
 #[derive(Debug)]

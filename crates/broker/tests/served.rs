@@ -1,96 +1,10 @@
 //! A server on loopback, and clients that speak to it in bytes.
 
-use lanecast_broker::{Server, Settings};
-use lanecast_wire::command::{Field, Header, LENGTH_BYTES, begin_frame, end_frame, frame_bytes};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
+mod desk;
 
-/// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A server on a thread of its own.
-struct Served {
-    at: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<bool>>,
-}
-
-impl Served {
-    fn new(change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
-        change(&mut settings);
-        let mut server = Server::open(settings).expect("a server");
-        let at = server.address().expect("an address");
-        let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            while !asked.load(Ordering::Relaxed) {
-                server.turn(Duration::from_millis(20)).expect("it goes on");
-            }
-            server.drain()
-        });
-        Self { at, stop, thread: Some(thread) }
-    }
-
-    fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.at).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        Client { stream, bytes: Vec::new() }
-    }
-
-    /// Ends it; whether everybody got everything.
-    fn end(mut self) -> bool {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().expect("it runs").join().expect("it ended well")
-    }
-}
-
-struct Client {
-    stream: TcpStream,
-    bytes: Vec<u8>,
-}
-
-impl Client {
-    fn send(&mut self, frame: &str) {
-        let mut out = Vec::new();
-        let start = begin_frame(&mut out);
-        out.extend_from_slice(frame.as_bytes());
-        end_frame(&mut out, start);
-        self.stream.write_all(&out).expect("it listens");
-    }
-
-    /// The payload of the next frame; none if the connection has ended.
-    fn next(&mut self) -> Option<String> {
-        loop {
-            if let Some(total) = frame_bytes(&self.bytes, 1 << 20).expect("a length") {
-                let payload = self.bytes[LENGTH_BYTES..total].to_vec();
-                self.bytes.drain(..total);
-                return Some(String::from_utf8(payload).expect("text"));
-            }
-            let mut buffer = [0; 4096];
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return None,
-                Ok(length) => self.bytes.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("nothing comes: {error}"),
-            }
-        }
-    }
-
-    fn expect(&mut self, payload: &str) {
-        assert_eq!(self.next().as_deref(), Some(payload));
-    }
-
-    /// Waits until all before has been done.
-    fn flush(&mut self) {
-        self.send(r#"{"c":"flush","cid":"f","a":"completed"}"#);
-        self.expect(r#"{"c":"ack","a":"completed","status":"success","cid":"f"}"#);
-    }
-}
+use desk::Served;
+use lanecast_wire::command::{Field, Header};
+use std::io::Write;
 
 #[test]
 fn each_gets_what_its_filter_lets_through() {
@@ -169,7 +83,7 @@ fn what_cannot_be_done_is_said_with_its_reason() {
     reason(&subscribe(r#""t":"a","sub_id":"1,2""#), "bad sub_id");
     reason(&subscribe(r#""t":"a","sub_id":"1","o":"dance""#), "the option dance");
     reason(&subscribe(r#""t":"a","sub_id":"1","bm":"0""#), "bookmarks");
-    reason(r#"{"c":"sow","t":"a","a":"processed"}"#, "sow");
+    reason(r#"{"c":"delta_subscribe","t":"a","a":"processed"}"#, "delta_subscribe");
     reason(r#"{"c":"oof","a":"processed"}"#, "not for servers");
     reason(r#"{"c":"dance","a":"processed"}"#, "cmd");
     reason(r#"{"c":"p","a":"soon","t":"a"}"#, "ack_type");

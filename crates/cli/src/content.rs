@@ -1,9 +1,11 @@
-//! `lanecast publish` and `lanecast subscribe`: topics of a content server in a shell.
+//! `lanecast publish`, `subscribe`, `query` and `delete`: topics of a content server in a shell.
 
 mod publish;
+mod query;
 mod subscribe;
 
 pub(crate) use publish::{PublishArgs, run as publish};
+pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
 pub(crate) use subscribe::{SubscribeArgs, run as subscribe};
 
 use lanecast_client::{Client, ClientError, Identity};

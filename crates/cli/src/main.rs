@@ -51,6 +51,10 @@ enum Command {
     Publish(content::PublishArgs),
     /// Show the messages of a content server's topic that a filter lets through
     Subscribe(content::SubscribeArgs),
+    /// Show the records that a content server keeps of a topic
+    Query(content::QueryArgs),
+    /// Remove records that a content server keeps of a topic
+    Delete(content::DeleteArgs),
     /// Show real processes at work: rates, latencies, and what becomes of a killed one
     Demo(demo::DemoArgs),
     /// List sessions, topics and subscribers, with rates and lags
@@ -101,6 +105,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Publish(arguments) => content::publish(arguments),
         Command::Subscribe(arguments) => content::subscribe(arguments),
+        Command::Query(arguments) => content::query(arguments),
+        Command::Delete(arguments) => content::delete(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Ls(arguments) => ls::run(arguments),
         Command::Clean(arguments) => clean::run(arguments),

@@ -6,7 +6,8 @@ use crate::table::grouped;
 use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
-use lanecast_broker::{Server, Settings};
+use lanecast_broker::{Server, Settings, TopicDefinition};
+use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
@@ -49,6 +50,11 @@ pub(crate) struct ServeArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     topics_max: u32,
 
+    /// Keep the last message of each key of a topic: its name, its messages' type, and the fields
+    /// that make the key, such as orders:fix:/11 or stock:json:/place,/item (repeatable)
+    #[arg(long, value_name = "TOPIC:TYPE:FIELDS", value_parser = parse_kept)]
+    keep: Vec<TopicDefinition>,
+
     /// For how long clients may take what waits for them, at the end
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     drain: Duration,
@@ -62,6 +68,7 @@ impl ServeArgs {
             outbox_bytes_max: self.outbox.0 as usize,
             topics_max: self.topics_max as usize,
             drain: self.drain,
+            kept: self.keep.clone(),
             ..Settings::at(self.listen)
         }
     }
@@ -75,6 +82,21 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     });
     let examples = "127.0.0.1, 10.0.0.1:9007 or [::1]:9007";
     address.map_err(|_| format!("no address of a host: write it as in {examples}"))
+}
+
+/// A topic that is kept. Names may have colons in them, types and fields have none.
+fn parse_kept(text: &str) -> Result<TopicDefinition, String> {
+    let mut parts = text.rsplitn(3, ':');
+    let (fields, kind, name) = (parts.next(), parts.next(), parts.next());
+    let (Some(fields), Some(kind), Some(name)) = (fields, kind, name) else {
+        return Err("write it as TOPIC:TYPE:FIELDS, such as orders:json:/id".to_owned());
+    };
+    let kind = kind.parse::<Kind>().map_err(|error| error.to_string())?;
+    let definition = TopicDefinition::new(name, kind);
+    let fields = fields.split(',').map(str::trim);
+    fields.into_iter().try_fold(definition, |definition, field| {
+        definition.key(field).map_err(|error| format!("{field:?} is no field: {error}"))
+    })
 }
 
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {

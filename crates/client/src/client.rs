@@ -2,7 +2,7 @@
 
 use crate::error::ClientError;
 use crate::link::Link;
-use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter};
+use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter, Records};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_secs(10);
 /// So many messages may be published before the first of them is acknowledged.
 const AHEAD_MAX: u64 = 4_096;
+/// Records that come together.
+const BATCH: u64 = 100;
 /// The most bytes of messages that are kept while waiting for an answer.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
@@ -44,6 +46,28 @@ pub struct Message {
     pub body: Vec<u8>,
 }
 
+/// A record that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its number within the topic.
+    pub key: u64,
+    /// The last message of it.
+    pub body: Vec<u8>,
+}
+
+/// Which records are wanted, and in which order. The default is all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// What they have to meet.
+    pub filter: Option<String>,
+    /// Fields, each with `DESC` behind it or not, separated by commas.
+    pub order_by: Option<String>,
+    /// How many at most.
+    pub top: Option<u64>,
+    /// How many are left out at first.
+    pub skip: u64,
+}
+
 /// An answer to a command.
 #[derive(Debug)]
 struct Answer {
@@ -57,6 +81,7 @@ struct Answer {
 #[derive(Debug)]
 enum Arrival {
     Message(Message),
+    Records(Vec<Record>),
     Answer(Answer),
     Other,
 }
@@ -73,6 +98,10 @@ pub struct Client {
     refused: Option<(u64, String)>,
     kept: VecDeque<Message>,
     kept_bytes: usize,
+    /// What a question was answered with so far.
+    records: Vec<Record>,
+    /// How many records the last deletion removed.
+    deleted: u64,
 }
 
 impl Client {
@@ -88,6 +117,8 @@ impl Client {
             refused: None,
             kept: VecDeque::new(),
             kept_bytes: 0,
+            records: Vec::new(),
+            deleted: 0,
         };
         let Identity { name, user, message_type } = identity;
         client.ask("cannot log on", Command::Logon, Ack::Processed, |header| {
@@ -145,6 +176,35 @@ impl Client {
         Ok(name)
     }
 
+    /// Asks for the records that are kept of a topic.
+    ///
+    /// # Errors
+    /// If nothing is kept of it, or the server refuses for another reason.
+    pub fn query(&mut self, topic: &str, question: &Question) -> Result<Vec<Record>, ClientError> {
+        self.records.clear();
+        let Question { filter, order_by, top, skip } = question;
+        let options = format!("skip_n={skip}");
+        self.ask("cannot query", Command::Sow, Ack::Completed, |header| {
+            let header = header.text(Field::Topic, topic).number(Field::BatchSize, BATCH);
+            let header = header.text_if(Field::Filter, filter.as_deref());
+            let header = header.text_if(Field::OrderBy, order_by.as_deref());
+            let header = header.text(Field::Options, &options);
+            top.iter().fold(header, |header, top| header.number(Field::TopN, *top))
+        })?;
+        Ok(std::mem::take(&mut self.records))
+    }
+
+    /// Removes the records that meet a filter; how many those were.
+    ///
+    /// # Errors
+    /// If nothing is kept of the topic, or the server refuses for another reason.
+    pub fn delete(&mut self, topic: &str, filter: &str) -> Result<u64, ClientError> {
+        self.ask("cannot delete", Command::SowDelete, Ack::Stats, |header| {
+            header.text(Field::Topic, topic).text(Field::Filter, filter)
+        })?;
+        Ok(self.deleted)
+    }
+
     /// Ends a subscription. Messages that were on their way may still come.
     ///
     /// # Errors
@@ -170,7 +230,7 @@ impl Client {
             match arrival {
                 Arrival::Message(message) => return Ok(Some(message)),
                 Arrival::Answer(answer) => self.note(answer),
-                Arrival::Other => {}
+                Arrival::Records(_) | Arrival::Other => {}
             }
             self.complain()?;
         }
@@ -242,6 +302,7 @@ impl Client {
         while let Some(arrival) = self.arrival(Some(until))? {
             match arrival {
                 Arrival::Answer(answer) => return Ok(Some(answer)),
+                Arrival::Records(mut records) => self.records.append(&mut records),
                 Arrival::Message(message) => {
                     self.kept_bytes += message.body.len();
                     self.kept.push_back(message);
@@ -274,11 +335,24 @@ impl Client {
                 let failed = header.text(Field::Status).as_deref() == Some("failure");
                 let reason = text(Field::Reason).unwrap_or_else(|| "no reason".to_owned());
                 let ack = header.acks()?;
+                if let Some(deleted) = header.number(Field::RecordsDeleted)? {
+                    self.deleted = deleted;
+                }
                 Arrival::Answer(Answer { id, ack, reason: failed.then_some(reason) })
             }
+            Command::Sow => Arrival::Records(records(header.body())?),
             _ => Arrival::Other,
         }))
     }
+}
+
+fn records(body: &[u8]) -> Result<Vec<Record>, ClientError> {
+    let records = Records::new(body).map(|record| {
+        let (header, body) = record?;
+        let key = header.number(Field::SowKey)?.unwrap_or(0);
+        Ok(Record { key, body: body.to_vec() })
+    });
+    records.collect()
 }
 
 fn given(text: &str) -> Option<&str> {

@@ -17,5 +17,5 @@ mod client;
 mod error;
 mod link;
 
-pub use self::client::{Client, Identity, Message};
+pub use self::client::{Client, Identity, Message, Question, Record};
 pub use self::error::ClientError;

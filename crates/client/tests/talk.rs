@@ -1,7 +1,9 @@
 //! The client and a server on loopback.
 
 use lanecast_broker::{Server, Settings};
-use lanecast_client::{Client, ClientError, Identity};
+use lanecast_client::{Client, ClientError, Identity, Question};
+use lanecast_filter::kind::Kind;
+use lanecast_sow::TopicDefinition;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,9 @@ const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
 /// Plays with a server that runs beside it.
 fn beside(play: impl FnOnce(&str)) {
-    let server = Server::open(Settings::at((Ipv4Addr::LOCALHOST, 0).into()));
+    let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    settings.kept = vec![TopicDefinition::new("stock", Kind::Json).key("/id").expect("a path")];
+    let server = Server::open(settings);
     let mut server = server.expect("a server");
     let at = server.address().expect("an address").to_string();
     let stop = Arc::new(AtomicBool::new(false));
@@ -79,4 +83,30 @@ fn what_the_server_refuses_is_an_error_with_its_reason() {
     });
     let error = Client::connect("127.0.0.1:1", &identity).expect_err("nobody is there");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+}
+
+#[test]
+fn kept_records_are_asked_for_and_removed() {
+    beside(|server| {
+        let mut client = json(server);
+        for id in 0..1_000 {
+            let body = format!(r#"{{"id":{id},"even":{}}}"#, id % 2 == 0);
+            client.publish("stock", body.as_bytes()).expect("it is taken");
+        }
+        let question = Question {
+            filter: Some("/even = true".to_owned()),
+            order_by: Some("/id DESC".to_owned()),
+            top: Some(300),
+            skip: 100,
+        };
+        let records = client.query("stock", &question).expect("an answer");
+        let ids = records.iter().map(|record| String::from_utf8_lossy(&record.body).into_owned());
+        let expected = (100..400).map(|at| format!(r#"{{"id":{},"even":true}}"#, 998 - 2 * at));
+        assert!(ids.eq(expected));
+        assert_eq!(client.delete("stock", "/even = true").expect("done"), 500);
+        let left = client.query("stock", &Question::default()).expect("an answer");
+        assert_eq!(left.len(), 500);
+        let error = client.query("passing", &question).expect_err("nothing is kept of it");
+        assert!(error.to_string().contains("nothing is kept of passing"), "{error}");
+    });
 }

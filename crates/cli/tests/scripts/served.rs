@@ -41,6 +41,32 @@ fn subscribers_see_what_their_filters_let_through() {
 }
 
 #[test]
+fn what_is_kept_is_asked_for_and_deleted() {
+    let stage = Stage::new();
+    let server = stage.start("serve --listen 127.0.0.1:0 --keep orders:fix:/11,/55");
+    server.until_out("\n");
+    let line = server.out();
+    let at = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
+    let way = format!("--server {at} -t orders --type fix");
+    stage.write("lines", "11=a|55=IBM|38=1|\n11=b|55=IBM|38=2|\n11=a|55=IBM|38=3|\n");
+    stage.run(&format!("publish {way} --from-file lines")).good();
+    let all = stage.run(&format!("query {way} --order-by /38")).good();
+    assert_eq!(all, "11=b|55=IBM|38=2|\n11=a|55=IBM|38=3|\n");
+    let one = stage.run(&format!("query {way} --json --filter /38>2")).good();
+    assert!(one.starts_with(r#"{"key":""#) && one.contains("38=3|"), "{one}");
+    let told = stage.run(&format!("delete {way} --filter /38=2"));
+    assert!(told.err.contains("1 records deleted"), "{}", told.err);
+    assert_eq!(stage.run(&format!("query {way}")).good().lines().count(), 1);
+    let none = stage.run(&format!("query --server {at} -t other"));
+    assert!(none.err.contains("nothing is kept of other"), "{}", none.err);
+    for bad in ["orders", "orders:morse:/id", "orders:json:id"] {
+        stage.run(&format!("serve --keep {bad}")).refused(2);
+    }
+    server.signal("TERM");
+    server.finish().good();
+}
+
+#[test]
 fn what_is_wrong_is_said_in_words() {
     let stage = Stage::new();
     let (server, at) = start(&stage);

@@ -1,0 +1,208 @@
+//! Commands about kept records: asking for them, following them, removing them.
+
+use crate::client::ClientId;
+use crate::hub::{Hub, Moment};
+use crate::kept::{Doomed, Inquiry, Kept};
+use crate::refusal::Refusal;
+use crate::topic::Room;
+use lanecast_filter::Filter;
+use lanecast_sow::{Key, Options, Order, Query};
+use lanecast_wire::command::{Ack, Acks, Field, Header, Options as Wishes};
+use std::time::Duration;
+
+/// The most records of a message.
+const BATCH_MAX: u64 = 10_000;
+/// The longest time between two messages about a record.
+const CONFLATION_MAX: Duration = Duration::from_secs(3_600);
+
+/// What a deletion has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deleted {
+    pub(crate) records: u64,
+    pub(crate) deleted: u64,
+}
+
+impl Hub {
+    /// Asks for records; follows them as the subscription `follow`, if there is one.
+    pub(crate) fn ask(
+        &mut self,
+        at: Moment,
+        id: ClientId,
+        header: &Header<'_>,
+        topic: u32,
+        filter: Option<Filter>,
+        follow: Option<(u32, Options)>,
+    ) -> Result<(), Refusal> {
+        let query = query(header, filter)?;
+        let given = header.text(Field::QueryId).or_else(|| header.text(Field::CommandId));
+        let query_id: Box<str> = given.unwrap_or_default().into();
+        let command_id = header.text(Field::CommandId).map(|id| Box::from(&*id));
+        let mut acks = Acks::NONE;
+        let asked = header.acks()?;
+        for ack in [Ack::Completed, Ack::Stats].into_iter().filter(|ack| asked.has(*ack)) {
+            acks = acks.with(ack);
+        }
+        let inquiry = Inquiry { client: id, query_id, command_id, acks };
+        let options = follow.map_or_else(|| options(header), |(_, options)| Ok(options))?;
+        let follow = follow.map(|(number, _)| number);
+        self.busy.push(topic);
+        self.with_kept(topic, None, |kept, _| {
+            kept.ask(inquiry, &query, follow, options, at.unix_ns)
+        })
+    }
+
+    /// Removes records.
+    pub(crate) fn delete(
+        &mut self,
+        at: Moment,
+        id: ClientId,
+        header: &Header<'_>,
+    ) -> Result<Deleted, Refusal> {
+        let name = header.text(Field::Topic).ok_or(Refusal::Missing(Field::Topic))?;
+        let keys = header.text(Field::SowKeys);
+        let filter = self.filter(header)?;
+        let body = header.body();
+        let key = header.text(Field::SowKey);
+        let doomed = match (filter, keys, body.is_empty() && key.is_none()) {
+            (Some(filter), None, true) => Doomed::Filtered(filter),
+            (None, Some(keys), true) => Doomed::Keys(parse_keys(&keys)?),
+            (None, None, false) => Doomed::Like(body, key.as_deref()),
+            _ => return Err(Refusal::WhatToDelete),
+        };
+        let Some(client) = self.client(id) else {
+            return Ok(Deleted { records: 0, deleted: 0 });
+        };
+        let (kind, client) = (client.kind, client.name.clone().unwrap_or_default());
+        let topic = self.kept(kind, &name)?;
+        let (records, deleted) = self
+            .with_kept(topic, None, |kept, post| kept.delete(doomed, &client, at.unix_ns, post))?;
+        Ok(Deleted { records: records as u64, deleted: deleted as u64 })
+    }
+
+    /// The topic of that name, of which something is kept.
+    pub(crate) fn kept(
+        &mut self,
+        kind: lanecast_filter::kind::Kind,
+        name: &str,
+    ) -> Result<u32, Refusal> {
+        let topic = self.topic(kind, name)?;
+        match &self.topics[topic as usize] {
+            Room::Kept(_) => Ok(topic),
+            Room::Passing(_) => Err(Refusal::NothingKept(name.to_owned())),
+        }
+    }
+
+    /// Goes on answering queries, and removes what has expired; whether there is more to answer.
+    pub fn advance(&mut self, at: Moment) -> bool {
+        let mut busy = std::mem::take(&mut self.busy);
+        busy.sort_unstable();
+        busy.dedup();
+        busy.retain(|topic| {
+            let more =
+                self.with_kept(*topic, None, |kept, post| Ok(kept.advance(at.unix_ns, post)));
+            more.unwrap_or(false)
+        });
+        self.busy.append(&mut busy);
+        !self.busy.is_empty()
+    }
+
+    /// Removes records whose time is over.
+    pub(crate) fn expire(&mut self, at: Moment) {
+        for topic in 0..self.topics.len() as u32 {
+            let Room::Kept(kept) = &self.topics[topic as usize] else { continue };
+            if kept.topic.next_expiry_ns().is_some_and(|due| due <= at.unix_ns) {
+                // It is kept, so this is done.
+                let _expired = self.with_kept(topic, None, |kept, post| {
+                    kept.expire(at.unix_ns, post);
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    /// When something expires, in nanoseconds since 1970.
+    pub(crate) fn next_expiry_ns(&self) -> Option<u64> {
+        let kept = self.topics.iter().filter_map(|room| match room {
+            Room::Kept(kept) => kept.topic.next_expiry_ns(),
+            Room::Passing(_) => None,
+        });
+        kept.min()
+    }
+
+    /// Calls `work` with a kept topic and the outboxes.
+    fn with_kept<T>(
+        &mut self,
+        topic: u32,
+        correlation: Option<&str>,
+        work: impl FnOnce(&mut Kept, &mut crate::kept::Post<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let (topics, mut post) = self.parts(correlation);
+        let Some(Room::Kept(kept)) = topics.get_mut(topic as usize) else {
+            return Err(Refusal::NothingKept(String::new()));
+        };
+        let done = work(kept, &mut post);
+        let delivered = post.delivered;
+        self.counters.delivered += delivered;
+        done
+    }
+}
+
+/// How a subscription is told of kept records.
+pub(crate) fn options(header: &Header<'_>) -> Result<Options, Refusal> {
+    let list = header.text(Field::Options).unwrap_or_default();
+    let wishes = Wishes::parse(&list)?;
+    let conflation = match wishes.value("conflation") {
+        None | Some("none") => None,
+        Some(text) => Some(interval(text).ok_or(Refusal::Number("conflation"))?),
+    };
+    let batch = header.number(Field::BatchSize)?.unwrap_or(1).clamp(1, BATCH_MAX) as usize;
+    let out_of_focus = wishes.has("oof") || header.flag(Field::SendOof)?;
+    Ok(Options { out_of_focus, conflation, batch, ..Options::default() })
+}
+
+fn interval(text: &str) -> Option<Duration> {
+    let interval = lanecast_base::parse_duration(text).ok()?;
+    (interval <= CONFLATION_MAX && !interval.is_zero()).then_some(interval)
+}
+
+fn query(header: &Header<'_>, filter: Option<Filter>) -> Result<Query, Refusal> {
+    let list = header.text(Field::Options).unwrap_or_default();
+    let wishes = Wishes::parse(&list)?;
+    let number = |name: &'static str| match wishes.value(name) {
+        None => Ok(None),
+        Some(text) => text.parse::<usize>().map(Some).map_err(|_| Refusal::Number(name)),
+    };
+    let top = match header.number(Field::TopN)? {
+        Some(top) => Some(usize::try_from(top).unwrap_or(usize::MAX)),
+        None => number("top_n")?,
+    };
+    let keys = header.text(Field::SowKeys).map(|keys| parse_keys(&keys)).transpose()?;
+    let order = header.text(Field::OrderBy).map(|text| parse_order(&text)).transpose()?;
+    let (order, skip) = (order.unwrap_or_default(), number("skip_n")?.unwrap_or(0));
+    Ok(Query { filter, keys, order, skip, top })
+}
+
+fn parse_keys(list: &str) -> Result<Vec<Key>, Refusal> {
+    let keys = list.split(',').map(|key| key.trim().parse().map(Key));
+    keys.collect::<Result<_, _>>().map_err(|_| Refusal::SowKeys)
+}
+
+/// Fields, each with `ASC` or `DESC` behind it or neither.
+fn parse_order(list: &str) -> Result<Vec<Order>, Refusal> {
+    let fields = list.split(',').map(|field| {
+        let mut words = field.split_whitespace();
+        let path = words.next().ok_or(Refusal::OrderBy)?;
+        let descending = match words.next().map(str::to_ascii_uppercase).as_deref() {
+            None | Some("ASC") => false,
+            Some("DESC") => true,
+            Some(_) => return Err(Refusal::OrderBy),
+        };
+        let order = if descending { Order::descending(path) } else { Order::ascending(path) };
+        if words.next().is_some() {
+            Err(Refusal::OrderBy)
+        } else {
+            order.map_err(|_| Refusal::OrderBy)
+        }
+    });
+    fields.collect()
+}

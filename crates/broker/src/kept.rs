@@ -1,0 +1,329 @@
+//! A topic whose last messages are kept by key: it can be asked for them.
+
+use crate::client::ClientId;
+use crate::fanout::{Fanout, Mail};
+use crate::refusal::Refusal;
+use crate::subscription::Subscriptions;
+use foldhash::HashMap;
+use lanecast_filter::Filter;
+use lanecast_sow::{Answer, Event, Feed, Key, Options, Publication, Query, Reason, Record, Topic};
+use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
+
+/// Records of one query that are answered before others get their turn.
+const STEP: usize = 256;
+
+/// A query, until it is answered.
+#[derive(Debug)]
+pub(crate) struct Inquiry {
+    pub(crate) client: ClientId,
+    pub(crate) query_id: Box<str>,
+    pub(crate) command_id: Option<Box<str>>,
+    /// Those that follow the answer.
+    pub(crate) acks: Acks,
+}
+
+/// The records, who follows them, and who has asked for them.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) topic: Topic,
+    feed: Feed,
+    ties: Ties,
+}
+
+/// What the feed's numbers stand for.
+#[derive(Debug, Default)]
+struct Ties {
+    /// The server's numbers of subscriptions, by the feed's.
+    subscriptions: Vec<Option<u32>>,
+    inquiries: HashMap<u32, Inquiry>,
+    /// Those whose answers have not begun.
+    fresh: Vec<u32>,
+}
+
+/// What a deletion names.
+#[derive(Debug)]
+pub(crate) enum Doomed<'a> {
+    Filtered(Filter),
+    Keys(Vec<Key>),
+    Like(&'a [u8], Option<&'a str>),
+}
+
+/// Where events go: into the outboxes of those whom they are for.
+#[derive(Debug)]
+pub(crate) struct Post<'a> {
+    pub(crate) subscriptions: &'a Subscriptions,
+    pub(crate) mail: Mail<'a>,
+    pub(crate) fanout: &'a mut Fanout,
+    /// What the publisher of the message at hand wants handed on unread.
+    pub(crate) correlation: Option<&'a str>,
+    pub(crate) delivered: u64,
+}
+
+impl Kept {
+    pub(crate) fn new(topic: Topic) -> Self {
+        Self { topic, feed: Feed::new(), ties: Ties::default() }
+    }
+
+    /// Publishes a message; tells those who follow.
+    pub(crate) fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        now_ns: u64,
+        post: &mut Post<'_>,
+    ) -> Result<(), Refusal> {
+        let change = self.topic.publish(publication, now_ns)?;
+        let mut sink = Letters { topic: change.environment.topic, ties: &mut self.ties, post };
+        self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        Ok(())
+    }
+
+    pub(crate) fn subscribe(
+        &mut self,
+        number: u32,
+        filter: Option<&Filter>,
+        options: Options,
+    ) -> Result<(), Refusal> {
+        let id = self.feed.subscribe(&mut self.topic, filter, options)?;
+        self.ties.name(id, number);
+        Ok(())
+    }
+
+    /// Ends what goes by the server's number.
+    pub(crate) fn unsubscribe(&mut self, number: u32) {
+        let ids = self.ties.subscriptions.iter();
+        let Some(id) = ids.clone().position(|known| *known == Some(number)) else { return };
+        self.ties.subscriptions[id] = None;
+        self.ties.drop_inquiry(id as u32);
+        self.feed.unsubscribe(&mut self.topic, id as u32);
+    }
+
+    /// Ends a client's queries that are not answered yet.
+    pub(crate) fn forget(&mut self, client: ClientId) {
+        let inquiries = self.ties.inquiries.iter();
+        let gone = inquiries.filter(|(_, inquiry)| inquiry.client == client);
+        let gone: Vec<u32> = gone.map(|(id, _)| *id).collect();
+        for id in gone {
+            self.ties.drop_inquiry(id);
+            // One with a subscription ends with that.
+            if self.ties.subscriptions.get(id as usize).copied().flatten().is_none() {
+                self.feed.unsubscribe(&mut self.topic, id);
+            }
+        }
+    }
+
+    /// Begins to answer a query; it is also the beginning of the subscription of that number, if
+    /// one is given.
+    pub(crate) fn ask(
+        &mut self,
+        inquiry: Inquiry,
+        query: &Query,
+        follow: Option<u32>,
+        options: Options,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        // That the answer begins is told when it does: the command is acknowledged before.
+        let mut quiet = |_: &[u32], _: Event<'_>| {};
+        let id = match follow {
+            Some(number) => {
+                let topic = &mut self.topic;
+                let id =
+                    self.feed.query_and_subscribe(topic, query, options, now_ns, &mut quiet)?;
+                self.ties.name(id, number);
+                id
+            }
+            None => self.feed.query(&self.topic, query, options.batch, now_ns, &mut quiet)?,
+        };
+        self.ties.inquiries.insert(id, inquiry);
+        self.ties.fresh.push(id);
+        Ok(())
+    }
+
+    /// Goes on answering queries, and telling what has waited for an answer's end; whether there is
+    /// more to do.
+    pub(crate) fn advance(&mut self, now_ns: u64, post: &mut Post<'_>) -> bool {
+        for id in std::mem::take(&mut self.ties.fresh) {
+            let Some(inquiry) = self.ties.inquiries.get(&id) else { continue };
+            post.write(inquiry.client, |out| {
+                let header = HeaderWriter::command(out, Command::GroupBegin);
+                header.text(Field::QueryId, &inquiry.query_id).end();
+            });
+        }
+        let name = self.topic.definition().name.clone();
+        let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+        let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
+        self.feed.advance(&mut self.topic, now_ns, STEP, &mut write)
+    }
+
+    /// Removes records whose time is over.
+    pub(crate) fn expire(&mut self, now_ns: u64, post: &mut Post<'_>) {
+        let name = self.topic.definition().name.clone();
+        while let Some(change) = self.topic.expire(now_ns) {
+            let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+            self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        }
+    }
+
+    /// Removes records; how many there were, and how many are gone.
+    pub(crate) fn delete(
+        &mut self,
+        doomed: Doomed<'_>,
+        client: &str,
+        now_ns: u64,
+        post: &mut Post<'_>,
+    ) -> Result<(usize, usize), Refusal> {
+        let records = self.topic.len();
+        let keys = match doomed {
+            Doomed::Keys(keys) => keys,
+            Doomed::Filtered(filter) => {
+                let found = self.topic.query(&Query::from(filter), now_ns);
+                let found = found.map_err(lanecast_sow::Refusal::from)?;
+                found.iter().map(Record::key).collect()
+            }
+            Doomed::Like(bytes, key) => {
+                let publication = Publication { key, client, ..Publication::of(bytes) };
+                let name = self.topic.definition().name.clone();
+                let Some(change) = self.topic.delete_as(&publication, now_ns)? else {
+                    return Ok((records, 0));
+                };
+                let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+                let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
+                self.feed.apply(&change, &mut write);
+                return Ok((records, 1));
+            }
+        };
+        let name = self.topic.definition().name.clone();
+        let mut deleted = 0;
+        for key in keys {
+            let Some(change) = self.topic.delete(key, client, now_ns) else { continue };
+            deleted += 1;
+            let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+            self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        }
+        Ok((records, deleted))
+    }
+}
+
+impl Ties {
+    fn drop_inquiry(&mut self, id: u32) {
+        self.inquiries.remove(&id);
+        self.fresh.retain(|other| *other != id);
+    }
+
+    fn name(&mut self, id: u32, number: u32) {
+        let at = id as usize;
+        if self.subscriptions.len() <= at {
+            self.subscriptions.resize(at + 1, None);
+        }
+        self.subscriptions[at] = Some(number);
+    }
+}
+
+/// Writes events of one topic as frames.
+struct Letters<'a, 'b> {
+    topic: &'a str,
+    ties: &'a mut Ties,
+    post: &'a mut Post<'b>,
+}
+
+impl Letters<'_, '_> {
+    fn write(&mut self, ids: &[u32], event: Event<'_>) {
+        match event {
+            // Told when it is advanced.
+            Event::Begin => {}
+            Event::Records(records) => ids.iter().for_each(|id| self.records(*id, records)),
+            Event::End(answer) => ids.iter().for_each(|id| self.end(*id, answer)),
+            Event::Update { record, .. } => {
+                let correlation = self.post.correlation;
+                self.fan_out(ids, Command::Publish, record, |header| {
+                    header.text_if(Field::CorrelationId, correlation)
+                });
+            }
+            Event::Left { record, reason, .. } => {
+                let reason = match reason {
+                    Reason::Match => "match",
+                    Reason::Deleted => "deleted",
+                    Reason::Expired => "expired",
+                };
+                self.fan_out(ids, Command::Oof, record, |header| {
+                    header.text(Field::Reason, reason)
+                });
+            }
+            Event::Overrun => ids.iter().for_each(|id| self.overrun(*id)),
+        }
+    }
+
+    fn fan_out(
+        &mut self,
+        ids: &[u32],
+        command: Command,
+        record: &Record,
+        more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
+    ) {
+        let body = record.bytes();
+        self.post.fanout.begin(command, self.topic, body.len(), |header| {
+            more(header.number(Field::SowKey, record.key().0))
+        });
+        let known = &self.ties.subscriptions;
+        let numbers = ids.iter().filter_map(|id| known.get(*id as usize).copied().flatten());
+        let numbers: Vec<u32> = numbers.collect();
+        let Post { subscriptions, mail, fanout, delivered, .. } = &mut *self.post;
+        *delivered += fanout.deliver(body, &numbers, subscriptions, mail);
+    }
+
+    fn records(&mut self, id: u32, records: &[Record]) {
+        let Some(inquiry) = self.ties.inquiries.get(&id) else { return };
+        self.post.write(inquiry.client, |out| {
+            let header = HeaderWriter::command(out, Command::Sow).text(Field::Topic, self.topic);
+            let header = header.text(Field::QueryId, &inquiry.query_id);
+            header.number(Field::BatchSize, records.len() as u64).end();
+            for record in records {
+                let header = HeaderWriter::record(out).number(Field::SowKey, record.key().0);
+                header.number(Field::Length, record.bytes().len() as u64).end();
+                out.extend_from_slice(record.bytes());
+            }
+        });
+    }
+
+    fn end(&mut self, id: u32, answer: Answer) {
+        let Some(inquiry) = self.ties.inquiries.remove(&id) else { return };
+        self.post.write(inquiry.client, |out| {
+            let header = HeaderWriter::command(out, Command::GroupEnd);
+            header.text(Field::QueryId, &inquiry.query_id).end();
+        });
+        for ack in [Ack::Completed, Ack::Stats] {
+            if !inquiry.acks.has(ack) {
+                continue;
+            }
+            self.post.write(inquiry.client, |out| {
+                let header = HeaderWriter::command(out, Command::Ack).acks(Acks::NONE.with(ack));
+                let header = header.text(Field::Status, "success");
+                let header = header.text_if(Field::CommandId, inquiry.command_id.as_deref());
+                let header = header.text(Field::QueryId, &inquiry.query_id);
+                if ack == Ack::Completed {
+                    return header.end();
+                }
+                let header = header.number(Field::Matches, answer.matches as u64);
+                let header = header.number(Field::TopicMatches, answer.records as u64);
+                header.number(Field::RecordsReturned, answer.returned as u64).end();
+            });
+        }
+    }
+
+    /// More was published during the query than may wait for its end.
+    fn overrun(&mut self, id: u32) {
+        if let Some(inquiry) = self.ties.inquiries.remove(&id) {
+            self.post.mail.give_up(inquiry.client);
+        }
+    }
+}
+
+impl Post<'_> {
+    fn write(&mut self, to: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(client) = self.mail.client(to) else { return };
+        let out = client.outbox.bytes();
+        let start = begin_frame(out);
+        write(out);
+        end_frame(out, start);
+        self.mail.note(to);
+    }
+}
