@@ -149,6 +149,22 @@ fn damage_in_the_last_group_alone_looks_torn() {
 }
 
 #[test]
+fn what_was_cut_off_does_not_come_back_behind_the_same_record() {
+    let disk = SimulatedDisk::new(1, 1 << 20);
+    let (first, second) = (Entry { body: b"first", ..Entry::default() }, Entry::default());
+    let mut log = open(&disk).unwrap();
+    log.append(&[first, second]).unwrap();
+    log.commit().unwrap();
+    disk.damage(&name(1), RECORDS_OFFSET, 1);
+    let mut log = open(&disk).unwrap();
+    assert_eq!(log.recovered().last, 0);
+    // Byte for byte what was there before: the old second record would continue it.
+    log.append(&[first]).unwrap();
+    log.commit().unwrap();
+    assert_eq!(open(&disk).unwrap().recovered().last, 1);
+}
+
+#[test]
 fn a_damaged_copy_of_a_header_is_borne_and_two_are_not() {
     let disk = journal();
     disk.damage(&name(2), 16, 1);
