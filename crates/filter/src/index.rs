@@ -226,12 +226,9 @@ impl Index {
     /// Replaces what is no id by the ids that it stands for. Whether one may have come twice.
     fn resolve(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
         let (mut at, mut repeats) = (0, false);
-        while let Some(&target) = found.get(at) {
-            if target & MARKS == 0 {
-                at += 1;
-                continue;
-            }
-            found.swap_remove(at);
+        while let Some(offset) = found[at..].iter().position(|target| target & MARKS != 0) {
+            at += offset;
+            let target = found.swap_remove(at);
             match Target(target).bare() {
                 Bare::Group(group) => {
                     if let Some(group) = self.targets.groups.get(group) {

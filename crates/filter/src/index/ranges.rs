@@ -2,7 +2,7 @@
 //!
 //! Ranges with one end are kept in its order, so that those that hold a number come first or last.
 //! The others are classed by their lengths. Those of a class that hold a number start within the
-//! longest length before it, and of all that start there, a good part holds it.
+//! longest length before it, and of all that start there, most hold it.
 
 use super::sorted::Sorted;
 use super::target::Target;
@@ -34,7 +34,7 @@ pub(crate) struct Ranges {
 /// Ranges of about the same length, by their lower ends.
 #[derive(Clone, Debug)]
 struct Class {
-    /// The length's logarithm to the base of 4.
+    /// The length's logarithm to the base of 2.
     size: u32,
     /// No range was ever longer.
     longest: u64,
@@ -97,7 +97,7 @@ impl Ranges {
             found.extend(run.iter().map(|&(_, target)| target.0));
         }
         for class in &self.classes {
-            if class.last >= least {
+            if class.last >= least && class.spans.first().is_some_and(|first| first.0 <= most) {
                 class.find(least, most, found);
             }
         }
@@ -122,7 +122,7 @@ impl Class {
 }
 
 fn size_of(length: u64) -> u32 {
-    length.max(1).ilog2() / 2
+    length.max(1).ilog2()
 }
 
 #[cfg(test)]

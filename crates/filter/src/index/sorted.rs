@@ -1,9 +1,9 @@
-//! Entries in order, in blocks, so that one more moves a few hundred at most.
+//! Entries in order, in blocks, so that one more moves a hundred at most.
 
 use smallvec::SmallVec;
 
 /// Entries of a block before it is cut in two.
-const BLOCK_MAX: usize = 512;
+const BLOCK_MAX: usize = 128;
 
 /// A set of entries in order. Most sets are small, and stand in a single block.
 #[derive(Clone, Debug)]
@@ -25,6 +25,11 @@ impl<E: Copy + Ord> Sorted<E> {
         self.blocks.is_empty()
     }
 
+    #[inline]
+    pub(crate) fn first(&self) -> Option<E> {
+        self.blocks.first()?.first().copied()
+    }
+
     pub(crate) fn insert(&mut self, entry: E) {
         if self.blocks.is_empty() {
             self.blocks.push(Vec::new());
@@ -34,11 +39,13 @@ impl<E: Copy + Ord> Sorted<E> {
         block.insert(block.partition_point(|other| *other <= entry), entry);
         if block.len() > BLOCK_MAX {
             let tail = block.split_off(BLOCK_MAX / 2);
+            if self.firsts.is_empty() {
+                self.firsts.push(block[0]);
+            }
+            self.firsts.insert(at + 1, tail[0]);
             self.blocks.insert(at + 1, tail);
-            self.find_firsts();
-        } else if let Some(first) = self.firsts.get_mut(at) {
-            *first = block[0];
         }
+        self.renew_first(at);
     }
 
     /// Takes `entry` out, if it is there.
@@ -49,10 +56,13 @@ impl<E: Copy + Ord> Sorted<E> {
         block.remove(place);
         if block.is_empty() {
             self.blocks.remove(at);
-            self.find_firsts();
-        } else if let Some(first) = self.firsts.get_mut(at) {
-            *first = block[0];
+            if self.blocks.len() > 1 {
+                self.firsts.remove(at);
+            } else {
+                self.firsts.clear();
+            }
         }
+        self.renew_first(at);
     }
 
     /// The entries that are not `before`, in order and in runs. All that are `before` come first.
@@ -84,10 +94,10 @@ impl<E: Copy + Ord> Sorted<E> {
         self.firsts.partition_point(before).saturating_sub(1)
     }
 
-    fn find_firsts(&mut self) {
-        self.firsts.clear();
-        if self.blocks.len() > 1 {
-            self.firsts.extend(self.blocks.iter().map(|block| block[0]));
+    /// Notes what the block at `at` starts with, in case that has changed.
+    fn renew_first(&mut self, at: usize) {
+        if let (Some(first), Some(block)) = (self.firsts.get_mut(at), self.blocks.get(at)) {
+            *first = block[0];
         }
     }
 }
@@ -107,6 +117,7 @@ mod tests {
         assert_eq!(sorted.from(|entry| *entry < 4_000).flatten().count(), 1_000);
         assert_eq!(sorted.to(|entry| *entry < 4_000).flatten().count(), 4_000);
         for entry in 0..5_000 {
+            assert_eq!(sorted.first(), Some(entry));
             sorted.remove(entry);
         }
         assert!(sorted.is_empty());

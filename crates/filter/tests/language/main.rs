@@ -3,6 +3,7 @@
 mod faster;
 mod many;
 mod meaning;
+mod page;
 mod random;
 mod record;
 mod text;

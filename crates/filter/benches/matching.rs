@@ -1,0 +1,233 @@
+//! Messages per second against one filter and against many, read and matched.
+//! `cargo bench -p lanecast-filter --bench matching`, or `-- --quick` for a look; a last argument
+//! picks rows by name. A million subscriptions take about 1 GB of memory and some seconds to file.
+#![forbid(unsafe_code)]
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group};
+use lanecast_filter::fields::Fields;
+use lanecast_filter::kind::Kind;
+use lanecast_filter::naive::Environment;
+use lanecast_filter::reader::Reader;
+use lanecast_filter::row::Row;
+use lanecast_filter::{Filter, Index, Message, Plan};
+use std::hint::black_box;
+
+const SYMBOLS: u64 = 10_000;
+/// Messages that take turns, so that none is foreseen.
+const MESSAGES: u64 = 65_536;
+
+/// Numbers that are the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn symbol(&mut self) -> String {
+        format!("S{:05}", self.below(SYMBOLS))
+    }
+}
+
+/// Messages as a ring would hold them: one behind the other.
+#[derive(Default)]
+struct Messages {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Messages {
+    fn push(&mut self, fields: impl IntoIterator<Item = (u32, String)>) {
+        for (tag, value) in fields {
+            self.bytes.extend_from_slice(format!("{tag}={value}\x01").as_bytes());
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    /// All of them, again and again.
+    fn cycle(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[*start..*end]).cycle()
+    }
+}
+
+/// Orders of ten fields, about 100 bytes.
+fn orders() -> Messages {
+    let mut chance = Chance(1);
+    let kinds = ["D", "8", "F", "G", "C"];
+    let mut orders = Messages::default();
+    for number in 0..MESSAGES {
+        let price = chance.below(10_000);
+        orders.push([
+            (8, "FIX.4.2".to_owned()),
+            (35, kinds[chance.below(5) as usize].to_owned()),
+            (55, chance.symbol()),
+            (38, (1 + chance.below(10_000)).to_string()),
+            (54, (1 + chance.below(2)).to_string()),
+            (44, format!("{}.{:02}", price / 100, price % 100)),
+            (11, format!("O{number:08}")),
+            (40, "2".to_owned()),
+            (59, "0".to_owned()),
+            (1, format!("C{:04}", chance.below(1_000))),
+        ]);
+    }
+    orders
+}
+
+/// Half `symbol and quantity from`, a quarter `symbol and kind`, a quarter `one of three symbols
+/// and quantity within`.
+fn subscriptions(count: u32) -> impl Iterator<Item = String> {
+    let mut chance = Chance(77);
+    (0..count).map(move |_| match chance.below(4) {
+        0 | 1 => format!("/55 = '{}' and /38 >= {}", chance.symbol(), 1 + chance.below(10_000)),
+        2 => format!("/55 = '{}' and /35 in ('D','C')", chance.symbol()),
+        _ => {
+            let symbols = [chance.symbol(), chance.symbol(), chance.symbol()];
+            format!("/55 in ('{}') and /38 >= 1000 and /38 < 6000", symbols.join("','"))
+        }
+    })
+}
+
+fn ranges(count: u32) -> impl Iterator<Item = String> {
+    let mut chance = Chance(5);
+    (0..count).map(move |_| {
+        let low = chance.below(10_000_000) as f64 / 1_000.0;
+        format!("/38 >= {low} and /38 < {}", low + 10.0)
+    })
+}
+
+fn index_of(filters: impl Iterator<Item = String>) -> (Index, Fields) {
+    let (mut index, mut fields) = (Index::new(), Fields::new(Kind::Fix));
+    for (id, text) in filters.enumerate() {
+        let filter = Filter::parse(&text).expect("a filter");
+        index.insert(id as u32, &filter, &mut fields).expect("room");
+    }
+    (index, fields)
+}
+
+/// Reads one message after the other and shows it to `see`.
+fn read(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    fields: &Fields,
+    messages: &Messages,
+    mut see: impl FnMut(&Message<'_>),
+) {
+    let environment = Environment { topic: "orders", ..Environment::default() };
+    let (mut reader, mut row) = (Reader::new(fields), Row::new());
+    let mut turn = messages.cycle();
+    group.throughput(Throughput::Elements(1));
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            let bytes = turn.next().expect("messages");
+            reader.read(black_box(bytes), &mut row).expect("a message");
+            see(&Message { row: &row, bytes, environment: &environment });
+        });
+    });
+}
+
+/// A filter on its own, and reading for it alone.
+fn one(criterion: &mut Criterion) {
+    let orders = orders();
+    let mut group = criterion.benchmark_group("one filter");
+    let mut fields = Fields::new(Kind::Fix);
+    for tag in ["/35", "/55", "/38"] {
+        fields.slot(&tag.parse().expect("a path")).expect("room");
+    }
+    read(&mut group, "none, 3 fields read", &fields, &orders, |message| {
+        black_box(message.row);
+    });
+    for text in [
+        "/55 = 'S00001' and /35 in ('D','C')",
+        "/55 = 'S00001' and /38 >= 5000",
+        "/38 >= 5000 and /44 < 50.00",
+        "/55 like '^S0.*1$'",
+        "/38 * /44 > 100000",
+    ] {
+        let mut fields = Fields::new(Kind::Fix);
+        let filter = Filter::parse(text).expect("a filter");
+        let plan = Plan::new(&filter, &mut fields).expect("room");
+        read(&mut group, text, &fields, &orders, |message| {
+            black_box(plan.holds(message));
+        });
+    }
+}
+
+/// Whether the command line asks for the row `name`: filing a million filters takes long.
+fn is_asked_for(name: &str) -> bool {
+    let last = std::env::args().next_back().filter(|part| !part.starts_with('-'));
+    last.is_none_or(|part| name.contains(&part) || part.contains("matching"))
+}
+
+fn match_all(criterion: &mut Criterion, name: &str, index: impl Fn() -> (Index, Fields)) {
+    if !is_asked_for(&format!("many filters/{name}")) {
+        return;
+    }
+    let (orders, (index, fields)) = (orders(), index());
+    let mut group = criterion.benchmark_group("many filters");
+    let mut ids = Vec::new();
+    read(&mut group, name, &fields, &orders, |message| {
+        index.matches(message, &mut ids);
+        black_box(&ids);
+    });
+}
+
+fn many(criterion: &mut Criterion) {
+    for count in [1, 50, 1_000, 100_000, 1_000_000] {
+        match_all(criterion, &format!("{count} subscriptions"), || index_of(subscriptions(count)));
+    }
+    match_all(criterion, "100000 pure ranges", || index_of(ranges(100_000)));
+}
+
+/// A message of 1 KB, five predicates on fields all over it.
+fn large(criterion: &mut Criterion) {
+    let mut chance = Chance(9);
+    let mut messages = Messages::default();
+    for _ in 0..4_096 {
+        let mut fields: Vec<_> =
+            (1..=95).map(|tag| (tag, format!("value{:03}", chance.below(500)))).collect();
+        fields.extend([(96, chance.below(100).to_string()), (97, "x".to_owned())]);
+        messages.push(fields);
+    }
+    let text = "/5 <> 'a' and /25 <> 'b' and /50 not in ('value001','value002') \
+                and /75 > 'value' and /96 >= 10";
+    let mut fields = Fields::new(Kind::Fix);
+    let plan = Plan::new(&Filter::parse(text).expect("a filter"), &mut fields).expect("room");
+    let mut group = criterion.benchmark_group("large message");
+    read(&mut group, "1 KB, 5 predicates", &fields, &messages, |message| {
+        black_box(plan.holds(message));
+    });
+}
+
+/// Filing a subscription and taking it out again, beside many.
+fn changes(criterion: &mut Criterion) {
+    if !is_asked_for("changes") {
+        return;
+    }
+    let mut group = criterion.benchmark_group("changes");
+    let (mut index, mut fields) = index_of(subscriptions(100_000));
+    let filters: Vec<Filter> = subscriptions(101_000)
+        .skip(100_000)
+        .map(|text| Filter::parse(&text).expect("a filter"))
+        .collect();
+    let mut turn = filters.iter().cycle();
+    group.bench_function("insert and remove beside 100000", |bencher| {
+        bencher.iter(|| {
+            let filter = turn.next().expect("filters");
+            index.insert(100_000, filter, &mut fields).expect("room");
+            index.remove(100_000, &mut fields)
+        });
+    });
+    let text = "/55 = 'S00001' and /35 in ('D','C')";
+    group.bench_function("parse", |bencher| bencher.iter(|| Filter::parse(black_box(text))));
+}
+
+criterion_group!(benches, one, many, large, changes);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}
