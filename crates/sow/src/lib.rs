@@ -5,9 +5,10 @@
 //! - [`Change`], [`Version`]: what a record was and what it is now, for whoever follows a topic.
 //! - [`Query`], [`Scan`]: the records that meet a filter, sorted, at once or bit by bit.
 //! - [`Feed`]: who subscribes to a topic, by content; [`Event`]: what they are told.
+//! - [`durable`]: topics that outlive their process.
 //!
-//! One thread owns a topic, and nothing here locks, waits, does I/O or keeps time: the time is an
-//! argument, in nanoseconds since 1970.
+//! One thread owns a topic. Nothing here keeps time, which is an argument, in nanoseconds since
+//! 1970; and outside of [`durable`] nothing locks, waits or does I/O.
 //!
 //! ```
 //! use lanecast_filter::kind::Kind;
@@ -26,6 +27,7 @@
 mod change;
 mod conflation;
 mod definition;
+pub mod durable;
 mod expiry;
 mod feed;
 mod hash_index;

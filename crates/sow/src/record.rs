@@ -59,6 +59,11 @@ impl Record {
         Some(self.expires_ns).filter(|expires_ns| *expires_ns != NEVER)
     }
 
+    /// The same, as it was before a restart.
+    pub(crate) fn restored(self, sequence: u64, expires_ns: u64) -> Self {
+        Self { sequence, expires_ns, ..self }
+    }
+
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }

@@ -32,6 +32,15 @@ impl Records {
         self.places.get(place as usize)?.as_ref()
     }
 
+    /// Makes room for so many more.
+    pub(crate) fn reserve(&mut self, records: usize) {
+        self.places.reserve(records);
+        let places = &self.places;
+        self.table.reserve(records, |place| {
+            places[*place as usize].as_ref().map_or(0, |record| record.identity().checksum)
+        });
+    }
+
     /// Where the record with these key values is.
     #[inline]
     pub(crate) fn find(&self, identity: Identity) -> Option<u32> {

@@ -37,6 +37,19 @@ impl<'a> Publication<'a> {
     }
 }
 
+/// A record that is about to be.
+#[derive(Debug)]
+pub(crate) struct Next {
+    found: Option<u32>,
+    record: Record,
+}
+
+impl Next {
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+}
+
 /// The last messages of a topic by key.
 #[derive(Debug)]
 pub struct Topic {
@@ -171,27 +184,13 @@ impl Topic {
         publication: &Publication<'a>,
         now_ns: u64,
     ) -> Result<Change<'a>, Refusal> {
-        let identity = self.identity(publication)?;
-        let found = self.records.find(identity);
-        let key = match found.and_then(|place| self.records.get(place)) {
-            Some(record) => record.key(),
-            None => self.records.free_key(identity).ok_or(Refusal::Crowded)?,
-        };
-        if found.is_none() && self.records.free_place().is_none() {
-            return Err(Refusal::Full);
-        }
-        let expires_ns = self.expires_ns(publication, now_ns);
-        let name = publication.key.map(Arc::from);
-        self.sequence += 1;
-        let record =
-            Record::new(publication.bytes.into(), name, key, identity, self.sequence, expires_ns);
-        let place = self.store(found, record);
-        Ok(self.changed(key, place, Cause::Published, publication.client, now_ns))
+        let next = self.prepare(publication, now_ns)?;
+        Ok(self.commit(next, Cause::Published, publication.client, now_ns))
     }
 
     /// Deletes the record with this number, if there is one.
     pub fn delete<'a>(&'a mut self, key: Key, client: &'a str, now_ns: u64) -> Option<Change<'a>> {
-        let place = self.records.find_key(key)?;
+        let place = self.find(key)?;
         self.remove(place, Cause::Deleted, client, now_ns)
     }
 
@@ -205,20 +204,105 @@ impl Topic {
         publication: &Publication<'a>,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, Refusal> {
-        let identity = self.identity(publication)?;
-        let Some(place) = self.records.find(identity) else { return Ok(None) };
+        let Some(place) = self.find_as(publication)? else { return Ok(None) };
         Ok(self.remove(place, Cause::Deleted, publication.client, now_ns))
     }
 
     /// Removes one record whose time is over, if there is one: call it until there is none.
     pub fn expire(&mut self, now_ns: u64) -> Option<Change<'_>> {
-        let place = self.expiry.due(now_ns)?;
+        let place = self.due(now_ns)?;
         self.remove(place, Cause::Expired, "", now_ns)
     }
 
     /// When the next record expires, in nanoseconds since 1970.
     pub fn next_expiry_ns(&self) -> Option<u64> {
         self.expiry.next_ns()
+    }
+
+    /// Where the record with this number is.
+    pub(crate) fn find(&self, key: Key) -> Option<u32> {
+        self.records.find_key(key)
+    }
+
+    /// Where the record of a message's key is.
+    pub(crate) fn find_as(
+        &mut self,
+        publication: &Publication<'_>,
+    ) -> Result<Option<u32>, Refusal> {
+        let identity = self.identity(publication)?;
+        Ok(self.records.find(identity))
+    }
+
+    /// Where a record is whose time is over.
+    pub(crate) fn due(&self, now_ns: u64) -> Option<u32> {
+        self.expiry.due(now_ns)
+    }
+
+    /// The topic's number on disk.
+    pub(crate) fn number(&self) -> u32 {
+        self.sum.identity().checksum as u32
+    }
+
+    /// The record that a message will be: the message is at hand from now on.
+    pub(crate) fn prepare(
+        &mut self,
+        publication: &Publication<'_>,
+        now_ns: u64,
+    ) -> Result<Next, Refusal> {
+        let identity = self.identity(publication)?;
+        let found = self.records.find(identity);
+        let key = match found.and_then(|place| self.records.get(place)) {
+            Some(record) => record.key(),
+            None => self.records.free_key(identity).ok_or(Refusal::Crowded)?,
+        };
+        if found.is_none() && self.records.free_place().is_none() {
+            return Err(Refusal::Full);
+        }
+        let (bytes, name) = (publication.bytes.into(), publication.key.map(Arc::from));
+        let expires_ns = self.expires_ns(publication, now_ns);
+        let record = Record::new(bytes, name, key, identity, self.sequence + 1, expires_ns);
+        Ok(Next { found, record })
+    }
+
+    /// Makes what was prepared last the record.
+    pub(crate) fn commit<'a>(
+        &'a mut self,
+        next: Next,
+        cause: Cause,
+        client: &'a str,
+        now_ns: u64,
+    ) -> Change<'a> {
+        let key = next.record.key();
+        self.sequence += 1;
+        let place = self.store(next.found, next.record);
+        self.changed(key, place, cause, client, now_ns)
+    }
+
+    /// Brings a record back as it was.
+    pub(crate) fn restore(
+        &mut self,
+        publication: &Publication<'_>,
+        sequence: u64,
+        expires_ns: u64,
+    ) -> Result<(), Refusal> {
+        let next = self.prepare(publication, 0)?;
+        self.sequence = self.sequence.max(sequence);
+        self.store(next.found, next.record.restored(sequence, expires_ns));
+        Ok(())
+    }
+
+    /// Removes a record again, if it is there.
+    pub(crate) fn remove_again(&mut self, identity: Identity, sequence: u64) {
+        if let Some(place) = self.records.find(identity) {
+            self.remove(place, Cause::Deleted, "", 0);
+        }
+        self.sequence = self.sequence.max(sequence);
+    }
+
+    /// The topic had come this far, and will have about as many records.
+    pub(crate) fn resume(&mut self, sequence: u64, records: usize) {
+        self.sequence = self.sequence.max(sequence);
+        self.records.reserve(records);
     }
 
     /// What a message's key values are. Leaves the message at hand.
@@ -265,7 +349,8 @@ impl Topic {
         place
     }
 
-    fn remove<'a>(
+    /// Removes the record at `place`.
+    pub(crate) fn remove<'a>(
         &'a mut self,
         place: u32,
         cause: Cause,

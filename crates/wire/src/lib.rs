@@ -10,4 +10,5 @@ pub mod command;
 pub mod journal;
 pub mod net;
 pub mod shm;
+pub mod state;
 pub mod stats;

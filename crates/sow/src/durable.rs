@@ -1,0 +1,15 @@
+//! Topics that outlive their process.
+//!
+//! Each change is appended to a journal before the topic changes. Now and then a checkpoint writes
+//! down all records, so that a restart does not have to go through everything that ever happened.
+//! `docs/protocol/state.md` has the bytes.
+
+mod archive;
+mod checkpoint;
+mod entry;
+mod error;
+mod restore;
+
+pub use archive::{Archive, Logged};
+pub use checkpoint::Checkpoint;
+pub use error::{ArchiveError, StoreError};

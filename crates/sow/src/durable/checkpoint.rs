@@ -1,0 +1,163 @@
+//! Writing down all records while topics go on changing.
+
+use super::entry;
+use crate::topic::Topic;
+use lanecast_journal::{Outcome, Storage, StoredFile};
+use lanecast_wire::state::{BlockHeader, CheckpointHeader};
+use zerocopy::IntoBytes;
+
+/// Bytes of entries that make a block.
+const BLOCK: usize = 1 << 20;
+
+/// How the names of finished checkpoints end.
+const ENDING: &str = ".checkpoint";
+
+/// How the names of others do.
+const UNFINISHED: &str = ".checkpoint.part";
+
+/// The name of the checkpoint that covers the journal up to this record.
+pub(crate) fn name_of(covered: u64) -> String {
+    format!("{covered:016x}{ENDING}")
+}
+
+/// What the checkpoint with this name covers; nothing if it is none, or not finished.
+pub(crate) fn covered_by(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(ENDING)?;
+    u64::from_str_radix(digits, 16).ok().filter(|covered| name == name_of(*covered))
+}
+
+/// Whether this is the name of a checkpoint, finished or not.
+pub(crate) fn is_checkpoint(name: &str) -> bool {
+    let finished = name.strip_suffix(".part").unwrap_or(name);
+    covered_by(finished).is_some()
+}
+
+/// The checksum of a block.
+pub(crate) fn checksum(number: u64, entries: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), entries)
+}
+
+/// A checkpoint that is being written.
+///
+/// [`advance`](Self::advance) writes down some records at a time, between changes. Then
+/// [`seal`](Self::seal) makes the file durable, which may take long and can be done by any thread;
+/// then [`Archive::adopt`](super::Archive::adopt) puts it in force. One that is dropped before
+/// leaves an unfinished file, which the next one removes.
+#[derive(Debug)]
+pub struct Checkpoint<S: Storage> {
+    file: S::File,
+    covered: u64,
+    /// Where the next block goes, and its number.
+    offset: u64,
+    block: u64,
+    /// Entries of that block.
+    entries: Vec<u8>,
+    topic: usize,
+    place: u32,
+    is_sealed: bool,
+}
+
+impl<S: Storage> Checkpoint<S> {
+    pub(crate) fn new(storage: &S, covered: u64) -> Outcome<Self> {
+        let file = storage.create(&unfinished(covered))?;
+        let mut header = CheckpointHeader::new(covered);
+        header.crc = crc32c::crc32c(header.checked()).into();
+        file.write_all_at(header.as_bytes(), 0)?;
+        Ok(Self {
+            file,
+            covered,
+            offset: size_of::<CheckpointHeader>() as u64,
+            block: 0,
+            entries: Vec::new(),
+            topic: 0,
+            place: 0,
+            is_sealed: false,
+        })
+    }
+
+    /// Writes down about `limit` records of `topics`, which have to be all of the archive, in
+    /// their order. Whether there are more.
+    ///
+    /// # Errors
+    ///
+    /// If the disk refuses. Then drop the checkpoint, and begin another one.
+    pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> Outcome<bool> {
+        for _ in 0..limit {
+            let Some(topic) = topics.get(self.topic) else { break };
+            if self.place == 0 {
+                let (name, sequence) = (&topic.definition().name, topic.sequence());
+                entry::begins(topic.number(), name, sequence, topic.len(), &mut self.entries);
+            }
+            if let Some(record) = topic.at(self.place) {
+                entry::put(topic.number(), record, &mut self.entries);
+            }
+            self.place += 1;
+            if self.place >= topic.end() {
+                (self.topic, self.place) = (self.topic + 1, 0);
+            }
+            if self.entries.len() >= BLOCK {
+                self.write_block()?;
+            }
+        }
+        Ok(self.topic < topics.len())
+    }
+
+    /// Writes the end, and makes the file durable.
+    ///
+    /// # Errors
+    ///
+    /// If the disk refuses.
+    pub fn seal(&mut self) -> Outcome<()> {
+        if !self.entries.is_empty() {
+            self.write_block()?;
+        }
+        self.write_block()?;
+        self.file.sync_data()?;
+        self.is_sealed = true;
+        Ok(())
+    }
+
+    /// Gives the file its name; tells what it covers.
+    pub(crate) fn place(mut self, storage: &S) -> Outcome<u64> {
+        if !self.is_sealed {
+            self.seal()?;
+        }
+        storage.rename(&unfinished(self.covered), &name_of(self.covered))?;
+        storage.sync_directory()?;
+        Ok(self.covered)
+    }
+
+    fn write_block(&mut self) -> Outcome<()> {
+        let length = self.entries.len() as u32;
+        let crc = checksum(self.block, &self.entries);
+        let header = BlockHeader { length: length.into(), crc: crc.into() };
+        self.file.write_all_at(header.as_bytes(), self.offset)?;
+        self.offset += size_of::<BlockHeader>() as u64;
+        self.file.write_all_at(&self.entries, self.offset)?;
+        self.offset += u64::from(length);
+        self.block += 1;
+        self.entries.clear();
+        Ok(())
+    }
+}
+
+fn unfinished(covered: u64) -> String {
+    format!("{covered:016x}{UNFINISHED}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        assert_eq!(covered_by(&name_of(255)), Some(255));
+        assert_eq!(name_of(255), "00000000000000ff.checkpoint");
+        for other in ["ff.checkpoint", "00000000000000FF.checkpoint", "00000000000000ff.segment"] {
+            assert_eq!(covered_by(other), None);
+            assert!(!is_checkpoint(other));
+        }
+        assert!(is_checkpoint(&name_of(3)) && is_checkpoint(&unfinished(3)));
+        assert_eq!(covered_by(&unfinished(3)), None);
+    }
+}
