@@ -45,7 +45,7 @@ check: cargo linters ## Formatting, lints, documentation and the house's own che
 	cargo xtask tidy
 
 bench: cargo ## Micro-benchmarks
-	cargo bench -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal
+	cargo bench -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-sow
 
 rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh

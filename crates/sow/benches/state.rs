@@ -1,0 +1,174 @@
+//! A topic of a million records: what a change costs, what a query beside it costs publishers, and
+//! how long a restart takes.
+//!
+//! `cargo bench -p lanecast-sow`. The archive lies below `target/tmp`, or in `--directory`.
+#![forbid(unsafe_code)]
+
+use lanecast_filter::Filter;
+use lanecast_filter::kind::Kind;
+use lanecast_journal::{AppendError, Directory, Settings};
+use lanecast_sow::durable::{Archive, StoreError};
+use lanecast_sow::{Event, Feed, Options, Publication, Query, Topic, TopicDefinition};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const RECORDS: u64 = 1_000_000;
+const CHANGES: u64 = 2_000_000;
+/// Between two messages of a publisher that publishes 500,000 in a second.
+const PACE: Duration = Duration::from_micros(2);
+/// Records that a query looks at between two messages.
+const SLICE: usize = 16;
+const LONG: Duration = Duration::from_secs(60);
+
+fn main() {
+    let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        // Anything else is what cargo bench passes to every benchmark.
+        if argument == "--directory" {
+            directory = arguments.next().expect("--directory wants a path").into();
+        }
+    }
+    upserts();
+    query_beside_publisher();
+    restart(&directory);
+}
+
+fn definition() -> TopicDefinition {
+    TopicDefinition::new("orders", Kind::Fix).key("/11").expect("a path")
+}
+
+/// A message of about 200 bytes in `buffer`.
+fn message(buffer: &mut Vec<u8>, number: u64, version: u64) {
+    use std::io::Write;
+    buffer.clear();
+    let (symbol, quantity) = (number % 5_000, (number ^ version) % 10_000);
+    write!(
+        buffer,
+        "8=FIX.4.4\x0135=D\x0111=ORD{number:010}\x0155=SYM{symbol}\x0138={quantity}\x0154=1\x01\
+         44=34.{version:06}\x0149=CLIENT{:04}\x0156=VENUE\x0160=20261121-12:00:00.000\x01\
+         58=some words that a trader has typed for whoever reads this later on, or nobody\x01",
+        number % 1_000,
+    )
+    .expect("memory");
+}
+
+fn filled() -> Topic {
+    let (mut topic, mut buffer) = (Topic::new(definition()).expect("a topic"), Vec::new());
+    for number in 0..RECORDS {
+        message(&mut buffer, number, 0);
+        topic.publish(&Publication::of(&buffer), 0).expect("taken");
+    }
+    topic
+}
+
+/// A number that no cache foresees.
+fn shuffled(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+/// Changes of known records, each matched against the filters of 1,000 subscribers.
+fn upserts() {
+    for (label, records) in [("1 K", 1_000), ("1 M", RECORDS)] {
+        let (mut topic, mut feed) = (filled(), Feed::new());
+        for number in 0..1_000 {
+            let text = format!("/55 = 'SYM{number}' AND /38 >= 5000");
+            let filter = Filter::parse(&text).expect("a filter");
+            feed.subscribe(&mut topic, Some(&filter), Options::default()).expect("room");
+        }
+        let (mut buffer, mut told) = (Vec::new(), 0_u64);
+        let mut sink = |ids: &[u32], _: Event<'_>| told += ids.len() as u64;
+        let mut took = Duration::ZERO;
+        for change in 0..CHANGES {
+            message(&mut buffer, shuffled(change) % records, change);
+            let start = Instant::now();
+            let change = topic.publish(&Publication::of(&buffer), 0).expect("taken");
+            feed.apply(&change, &mut sink);
+            took += start.elapsed();
+        }
+        let each = took.as_nanos() as f64 / CHANGES as f64;
+        println!("change one of {label} records, 1,000 filters: {each:.0} ns (told {told})");
+    }
+}
+
+/// A publisher at a steady pace, alone and beside a query with a subscription.
+fn query_beside_publisher() {
+    let mut topic = filled();
+    for (label, asks) in [("alone", false), ("beside the query", true), ("alone again", false)] {
+        let mut feed = Feed::new();
+        let mut given = 0;
+        let mut sink = |_: &[u32], event: Event<'_>| {
+            if let Event::Records(records) = event {
+                given += records.len();
+            }
+        };
+        let query = Query::from(Filter::parse("/38 >= 5000").expect("a filter"));
+        if asks {
+            let options = Options { batch: 100, ..Options::default() };
+            feed.query_and_subscribe(&mut topic, &query, options, 0, &mut sink).expect("room");
+        }
+        let mut late: Vec<u64> = publish_at_pace(&mut topic, &mut feed, &mut sink);
+        late.sort_unstable();
+        let at = |per_mille: usize| late[late.len() * per_mille / 1_000];
+        let (half, most, nearly) = (at(500), at(990), at(999));
+        println!(
+            "publish, {label}: p50 {half} ns, p99 {most} ns, p99.9 {nearly} ns, {given} asked"
+        );
+    }
+}
+
+/// Nanoseconds from when each message was due to when all were told.
+fn publish_at_pace(
+    topic: &mut Topic,
+    feed: &mut Feed,
+    sink: &mut impl lanecast_sow::Sink,
+) -> Vec<u64> {
+    let (mut late, mut buffer) = (Vec::with_capacity(1 << 20), Vec::new());
+    let mut due = Instant::now();
+    for change in 0..1_000_000 {
+        message(&mut buffer, shuffled(change) % RECORDS, change);
+        while Instant::now() < due {
+            feed.advance(topic, 0, SLICE, sink);
+        }
+        let change = topic.publish(&Publication::of(&buffer), 0).expect("taken");
+        feed.apply(&change, sink);
+        late.push(due.elapsed().as_nanos() as u64);
+        due += PACE;
+    }
+    late
+}
+
+/// Opening an archive with a checkpoint, and as many changes behind it as a tenth of the records.
+fn restart(directory: &std::path::Path) {
+    let place = tempfile::tempdir_in(directory).expect("a directory");
+    let open = || {
+        let storage = Directory::new(place.path());
+        let opened = Archive::open(storage, Settings::default(), vec![definition()]);
+        let (archive, mut topics) = opened.expect("opened");
+        (archive, topics.remove(0))
+    };
+    let (mut archive, mut topic) = open();
+    let fill = |archive: &mut Archive<Directory>, topic: &mut Topic, count: u64, version| {
+        let mut buffer = Vec::new();
+        for number in 0..count {
+            message(&mut buffer, number, version);
+            while let Err(error) = archive.publish(topic, &Publication::of(&buffer), 0) {
+                assert_eq!(error, StoreError::Append(AppendError::Full));
+                std::thread::yield_now();
+            }
+        }
+    };
+    fill(&mut archive, &mut topic, RECORDS, 0);
+    let start = Instant::now();
+    let mut checkpoint = archive.begin_checkpoint().expect("begun");
+    while checkpoint.advance(&[&topic], 10_000).expect("written") {}
+    checkpoint.seal().expect("sealed");
+    archive.adopt(checkpoint, LONG).expect("adopted");
+    println!("checkpoint of {RECORDS} records: {:.2} s", start.elapsed().as_secs_f64());
+    fill(&mut archive, &mut topic, RECORDS / 10, 1);
+    drop((archive, topic));
+    let start = Instant::now();
+    let (_, topic) = open();
+    assert_eq!(topic.len() as u64, RECORDS);
+    println!("restart with {RECORDS} records: {:.2} s", start.elapsed().as_secs_f64());
+}
