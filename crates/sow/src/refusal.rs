@@ -2,6 +2,7 @@
 
 use lanecast_filter::fields::SlotsTaken;
 use lanecast_filter::malformed::Malformed;
+use lanecast_filter::merge::DeltaError;
 use lanecast_filter::path::Path;
 use thiserror::Error;
 
@@ -27,6 +28,9 @@ pub enum Refusal {
     /// Too many records whose keys have the same checksum.
     #[error("too many keys with one checksum")]
     Crowded,
+    /// The message cannot be merged into the record.
+    #[error(transparent)]
+    Delta(#[from] DeltaError),
     /// A subscription is to follow certain keys.
     #[error("a subscription follows a filter, not a list of keys: ask for the keys alone")]
     KeysNotFollowed,

@@ -11,7 +11,9 @@ use crate::record::{NEVER, Record};
 use crate::records::Records;
 use crate::refusal::Refusal;
 use crate::scan::Scan;
+
 use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
+use lanecast_filter::merge::merge;
 use lanecast_filter::naive::Environment;
 use lanecast_filter::path::Path;
 use std::sync::Arc;
@@ -188,6 +190,22 @@ impl Topic {
         Ok(self.commit(next, Cause::Published, publication.client, now_ns))
     }
 
+    /// Changes those fields of a record that the message has, and leaves all others as they are.
+    /// The message becomes the record if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the message has no key, or cannot be read, or if messages of this kind have no deltas.
+    /// Then nothing has changed.
+    pub fn publish_delta<'a>(
+        &'a mut self,
+        publication: &Publication<'a>,
+        now_ns: u64,
+    ) -> Result<Change<'a>, Refusal> {
+        let (next, cause) = self.prepare_delta(publication, now_ns)?;
+        Ok(self.commit(next, cause, publication.client, now_ns))
+    }
+
     /// Deletes the record with this number, if there is one.
     pub fn delete<'a>(&'a mut self, key: Key, client: &'a str, now_ns: u64) -> Option<Change<'a>> {
         let place = self.find(key)?;
@@ -262,6 +280,22 @@ impl Topic {
         let expires_ns = self.expires_ns(publication, now_ns);
         let record = Record::new(bytes, name, key, identity, self.sequence + 1, expires_ns);
         Ok(Next { found, record })
+    }
+
+    /// The record that a message will make of the one that is there, and why.
+    pub(crate) fn prepare_delta(
+        &mut self,
+        publication: &Publication<'_>,
+        now_ns: u64,
+    ) -> Result<(Next, Cause), Refusal> {
+        let found = self.find_as(publication)?;
+        let Some(base) = found.and_then(|place| self.records.get(place)) else {
+            return Ok((self.prepare(publication, now_ns)?, Cause::Published));
+        };
+        let mut merged = Vec::with_capacity(base.bytes().len() + publication.bytes.len());
+        merge(self.definition.format, base.bytes(), publication.bytes, &mut merged)?;
+        let whole = Publication { bytes: &merged, ..*publication };
+        Ok((self.prepare(&whole, now_ns)?, Cause::Merged))
     }
 
     /// Makes what was prepared last the record.

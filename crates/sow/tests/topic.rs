@@ -123,3 +123,22 @@ fn publishers_supply_keys_where_there_are_no_key_fields() {
     records.sort();
     assert_eq!(records, [(Some("one"), &b"z"[..]), (Some("two"), &b"y"[..])]);
 }
+
+#[test]
+fn a_delta_changes_what_it_names_and_is_told_as_a_whole() {
+    let mut topic = orders();
+    let change = topic.publish_delta(&of("11=a;38=1;55=IBM;"), 0).expect("taken");
+    assert_eq!((change.cause, change.before.is_none()), (Cause::Published, true));
+    let change = topic.publish_delta(&of("11=a;38=2;44=1.5;"), 1).expect("taken");
+    let text = |version: Option<lanecast_sow::Version<'_>>| {
+        version.map(|version| String::from_utf8_lossy(version.record().bytes()).into_owned())
+    };
+    assert_eq!(text(change.before).as_deref(), Some("11=a;38=1;55=IBM;"));
+    assert_eq!(text(change.after).as_deref(), Some("11=a;38=2;55=IBM;44=1.5;"));
+    assert_eq!((change.cause, change.sequence), (Cause::Merged, 2));
+    let mut blobs = Topic::new(TopicDefinition::new("blobs", Kind::Binary)).expect("a topic");
+    let named = Publication { key: Some("one"), ..of("x") };
+    blobs.publish(&named, 0).expect("taken");
+    assert!(matches!(blobs.publish_delta(&named, 0), Err(Refusal::Delta(_))));
+    assert_eq!(blobs.sequence(), 1);
+}

@@ -7,7 +7,7 @@ use super::restore::Restoring;
 use crate::change::{Cause, Change};
 use crate::definition::TopicDefinition;
 use crate::key::Key;
-use crate::topic::{Publication, Topic};
+use crate::topic::{Next, Publication, Topic};
 use lanecast_journal::{AppendError, Entry, Hold, Journal, Level, Settings, Storage, StorageError};
 use lanecast_wire::state::{STATE_DELETE, STATE_EXPIRE, STATE_PUT};
 use std::time::Duration;
@@ -81,11 +81,22 @@ impl<S: Storage + Clone> Archive<S> {
         now_ns: u64,
     ) -> Result<Logged<'a>, StoreError> {
         let next = topic.prepare(publication, now_ns)?;
-        self.body.clear();
-        entry::put(topic.number(), next.record(), &mut self.body);
-        let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
-        let change = topic.commit(next, Cause::Published, publication.client, now_ns);
-        Ok(Logged { change, journal_sequence })
+        self.put(topic, next, Cause::Published, publication.client, now_ns)
+    }
+
+    /// As [`Topic::publish_delta`]. The journal gets the whole message.
+    ///
+    /// # Errors
+    ///
+    /// If the topic or the journal does not take it. Then nothing has changed.
+    pub fn publish_delta<'a>(
+        &mut self,
+        topic: &'a mut Topic,
+        publication: &Publication<'a>,
+        now_ns: u64,
+    ) -> Result<Logged<'a>, StoreError> {
+        let (next, cause) = topic.prepare_delta(publication, now_ns)?;
+        self.put(topic, next, cause, publication.client, now_ns)
     }
 
     /// As [`Topic::delete`].
@@ -161,6 +172,21 @@ impl<S: Storage + Clone> Archive<S> {
         self.hold.move_to(covered + 1);
         self.remove_others()?;
         Ok(())
+    }
+
+    fn put<'a>(
+        &mut self,
+        topic: &'a mut Topic,
+        next: Next,
+        cause: Cause,
+        client: &'a str,
+        now_ns: u64,
+    ) -> Result<Logged<'a>, StoreError> {
+        self.body.clear();
+        entry::put(topic.number(), next.record(), &mut self.body);
+        let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
+        let change = topic.commit(next, cause, client, now_ns);
+        Ok(Logged { change, journal_sequence })
     }
 
     fn remove<'a>(
