@@ -31,6 +31,43 @@ pub(crate) fn pairs() -> BoxedStrategy<(Values, Vec<u8>)> {
         .boxed()
 }
 
+/// An object of JSON with values of all types, single and in arrays, and its bytes.
+pub(crate) fn objects() -> BoxedStrategy<(Values, Vec<u8>)> {
+    let value = prop_oneof![
+        1 => Just(None),
+        2 => random::literal().prop_map(|value| Some((false, vec![value]))),
+        2 => prop::collection::vec(random::literal(), 0..4).prop_map(|list| Some((true, list))),
+    ];
+    prop::collection::vec(value, 4)
+        .prop_map(|found| {
+            let (mut values, mut members) = (Values::default(), Vec::new());
+            for (name, value) in ["a", "b", "c", "d/e"].iter().zip(found) {
+                let Some((is_array, list)) = value else { continue };
+                let texts: Vec<String> = list.iter().map(json).collect();
+                let text = texts.join(",");
+                let text = if is_array { format!("[{text}]") } else { text };
+                members.push(match name.split_once('/') {
+                    Some((outer, inner)) => format!("\"{outer}\":{{\"{inner}\":{text}}}"),
+                    None => format!("\"{name}\":{text}"),
+                });
+                values.0.insert(random::path(&format!("/{name}")), list);
+            }
+            (values, format!("{{{}}}", members.join(",")).into_bytes())
+        })
+        .boxed()
+}
+
+fn json(literal: &Literal) -> String {
+    match literal {
+        Literal::Null => "null".to_owned(),
+        Literal::Bool(truth) => truth.to_string(),
+        Literal::Text(text) => {
+            serde_json::to_string(str::from_utf8(text).expect("a text")).expect("a string")
+        }
+        number => number.to_string(),
+    }
+}
+
 pub(crate) fn semantics() -> BoxedStrategy<Semantics> {
     prop_oneof![Just(Semantics::Sql), Just(Semantics::Amps)].boxed()
 }
@@ -74,6 +111,24 @@ proptest! {
         message in pairs(),
     ) {
         check(Kind::Nvfix, &expr, semantics, &message);
+    }
+
+    #[test]
+    fn a_plan_for_objects_says_what_the_walk_says(
+        expr in random::expr(false),
+        semantics in semantics(),
+        message in objects(),
+    ) {
+        check(Kind::Json, &expr, semantics, &message);
+    }
+
+    #[test]
+    fn a_plan_of_usual_conditions_on_objects_says_what_the_walk_says(
+        expr in random::condition(),
+        semantics in semantics(),
+        message in objects(),
+    ) {
+        check(Kind::Json, &expr, semantics, &message);
     }
 
     #[test]

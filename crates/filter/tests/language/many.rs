@@ -1,6 +1,6 @@
 //! An index finds what evaluating each filter finds, while filters come and go.
 
-use crate::faster::{Measured, pairs, semantics};
+use crate::faster::{Measured, objects, pairs, semantics};
 use crate::random;
 use crate::record::{ENVIRONMENT, Values};
 use lanecast_filter::fields::Fields;
@@ -91,6 +91,18 @@ impl Both {
     }
 }
 
+fn run(kind: Kind, changes: Vec<Change>, messages: &[(Values, Vec<u8>)]) {
+    let mut both = Both::new(kind);
+    for (count, change) in changes.into_iter().enumerate() {
+        both.apply(change);
+        if count % 8 == 0 {
+            both.check(&messages[count / 8 % 4]);
+        }
+    }
+    messages.iter().for_each(|message| both.check(message));
+    both.finish();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
@@ -99,15 +111,15 @@ proptest! {
         changes in prop::collection::vec(change(), 1..40),
         messages in prop::collection::vec(pairs(), 4),
     ) {
-        let mut both = Both::new(Kind::Nvfix);
-        for (count, change) in changes.into_iter().enumerate() {
-            both.apply(change);
-            if count % 8 == 0 {
-                both.check(&messages[count / 8 % 4]);
-            }
-        }
-        messages.iter().for_each(|message| both.check(message));
-        both.finish();
+        run(Kind::Nvfix, changes, &messages);
+    }
+
+    #[test]
+    fn an_index_of_filters_on_objects_finds_what_each_selects(
+        changes in prop::collection::vec(change(), 1..40),
+        messages in prop::collection::vec(objects(), 4),
+    ) {
+        run(Kind::Json, changes, &messages);
     }
 }
 
