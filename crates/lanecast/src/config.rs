@@ -3,6 +3,7 @@
 use crate::carriers::Carriers;
 use crate::flat;
 use crate::table::{SETTINGS, Setting};
+use crate::xml;
 use std::io;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -41,15 +42,13 @@ pub enum ConfigError {
         /// What is wrong, with line and column.
         message: String,
     },
-    /// A file of Ultra Messaging in XML.
-    #[error(
-        "{path}: XML configuration is not read: write its options as lines of scope, option and \
-         value (source transport_lbtsmx_transmission_window_size 1048576), or as TOML, of which \
-         `lanecast config` lists all settings"
-    )]
+    /// A file of Ultra Messaging in XML that cannot be read, or not be taken over.
+    #[error("{place}: {message}")]
     Xml {
-        /// The file.
-        path: PathBuf,
+        /// File and line.
+        place: String,
+        /// What is wrong, and the option that it is about.
+        message: String,
     },
     /// A setting that does not exist.
     #[error("{place}: there is no setting '{key}'{hint}")]
@@ -91,16 +90,16 @@ impl Config {
         })
     }
 
-    /// Applies a file: TOML, or the flat `scope option value` lines of Ultra Messaging, of
-    /// which the options that have a counterpart are taken over.
+    /// Applies a file: TOML, or one of Ultra Messaging, as XML or as flat `scope option value`
+    /// lines, of which the options that have a counterpart are taken over.
     pub(crate) fn apply_file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
         if flat::is_flat(&text) {
             return flat::apply(self, &text, path);
         }
-        if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
-            return Err(ConfigError::Xml { path: path.to_owned() });
+        if xml::is_xml(&text) {
+            return xml::apply(self, &text, path);
         }
         let table = DeTable::parse(&text).map_err(|error| ConfigError::Syntax {
             path: path.to_owned(),

@@ -4,16 +4,10 @@
 //! counterpart are taken over, the others are listed as ignored.
 
 use crate::config::{Config, ConfigError};
+use crate::counterparts;
 use std::path::Path;
 
 const SCOPES: [&str; 5] = ["context", "source", "receiver", "event_queue", "wildcard_receiver"];
-
-/// Option, setting, and the unit of the option's number.
-const COUNTERPARTS: [(&str, &str, &str); 3] = [
-    ("transport_lbtsmx_transmission_window_size", "shm.window", ""),
-    ("transport_lbtsmx_maximum_receivers_per_transport", "shm.subscribers_max", ""),
-    ("transport_lbtsmx_activity_timeout", "shm.liveness", "ms"),
-];
 
 /// The lines that say something, numbered from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -37,10 +31,7 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         let place = format!("{}:{number}", path.display());
         let mut words = line.split_whitespace().skip(1);
         let (option, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        match COUNTERPARTS.iter().find(|(name, _, _)| *name == option) {
-            Some((_, key, unit)) => config.set(key, &format!("{value}{unit}"), &place)?,
-            None => config.ignored.push(format!("{place}: {option}")),
-        }
+        counterparts::take_over(config, option, value, &place)?;
     }
     Ok(())
 }

@@ -35,11 +35,13 @@ mod carriers;
 mod claim;
 mod config;
 mod context;
+mod counterparts;
 mod flat;
 mod neighbourhood;
 mod publisher;
 mod subscriber;
 mod table;
+mod xml;
 
 pub use carriers::{Carriers, ParseCarriersError};
 pub use claim::{AnyBatch, AnyClaim};

@@ -99,10 +99,13 @@ fn the_throughput_tools_letters_are_refused_where_they_mean_nothing() {
         let refused = stage.run(&format!("perf pub -L 1 --carrier {carrier}"));
         assert!(refused.refused(1).contains(part), "{}", refused.err);
     }
-    std::fs::write(stage.path("um.xml"), "<?xml version=\"1.0\"?>\n").unwrap();
+    let group = "<option name='transport_lbtrm_multicast_address' default-value='x'/>";
+    let text = format!("<um><application name='um_perf'>\n{group}</application></um>\n");
+    std::fs::write(stage.path("um.xml"), text).unwrap();
     for tool in ["pub", "sub"] {
         let refused = stage.run(&format!("perf {tool} -x um.xml"));
-        assert!(refused.refused(1).contains("um.xml: XML configuration is not read"));
+        let words = "um.xml:2: transport_lbtrm_multicast_address: net.group";
+        assert!(refused.refused(1).contains(words), "{}", refused.err);
     }
 }
 

@@ -30,12 +30,89 @@ fn a_file_sets_and_variables_set_over_it() {
     assert_eq!((config.shm.window_bytes, config.shm.subscribers_max), (8 << 20, 3));
 }
 
+/// A file in XML as Ultra Messaging's tools read it.
+fn um(topics: &str) -> String {
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8" ?>
+<um-configuration version="1.0">
+  <templates>
+    <template name="base">
+      <options type="context">
+        <option name="resolver_multicast_interface" default-value="127.0.0.0/8"/>
+        <option name="resolver_multicast_address" default-value="239.101.3.1"/>
+        <option name="fd_management_type" default-value="epoll"/>
+      </options>
+    </template>
+    <template name="fast">
+      <options type="source">
+        <option name="transport_lbtrm_data_rate_limit" default-value="800000000"/>
+        <option name="transport_lbtrm_transmission_window_size" default-value="8388608"/>
+      </options>
+    </template>
+    <template name="unused">
+      <options type="source">
+        <option name="transport_lbtrm_transmission_window_size" default-value="1"/>
+      </options>
+    </template>
+  </templates>
+  <applications>
+    <application name="other" template="unused"><contexts/></application>
+    <application name="um_perf" template="base">
+      <contexts><context template="fast"><sources>
+{topics}
+      </sources></context></contexts>
+    </application>
+  </applications>
+</um-configuration>
+"#
+    )
+}
+
+fn topic(name: &str, group: &str) -> String {
+    format!(
+        r#"<topic topicname="{name}"><options type="source">
+        <option name="transport_lbtrm_multicast_address" default-value="{group}"/>
+        </options></topic>"#
+    )
+}
+
 #[test]
-fn xml_is_refused_with_what_to_write_instead() {
-    for text in ["<?xml version=\"1.0\"?>\n", "\u{feff}\n <um-configuration version=\"1.0\">"] {
-        let error = apply("um.xml", text).unwrap_err();
-        assert!(error.contains("um.xml: XML configuration is not read"), "{error}");
-        assert!(error.contains("`lanecast config`"), "{error}");
+fn xml_is_taken_over_as_far_as_it_applies() {
+    let text = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.2")));
+    let config = apply("um.xml", &text).unwrap();
+    assert_eq!(config.net.interface, "127.0.0.0/8");
+    assert_eq!(config.net.resolver_group, Some("239.101.3.1:14390".parse().unwrap()));
+    assert_eq!(config.net.group, "239.101.3.2:14400".parse().unwrap());
+    assert_eq!((config.net.window_bytes, config.net.data_rate), (8 << 20, Some(100_000_000)));
+    assert_eq!(config.ignored.len(), 1);
+    assert!(config.ignored[0].ends_with("um.xml:8: fd_management_type"), "{:?}", config.ignored);
+    assert_eq!(apply("um.xml", &format!("\u{feff}\n{text}")).unwrap().net, config.net);
+}
+
+#[test]
+fn xml_that_cannot_be_taken_over_names_the_line_and_the_option() {
+    let two = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
+    let one = um(&topic("topic1", "239.101.3.2"));
+    for (text, parts) in [
+        (two, &["um.xml:30: transport_lbtrm_multicast_address is '239.101.3.3'", "line 28"][..]),
+        (
+            um(&topic("topic1", "group")),
+            &["um.xml:28: transport_lbtrm_multicast_address", "net.group"],
+        ),
+        (
+            one.replace("\"base\">\n      <contexts>", "\"x\">\n      <contexts>"),
+            &["no template 'x'"],
+        ),
+        (one.replace("um_perf", "other"), &["none is named um_perf"]),
+        (one.replace("</contexts>\n", "\n"), &["um.xml:", "context"]),
+        (one.replace("\"8388608\"", "8388608"), &["um.xml:14: "]),
+        (one.replace("</um-configuration>", ""), &["the file ends"]),
+        ("<?xml version=\"1.0\"?>\n".into(), &["no <application>: write one named um_perf"]),
+        ("<!DOCTYPE a [<!ENTITY b \"c\">]><a>".into(), &["the file ends amid"]),
+        (one.replace("239.101.3.1", "&who;"), &["um.xml:7: ", "who"]),
+    ] {
+        let error = apply("um.xml", &text).unwrap_err();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
 }
 
@@ -90,7 +167,7 @@ fn the_written_file_reads_back_the_same() {
 
 #[test]
 fn files_of_ultra_messaging_are_taken_over_as_far_as_they_apply() {
-    let text = "# comment\ncontext resolver_multicast_address 239.101.3.1\n\
+    let text = "# comment\ncontext fd_management_type epoll\n\
                 source transport_lbtsmx_transmission_window_size 8388608\n\
                 source  transport_lbtsmx_maximum_receivers_per_transport 4\n\
                 receiver transport_lbtsmx_activity_timeout 5000\n";

@@ -1,0 +1,189 @@
+//! Configuration files of Ultra Messaging in XML.
+//!
+//! Such a file has templates of options, and applications that use them. The one that counts is
+//! that of the throughput and latency tools, or the only one. Options with a counterpart are taken
+//! over: first those of its templates, then its own; the others are listed as ignored. A lanecast
+//! program has one setting for all its topics, so what differs from topic to topic is refused.
+
+use crate::config::{Config, ConfigError};
+use crate::counterparts;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The application of the tools.
+const APPLICATION: &str = "um_perf";
+
+/// An option, as it is written.
+#[derive(Clone, Debug)]
+struct Written {
+    line: usize,
+    name: String,
+    value: String,
+}
+
+/// What an application is told.
+#[derive(Debug, Default)]
+struct Application {
+    name: String,
+    templates: Vec<String>,
+    options: Vec<Written>,
+}
+
+/// What a file has.
+#[derive(Debug, Default)]
+struct Document {
+    templates: HashMap<String, Vec<Written>>,
+    applications: Vec<Application>,
+}
+
+/// Where the options that follow belong.
+#[derive(Debug)]
+enum Inside {
+    Nothing,
+    Template(String),
+    Application,
+}
+
+/// Whether the text is XML.
+pub(crate) fn is_xml(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().starts_with('<')
+}
+
+/// Applies the options that have a counterpart; lists the others as ignored.
+pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), ConfigError> {
+    let fault = |line: usize, message: String| ConfigError::Xml {
+        place: format!("{}:{line}", path.display()),
+        message,
+    };
+    let document = read(text).map_err(|(line, message)| fault(line, message))?;
+    let application = document.application().map_err(|message| fault(1, message))?;
+    for name in &application.templates {
+        let Some(options) = document.templates.get(name) else {
+            return Err(fault(1, format!("there is no template '{name}'")));
+        };
+        take_over(config, options, path)?;
+    }
+    for (index, option) in application.options.iter().enumerate() {
+        let others = &application.options[..index];
+        let differs = |other: &&Written| other.name == option.name && other.value != option.value;
+        if let Some(other) = others.iter().find(differs).filter(|_| counterparts::has(&option.name))
+        {
+            let (name, value) = (&option.name, &option.value);
+            return Err(fault(
+                option.line,
+                format!(
+                    "{name} is '{value}' here and '{}' in line {}: lanecast has one for all \
+                     topics, so write a file for each, or make them the same",
+                    other.value, other.line
+                ),
+            ));
+        }
+    }
+    take_over(config, &application.options, path)
+}
+
+fn take_over(config: &mut Config, options: &[Written], path: &Path) -> Result<(), ConfigError> {
+    for Written { line, name, value } in options {
+        counterparts::take_over(config, name, value, &format!("{}:{line}", path.display()))?;
+    }
+    Ok(())
+}
+
+impl Document {
+    /// The application that counts.
+    fn application(&self) -> Result<&Application, String> {
+        let named = self.applications.iter().find(|it| it.name == APPLICATION);
+        match (named, self.applications.as_slice()) {
+            (Some(it), _) | (None, [it]) => Ok(it),
+            (None, []) => Err(format!("no <application>: write one named {APPLICATION}")),
+            (None, _) => Err(format!("several applications, and none is named {APPLICATION}")),
+        }
+    }
+
+    /// Takes the beginning of an element in.
+    fn open(
+        &mut self,
+        element: &BytesStart<'_>,
+        inside: &mut Inside,
+        line: usize,
+    ) -> Result<(), String> {
+        let attribute = |name: &str| attribute(element, name);
+        match (element.name().0, &*inside) {
+            ("template", _) => {
+                let name = attribute("name")?.ok_or("a <template> without a name")?;
+                self.templates.entry(name.clone()).or_default();
+                *inside = Inside::Template(name);
+            }
+            ("application", _) => {
+                let name = attribute("name")?.unwrap_or_default();
+                self.applications.push(Application { name, ..Application::default() });
+                *inside = Inside::Application;
+            }
+            ("option", _) => {
+                let name = attribute("name")?.ok_or("an <option> without a name")?;
+                let Some(value) = attribute("default-value")? else { return Ok(()) };
+                let options = match inside {
+                    Inside::Template(name) => self.templates.get_mut(name),
+                    Inside::Application => self.applications.last_mut().map(|it| &mut it.options),
+                    Inside::Nothing => None,
+                };
+                options.into_iter().for_each(|options| {
+                    options.push(Written { line, name: name.clone(), value: value.clone() });
+                });
+            }
+            _ => {}
+        }
+        let used = attribute("template")?.filter(|_| matches!(inside, Inside::Application));
+        if let (Some(names), Some(application)) = (used, self.applications.last_mut()) {
+            let names = names.split(',').map(|name| name.trim().to_owned());
+            application.templates.extend(names.filter(|name| !name.is_empty()));
+        }
+        Ok(())
+    }
+}
+
+fn attribute(element: &BytesStart<'_>, name: &str) -> Result<Option<String>, String> {
+    let found = element.try_get_attribute(name).map_err(|error| error.to_string())?;
+    let value = found.map(|found| found.normalized_value(XmlVersion::Implicit1_0).map(Into::into));
+    value.transpose().map_err(|error| error.to_string())
+}
+
+/// Reads a file; where it is wrong, the line and what is wrong there.
+fn read(text: &str) -> Result<Document, (usize, String)> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = Reader::from_str(text);
+    let (mut counted, mut lines) = (0, 1);
+    let mut line_at = |position: u64| {
+        let position = (position as usize).clamp(counted, text.len());
+        let passed = &text.as_bytes()[counted..position];
+        lines += passed.iter().filter(|byte| **byte == b'\n').count();
+        counted = position;
+        lines
+    };
+    let (mut document, mut inside) = (Document::default(), Inside::Nothing);
+    let mut depth = 0_usize;
+    loop {
+        let line = line_at(reader.buffer_position());
+        match reader.read_event() {
+            Ok(Event::Start(element)) => {
+                depth += 1;
+                document.open(&element, &mut inside, line).map_err(|error| (line, error))?;
+            }
+            Ok(Event::Empty(element)) => {
+                document.open(&element, &mut inside, line).map_err(|error| (line, error))?;
+            }
+            Ok(Event::End(element)) => {
+                depth = depth.saturating_sub(1);
+                if matches!(element.name().0, "template" | "application") {
+                    inside = Inside::Nothing;
+                }
+            }
+            Ok(Event::Eof) if depth == 0 => return Ok(document),
+            Ok(Event::Eof) => return Err((line, "the file ends amid an element".into())),
+            Ok(_) => {}
+            Err(error) => return Err((line_at(reader.error_position()), error.to_string())),
+        }
+    }
+}
