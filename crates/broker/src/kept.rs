@@ -238,6 +238,10 @@ impl Letters<'_, '_> {
                     header.text_if(Field::CorrelationId, correlation)
                 });
             }
+            // Nobody subscribes to deltas here yet: the whole record says the same.
+            Event::Delta { record, .. } => {
+                self.fan_out(ids, Command::Publish, record, |header| header);
+            }
             Event::Left { record, reason, .. } => {
                 let reason = match reason {
                     Reason::Match => "match",

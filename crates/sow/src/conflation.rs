@@ -26,7 +26,10 @@ impl Conflation {
     pub(crate) fn hold_back(&mut self, held: Held, now_ns: u64) -> Option<Held> {
         let key = held.record().key();
         if let Some(last) = self.recent.get_mut(&key) {
-            *last = Some(held);
+            *last = Some(match last.take() {
+                Some(earlier) => earlier.followed_by(held),
+                None => held,
+            });
             return None;
         }
         self.recent.insert(key, None);

@@ -5,6 +5,7 @@
 //! change is known once. Publishing goes on meanwhile.
 
 use crate::change::{Cause, Change};
+use crate::deltas::Deltas;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::scan::Scan;
@@ -29,10 +30,13 @@ pub struct Feed {
     busy: Vec<u32>,
     /// Those that are not told everything.
     conflated: Vec<u32>,
-    /// How many want to know what leaves their focus.
+    /// How many want to know what was in their focus.
     watching: usize,
+    deltas: Deltas,
     in_focus: Vec<u32>,
     was_in_focus: Vec<u32>,
+    /// Those that want deltas, and know what the record was.
+    in_focus_still: Vec<u32>,
 }
 
 /// How a subscription is served.
@@ -42,6 +46,14 @@ struct Way {
     waits: bool,
     conflates: bool,
     watches: bool,
+    deltas: bool,
+}
+
+impl Way {
+    /// Whether it matters what was in the focus before.
+    fn looks_back(self) -> bool {
+        self.watches || self.deltas
+    }
 }
 
 impl Default for Feed {
@@ -62,6 +74,8 @@ impl Feed {
             busy: Vec::new(),
             conflated: Vec::new(),
             watching: 0,
+            deltas: Deltas::default(),
+            in_focus_still: Vec::new(),
             in_focus: Vec::new(),
             was_in_focus: Vec::new(),
         }
@@ -80,6 +94,7 @@ impl Feed {
     ) -> Result<u32, Refusal> {
         let id = self.vacancy();
         self.file(topic, id, filter)?;
+        self.deltas.of(topic.definition());
         self.seat(id, Subscription::new(options, true, None));
         Ok(id)
     }
@@ -159,7 +174,7 @@ impl Feed {
         if subscription.is_live {
             topic.with_fields(|fields| self.index.remove(id, fields));
         }
-        self.watching -= usize::from(self.ways[id as usize].watches);
+        self.watching -= usize::from(self.ways[id as usize].looks_back());
         self.busy.retain(|other| *other != id);
         self.conflated.retain(|other| *other != id);
         self.ways[id as usize] = Way::default();
@@ -204,16 +219,21 @@ impl Feed {
             && let Some(before) = change.before
         {
             self.index.matches(&before.message(&change.environment), &mut self.was_in_focus);
+            self.set_apart_those_who_know();
             self.tell_those_left(change, sink);
+            let still = &self.in_focus_still;
+            self.in_focus.retain(|id| still.binary_search(id).is_err());
+        }
+        if let (Some(before), Some(after)) = (change.before, change.after) {
+            let (base, record) = (before.record(), after.record());
+            let held = || Held::Delta(base.clone(), record.clone(), change.cause);
+            let ids = std::mem::take(&mut self.in_focus_still);
+            self.in_focus_still = self.tell(ids, held, change.environment.unix_ns, sink);
         }
         if let Some(after) = change.after {
-            let record = after.record();
-            let (event, held) = (Event::Update { record, cause: change.cause }, || {
-                Held::Update(record.clone(), change.cause)
-            });
-            let mut ids = std::mem::take(&mut self.in_focus);
-            self.tell(&mut ids, event, held, change.environment.unix_ns, sink);
-            self.in_focus = ids;
+            let held = || Held::Update(after.record().clone(), change.cause);
+            let ids = std::mem::take(&mut self.in_focus);
+            self.in_focus = self.tell(ids, held, change.environment.unix_ns, sink);
         }
     }
 
@@ -230,7 +250,7 @@ impl Feed {
         let mut at = 0;
         while let Some(id) = self.busy.get(at).copied() {
             let Some(subscription) = &mut self.subscriptions[id as usize] else { break };
-            match subscription.advance(id, topic, now_ns, limit, sink) {
+            match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
                 Progress::Busy => at += 1,
                 Progress::Level if subscription.is_live => {
                     self.ways[id as usize].waits = false;
@@ -251,7 +271,7 @@ impl Feed {
             let conflation = subscription.and_then(|one| one.conflation.as_mut());
             let Some(conflation) = conflation else { continue };
             while let Some(held) = conflation.take_due(now_ns) {
-                sink.deliver(&[*id], held.event());
+                held.tell(&[*id], &mut self.deltas, sink);
             }
         }
     }
@@ -277,6 +297,7 @@ impl Feed {
         }
         let scan = Scan::new(topic, query, now_ns)?;
         self.file(topic, id, query.filter.as_ref())?;
+        self.deltas.of(topic.definition());
         self.seat(id, Subscription::new(options, true, Some(scan)));
         sink.deliver(&[id], Event::Begin);
         Ok(())
@@ -302,6 +323,7 @@ impl Feed {
             waits: subscription.scan().is_some(),
             conflates: subscription.conflation.is_some(),
             watches: subscription.options.out_of_focus,
+            deltas: subscription.options.delta,
         };
         if self.free.last() == Some(&id) {
             self.free.pop();
@@ -312,14 +334,13 @@ impl Feed {
         }
         self.busy.extend(way.waits.then_some(id));
         self.conflated.extend(way.conflates.then_some(id));
-        self.watching += usize::from(way.watches);
+        self.watching += usize::from(way.looks_back());
         self.ways[id as usize] = way;
         self.subscriptions[id as usize] = Some(subscription);
     }
 
     /// Tells those that had the record in their focus, and have it there no more.
     fn tell_those_left(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
-        self.in_focus.sort_unstable();
         let (ways, in_focus) = (&self.ways, &self.in_focus);
         self.was_in_focus
             .retain(|id| ways[*id as usize].watches && in_focus.binary_search(id).is_err());
@@ -330,23 +351,29 @@ impl Feed {
         };
         if let Some(version) = change.after.or(change.before) {
             let (record, sequence) = (version.record(), change.sequence);
-            let event = Event::Left { record, reason, sequence };
             let held = || Held::Left(record.clone(), reason, sequence);
-            let mut ids = std::mem::take(&mut self.was_in_focus);
-            self.tell(&mut ids, event, held, change.environment.unix_ns, sink);
-            self.was_in_focus = ids;
+            let ids = std::mem::take(&mut self.was_in_focus);
+            self.was_in_focus = self.tell(ids, held, change.environment.unix_ns, sink);
         }
     }
 
-    /// Tells `ids`: those at once that do not have to wait.
+    /// Takes those out of the focus that want deltas, and had the record in their focus before.
+    fn set_apart_those_who_know(&mut self) {
+        self.in_focus.sort_unstable();
+        self.was_in_focus.sort_unstable();
+        let (ways, was_in_focus) = (&self.ways, &self.was_in_focus);
+        let knows = |id: &u32| ways[*id as usize].deltas && was_in_focus.binary_search(id).is_ok();
+        self.in_focus_still.extend(self.in_focus.iter().copied().filter(knows));
+    }
+
+    /// Tells `ids`, those at once that do not have to wait. Gives the list back, to be used again.
     fn tell(
         &mut self,
-        ids: &mut Vec<u32>,
-        event: Event<'_>,
+        mut ids: Vec<u32>,
         held: impl Fn() -> Held,
         now_ns: u64,
         sink: &mut impl Sink,
-    ) {
+    ) -> Vec<u32> {
         if !self.busy.is_empty() || !self.conflated.is_empty() {
             ids.retain(|id| {
                 let way = self.ways[*id as usize];
@@ -356,14 +383,18 @@ impl Feed {
                 if let Some(subscription) = &mut self.subscriptions[*id as usize] {
                     match way.waits {
                         true => subscription.wait(held()),
-                        false => subscription.hand_over(*id, held(), now_ns, sink),
+                        false => {
+                            subscription.hand_over(*id, held(), &mut self.deltas, now_ns, sink);
+                        }
                     }
                 }
                 false
             });
         }
         if !ids.is_empty() {
-            sink.deliver(ids, event);
+            held().tell(&ids, &mut self.deltas, sink);
         }
+        ids.clear();
+        ids
     }
 }

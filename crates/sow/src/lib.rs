@@ -27,6 +27,7 @@
 mod change;
 mod conflation;
 mod definition;
+mod deltas;
 pub mod durable;
 mod expiry;
 mod feed;

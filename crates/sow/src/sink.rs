@@ -20,6 +20,14 @@ pub enum Event<'a> {
         /// Why.
         cause: Cause,
     },
+    /// A record that the subscriber knows has changed.
+    Delta {
+        /// What it is now.
+        record: &'a Record,
+        /// Its key fields, and those that are not as they were: see
+        /// [`difference`](lanecast_filter::difference::difference).
+        bytes: &'a [u8],
+    },
     /// A record is none of the subscriber's any more: it is out of focus.
     Left {
         /// The record that does not meet the filter any more, or the last one before it was gone.

@@ -2,6 +2,7 @@
 
 use crate::change::Cause;
 use crate::conflation::Conflation;
+use crate::deltas::Deltas;
 use crate::record::Record;
 use crate::scan::{Answer, Scan};
 use crate::sink::{Event, Reason, Sink};
@@ -14,6 +15,8 @@ use std::time::Duration;
 pub struct Options {
     /// To be told when records leave its focus.
     pub out_of_focus: bool,
+    /// To be told what changed of a record that met the filter before, and not all of it.
+    pub delta: bool,
     /// To be told of each record once in this time at most. Only the last state counts.
     pub conflation: Option<Duration>,
     /// Records of an answer that come together at most.
@@ -24,7 +27,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { out_of_focus: false, conflation: None, batch: 10, waiting_max: 1 << 20 }
+        let (out_of_focus, delta) = (false, false);
+        Self { out_of_focus, delta, conflation: None, batch: 10, waiting_max: 1 << 20 }
     }
 }
 
@@ -32,21 +36,38 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub(crate) enum Held {
     Update(Record, Cause),
+    /// What it was when the subscriber was told last, and what it is.
+    Delta(Record, Record, Cause),
     Left(Record, Reason, u64),
 }
 
 impl Held {
     pub(crate) fn record(&self) -> &Record {
         match self {
-            Self::Update(record, _) | Self::Left(record, ..) => record,
+            Self::Update(record, _) | Self::Delta(_, record, _) | Self::Left(record, ..) => record,
         }
     }
 
-    pub(crate) fn event(&self) -> Event<'_> {
+    /// What is to be told in place of this and then `next`.
+    pub(crate) fn followed_by(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Delta(base, ..), Self::Delta(_, record, cause)) => {
+                Self::Delta(base, record, cause)
+            }
+            (Self::Update(..), Self::Delta(_, record, cause)) => Self::Update(record, cause),
+            (_, next) => next,
+        }
+    }
+
+    pub(crate) fn tell(&self, ids: &[u32], deltas: &mut Deltas, sink: &mut impl Sink) {
         match self {
-            Self::Update(record, cause) => Event::Update { record, cause: *cause },
+            Self::Update(record, cause) => {
+                sink.deliver(ids, Event::Update { record, cause: *cause });
+            }
+            Self::Delta(base, record, cause) => deltas.tell(ids, base, record, *cause, sink),
             Self::Left(record, reason, sequence) => {
-                Event::Left { record, reason: *reason, sequence: *sequence }
+                let (reason, sequence) = (*reason, *sequence);
+                sink.deliver(ids, Event::Left { record, reason, sequence });
             }
         }
     }
@@ -103,6 +124,7 @@ impl Subscription {
         &mut self,
         id: u32,
         topic: &Topic,
+        deltas: &mut Deltas,
         now_ns: u64,
         limit: usize,
         sink: &mut impl Sink,
@@ -122,7 +144,7 @@ impl Subscription {
         }
         for _ in 0..limit {
             match self.waiting.pop_front() {
-                Some(held) => self.hand_over(id, held, now_ns, sink),
+                Some(held) => self.hand_over(id, held, deltas, now_ns, sink),
                 None => return Progress::Level,
             }
         }
@@ -130,13 +152,20 @@ impl Subscription {
     }
 
     /// Tells the subscriber now, or later if it wants no more than so much.
-    pub(crate) fn hand_over(&mut self, id: u32, held: Held, now_ns: u64, sink: &mut impl Sink) {
+    pub(crate) fn hand_over(
+        &mut self,
+        id: u32,
+        held: Held,
+        deltas: &mut Deltas,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
         let held = match &mut self.conflation {
             Some(conflation) => conflation.hold_back(held, now_ns),
             None => Some(held),
         };
         if let Some(held) = held {
-            sink.deliver(&[id], held.event());
+            held.tell(&[id], deltas, sink);
         }
     }
 

@@ -30,6 +30,7 @@ impl lanecast_sow::Sink for Told {
             Event::Records(records) => records.iter().map(text).collect::<Vec<_>>().join(" "),
             Event::End(answer) => format!("end {} of {}", answer.returned, answer.records),
             Event::Update { record, .. } => format!("update {}", text(record)),
+            Event::Delta { bytes, .. } => format!("delta {}", String::from_utf8_lossy(bytes)),
             Event::Left { record, reason, .. } => format!("left {} {reason:?}", text(record)),
             Event::Overrun => "overrun".into(),
         };
@@ -197,4 +198,36 @@ fn another_query_takes_a_subscriptions_place() {
     assert!(feed.is_empty());
     let refused = feed.replace(&mut topic, id, &other, options, 0, &mut told);
     assert_eq!(refused, Err(Refusal::NoSubscription(id)));
+}
+
+#[test]
+fn deltas_are_told_to_those_who_know_the_record() {
+    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let options = Options { delta: true, out_of_focus: true, ..Options::default() };
+    feed.subscribe(&mut topic, Some(&filter("/38 > 10")), options).expect("room");
+    feed.subscribe(&mut topic, None, Options::default()).expect("room");
+    let conflation = Some(Duration::from_nanos(10));
+    let slow = Options { conflation, ..options };
+    feed.subscribe(&mut topic, Some(&filter("/38 > 10")), slow).expect("room");
+    publish(&mut topic, &mut feed, &mut told, "11=a;38=20;55=IBM;", 0);
+    told.is(&["[2] update 11=a;38=20;55=IBM;", "[0, 1] update 11=a;38=20;55=IBM;"]);
+    publish(&mut topic, &mut feed, &mut told, "11=a;38=30;55=IBM;", 1);
+    publish(&mut topic, &mut feed, &mut told, "11=a;38=30;55=SAP;", 2);
+    told.is(&[
+        "[0] delta 11=a;38=30;",
+        "[1] update 11=a;38=30;55=IBM;",
+        "[0] delta 11=a;55=SAP;",
+        "[1] update 11=a;38=30;55=SAP;",
+    ]);
+    feed.flush(10, &mut told);
+    told.is(&["[2] delta 11=a;38=30;55=SAP;"]);
+    publish(&mut topic, &mut feed, &mut told, "11=a;38=1;55=SAP;", 50);
+    publish(&mut topic, &mut feed, &mut told, "11=a;38=40;55=SAP;", 51);
+    told.is(&[
+        "[0] left 11=a;38=1;55=SAP; Match",
+        "[1] update 11=a;38=1;55=SAP;",
+        "[0, 1] update 11=a;38=40;55=SAP;",
+    ]);
+    feed.flush(100, &mut told);
+    told.is(&["[2] update 11=a;38=40;55=SAP;"]);
 }

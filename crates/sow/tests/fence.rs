@@ -3,6 +3,7 @@
 
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::merge::merge;
 use lanecast_sow::{
     Change, Event, Feed, Key, Options, Order, Publication, Query, Reason, Sink, Topic,
     TopicDefinition,
@@ -33,6 +34,7 @@ struct Wish {
     sorted: bool,
     batch: u8,
     asks: bool,
+    delta: bool,
 }
 
 impl Wish {
@@ -60,7 +62,8 @@ impl Wish {
     }
 
     fn options(&self) -> Options {
-        Options { out_of_focus: true, batch: self.batch.into(), ..Options::default() }
+        let delta = self.delta;
+        Options { out_of_focus: true, delta, batch: self.batch.into(), ..Options::default() }
     }
 }
 
@@ -161,6 +164,16 @@ impl Sink for World {
                     known.insert(record.key().0, record.bytes().to_vec());
                     self.after(id, record.sequence());
                 }
+                Event::Delta { record, bytes } => {
+                    self.before(id, record.sequence());
+                    let format = format();
+                    let known = &mut self.client(id).known;
+                    let base = known.get(&record.key().0).expect("a record that is known");
+                    let mut merged = Vec::new();
+                    merge(format, base, bytes, &mut merged).expect("a delta");
+                    known.insert(record.key().0, merged);
+                    self.after(id, record.sequence());
+                }
                 Event::Left { record, reason, sequence } => {
                     self.before(id, sequence);
                     assert!(self.client(id).known.remove(&record.key().0).is_some());
@@ -175,8 +188,9 @@ impl Sink for World {
 }
 
 fn wish() -> impl Strategy<Value = Wish> {
-    (0..6_u8, 1..6_u8, any::<(bool, bool)>(), 1..4_u8, prop::bool::weighted(0.8)).prop_map(
-        |(low, width, (equal, sorted), batch, asks)| Wish {
+    (0..6_u8, 1..6_u8, any::<(bool, bool, bool)>(), 1..4_u8, prop::bool::weighted(0.8)).prop_map(
+        |(low, width, (equal, sorted, delta), batch, asks)| Wish {
+            delta,
             low,
             high: low + width,
             equal,
@@ -200,8 +214,12 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+fn format() -> Format {
+    Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators")
+}
+
 fn topic(indexed: bool) -> Topic {
-    let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+    let format = format();
     let mut definition = TopicDefinition::new("orders", format).key("/11").expect("a path");
     if indexed {
         definition = definition.index("/38").expect("a path");
