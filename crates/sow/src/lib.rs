@@ -6,6 +6,7 @@
 //! - [`Query`], [`Scan`]: the records that meet a filter, sorted, at once or bit by bit.
 //! - [`Feed`]: who subscribes to a topic, by content; [`Event`]: what they are told.
 //! - [`durable`]: topics that outlive their process.
+//! - [`View`], [`Cascade`]: topics that are made of others, joined, grouped and added up.
 //!
 //! One thread owns a topic. Nothing here keeps time, which is an argument, in nanoseconds since
 //! 1970; and outside of [`durable`] nothing locks, waits or does I/O.
@@ -43,6 +44,7 @@ mod sink;
 mod sorting;
 mod subscription;
 mod topic;
+pub mod view;
 
 pub use change::{Cause, Change, Version};
 pub use definition::TopicDefinition;
@@ -55,3 +57,4 @@ pub use scan::{Answer, Scan};
 pub use sink::{Event, Reason, Sink};
 pub use subscription::Options;
 pub use topic::{Publication, Topic};
+pub use view::{Cascade, View, ViewDefinition, ViewError};

@@ -114,6 +114,19 @@ fn threads_read_everything_without_a_file() {
 }
 
 #[test]
+fn order_view_follows_orders_to_the_last_digit() {
+    let text = run("order_view");
+    for shown in [
+        "VWAP    customer=c01;symbol=INTC;vwap=34.70833;",
+        "VWAP    customer=c01;symbol=INFA;vwap=18.75;",
+        r#"symbols {"symbol":"INTC","customers":2,"dearest":35}"#,
+        "VWAP    one record less",
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+}
+
+#[test]
 fn ping_meets_pong_in_any_order() {
     for names in [["ping", "pong"], ["pong", "ping"]] {
         let domain = domain();

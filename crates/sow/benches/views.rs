@@ -1,0 +1,97 @@
+//! What a message costs from its bytes to the record of a view: the last value is replaced, a
+//! filter looked at, what the record was taken out of the sums, and what it is put in.
+//! `cargo bench -p lanecast-sow --bench views`, or `-- --quick` for a look.
+#![forbid(unsafe_code)]
+
+use criterion::{Criterion, Throughput, criterion_group};
+use lanecast_filter::kind::Kind;
+use lanecast_filter::{Filter, Plan};
+use lanecast_sow::{Publication, Topic, TopicDefinition, View, ViewDefinition};
+use std::hint::black_box;
+
+const RECORDS: u64 = 100_000;
+const GROUPS: u64 = 10_000;
+const MESSAGES: usize = 1 << 18;
+
+/// Message number `round`. Those of one record differ, and belong to one group.
+fn message(round: u64) -> Vec<u8> {
+    let key = round.wrapping_mul(7_919) % RECORDS;
+    let (quantity, price) = (1 + round % 5_000, 1_000 + round % 9_000);
+    let (symbol, customer) = (key % (GROUPS / 10), key / 1_000 % 10);
+    let (whole, cents) = (price / 100, price % 100);
+    let message =
+        format!("35=D;11=c{customer};55=S{symbol};14={quantity};99={whole}.{cents:02};37={key};");
+    message.replace(';', "\x01").into_bytes()
+}
+
+/// A topic that is full, a filter on it, and the messages to come.
+fn orders() -> (Topic, Plan, Vec<Vec<u8>>) {
+    let definition = TopicDefinition::new("orders", Kind::Fix).key("/37").expect("a path");
+    let mut topic = Topic::new(definition).expect("a topic");
+    let filter = Filter::parse("/35 IN ('D', 'C') AND /14 >= 1").expect("a filter");
+    let plan = topic.with_fields(|fields| Plan::new(&filter, fields)).expect("slots");
+    let messages: Vec<Vec<u8>> = (0..MESSAGES as u64).map(message).collect();
+    for bytes in &messages[..RECORDS as usize] {
+        topic.publish(&Publication::of(bytes), 0).expect("it is taken");
+    }
+    (topic, plan, messages)
+}
+
+fn vwap(topic: &Topic, projection: &str) -> View {
+    let definition = ViewDefinition::new("VWAP", Kind::Nvfix, "orders")
+        .project(&format!("/11 AS /customer, /55 AS /symbol, {projection}"))
+        .group_by("/11, /55");
+    let mut view = View::new(definition, &|_| Some(topic)).expect("a view");
+    write(&mut view);
+    view
+}
+
+fn write(view: &mut View) {
+    while let Some(change) = view.emit(0) {
+        black_box(change.expect("it is written").sequence);
+    }
+}
+
+fn updates(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("last value, filter");
+    group.throughput(Throughput::Elements(1));
+    let (mut topic, plan, messages) = orders();
+    let mut messages = messages.iter().cycle().map(|bytes| Publication::of(bytes));
+    let mut next = || messages.next().expect("they never end");
+    group.bench_function("no view", |bencher| {
+        bencher.iter(|| {
+            let change = topic.publish(&next(), 0).expect("it is taken");
+            let after = change.after.expect("it is there");
+            black_box(plan.holds(&after.message(&change.environment)))
+        });
+    });
+    let exact = "sum(/14 * /99) / sum(/14) AS /vwap, count(/14) AS /count";
+    let extremes = format!("{exact}, min(/99) AS /low, max(/99) AS /high");
+    for (name, projection) in [("vwap, count", exact), ("vwap, count, min, max", &extremes)] {
+        for batch in [1, 64] {
+            let mut view = vwap(&topic, projection);
+            let mut since = 0;
+            group.bench_function(format!("{name}, written after {batch}"), |bencher| {
+                bencher.iter(|| {
+                    let change = topic.publish(&next(), 0).expect("it is taken");
+                    let after = change.after.expect("it is there");
+                    if plan.holds(&after.message(&change.environment)) {
+                        view.apply(0, &change);
+                    }
+                    since += 1;
+                    if since == batch {
+                        since = 0;
+                        write(&mut view);
+                    }
+                });
+            });
+        }
+    }
+}
+
+criterion_group!(benches, updates);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

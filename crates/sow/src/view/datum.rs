@@ -1,0 +1,152 @@
+//! What expressions of views yield.
+
+use super::decimal::{Decimal, Rounding};
+use super::exact::Exact;
+use lanecast_filter::fields::Slot;
+use lanecast_filter::row::Row;
+use lanecast_filter::truth::Truth;
+use lanecast_filter::value::{Comparison, Value};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// A value on its way from messages to a view.
+#[derive(Clone, Debug)]
+pub(crate) enum Datum<'a> {
+    Null,
+    /// A number was wanted, and there is none.
+    Nan,
+    Bool(bool),
+    Number(Exact),
+    /// Not empty: an empty text is NULL.
+    Text(Cow<'a, [u8]>),
+}
+
+impl<'a> Datum<'a> {
+    /// The first value of a field, numbers to their last digit.
+    #[inline]
+    pub(crate) fn of_field(row: &'a Row, slot: Slot, bytes: &'a [u8]) -> Self {
+        match row.value(slot, bytes) {
+            Value::Float(number) => match row.text(slot, bytes).and_then(Decimal::parse) {
+                Some(number) => Self::Number(Exact::Decimal(number)),
+                None => Value::Float(number).into(),
+            },
+            value => value.into(),
+        }
+    }
+
+    pub(crate) fn text(text: impl Into<Cow<'a, [u8]>>) -> Self {
+        let text = text.into();
+        if text.is_empty() { Self::Null } else { Self::Text(text) }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The number that this is, or that its text writes.
+    #[inline]
+    pub(crate) fn number(&self) -> Option<Cow<'_, Exact>> {
+        match self {
+            Self::Null | Self::Nan => None,
+            Self::Bool(truth) => Some(Cow::Owned(Exact::whole(*truth))),
+            Self::Number(number) => Some(Cow::Borrowed(number)),
+            Self::Text(text) => {
+                Decimal::parse(text).map(|number| Cow::Owned(Exact::Decimal(number)))
+            }
+        }
+    }
+
+    /// As the filter language compares: two texts as bytes, all else as numbers, exactly.
+    pub(crate) fn compare(&self, comparison: Comparison, other: &Datum<'_>) -> Truth {
+        if self.is_null() || other.is_null() {
+            return Truth::Unknown;
+        }
+        let order = match (self, other) {
+            (Self::Text(left), Datum::Text(right)) => Some(left.cmp(right)),
+            (Self::Nan, _) | (_, Datum::Nan) => None,
+            _ => match (self.number(), other.number()) {
+                (Some(left), Some(right)) => left.order(&right),
+                (Some(_), None) => Some(Ordering::Less),
+                (None, Some(_)) => Some(Ordering::Greater),
+                (None, None) => None,
+            },
+        };
+        comparison.accepts(order).into()
+    }
+
+    /// The value as conditions of the filter language see it.
+    pub(crate) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Nan => Value::Float(f64::NAN),
+            Self::Bool(truth) => Value::Bool(*truth),
+            Self::Text(text) => Value::Text(text),
+            Self::Number(number) => {
+                let number = number.rounded(Rounding::FINE);
+                match number.to_i64() {
+                    Some(whole) => Value::Int(whole),
+                    None => Value::Float(number.to_string().parse().unwrap_or(f64::NAN)),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn into_owned(self) -> Datum<'static> {
+        match self {
+            Self::Null => Datum::Null,
+            Self::Nan => Datum::Nan,
+            Self::Bool(truth) => Datum::Bool(truth),
+            Self::Number(number) => Datum::Number(number),
+            Self::Text(text) => Datum::Text(Cow::Owned(text.into_owned())),
+        }
+    }
+}
+
+impl<'a> From<Value<'a>> for Datum<'a> {
+    #[inline]
+    fn from(value: Value<'a>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(truth) => Self::Bool(truth),
+            Value::Int(number) => Self::Number(Exact::whole(number)),
+            Value::Uint(number) => Self::Number(Exact::whole(number)),
+            Value::Float(number) => match Decimal::of_float(number) {
+                Some(number) => Self::Number(Exact::Decimal(number)),
+                None => Self::Nan,
+            },
+            Value::Text(text) => Self::text(text),
+        }
+    }
+}
+
+impl From<Option<Exact>> for Datum<'_> {
+    fn from(number: Option<Exact>) -> Self {
+        number.map_or(Self::Nan, Self::Number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Comparison::{Equal, Greater, Less, NotEqual};
+
+    #[test]
+    fn values_compare_as_in_filters() {
+        let text = |text: &'static str| Datum::text(text.as_bytes());
+        let number = |text: &str| {
+            Datum::Number(Exact::Decimal(Decimal::parse(text.as_bytes()).expect("a number")))
+        };
+        for (left, comparison, right, truth) in [
+            (text("10"), Less, text("9"), Truth::True),
+            (text("10"), Greater, number("9"), Truth::True),
+            (text("x"), Greater, number("9"), Truth::True),
+            (text("2.0"), Equal, number("2"), Truth::True),
+            (Datum::Nan, NotEqual, number("2"), Truth::True),
+            (Datum::Nan, Less, text("x"), Truth::False),
+            (text(""), Equal, text(""), Truth::Unknown),
+            (Datum::Bool(true), Equal, number("1"), Truth::True),
+        ] {
+            assert_eq!(left.compare(comparison, &right), truth, "{left:?} {right:?}");
+        }
+    }
+}

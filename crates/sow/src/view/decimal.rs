@@ -1,0 +1,399 @@
+//! Exact decimal numbers: what sums are made of.
+//!
+//! A number is a whole one divided by a power of ten. Whole numbers of up to 38 digits, which is
+//! nearly all of them, are machine words; others grow as they need. Nothing here ever rounds but
+//! [`quotient`](Decimal::quotient), so what was added can be taken away again without a trace.
+
+mod text;
+
+use num_bigint::BigInt;
+use num_traits::{One, Pow, Signed, ToPrimitive, Zero};
+use std::cmp::Ordering;
+
+/// An exact decimal number.
+#[derive(Clone, Debug)]
+pub(crate) struct Decimal {
+    units: Units,
+    /// Digits behind the point.
+    scale: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Units {
+    Small(i128),
+    Wide(Box<BigInt>),
+}
+
+/// Digits on either side of the point that a number may have which a message or a filter writes:
+/// more than any `f64` has.
+const DIGITS_MAX: u32 = 400;
+/// Digits behind the point, and bits in all, that a product may have. Expressions multiply a few
+/// numbers; whoever wants to multiply thousands does not get an answer.
+const SCALE_MAX: u32 = 8 * DIGITS_MAX;
+const BITS_MAX: u64 = 4 * SCALE_MAX as u64;
+
+/// Where quotients are rounded: behind so many decimals, or so many digits that count, whichever
+/// is further. Halves go away from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounding {
+    /// Digits behind the point.
+    pub decimals: u32,
+    /// Digits from the first that is not zero.
+    pub digits: u32,
+}
+
+impl Rounding {
+    /// What views write if nothing else is asked for: 5 decimals, or 7 digits where that is more.
+    pub const DEFAULT: Self = Self { decimals: 5, digits: 7 };
+    /// What goes into sums.
+    pub(crate) const FINE: Self = Self { decimals: 20, digits: 20 };
+}
+
+impl Default for Rounding {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Decimal {
+    pub(crate) const ZERO: Self = Self::small(0, 0);
+
+    const fn small(units: i128, scale: u32) -> Self {
+        Self { units: Units::Small(units), scale }
+    }
+
+    /// A number that may be small after all.
+    fn fitted(mut units: BigInt, mut scale: u32) -> Self {
+        let ten = BigInt::from(10);
+        loop {
+            if let Some(small) = units.to_i128() {
+                return Self::small(small, scale);
+            }
+            if scale == 0 || !(&units % &ten).is_zero() {
+                return Self { units: Units::Wide(units.into()), scale };
+            }
+            units /= &ten;
+            scale -= 1;
+        }
+    }
+
+    pub(crate) fn whole(number: i128) -> Self {
+        Self::small(number, 0)
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        matches!(self.units, Units::Small(0))
+    }
+
+    pub(crate) fn is_negative(&self) -> bool {
+        match &self.units {
+            Units::Small(units) => *units < 0,
+            Units::Wide(units) => units.is_negative(),
+        }
+    }
+
+    pub(crate) fn negated(&self) -> Self {
+        match &self.units {
+            Units::Small(units) if *units != i128::MIN => Self::small(-units, self.scale),
+            _ => Self::fitted(-self.big(), self.scale),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        if let (Units::Small(left), Units::Small(right)) = (&self.units, &other.units)
+            && self.scale == other.scale
+            && let Some(sum) = left.checked_add(*right)
+        {
+            return Self::small(sum, self.scale);
+        }
+        self.plus_unlike(other)
+    }
+
+    fn plus_unlike(&self, other: &Self) -> Self {
+        let scale = self.scale.max(other.scale);
+        if let (Some(left), Some(right)) = (self.small_at(scale), other.small_at(scale))
+            && let Some(sum) = left.checked_add(right)
+        {
+            return Self::small(sum, scale);
+        }
+        Self::fitted(self.big_at(scale) + other.big_at(scale), scale)
+    }
+
+    #[inline]
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        self.plus(&other.negated())
+    }
+
+    /// The product, unless it is far beyond what numbers are for.
+    #[inline]
+    pub(crate) fn times(&self, other: &Self) -> Option<Self> {
+        let scale = self.scale + other.scale;
+        if scale > SCALE_MAX {
+            return None;
+        }
+        if let (Units::Small(left), Units::Small(right)) = (&self.units, &other.units)
+            && let Some(product) = left.checked_mul(*right)
+        {
+            return Some(Self::small(product, scale));
+        }
+        let (left, right) = (self.big(), other.big());
+        let fits = left.bits() + right.bits() <= BITS_MAX;
+        fits.then(|| Self::fitted(left * right, scale))
+    }
+
+    /// What is left of it after as many `other` as fit are taken away. It has the sign of `self`.
+    pub(crate) fn remainder(&self, other: &Self) -> Option<Self> {
+        if other.is_zero() {
+            return None;
+        }
+        let scale = self.scale.max(other.scale);
+        if let (Some(left), Some(right)) = (self.small_at(scale), other.small_at(scale)) {
+            return Some(Self::small(left.checked_rem(right).unwrap_or(0), scale));
+        }
+        Some(Self::fitted(self.big_at(scale) % other.big_at(scale), scale))
+    }
+
+    /// `self / other`, rounded; nothing for a division by zero.
+    pub(crate) fn quotient(&self, other: &Self, rounding: Rounding) -> Option<Self> {
+        if other.is_zero() {
+            return None;
+        }
+        // In units, the quotient is that of the units, and this many tens.
+        let tens = other.scale as i64 - self.scale as i64;
+        let decimals = self.decimals(other, tens, rounding);
+        let tens = decimals as i64 + tens;
+        if let (Units::Small(above), Units::Small(below)) = (&self.units, &other.units)
+            && let Some(power) = small_power(tens.unsigned_abs())
+        {
+            let scaled = if tens < 0 {
+                Some(*above).zip(below.checked_mul(power))
+            } else {
+                above.checked_mul(power).zip(Some(*below))
+            };
+            if let Some(units) = scaled.and_then(|(above, below)| nearest(above, below)) {
+                return Some(Self::small(units, decimals));
+            }
+        }
+        let power = Pow::pow(BigInt::from(10), tens.unsigned_abs());
+        let (mut above, mut below) = (self.big(), other.big());
+        if tens < 0 {
+            below *= power
+        } else {
+            above *= power
+        }
+        let is_negative = above.is_negative() != below.is_negative();
+        let (above, below) = (above.abs(), below.abs());
+        let units: BigInt = (&above * 2 + &below) / (below * 2);
+        Some(Self::fitted(if is_negative { -units } else { units }, decimals))
+    }
+
+    /// How many decimals the quotient of the units, with so many tens, is to have.
+    fn decimals(&self, other: &Self, tens: i64, rounding: Rounding) -> u32 {
+        if self.is_zero() {
+            return 0;
+        }
+        // The place of the first digit is this, or one less. One digit more does no harm to
+        // whoever reads it, but would be another digit than that of the same number written
+        // otherwise: so it is looked at exactly.
+        let place = self.length() as i64 - other.length() as i64 + tens;
+        let wanted = |place: i64| (i64::from(rounding.digits) - 1 - place).max(0) as u32;
+        if wanted(place - 1) <= rounding.decimals {
+            return rounding.decimals;
+        }
+        let first = if self.reaches(other, place - tens) { place } else { place - 1 };
+        wanted(first).max(rounding.decimals)
+    }
+
+    /// Whether the units are at least those of `other` with so many zeros behind, signs aside.
+    fn reaches(&self, other: &Self, zeros: i64) -> bool {
+        let power = Pow::pow(BigInt::from(10), zeros.unsigned_abs());
+        let (mut left, mut right) = (self.big().abs(), other.big().abs());
+        if zeros < 0 {
+            left *= power
+        } else {
+            right *= power
+        }
+        left >= right
+    }
+
+    /// How many digits the units have.
+    fn length(&self) -> u32 {
+        match &self.units {
+            Units::Small(units) => units.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1),
+            Units::Wide(units) => units.magnitude().to_string().len() as u32,
+        }
+    }
+
+    /// Which is greater.
+    #[inline]
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        let scale = self.scale.max(other.scale);
+        match (self.small_at(scale), other.small_at(scale)) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            _ => self.big_at(scale).cmp(&other.big_at(scale)),
+        }
+    }
+
+    /// The same as a 64-bit number, if it is whole and fits.
+    pub(crate) fn to_i64(&self) -> Option<i64> {
+        let power = small_power(self.scale.into())?;
+        match &self.units {
+            Units::Small(units) if units % power == 0 => i64::try_from(units / power).ok(),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn small_at(&self, scale: u32) -> Option<i128> {
+        match &self.units {
+            Units::Small(units) if self.scale == scale => Some(*units),
+            Units::Small(units) => units.checked_mul(small_power((scale - self.scale).into())?),
+            Units::Wide(_) => None,
+        }
+    }
+
+    fn big(&self) -> BigInt {
+        match &self.units {
+            Units::Small(units) => BigInt::from(*units),
+            Units::Wide(units) => (**units).clone(),
+        }
+    }
+
+    fn big_at(&self, scale: u32) -> BigInt {
+        let power = if scale == self.scale {
+            BigInt::one()
+        } else {
+            Pow::pow(BigInt::from(10), scale - self.scale)
+        };
+        self.big() * power
+    }
+}
+
+#[inline]
+fn small_power(exponent: u64) -> Option<i128> {
+    const POWERS: [i128; 39] = {
+        let mut powers = [1; 39];
+        let mut at = 1;
+        while at < powers.len() {
+            powers[at] = powers[at - 1] * 10;
+            at += 1;
+        }
+        powers
+    };
+    POWERS.get(usize::try_from(exponent).ok()?).copied()
+}
+
+/// The whole number next to `above / below`.
+fn nearest(above: i128, below: i128) -> Option<i128> {
+    let is_negative = (above < 0) != (below < 0);
+    let (above, below) = (above.unsigned_abs(), below.unsigned_abs());
+    let (whole, rest) = match (u64::try_from(above), u64::try_from(below)) {
+        // Dividing machine words takes a fraction of the time.
+        (Ok(above), Ok(below)) => (u128::from(above / below), u128::from(above % below)),
+        _ => (above / below, above % below),
+    };
+    let units = i128::try_from(whole + u128::from(rest >= below - rest)).ok()?;
+    Some(if is_negative { -units } else { units })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(super) fn decimal(text: &str) -> Decimal {
+        Decimal::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text} is a number"))
+    }
+
+    fn quotient(above: &str, below: &str) -> String {
+        decimal(above).quotient(&decimal(below), Rounding::DEFAULT).expect("no zero").to_string()
+    }
+
+    #[test]
+    fn quotients_are_rounded_to_five_decimals_or_seven_digits() {
+        for (above, below, result) in [
+            ("208250.00", "6000", "34.70833"),
+            ("1875.00", "100", "18.75"),
+            ("1", "3", "0.3333333"),
+            ("-2", "3", "-0.6666667"),
+            ("0.0000123456785", "10", "0.000001234568"),
+            ("10", "3", "3.333333"),
+            ("100", "3", "33.33333"),
+            ("99.999999", "10", "10"),
+            ("1000000", "64", "15625"),
+            ("1000001", "64", "15625.01563"),
+            ("1", "32000000", "0.00000003125"),
+            ("0", "7", "0"),
+            ("1e30", "3", "333333333333333333333333333333.33333"),
+            ("1", "3e300", &format!("0.{}3333333", "0".repeat(300))),
+        ] {
+            assert_eq!(quotient(above, below), result, "{above} / {below}");
+        }
+        assert!(decimal("1").quotient(&Decimal::ZERO, Rounding::DEFAULT).is_none());
+    }
+
+    #[test]
+    fn numbers_grow_beyond_words_and_shrink_again() {
+        let large = decimal("1e40");
+        let sum = large.plus(&decimal("0.01"));
+        assert_eq!(sum.to_string(), format!("1{}.01", "0".repeat(40)));
+        let back = sum.minus(&large);
+        assert_eq!(
+            (back.to_string().as_str(), back.order(&decimal("0.010"))),
+            ("0.01", Ordering::Equal)
+        );
+        assert!(matches!(back.units, Units::Small(1)));
+        let square = large.times(&large).expect("it fits");
+        assert_eq!(square.order(&decimal("1e80")), Ordering::Equal);
+        let most = decimal(&"9".repeat(400));
+        let power = (0..5).try_fold(most, |power, _| power.times(&power));
+        assert!(power.is_none(), "there are limits to multiplying");
+    }
+
+    #[test]
+    fn remainders_have_the_sign_of_the_left_side() {
+        for (left, right, rest) in [("7.5", "2", "1.5"), ("-7.5", "2", "-1.5"), ("1e40", "7", "4")]
+        {
+            let remainder = decimal(left).remainder(&decimal(right)).expect("no zero");
+            assert_eq!(remainder.to_string(), rest);
+        }
+        assert!(decimal("1").remainder(&Decimal::ZERO).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn arithmetic_is_that_of_whole_numbers(
+            left in -1_000_000_000_i64..1_000_000_000,
+            right in -1_000_000_000_i64..1_000_000_000,
+            left_scale in 0..8_u32,
+            right_scale in 0..8_u32,
+        ) {
+            let a = Decimal::small(left.into(), left_scale);
+            let b = Decimal::small(right.into(), right_scale);
+            let common = 8;
+            let at = |number: i64, scale: u32| i128::from(number) * 10_i128.pow(common - scale);
+            let (x, y) = (at(left, left_scale), at(right, right_scale));
+            prop_assert_eq!(a.plus(&b).order(&Decimal::small(x + y, common)), Ordering::Equal);
+            prop_assert_eq!(a.minus(&b).order(&Decimal::small(x - y, common)), Ordering::Equal);
+            prop_assert_eq!(a.order(&b), x.cmp(&y));
+            let product = a.times(&b).expect("it fits");
+            prop_assert_eq!(product.order(&Decimal::small(x * y, 2 * common)), Ordering::Equal);
+        }
+
+        #[test]
+        fn wide_and_small_quotients_agree(
+            above in any::<i64>(), below in any::<i64>(), scale in 0..9_u32,
+        ) {
+            prop_assume!(below != 0);
+            let (a, b) = (Decimal::small(above.into(), scale), Decimal::small(below.into(), 3));
+            let wide = |number: &Decimal| Decimal {
+                units: Units::Wide(number.big().into()), scale: number.scale,
+            };
+            let rounding = Rounding::DEFAULT;
+            let small = a.quotient(&b, rounding).expect("no zero");
+            let large = wide(&a).quotient(&wide(&b), rounding).expect("no zero");
+            prop_assert_eq!(small.to_string(), large.to_string());
+        }
+    }
+}

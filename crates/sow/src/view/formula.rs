@@ -1,0 +1,257 @@
+//! Expressions of views: arithmetic is exact, all else is as the filter language has it.
+
+use super::datum::Datum;
+use super::decimal::Rounding;
+use super::exact::Exact;
+use lanecast_filter::Function;
+use lanecast_filter::expr::{Arithmetic, Expr, Literal};
+use lanecast_filter::naive::{self, Environment, Record};
+use lanecast_filter::path::Path;
+use lanecast_filter::truth::{Semantics, Truth};
+use lanecast_filter::value::{Comparison, Value};
+use std::convert::Infallible;
+
+/// An expression whose fields and aggregates are numbered.
+#[derive(Clone, Debug)]
+pub(crate) enum Formula {
+    Leaf(usize),
+    Constant(Datum<'static>),
+    Negate(Box<Self>),
+    Arithmetic(Arithmetic, Box<[Self; 2]>),
+    Absolute(Box<Self>),
+    Compare(Comparison, Box<[Self; 2]>),
+    Not(Box<Self>),
+    And(Box<[Self]>),
+    Or(Box<[Self]>),
+    If(Box<[Self]>),
+    Coalesce(Box<[Self]>),
+    /// Anything else: an expression of the parts, which are its fields.
+    Other(Box<Expr<usize>>, Box<[Self]>),
+}
+
+impl Formula {
+    /// The formula of `expr`, in which `leaf` recognises and numbers the leaves.
+    pub(crate) fn new<E>(
+        expr: &Expr,
+        leaf: &mut dyn FnMut(&Expr) -> Result<Option<usize>, E>,
+    ) -> Result<Self, E> {
+        if let Some(number) = leaf(expr)? {
+            return Ok(Self::Leaf(number));
+        }
+        let mut parts =
+            expr.parts().map(|part| Self::new(part, leaf)).collect::<Result<Vec<_>, E>>()?;
+        Ok(match expr {
+            Expr::Literal(literal) => Self::Constant(Datum::from(literal.value()).into_owned()),
+            Expr::Negate(_) => Self::Negate(parts.remove(0).into()),
+            Expr::Not(_) => Self::Not(parts.remove(0).into()),
+            Expr::Call(Function::Abs, _) => Self::Absolute(parts.remove(0).into()),
+            Expr::Arithmetic(operation, _) => Self::Arithmetic(*operation, pair(parts)),
+            Expr::Compare(comparison, _) => Self::Compare(*comparison, pair(parts)),
+            Expr::And(_) => Self::And(parts.into()),
+            Expr::Or(_) => Self::Or(parts.into()),
+            Expr::Call(Function::If, _) => Self::If(parts.into()),
+            Expr::Call(Function::Coalesce, _) => Self::Coalesce(parts.into()),
+            _ => Self::Other(shell(expr).into(), parts.into()),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn datum<'a, L: Leaves>(&'a self, leaves: &'a L) -> Datum<'a> {
+        match self {
+            Self::Leaf(number) => leaves.leaf(*number),
+            Self::Constant(datum) => datum.clone(),
+            Self::Arithmetic(operation, parts) => {
+                compute(*operation, &parts[0].datum(leaves), &parts[1].datum(leaves))
+            }
+            _ => self.rare_datum(leaves),
+        }
+    }
+
+    fn rare_datum<'a, L: Leaves>(&'a self, leaves: &'a L) -> Datum<'a> {
+        match self {
+            Self::Negate(part) => unary(&part.datum(leaves), Exact::negated),
+            Self::Absolute(part) => unary(&part.datum(leaves), |number| {
+                if number.is_negative() { number.negated() } else { number.clone() }
+            }),
+            Self::If(parts) => {
+                let holds = parts[0].truth(leaves) == Truth::True;
+                parts[if holds { 1 } else { 2 }].datum(leaves)
+            }
+            Self::Coalesce(parts) => {
+                let mut data = parts.iter().map(|part| part.datum(leaves));
+                data.find(|datum| !datum.is_null()).unwrap_or(Datum::Null)
+            }
+            Self::Other(shell, parts) => {
+                let is_call = matches!(**shell, Expr::Call(..));
+                let parts =
+                    Parts(parts.iter().map(|part| part.argument(leaves, is_call)).collect());
+                let environment = Environment::default();
+                naive::value(shell, &parts, &environment, Semantics::Sql, |value| {
+                    Datum::from(value).into_owned()
+                })
+            }
+            Self::Leaf(_) | Self::Constant(_) | Self::Arithmetic(..) => self.datum(leaves),
+            _ => match self.truth(leaves) {
+                Truth::Unknown => Datum::Null,
+                truth => Datum::Bool(truth == Truth::True),
+            },
+        }
+    }
+
+    fn truth<L: Leaves>(&self, leaves: &L) -> Truth {
+        let truth = |part: &Self| part.truth(leaves);
+        match self {
+            Self::Not(part) => !part.truth(leaves),
+            Self::And(parts) => Semantics::Sql.all(parts.iter().map(truth)),
+            Self::Or(parts) => Semantics::Sql.any(parts.iter().map(truth)),
+            Self::Compare(comparison, parts) => {
+                parts[0].datum(leaves).compare(*comparison, &parts[1].datum(leaves))
+            }
+            // What is no condition stands for its difference from zero.
+            _ => {
+                let zero = Datum::Number(Exact::whole(0));
+                self.datum(leaves).compare(Comparison::NotEqual, &zero)
+            }
+        }
+    }
+
+    /// What the filter language gets to see: functions see numbers as texts, to the last digit.
+    fn argument<L: Leaves>(&self, leaves: &L, is_text: bool) -> Datum<'static> {
+        match self.datum(leaves) {
+            Datum::Number(number) if is_text => {
+                let mut text = Vec::new();
+                number.rounded(Rounding::DEFAULT).write(&mut text);
+                Datum::text(text)
+            }
+            datum => datum.into_owned(),
+        }
+    }
+}
+
+/// Where the leaves of formulas get their values.
+pub(crate) trait Leaves {
+    fn leaf(&self, number: usize) -> Datum<'_>;
+}
+
+/// The parts of an expression, by number.
+#[derive(Debug)]
+struct Parts<'a>(Vec<Datum<'a>>);
+
+impl Record<usize> for Parts<'_> {
+    fn values<'a>(&'a self, part: &'a usize) -> impl Iterator<Item = Value<'a>> {
+        self.0.get(*part).map(Datum::value).into_iter()
+    }
+
+    fn size_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn pair(parts: Vec<Formula>) -> Box<[Formula; 2]> {
+    parts.try_into().map(Box::new).expect("the parser gives it two sides")
+}
+
+/// `expr` with its parts numbered in place of themselves. Patterns stay: they are no values.
+fn shell(expr: &Expr) -> Expr<usize> {
+    let named = expr.rename(&mut |_: &Path| Ok::<_, Infallible>(usize::MAX));
+    let mut shell = named.unwrap_or(Expr::Literal(Literal::Null));
+    for (number, part) in shell.parts_mut().enumerate() {
+        if !matches!(part, Expr::Pattern(_)) {
+            *part = Expr::Field(number);
+        }
+    }
+    shell
+}
+
+#[inline]
+fn compute<'a>(operation: Arithmetic, left: &Datum<'_>, right: &Datum<'_>) -> Datum<'a> {
+    if left.is_null() || right.is_null() {
+        return Datum::Null;
+    }
+    let (Some(left), Some(right)) = (left.number(), right.number()) else {
+        return Datum::Nan;
+    };
+    let divides = matches!(operation, Arithmetic::Divide | Arithmetic::Remainder);
+    if divides && right.is_zero() {
+        return Datum::Null;
+    }
+    left.compute(operation, &right).into()
+}
+
+fn unary<'a>(datum: &Datum<'_>, operate: impl FnOnce(&Exact) -> Exact) -> Datum<'a> {
+    if datum.is_null() {
+        return Datum::Null;
+    }
+    datum.number().map(|number| operate(&number)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_filter::Limits;
+
+    struct Texts(Vec<String>);
+
+    impl Leaves for Texts {
+        fn leaf(&self, number: usize) -> Datum<'_> {
+            Datum::text(self.0[number].as_bytes())
+        }
+    }
+
+    /// What `text` is of the fields `/a = 7`, `/b = 2`, `/c = x`, and `/d`, which is NULL.
+    fn shown(text: &str) -> String {
+        let expr = Expr::parse(text, &Limits::DEFAULT).expect(text);
+        let names = ["/a", "/b", "/c", "/d"];
+        let formula = Formula::new::<Infallible>(&expr, &mut |part| {
+            Ok(match part {
+                Expr::Field(path) => names.iter().position(|name| path.to_string() == *name),
+                _ => None,
+            })
+        });
+        let texts = Texts(["7", "2", "x", ""].map(str::to_owned).into());
+        let Ok(formula) = formula;
+        match formula.datum(&texts) {
+            Datum::Number(number) => number.rounded(Rounding::DEFAULT).to_string(),
+            Datum::Text(text) => String::from_utf8_lossy(&text).into_owned(),
+            Datum::Bool(truth) => truth.to_string(),
+            Datum::Null => "NULL".to_owned(),
+            Datum::Nan => "NaN".to_owned(),
+        }
+    }
+
+    #[test]
+    fn arithmetic_is_exact_and_divides_to_the_last_digit() {
+        for (text, result) in [
+            ("/a / /b", "3.5"),
+            ("0.1 + 0.2", "0.3"),
+            ("/a / 3 * 3", "7"),
+            ("-/a + ABS(/b - /a)", "-2"),
+            ("/a % 4", "3"),
+            ("/a / 0", "NULL"),
+            ("/a * /d", "NULL"),
+            ("/a * /c", "NaN"),
+            ("1e300 * 1e300 / 1e299", &format!("1{}", "0".repeat(301))),
+        ] {
+            assert_eq!(shown(text), result, "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions_and_functions_are_those_of_filters() {
+        for (text, result) in [
+            ("IF(/a > /b * 3, 'more', 'less')", "more"),
+            ("IF(/d > 1, 'more', /c)", "x"),
+            ("COALESCE(/d, /a + 1)", "8"),
+            ("CONCAT(/c, '-', /a / 3)", "x-2.333333"),
+            ("UPPER(/c)", "X"),
+            ("/a + 1 BETWEEN 8 AND 9", "true"),
+            ("/a * 10 IN (70, 71) AND NOT /c LIKE '^y'", "true"),
+            ("/d = 1 OR /a = 7", "true"),
+            ("/d IS NULL", "true"),
+            ("/d = 1", "NULL"),
+            ("REGEXP_REPLACE(CONCAT('n', /a), '[0-9]', '#')", "n#"),
+        ] {
+            assert_eq!(shown(text), result, "{text}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The groups of a view: found by the values that their rows share.
+
+use super::accumulator::{Accumulator, Step};
+use super::datum::Datum;
+use super::decimal::Decimal;
+use super::exact::Exact;
+use crate::key::Key;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher;
+
+/// Which of two rows is the later one: the sequences of the records that it is made of, that of the
+/// first topic first.
+pub(crate) type Age = SmallVec<[u64; 2]>;
+
+/// The rows that share the values of the grouping.
+#[derive(Debug)]
+pub(crate) struct Group {
+    name: Box<[u8]>,
+    rows: u64,
+    /// Of each value of the name, in how many rows it is no text.
+    plain: SmallVec<[u64; 2]>,
+    pub(crate) accumulators: Box<[Accumulator]>,
+    /// The values of all other fields, of each row.
+    lasts: BTreeMap<Age, Box<[Datum<'static>]>>,
+    /// The record that says so, once there is one.
+    pub(crate) published: Option<Key>,
+    is_changed: bool,
+}
+
+/// All groups, and which have changed.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    places: Vec<Option<Group>>,
+    free: Vec<u32>,
+    table: HashTable<u32>,
+    state: RandomState,
+    changed: VecDeque<u32>,
+    /// Where the last row went: the next one often goes there too.
+    recent: u32,
+}
+
+/// The values that a row is grouped by, one behind the other, each behind its length.
+#[derive(Debug, Default)]
+pub(crate) struct Name {
+    bytes: Vec<u8>,
+    /// Which values are no texts.
+    plain: SmallVec<[bool; 2]>,
+}
+
+impl Name {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.plain.clear();
+    }
+
+    /// Adds a value, unless it is NULL. Numbers that are equal are one value.
+    #[inline]
+    pub(crate) fn push(&mut self, datum: &Datum<'_>) -> bool {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; LENGTH]);
+        match datum {
+            Datum::Null | Datum::Nan => return false,
+            Datum::Bool(truth) => self.bytes.extend_from_slice(truth.to_string().as_bytes()),
+            Datum::Number(Exact::Decimal(number)) => number.write(&mut self.bytes),
+            Datum::Number(Exact::Quotient(_)) => return false,
+            Datum::Text(text) => self.bytes.extend_from_slice(text),
+        }
+        let length = (self.bytes.len() - start - LENGTH) as u32;
+        self.bytes[start..start + LENGTH].copy_from_slice(&length.to_le_bytes());
+        self.plain.push(!matches!(datum, Datum::Text(_)));
+        true
+    }
+}
+
+const LENGTH: usize = size_of::<u32>();
+
+impl Group {
+    fn new(name: &Name, accumulators: Box<[Accumulator]>) -> Self {
+        Self {
+            name: (*name.bytes).into(),
+            rows: 0,
+            plain: name.plain.iter().map(|_| 0).collect(),
+            accumulators,
+            lasts: BTreeMap::new(),
+            published: None,
+            is_changed: false,
+        }
+    }
+
+    /// Whether no row is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// One of the values that its rows share, as a text unless none of them has it as a text.
+    pub(crate) fn shared(&self, number: usize) -> Datum<'_> {
+        let mut rest = &*self.name;
+        let mut value: &[u8] = b"";
+        for _ in 0..=number {
+            let Some((length, behind)) = rest.split_first_chunk() else { return Datum::Null };
+            let length = (u32::from_le_bytes(*length) as usize).min(behind.len());
+            (value, rest) = behind.split_at(length);
+        }
+        if self.plain[number] < self.rows {
+            return Datum::text(value);
+        }
+        match (value, Decimal::parse(value)) {
+            (b"true", _) => Datum::Bool(true),
+            (b"false", _) => Datum::Bool(false),
+            (_, Some(decimal)) => Datum::Number(Exact::Decimal(decimal)),
+            _ => Datum::text(value),
+        }
+    }
+
+    /// One of the other fields of its latest row.
+    pub(crate) fn last(&self, number: usize) -> Datum<'_> {
+        let latest = self.lasts.last_key_value();
+        latest.and_then(|(_, values)| values.get(number)).cloned().unwrap_or(Datum::Null)
+    }
+
+    /// Keeps the other fields of a row, or forgets them.
+    pub(crate) fn take_last(&mut self, age: &Age, values: Box<[Datum<'static>]>, step: Step) {
+        match step {
+            Step::Add => self.lasts.insert(age.clone(), values),
+            Step::Retract => self.lasts.remove(age),
+        };
+    }
+
+    #[inline]
+    fn count(&mut self, name: &Name, step: Step) {
+        step.apply(&mut self.rows);
+        for (count, is_plain) in self.plain.iter_mut().zip(&name.plain) {
+            if *is_plain {
+                step.apply(count);
+            }
+        }
+    }
+}
+
+impl Groups {
+    /// How many groups there are, those without rows included that have not been asked for yet.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The group that a row belongs to, which it now joins or leaves.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        name: &Name,
+        step: Step,
+        accumulators: impl FnOnce() -> Box<[Accumulator]>,
+    ) -> &mut Group {
+        let place = self.place(name, accumulators);
+        let group = self.places[place as usize].as_mut().expect("places in the table are taken");
+        group.count(name, step);
+        if !group.is_changed {
+            group.is_changed = true;
+            self.changed.push_back(place);
+        }
+        group
+    }
+
+    #[inline]
+    fn place(&mut self, name: &Name, accumulators: impl FnOnce() -> Box<[Accumulator]>) -> u32 {
+        let is_it = |place: u32| {
+            let group = self.places.get(place as usize).and_then(Option::as_ref);
+            group.is_some_and(|group| *group.name == *name.bytes)
+        };
+        if is_it(self.recent) {
+            return self.recent;
+        }
+        let hash = self.state.hash_one(&*name.bytes);
+        let found = self.table.find(hash, |place| is_it(*place)).copied();
+        self.recent = match found {
+            Some(place) => place,
+            None => self.insert(hash, Group::new(name, accumulators())),
+        };
+        self.recent
+    }
+
+    fn insert(&mut self, hash: u64, group: Group) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            (self.places.len() - 1) as u32
+        });
+        self.places[place as usize] = Some(group);
+        let (places, state) = (&self.places, &self.state);
+        self.table.insert_unique(hash, place, |place| {
+            let group = places[*place as usize].as_ref();
+            group.map_or(0, |group| state.hash_one(&*group.name))
+        });
+        place
+    }
+
+    /// The group that has been changed for longest, to be looked at once.
+    pub(crate) fn next_changed(&mut self) -> Option<u32> {
+        let place = self.changed.pop_front()?;
+        if let Some(group) = &mut self.places[place as usize] {
+            group.is_changed = false;
+        }
+        Some(place)
+    }
+
+    pub(crate) fn get(&self, place: u32) -> Option<&Group> {
+        self.places.get(place as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut Group> {
+        self.places.get_mut(place as usize)?.as_mut()
+    }
+
+    /// Forgets a group.
+    pub(crate) fn remove(&mut self, place: u32) {
+        let Some(group) = self.places[place as usize].take() else { return };
+        let hash = self.state.hash_one(&*group.name);
+        if let Ok(entry) = self.table.find_entry(hash, |other| *other == place) {
+            entry.remove();
+        }
+        self.free.push(place);
+    }
+}

@@ -1,0 +1,329 @@
+//! How the records of a view are written: what stands between the values, made once.
+
+use super::datum::Datum;
+use super::decimal::Rounding;
+use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::path::Path;
+use thiserror::Error;
+
+/// The text of a view's records but for the values.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    format: Format,
+    rounding: Rounding,
+    /// What stands before each value, and which value that is.
+    pieces: Vec<(Box<[u8]>, usize)>,
+    tail: Box<[u8]>,
+}
+
+/// Why a format has no such field.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Misfit {
+    #[error("binary messages have no fields")]
+    NoFields,
+    #[error("fields of FIX are numbers: project into nvfix, or write AS /6001 or the like")]
+    NoTag,
+    #[error("{0} messages are flat, and its names hold no separators: write AS /name")]
+    NoName(Kind),
+    #[error("a view writes whole fields: leave out the subscript")]
+    Subscript,
+    #[error("only XML has attributes: leave out the @")]
+    Attribute,
+    #[error("XML has one element around all others: let all paths start alike, as in /row/a")]
+    NoRoot,
+    #[error("names of XML start with a letter and hold letters, digits and _-.: only")]
+    BadName,
+    #[error("another field has this name, or stands within it")]
+    Taken,
+}
+
+/// A value cannot be written: it holds the byte that separates fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unwritable {
+    pub(crate) field: usize,
+}
+
+/// The fields below a name.
+#[derive(Debug, Default)]
+struct Node<'a> {
+    name: &'a str,
+    is_attribute: bool,
+    field: Option<usize>,
+    below: Vec<Self>,
+}
+
+impl Template {
+    /// A template for fields with these paths.
+    ///
+    /// # Errors
+    ///
+    /// If the format has no such field; with the number of the path.
+    pub(crate) fn new(
+        format: Format,
+        paths: &[Path],
+        rounding: Rounding,
+    ) -> Result<Self, (usize, Misfit)> {
+        let mut template = Self { format, rounding, pieces: Vec::new(), tail: Box::default() };
+        let mut root = Node::default();
+        for (field, path) in paths.iter().enumerate() {
+            template
+                .check(path)
+                .and_then(|()| root.insert(path, field))
+                .map_err(|what| (field, what))?;
+        }
+        let mut text = Vec::new();
+        match format.kind() {
+            Kind::Json => template.object(&root, &mut text),
+            Kind::Xml => {
+                if let [_, second, ..] = &*root.below {
+                    return Err((second.first_field(), Misfit::NoRoot));
+                }
+                root.below.iter().for_each(|node| template.element(node, &mut text));
+            }
+            _ => root.below.iter().for_each(|node| {
+                text.extend_from_slice(node.name.as_bytes());
+                text.push(format.pair_separator());
+                template.value(node, &mut text);
+            }),
+        }
+        template.tail = text.into();
+        Ok(template)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Misfit> {
+        let format = self.format;
+        let kind = format.kind();
+        let steps = path.steps();
+        let is_separator =
+            |byte| [format.field_separator(), format.pair_separator()].contains(&byte);
+        match (kind, path.only_name()) {
+            (Kind::Binary, _) => Err(Misfit::NoFields),
+            (Kind::Fix, Some(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => Ok(()),
+            (Kind::Fix, _) => Err(Misfit::NoTag),
+            (Kind::Nvfix, Some(name)) if !name.bytes().any(is_separator) => Ok(()),
+            (Kind::Nvfix, _) => Err(Misfit::NoName(kind)),
+            _ if steps.iter().any(|step| step.index().is_some()) => Err(Misfit::Subscript),
+            (Kind::Json, _) if steps.iter().any(|step| step.is_attribute()) => {
+                Err(Misfit::Attribute)
+            }
+            (Kind::Xml, _) if steps[0].is_attribute() => Err(Misfit::NoRoot),
+            (Kind::Xml, _) if !steps.iter().all(|step| is_xml_name(step.name())) => {
+                Err(Misfit::BadName)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends what stands before the value of `node`.
+    fn value(&mut self, node: &Node<'_>, text: &mut Vec<u8>) {
+        if let Some(field) = node.field {
+            self.pieces.push((std::mem::take(text).into(), field));
+        }
+    }
+
+    fn object(&mut self, node: &Node<'_>, text: &mut Vec<u8>) {
+        text.push(b'{');
+        for (number, child) in node.below.iter().enumerate() {
+            text.extend_from_slice(if number == 0 { b"" } else { b"," });
+            quote_json(child.name.as_bytes(), text);
+            text.push(b':');
+            match child.field {
+                Some(_) => self.value(child, text),
+                None => self.object(child, text),
+            }
+        }
+        text.push(b'}');
+    }
+
+    fn element(&mut self, node: &Node<'_>, text: &mut Vec<u8>) {
+        let tag = |opening: &[u8]| [opening, node.name.as_bytes()].concat();
+        text.extend_from_slice(&tag(b"<"));
+        for attribute in node.below.iter().filter(|child| child.is_attribute) {
+            text.extend_from_slice(&[b" ", attribute.name.as_bytes(), b"=\""].concat());
+            self.value(attribute, text);
+            text.push(b'"');
+        }
+        text.push(b'>');
+        self.value(node, text);
+        for child in node.below.iter().filter(|child| !child.is_attribute) {
+            self.element(child, text);
+        }
+        text.extend_from_slice(&tag(b"</"));
+        text.push(b'>');
+    }
+
+    /// Appends a record with the values that `value` has for its fields.
+    ///
+    /// # Errors
+    ///
+    /// If a value cannot be written.
+    pub(crate) fn write<'a>(
+        &self,
+        mut value: impl FnMut(usize) -> Datum<'a>,
+        record: &mut Vec<u8>,
+    ) -> Result<(), Unwritable> {
+        let is_flat = matches!(self.format.kind(), Kind::Fix | Kind::Nvfix);
+        for (before, field) in &self.pieces {
+            let datum = value(*field);
+            if is_flat && matches!(datum, Datum::Null | Datum::Nan) {
+                continue;
+            }
+            record.extend_from_slice(before);
+            let start = record.len();
+            self.write_value(&datum, record);
+            if is_flat {
+                let separator = self.format.field_separator();
+                if record[start..].contains(&separator) {
+                    return Err(Unwritable { field: *field });
+                }
+                record.push(separator);
+            }
+        }
+        record.extend_from_slice(&self.tail);
+        Ok(())
+    }
+
+    #[inline]
+    fn write_value(&self, datum: &Datum<'_>, record: &mut Vec<u8>) {
+        let kind = self.format.kind();
+        match datum {
+            Datum::Null | Datum::Nan if kind == Kind::Json => record.extend_from_slice(b"null"),
+            Datum::Null | Datum::Nan => {}
+            Datum::Bool(true) => record.extend_from_slice(b"true"),
+            Datum::Bool(false) => record.extend_from_slice(b"false"),
+            Datum::Number(number) => number.write(self.rounding, record),
+            Datum::Text(text) => match kind {
+                Kind::Json => quote_json(text, record),
+                Kind::Xml => escape_xml(text, record),
+                _ => record.extend_from_slice(text),
+            },
+        }
+    }
+}
+
+impl<'a> Node<'a> {
+    fn insert(&mut self, path: &'a Path, field: usize) -> Result<(), Misfit> {
+        let mut node = self;
+        for step in path.steps() {
+            if node.field.is_some() && !step.is_attribute() {
+                return Err(Misfit::Taken);
+            }
+            let (name, is_attribute) = (step.name(), step.is_attribute());
+            let same = |child: &Self| child.name == name && child.is_attribute == is_attribute;
+            let at = node.below.iter().position(same).unwrap_or_else(|| {
+                node.below.push(Self { name, is_attribute, ..Self::default() });
+                node.below.len() - 1
+            });
+            node = &mut node.below[at];
+        }
+        let has_children = node.below.iter().any(|child| !child.is_attribute);
+        if has_children || node.field.is_some() {
+            return Err(Misfit::Taken);
+        }
+        node.field = Some(field);
+        Ok(())
+    }
+
+    fn first_field(&self) -> usize {
+        self.field.or(self.below.first().map(Self::first_field)).unwrap_or(0)
+    }
+}
+
+fn is_xml_name(name: &str) -> bool {
+    let starts = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    starts
+        && name.chars().all(|character| character.is_alphanumeric() || "_-.:".contains(character))
+}
+
+fn quote_json(text: &[u8], quoted: &mut Vec<u8>) {
+    quoted.push(b'"');
+    for character in String::from_utf8_lossy(text).chars() {
+        match character {
+            '"' | '\\' => quoted.extend_from_slice(&[b'\\', character as u8]),
+            '\0'..='\x1F' => {
+                quoted.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes());
+            }
+            _ => quoted.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    quoted.push(b'"');
+}
+
+/// XML has no way to write control characters: they are replaced.
+fn escape_xml(text: &[u8], escaped: &mut Vec<u8>) {
+    for character in String::from_utf8_lossy(text).chars() {
+        match character {
+            '<' => escaped.extend_from_slice(b"&lt;"),
+            '>' => escaped.extend_from_slice(b"&gt;"),
+            '&' => escaped.extend_from_slice(b"&amp;"),
+            '"' => escaped.extend_from_slice(b"&quot;"),
+            '\t' | '\n' | '\r' => {
+                escaped.extend_from_slice(format!("&#{};", u32::from(character)).as_bytes());
+            }
+            '\0'..='\x1F' => escaped.extend_from_slice("\u{FFFD}".as_bytes()),
+            _ => escaped.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(format: impl Into<Format>, fields: &[(&str, &[u8])]) -> Result<String, Unwritable> {
+        let paths: Vec<Path> =
+            fields.iter().map(|(path, _)| path.parse().expect("a path")).collect();
+        let template = Template::new(format.into(), &paths, Rounding::DEFAULT);
+        let mut record = Vec::new();
+        let value = |field: usize| match fields[field].1 {
+            b"3" => Datum::from(lanecast_filter::value::Value::Int(3)),
+            text => Datum::text(text),
+        };
+        template.expect("it fits").write(value, &mut record)?;
+        Ok(String::from_utf8(record).expect("a text"))
+    }
+
+    #[test]
+    fn each_format_has_its_way() {
+        let nvfix = Format::new(Kind::Nvfix).with_separators(b';', b'=').expect("they differ");
+        let flat: &[(&str, &[u8])] = &[("/a", b"x"), ("/n", b""), ("/b", b"3")];
+        assert_eq!(written(nvfix, flat).as_deref(), Ok("a=x;b=3;"));
+        assert_eq!(written(nvfix, &[("/a", b"x"), ("/b", b";")]), Err(Unwritable { field: 1 }));
+        let nested: &[(&str, &[u8])] =
+            &[("/r/a", b"\"x\""), ("/r/b/c", b"3"), ("/r/n", b""), ("/r/b/d", b"<\n>")];
+        assert_eq!(
+            written(Kind::Json, nested).as_deref(),
+            Ok(r#"{"r":{"a":"\"x\"","b":{"c":3,"d":"<\u000a>"},"n":null}}"#)
+        );
+        assert_eq!(
+            written(Kind::Xml, nested).as_deref(),
+            Ok("<r><a>&quot;x&quot;</a><b><c>3</c><d>&lt;&#10;&gt;</d></b><n></n></r>")
+        );
+        assert_eq!(
+            written(Kind::Xml, &[("/r/a", b"x"), ("/r/@i", b"3"), ("/r/a/@j", b"&")]).as_deref(),
+            Ok(r#"<r i="3"><a j="&amp;">x</a></r>"#)
+        );
+    }
+
+    #[test]
+    fn what_a_format_does_not_have_is_refused() {
+        for (kind, paths, field, misfit) in [
+            (Kind::Fix, &["/55", "/customer"][..], 1, Misfit::NoTag),
+            (Kind::Nvfix, &["/a/b"], 0, Misfit::NoName(Kind::Nvfix)),
+            (Kind::Nvfix, &["/[a=b]"], 0, Misfit::NoName(Kind::Nvfix)),
+            (Kind::Json, &["/a[1]"], 0, Misfit::Subscript),
+            (Kind::Json, &["/a/@b"], 0, Misfit::Attribute),
+            (Kind::Json, &["/a/b", "/a"], 1, Misfit::Taken),
+            (Kind::Json, &["/a", "/a/b"], 1, Misfit::Taken),
+            (Kind::Nvfix, &["/a", "/a"], 1, Misfit::Taken),
+            (Kind::Xml, &["/a", "/b/c"], 1, Misfit::NoRoot),
+            (Kind::Xml, &["/@a"], 0, Misfit::NoRoot),
+            (Kind::Xml, &["/a/[odd name]"], 0, Misfit::BadName),
+            (Kind::Binary, &["/a"], 0, Misfit::NoFields),
+        ] {
+            let paths: Vec<Path> = paths.iter().map(|path| path.parse().expect("a path")).collect();
+            let refused = Template::new(kind.into(), &paths, Rounding::DEFAULT);
+            assert_eq!(refused.expect_err("it does not fit"), (field, misfit));
+        }
+    }
+}

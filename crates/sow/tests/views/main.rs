@@ -1,0 +1,7 @@
+//! Views: what they show, that they show it whatever happened before, and what they refuse.
+
+mod again;
+mod document;
+mod joined;
+mod refused;
+mod world;
