@@ -37,15 +37,17 @@ fn the_normative_page_states_the_layout_of_the_code() {
 
 #[test]
 fn an_entry_is_golden_and_is_taken_apart() {
-    let mut header = StateHeader::default();
-    header.kind = STATE_PUT.into();
-    header.name_length = 2.into();
-    header.length = 3.into();
-    header.topic = 0x0102_0304.into();
-    header.sequence = 5.into();
-    header.expires_unix_ns = u64::MAX.into();
-    header.key = 7.into();
-    header.proof = 8.into();
+    let header = StateHeader {
+        kind: STATE_PUT.into(),
+        name_length: 2.into(),
+        length: 3.into(),
+        topic: 0x0102_0304.into(),
+        sequence: 5.into(),
+        expires_unix_ns: u64::MAX.into(),
+        key: 7.into(),
+        proof: 8.into(),
+        ..StateHeader::default()
+    };
     let bytes = [header.as_bytes(), b"nameless"].concat();
     assert_eq!(
         bytes[..STATE_HEADER],
