@@ -16,7 +16,8 @@ fn wrong_arguments_are_named() {
     let stage = Stage::new();
     for (line, part) in [
         ("", "Usage: lanecast"),
-        ("publish", "'publish'"),
+        ("announce", "'announce'"),
+        ("publish", "--topic"),
         ("pub", "<TOPIC>"),
         ("sub", "<TOPICS>"),
         ("pub topic --rate 0", "0 is not in 1.."),
