@@ -5,7 +5,9 @@ use lanecast_shm::Stalled;
 use std::time::Duration;
 
 fn file(name: &str, text: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("lanecast-{}-{name}", std::process::id()));
+    // Tests run side by side, and some call their files the same.
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(format!("lanecast-{process}-{thread:?}-{name}"));
     std::fs::write(&path, text).unwrap();
     path
 }
