@@ -37,6 +37,9 @@ pub(crate) struct SubscriberEnd {
     pub(crate) found: Vec<(Source, String)>,
 }
 
+/// Subscribers whose owners only read are looked at so often.
+const OWNERS_REST: Nanos = 1_000_000;
+
 /// All subscribers of a context, and who finds publishers for them.
 #[derive(Debug)]
 pub(crate) struct Subscribers {
@@ -100,6 +103,10 @@ impl Subscribers {
     }
 
     fn visit(&mut self, now: Nanos, findings: &mut Findings) {
+        if self.always && !self.ends.is_empty() {
+            // What owners have read may be told soon, and they do not come back to tell it.
+            findings.due = findings.due.min(now + OWNERS_REST);
+        }
         for end in &mut self.ends {
             for session in end.presence.take_lost() {
                 self.finder.lost(now, session);
