@@ -128,6 +128,8 @@ fn person(
             echo,
             tag: script.small().into(),
             lost: script.small().into(),
+            topics: script.small().into(),
+            reserved: 0.into(),
         })),
         Kind::Echo => add(writer.add(&EchoBody { receiver, echo })),
         Kind::Leave => add(writer.add(&LeaveBody { receiver })),

@@ -145,10 +145,7 @@ impl Inbound {
         }
         // What there is in hand comes first; the caller settles after that.
         if hand.items.is_empty() && (found || self.deadline <= now) {
-            self.hear_own(now, &mut hand.buffer, &mut hand.items);
-            if hand.items.is_empty() {
-                self.answer(now);
-            }
+            self.answer(now);
         }
     }
 
@@ -177,29 +174,12 @@ impl Inbound {
             }
             self.ready.extend(items.drain(..).map(|item| kept(item, &spare)));
         }
-        while self.hear_own(now, &mut spare, &mut items) {
-            self.ready.extend(items.drain(..).map(|item| kept(item, &spare)));
-        }
         self.on_time(now, &mut items);
         self.ready.extend(items.drain(..).map(|item| kept(item, &spare)));
         self.spare = spare;
         self.answer(now);
         let due = (self.deadline != Nanos::MAX).then_some(self.deadline);
         (due, self.ready.len() > before)
-    }
-
-    /// Hears what publishers told this subscriber alone, before it answers what they asked a group:
-    /// an answer says that it knows all that it was told before. Reads until that brought something
-    /// for the application, and says whether it did.
-    #[inline]
-    fn hear_own(&mut self, now: Nanos, buffer: &mut [u8], items: &mut VecDeque<Item>) -> bool {
-        while !self.groups.is_empty()
-            && items.is_empty()
-            && let Ok(Some((length, from))) = self.own.receive(&mut buffer[..READ_BYTES])
-        {
-            self.take(now, buffer, length, from, items);
-        }
-        !items.is_empty()
     }
 
     /// Reads from the first source that has something; says whether there was one.

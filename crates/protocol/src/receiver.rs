@@ -133,7 +133,7 @@ impl Receiver {
     /// Wants another topic, which the session is said to have; may be told again.
     pub fn want(&mut self, name: &str) {
         if self.topics.want(name) && self.phase == Phase::Live && !self.joining.is_resuming() {
-            self.joining.start(self.life.heard());
+            self.joining.ask(self.life.heard());
         }
     }
 
@@ -301,9 +301,9 @@ impl Receiver {
             return None;
         }
         let ids = (self.session, self.settings.receiver);
+        let counts = (self.counters.lost_datagrams, self.topics.numbered());
         if self.phase == Phase::Over {
-            let lost = self.counters.lost_datagrams;
-            return self.life.write_leave(&mut self.status, &self.transport, lost, ids, buffer);
+            return self.life.write_leave(&mut self.status, &self.transport, counts, ids, buffer);
         }
         let live = self.phase == Phase::Live;
         let place = (self.session, live.then(|| self.transport.expected()));
@@ -320,8 +320,7 @@ impl Receiver {
         if self.joining.is_resuming() {
             return None;
         }
-        let lost = self.counters.lost_datagrams;
-        self.status.write(&self.transport, lost, now, ids, buffer)
+        self.status.write(&self.transport, counts, now, ids, buffer)
     }
 
     /// How far the deliveries so far go.

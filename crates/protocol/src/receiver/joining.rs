@@ -62,9 +62,15 @@ impl Joining {
         }
     }
 
-    /// Asks now, from the beginning.
+    /// Asks now, from the beginning: answers to what was asked before are none any more.
     pub(super) const fn start(&mut self, now: Nanos) {
-        (self.due, self.wait, self.since) = (Some(now), WAIT_MIN, now);
+        self.since = now;
+        self.ask(now);
+    }
+
+    /// Asks now for more. What the sender tells of what it was asked before still counts.
+    pub(super) const fn ask(&mut self, now: Nanos) {
+        (self.due, self.wait) = (Some(now), WAIT_MIN);
         (self.rests, self.rest) = (false, REST_MIN);
     }
 

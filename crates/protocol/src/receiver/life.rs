@@ -126,7 +126,7 @@ impl Life {
         &mut self,
         status: &mut Status,
         transport: &Transport,
-        lost: u64,
+        counts: (u64, u32),
         ids: (u64, u64),
         buffer: &mut [u8],
     ) -> Option<usize> {
@@ -135,7 +135,7 @@ impl Life {
             Farewell::Status => {
                 self.farewell = Farewell::Leave(LEAVES);
                 status.hurry();
-                status.write(transport, lost, self.heard, ids, buffer)
+                status.write(transport, counts, self.heard, ids, buffer)
             }
             Farewell::Leave(left) => {
                 let rest = Farewell::Leave(left - 1);

@@ -106,7 +106,7 @@ impl Status {
     pub(super) fn write(
         &mut self,
         transport: &Transport,
-        lost: u64,
+        (lost, topics): (u64, u32),
         now: Nanos,
         (session, receiver): (u64, u64),
         buffer: &mut [u8],
@@ -122,6 +122,8 @@ impl Status {
             echo: echo.into(),
             tag: self.tag.into(),
             lost: (lost as u32).into(),
+            topics: topics.into(),
+            reserved: 0.into(),
         };
         let mut writer = FrameWriter::new(buffer, Kind::Status, 0, session, self.consumed);
         if !writer.add(&body) {
@@ -143,7 +145,7 @@ mod tests {
 
     fn tell(status: &mut Status, transport: &Transport, now: Nanos) -> Option<(u64, StatusBody)> {
         let mut buffer = [0; 128];
-        let length = status.write(transport, 0, now, (1, 2), &mut buffer)?;
+        let length = status.write(transport, (0, 0), now, (1, 2), &mut buffer)?;
         let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
         Some((frame.sequence, *StatusBody::split(frame.body).expect("a body").0))
     }

@@ -19,6 +19,8 @@ pub(super) struct Topics {
     /// Slots by name.
     names: HashMap<Box<str>, u32>,
     slots: Vec<u32>,
+    /// How many have one.
+    numbered: u32,
     /// The slots where something waits.
     waiting: Vec<u32>,
     store: Store,
@@ -43,6 +45,7 @@ impl Topics {
             topics: Vec::new(),
             names: HashMap::new(),
             slots: Vec::new(),
+            numbered: 0,
             waiting: Vec::new(),
             store: Store::new(settings.kept_bytes_max),
             assemblies: Store::for_messages(ASSEMBLIES, settings.longest_message_max),
@@ -87,6 +90,11 @@ impl Topics {
         self.topics.iter().map(Topic::name)
     }
 
+    /// How many of them the beginning is known of.
+    pub(super) const fn numbered(&self) -> u32 {
+        self.numbered
+    }
+
     /// The names of the topics that are sought, and whose numbers are not known yet.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
         let unknown = |topic: &&Topic| topic.is_sought && topic.number().is_none();
@@ -114,6 +122,7 @@ impl Topics {
         }
         self.slots[at] = slot;
         self.topics[slot as usize].begin(number, head);
+        self.numbered += 1;
         Some(slot)
     }
 

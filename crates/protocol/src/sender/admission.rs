@@ -234,7 +234,6 @@ impl Sender {
             if member.hopes.take(&name) {
                 let echo = member.echo;
                 member.add_want(Want { topic, begin: Numbers::default() });
-                member.is_told = false;
                 self.packer.set_wanted(topic, true);
                 self.welcome(at, echo, &[topic]);
             }

@@ -103,6 +103,7 @@ impl Member {
     pub(super) fn add_want(&mut self, want: Want) {
         if let Err(at) = self.wants.binary_search_by_key(&want.topic, |want| want.topic) {
             self.wants.insert(at, want);
+            self.is_told = false;
         }
     }
 

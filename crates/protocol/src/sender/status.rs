@@ -66,7 +66,9 @@ impl Sender {
         }
         member.heard = now;
         member.missing.done(body.received.get());
-        (member.confirmed, member.is_told) = (true, true);
+        member.confirmed = true;
+        // It may have said this before it heard of the topics that it was told of last.
+        member.is_told = body.topics.get() as usize >= member.wants.len();
         member.tag = body.tag.get();
         if before(member.consumed, read) {
             member.consumed = read;

@@ -60,6 +60,11 @@ fn join(receiver: u64, cookie: u64, flags: u16, sequence: u64, names: &[&str]) -
 }
 
 fn status(receiver: u64, read: u64, limit: u64) -> Vec<u8> {
+    status_of(1_000, receiver, read, limit)
+}
+
+/// From a receiver that knows the beginning of `topics`.
+fn status_of(topics: u32, receiver: u64, read: u64, limit: u64) -> Vec<u8> {
     written((Kind::Status, 0), read, |writer| {
         let body = StatusBody {
             receiver: receiver.into(),
@@ -68,6 +73,8 @@ fn status(receiver: u64, read: u64, limit: u64) -> Vec<u8> {
             echo: 0.into(),
             tag: 0.into(),
             lost: 0.into(),
+            topics: topics.into(),
+            reserved: 0.into(),
         };
         assert!(writer.add(&body));
     })

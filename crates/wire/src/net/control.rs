@@ -141,7 +141,7 @@ body! {
 
 body! {
     /// In a Status. The frame's sequence is the first that the application has not read.
-    StatusBody [40] {
+    StatusBody [48] {
         /// Whose status it is.
         receiver: U64,
         /// The first sequence that has not arrived.
@@ -154,6 +154,10 @@ body! {
         tag: U32,
         /// How many datagrams it has given up, so far.
         lost: U32,
+        /// How many topics it knows the beginning of.
+        topics: U32,
+        /// 0.
+        reserved: U32,
     }
 }
 

@@ -157,6 +157,27 @@ fn a_join_is_repeated_and_answers_a_challenge() {
 }
 
 #[test]
+fn what_an_earlier_join_asked_for_is_heard_while_more_is_asked_for() {
+    let mut source = Source::new(0, 2, 40);
+    let mut subscriber = Subscriber::new(settings(), &source.names);
+    // There is only one topic at first.
+    let before = Source::new(0, 1, 40);
+    let join = subscriber.transmit(1).expect("a Join");
+    subscriber.hear(2, &before.welcome(&join));
+    let join = subscriber.transmit(3).expect("a Join for the other");
+    subscriber.hear(4, &before.welcome(&join));
+    assert_eq!(subscriber.joined, [1, 0]);
+    // It has heard elsewhere that there is the second, and asks; meanwhile the session tells it.
+    subscriber.receiver.want("topic 1");
+    subscriber.hear(6, &source.welcome(&join));
+    assert_eq!(subscriber.joined, [1, 1]);
+    source.publish(1, 20, false);
+    source.close();
+    hear(&mut subscriber, &source, 7, &[0]);
+    assert_eq!(subscriber.next, [0, 1]);
+}
+
+#[test]
 fn a_topic_wanted_later_begins_where_its_join_was_heard() {
     let mut source = Source::new(7, 2, 40);
     // Its own window does not matter: it has read them.

@@ -211,3 +211,18 @@ fn who_asks_where_to_go_on_goes_on_where_it_stands() {
         assert_eq!(sender.members[0].wants.iter().map(begins).collect::<Vec<_>>(), [(1, 1); 2]);
     }
 }
+
+#[test]
+fn who_was_told_of_a_topic_counts_again_when_it_says_that_it_knows() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a", "to come"]);
+    let knows = |topics| status_of(topics, 1, start, start.wrapping_add(64));
+    assert_eq!(sender.joined(), 0);
+    hear(&mut sender, 1, address(1), &knows(1));
+    assert_eq!(sender.joined(), 1);
+    sender.add_topic("to come").expect("a topic");
+    hear(&mut sender, 1, address(1), &knows(1));
+    assert_eq!(sender.joined(), 0, "it said that before it heard of the topic");
+    hear(&mut sender, 1, address(1), &knows(2));
+    assert_eq!(sender.joined(), 1);
+}
