@@ -141,7 +141,7 @@ impl Stage {
         for link in [HONEST_LINK, HOSTILE_LINK] {
             let mut stream = Vec::new();
             for turn in 0.. {
-                let bytes = self.sender.stream_bytes(link);
+                let bytes = self.sender.stream_bytes(self.now, link);
                 if bytes.is_empty() {
                     break;
                 }
