@@ -8,7 +8,7 @@ use std::path::Path;
 /// The house, from the ground up. A crate may depend on crates of lower floors.
 const FLOORS: [&[&str]; 6] = [
     &["lanecast-base", "lanecast-wire"],
-    &["lanecast-carrier", "lanecast-os", "lanecast-ring", "lanecast-stats"],
+    &["lanecast-carrier", "lanecast-market", "lanecast-os", "lanecast-ring", "lanecast-stats"],
     &["lanecast-filter", "lanecast-journal", "lanecast-protocol"],
     &["lanecast-net", "lanecast-shm", "lanecast-sow", "lanecast-store"],
     &[
