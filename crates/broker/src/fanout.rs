@@ -1,6 +1,7 @@
 //! A message on its way into outboxes.
 
 use crate::client::{Client, ClientId};
+use crate::sheet::{Part, Sheets};
 use crate::subscription::Subscriptions;
 use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES};
 
@@ -12,6 +13,23 @@ pub(crate) struct Fanout {
     after: Vec<u8>,
     /// Clients with several subscriptions that want the message.
     several: Vec<ClientId>,
+    /// Where frames are written that more than one client may get.
+    pub(crate) sheets: Sheets,
+    /// By the numbers of subscriptions' names.
+    pages: Vec<Page>,
+    /// The number of the message.
+    message: u64,
+}
+
+/// Where messages for subscriptions of one name stand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    /// In this round they have the sheet, counted from 1.
+    round: u64,
+    sheet: usize,
+    /// The last message, and where its frame is.
+    message: u64,
+    part: Part,
 }
 
 /// Where outboxes are, and what becomes of them.
@@ -34,6 +52,7 @@ impl Fanout {
         length: usize,
         more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
     ) {
+        self.message += 1;
         self.before.clear();
         let header = HeaderWriter::command(&mut self.before, command).text(Field::Topic, topic);
         // Left open: the list goes between the quotes.
@@ -56,26 +75,26 @@ impl Fanout {
     ) -> u64 {
         let mut delivered = 0;
         for number in numbers {
-            let Some(subscription) = subscriptions.get(*number) else { continue };
-            let id = subscription.client;
+            let Some(route) = subscriptions.route(*number) else { continue };
+            let id = route.client;
             let Some(client) = mail.client(id) else { continue };
             if client.subscriptions.len() == 1 {
-                self.put(client, &subscription.shown, body);
+                client.outbox.share(self.written(route.name, subscriptions, body));
                 mail.note(id);
                 delivered += 1;
             } else if client.gathered.is_empty() {
-                client.gathered.extend_from_slice(&subscription.shown);
+                client.gathered.extend_from_slice(subscriptions.name(route.name));
                 self.several.push(id);
             } else {
                 client.gathered.push(b',');
-                client.gathered.extend_from_slice(&subscription.shown);
+                client.gathered.extend_from_slice(subscriptions.name(route.name));
             }
         }
         delivered += self.several.len() as u64;
         while let Some(id) = self.several.pop() {
             let Some(client) = mail.client(id) else { continue };
             let mut names = std::mem::take(&mut client.gathered);
-            self.put(client, &names, body);
+            write(client.outbox.bytes(), [&self.before, &names, &self.after, body]);
             names.clear();
             client.gathered = names;
             mail.note(id);
@@ -83,18 +102,34 @@ impl Fanout {
         delivered
     }
 
+    /// The frame of the message for subscriptions of that name, written when it is first asked for.
     #[inline]
-    fn put(&self, client: &mut Client, names: &[u8], body: &[u8]) {
-        let length = self.before.len() + names.len() + self.after.len() + body.len();
-        let out = client.outbox.bytes();
-        out.reserve(LENGTH_BYTES + length);
-        let start = lanecast_wire::command::begin_frame(out);
-        out.extend_from_slice(&self.before);
-        out.extend_from_slice(names);
-        out.extend_from_slice(&self.after);
-        out.extend_from_slice(body);
-        lanecast_wire::command::end_frame(out, start);
+    fn written(&mut self, name: u32, subscriptions: &Subscriptions, body: &[u8]) -> Part {
+        let at = name as usize;
+        if self.pages.len() <= at {
+            self.pages.resize(at + 1, Page::default());
+        }
+        let page = &mut self.pages[at];
+        if page.message != self.message {
+            let round = self.sheets.round() + 1;
+            if page.round != round {
+                (page.round, page.sheet) = (round, self.sheets.fresh());
+            }
+            let parts = [&self.before, subscriptions.name(name), &self.after, body];
+            page.part = self.sheets.write(page.sheet, |out| write(out, parts));
+            page.message = self.message;
+        }
+        page.part
     }
+}
+
+/// Writes a frame.
+#[inline]
+fn write(out: &mut Vec<u8>, parts: [&[u8]; 4]) {
+    out.reserve(LENGTH_BYTES + parts.iter().map(|part| part.len()).sum::<usize>());
+    let start = lanecast_wire::command::begin_frame(out);
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    lanecast_wire::command::end_frame(out, start);
 }
 
 impl Mail<'_> {

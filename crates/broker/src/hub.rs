@@ -8,6 +8,7 @@ use crate::outbox::Outbox;
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::settings::Settings;
+use crate::sheet::Sheets;
 use crate::subscription::{Scope, Subscriptions};
 use crate::topic::{NAME_MAX, Room, Topic, is_name};
 use foldhash::HashMap;
@@ -182,8 +183,20 @@ impl Hub {
         self.clients.len() - self.free.len()
     }
 
-    pub(crate) fn outbox(&mut self, id: ClientId) -> Option<&mut Outbox> {
-        self.client(id).map(|client| &mut client.outbox)
+    /// A client's outbox, and what it shares with others.
+    pub(crate) fn outbox(&mut self, id: ClientId) -> Option<(&mut Outbox, &Sheets)> {
+        let client = self.clients.get_mut(id.0 as usize)?.as_mut()?;
+        Some((&mut client.outbox, &self.fanout.sheets))
+    }
+
+    /// How much has been written for outboxes to share in this round.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        self.fanout.sheets.len()
+    }
+
+    /// All outboxes with something to be sent have been sent, or hold it as their own.
+    pub(crate) fn end_round(&mut self) {
+        self.fanout.sheets.end_round();
     }
 
     pub(crate) fn client(&mut self, id: ClientId) -> Option<&mut Client> {

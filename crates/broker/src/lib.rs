@@ -19,6 +19,7 @@ mod refusal;
 mod reply;
 mod server;
 mod settings;
+mod sheet;
 mod subscription;
 mod topic;
 

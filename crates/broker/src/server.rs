@@ -16,6 +16,9 @@ use std::time::{Duration, Instant, SystemTime};
 const LISTENER: u64 = u64::MAX;
 /// What is read at a time.
 const READ_BYTES: usize = 256 << 10;
+/// When so much has been written for outboxes to share, it is sent before more is read: it is
+/// still in the cache then.
+const ROUND_BYTES: usize = 64 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1_024;
 /// When nothing can be accepted, for want of descriptors say, it is tried again after this.
@@ -123,6 +126,9 @@ impl Server {
                 has_guests = true;
             } else if one.to_read {
                 self.read(moment, ClientId(one.number as u32));
+                if self.hub.shared_bytes() >= ROUND_BYTES {
+                    self.send();
+                }
             }
         }
         self.hub.on_time(moment);
@@ -156,6 +162,7 @@ impl Server {
         while let Some(id) = self.hub.next_dirty() {
             self.write(id);
         }
+        self.hub.end_round();
         while let Some((id, why)) = self.hub.next_departure() {
             // A slow one would not take the rest.
             if why != Departure::Slow {
@@ -167,9 +174,10 @@ impl Server {
 
     fn write(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let Some(outbox) = self.hub.outbox(id) else { return };
+        let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
         let stream = &connection.stream;
-        let changed = outbox.send(|bytes| direct::write(stream, bytes)).and_then(|is_empty| {
+        let sent = outbox.send(sheets, |slices| direct::write_vectored(stream, slices));
+        let changed = sent.and_then(|is_empty| {
             if connection.wants_write == is_empty {
                 connection.wants_write = !is_empty;
                 let what = if is_empty { Interest::Read } else { Interest::Both };
@@ -235,9 +243,9 @@ impl Server {
 
     fn write_last(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let Some(outbox) = self.hub.outbox(id) else { return };
+        let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
         let stream = &connection.stream;
-        match outbox.send(|bytes| direct::write(stream, bytes)) {
+        match outbox.send(sheets, |slices| direct::write_vectored(stream, slices)) {
             Ok(true) => drop(self.poller.remove(stream)),
             Ok(false) => {
                 let number = id.0.into();
@@ -257,8 +265,9 @@ impl Server {
         self.listen_no_more();
         loop {
             let ids = (0..self.connections.len() as u32).map(ClientId);
-            let full: Vec<ClientId> =
-                ids.filter(|id| self.hub.outbox(*id).is_some_and(|it| !it.is_empty())).collect();
+            let full: Vec<ClientId> = ids
+                .filter(|id| self.hub.outbox(*id).is_some_and(|(it, _)| !it.is_empty()))
+                .collect();
             full.iter().for_each(|id| self.write_last(*id));
             let left = limit.saturating_sub(start.elapsed());
             if full.is_empty() || left.is_zero() {

@@ -1,6 +1,7 @@
 //! Subscriptions, by their numbers.
 
 use crate::client::ClientId;
+use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
 use lanecast_sow::Options;
@@ -27,11 +28,22 @@ pub(crate) enum Scope {
     Topics(Pattern),
 }
 
+/// What delivery needs to know of a subscription.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) client: ClientId,
+    /// The number of its name as it stands in a header.
+    pub(crate) name: u32,
+}
+
 /// All of them. A number that has become free is given again.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     entries: Vec<Option<Subscription>>,
+    /// The same numbers' routes.
+    routes: Vec<Option<Route>>,
     free: Vec<u32>,
+    names: Names,
 }
 
 impl Subscriptions {
@@ -42,9 +54,14 @@ impl Subscriptions {
 
     /// Files one under [`next_number`](Self::next_number).
     pub(crate) fn insert(&mut self, subscription: Subscription) {
-        match self.free.pop() {
-            Some(number) => self.entries[number as usize] = Some(subscription),
-            None => self.entries.push(Some(subscription)),
+        let name = self.names.take(&subscription.shown);
+        let route = Some(Route { client: subscription.client, name });
+        if let Some(number) = self.free.pop() {
+            self.entries[number as usize] = Some(subscription);
+            self.routes[number as usize] = route;
+        } else {
+            self.entries.push(Some(subscription));
+            self.routes.push(route);
         }
     }
 
@@ -53,11 +70,79 @@ impl Subscriptions {
         self.entries.get(number as usize)?.as_ref()
     }
 
+    #[inline]
+    pub(crate) fn route(&self, number: u32) -> Option<Route> {
+        self.routes.get(number as usize).copied().flatten()
+    }
+
+    /// A name as it stands in a header.
+    #[inline]
+    pub(crate) fn name(&self, number: u32) -> &[u8] {
+        &self.names.entries[number as usize].0
+    }
+
     pub(crate) fn remove(&mut self, number: u32) -> Option<Subscription> {
-        let removed = self.entries.get_mut(number as usize)?.take();
-        if removed.is_some() {
+        let removed = self.entries.get_mut(number as usize)?.take()?;
+        if let Some(route) = self.routes[number as usize].take() {
+            self.names.give_back(route.name);
+        }
+        self.free.push(number);
+        Some(removed)
+    }
+}
+
+/// The names of subscriptions, each once: most clients choose the same.
+#[derive(Debug, Default)]
+struct Names {
+    numbers: HashMap<Box<[u8]>, u32>,
+    /// The names, and how many have them.
+    entries: Vec<(Box<[u8]>, u32)>,
+    free: Vec<u32>,
+}
+
+impl Names {
+    fn take(&mut self, name: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            self.entries[*number as usize].1 += 1;
+            return *number;
+        }
+        let entry = (Box::from(name), 1);
+        let number = if let Some(number) = self.free.pop() {
+            self.entries[number as usize] = entry;
+            number
+        } else {
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
+        };
+        self.numbers.insert(name.into(), number);
+        number
+    }
+
+    fn give_back(&mut self, number: u32) {
+        let (name, users) = &mut self.entries[number as usize];
+        *users -= 1;
+        if *users == 0 {
+            self.numbers.remove(name);
+            *name = Box::default();
             self.free.push(number);
         }
-        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_number_as_long_as_somebody_has_it() {
+        let mut names = Names::default();
+        let (a, b) = (names.take(b"a"), names.take(b"b"));
+        assert_eq!((names.take(b"a"), a == b), (a, false));
+        names.give_back(a);
+        assert_eq!(names.take(b"a"), a);
+        names.give_back(a);
+        names.give_back(a);
+        assert_eq!(names.take(b"c"), a, "a free number is given again");
+        assert_ne!(names.take(b"a"), a);
     }
 }

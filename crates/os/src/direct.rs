@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
@@ -68,6 +68,27 @@ pub fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     outcome(send::<()>(stream.as_raw_fd(), bytes, libc::MSG_NOSIGNAL, None))
 }
 
+/// Writes to a connection as much of `slices`, one after the other, as it takes.
+///
+/// # Errors
+/// As `write_vectored` of the standard library; there is no signal.
+#[inline]
+pub fn write_vectored(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    if let [bytes] = slices {
+        return write(stream, bytes);
+    }
+    // SAFETY: all bits zero is a message without a name, slices or control data.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    // The library promises that an `IoSlice` is an `iovec`; it is only read.
+    message.msg_iov = slices.as_ptr().cast_mut().cast();
+    message.msg_iovlen = slices.len() as _;
+    let fd = stream.as_raw_fd();
+    // SAFETY: `message` and the slices that it names are readable for as long as is said.
+    let sent =
+        unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, libc::MSG_NOSIGNAL) };
+    outcome(sent)
+}
+
 fn outcome(count: libc::c_long) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
@@ -86,6 +107,12 @@ mod tests {
         let mut buffer = [0; 8];
         assert_eq!(read(&far, &mut buffer).expect("they come"), 5);
         assert_eq!(&buffer[..5], b"bytes");
+        let pieces = [&b"so"[..], b"", b"me"].map(IoSlice::new);
+        assert_eq!(write_vectored(&near, &pieces).expect("room"), 4);
+        assert_eq!(write_vectored(&near, &pieces[..1]).expect("room"), 2);
+        let mut all = [0; 6];
+        std::io::Read::read_exact(&mut &far, &mut all).expect("they come");
+        assert_eq!(&all, b"someso");
         far.set_nonblocking(true).expect("a socket");
         let nothing = read(&far, &mut buffer).expect_err("nothing has come");
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
