@@ -1,6 +1,6 @@
 //! Commands of clients.
 
-use crate::client::{ClientId, Pulse};
+use crate::client::{ClientId, Pulse, Usual};
 use crate::hub::{Departure, Hub, Moment};
 use crate::inquiry::{self, Deleted};
 use crate::refusal::Refusal;
@@ -40,6 +40,9 @@ impl Hub {
         let Some(client) = self.client(id) else { return };
         client.heard = moment.now;
         if client.is_leaving {
+            return;
+        }
+        if self.publish_as_usual(moment, id, payload) {
             return;
         }
         let Ok(header) = Header::parse(payload) else {
@@ -122,7 +125,33 @@ impl Hub {
         let lifetime = header.number(Field::Expiration)?.map(Duration::from_secs);
         let (bytes, key) = (header.body(), key.as_deref());
         let publication = Publication { bytes, key, lifetime, client: &publisher };
-        self.take(topic, &publication, at.unix_ns, correlation.as_deref())
+        self.take(topic, &publication, at.unix_ns, correlation.as_deref())?;
+        if header.has_just(&[Field::Command, Field::Topic])
+            && let Some(client) = self.client(id)
+        {
+            let header = header.bytes().into();
+            client.usual = Some(Box::new(Usual { header, topic, publisher }));
+        }
+        Ok(())
+    }
+
+    /// Publishes if the header is the same as the last one, byte by byte; whether it is.
+    fn publish_as_usual(&mut self, at: Moment, id: ClientId, payload: &[u8]) -> bool {
+        let Some(client) = self.client(id) else { return false };
+        let Some(usual) = client.usual.take() else { return false };
+        let body = payload.strip_prefix(&*usual.header);
+        if let Some(bytes) = body {
+            self.counters.commands += 1;
+            self.counters.published += 1;
+            let publication = Publication { client: &usual.publisher, ..Publication::of(bytes) };
+            let taken = self.take(usual.topic, &publication, at.unix_ns, None);
+            // Nobody has asked to be told.
+            self.counters.refused += u64::from(taken.is_err());
+        }
+        if let Some(client) = self.client(id) {
+            client.usual = Some(usual);
+        }
+        body.is_some()
     }
 
     fn sow(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
@@ -163,6 +192,8 @@ impl Hub {
         if client.has_logged_on {
             return Err(Refusal::LoggedOn);
         }
+        // It may be somebody else's from now on, and of another type.
+        client.usual = None;
         if let Some(kind) = header.text(Field::MessageType) {
             let known = kind.parse::<Kind>();
             client.kind = known.map_err(|_| Refusal::MessageType(kind.into_owned()))?;

@@ -16,6 +16,15 @@ pub(crate) struct Pulse {
     pub(crate) next: Nanos,
 }
 
+/// A header that says no more than that something is published, and where.
+#[derive(Debug)]
+pub(crate) struct Usual {
+    pub(crate) header: Box<[u8]>,
+    pub(crate) topic: u32,
+    /// The client's name.
+    pub(crate) publisher: Box<str>,
+}
+
 /// Who is connected.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -37,6 +46,8 @@ pub(crate) struct Client {
     pub(crate) heard: Nanos,
     /// The names of subscriptions that the message at hand is for, of which there are several.
     pub(crate) gathered: Vec<u8>,
+    /// The last such header: the next is mostly the same, and need not be read again.
+    pub(crate) usual: Option<Box<Usual>>,
 }
 
 impl Client {
@@ -53,6 +64,7 @@ impl Client {
             pulse: None,
             heard: now,
             gathered: Vec::new(),
+            usual: None,
         }
     }
 }

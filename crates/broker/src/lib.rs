@@ -9,6 +9,7 @@
 mod arrival;
 mod client;
 mod connection;
+mod delays;
 mod fanout;
 mod hub;
 mod inquiry;
@@ -27,6 +28,7 @@ mod topic;
 pub type Nanos = u64;
 
 pub use self::client::ClientId;
+pub use self::delays::Delay;
 pub use self::hub::{Counters, Departure, Hub, Moment};
 pub use self::server::{OpenError, Server};
 pub use self::settings::{Settings, SettingsError};

@@ -3,6 +3,7 @@
 use crate::Nanos;
 use crate::client::ClientId;
 use crate::connection::Connection;
+use crate::delays::{Delay, Delays};
 use crate::hub::{Counters, Departure, Hub, Moment};
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::{Settings, SettingsError};
@@ -57,6 +58,9 @@ pub struct Server {
     accept_again: Option<Nanos>,
     /// Queries are being answered: the next round is not to wait.
     is_answering: bool,
+    delays: Delays,
+    /// When what is to be sent began to be read.
+    begun: Option<Nanos>,
 }
 
 impl Server {
@@ -80,6 +84,8 @@ impl Server {
             clock: Clock::host(),
             accept_again: None,
             is_answering: false,
+            delays: Delays::new(),
+            begun: None,
         })
     }
 
@@ -99,6 +105,17 @@ impl Server {
     /// How many clients there are.
     pub fn clients(&self) -> usize {
         self.hub.clients()
+    }
+
+    /// How long it takes from when a command is taken up until what follows from it is written for
+    /// those whom it is for; of one command in 64.
+    pub fn command_delay(&self) -> Delay {
+        self.delays.commands()
+    }
+
+    /// How long it takes from when bytes were read until the system has all that followed.
+    pub fn round_delay(&self) -> Delay {
+        self.delays.rounds()
     }
 
     fn moment(&self) -> Moment {
@@ -125,6 +142,7 @@ impl Server {
             if one.number == LISTENER {
                 has_guests = true;
             } else if one.to_read {
+                self.begun.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
                 self.read(moment, ClientId(one.number as u32));
                 if self.hub.shared_bytes() >= ROUND_BYTES {
                     self.send();
@@ -148,9 +166,15 @@ impl Server {
     fn read(&mut self, moment: Moment, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let limit = self.hub.settings.frame_bytes_max;
-        let hub = &mut self.hub;
+        let (hub, delays, clock) = (&mut self.hub, &mut self.delays, &self.clock);
         let heard = connection.read(&mut self.buffer, limit, |payload| {
-            hub.receive(moment, id, payload);
+            if delays.is_turn() {
+                let start = clock.ticks();
+                hub.receive(moment, id, payload);
+                delays.note_command(clock.ns(clock.ticks().wrapping_sub(start)));
+            } else {
+                hub.receive(moment, id, payload);
+            }
         });
         if heard.is_err() {
             self.close(id);
@@ -159,10 +183,16 @@ impl Server {
 
     /// Hands outboxes to the system; lets those go who have to.
     fn send(&mut self) {
+        let begun = self.begun.take();
+        let mut has_sent = false;
         while let Some(id) = self.hub.next_dirty() {
             self.write(id);
+            has_sent = true;
         }
         self.hub.end_round();
+        if has_sent && let Some(begun) = begun {
+            self.delays.note_round(self.clock.ns(self.clock.ticks()).saturating_sub(begun));
+        }
         while let Some((id, why)) = self.hub.next_departure() {
             // A slow one would not take the rest.
             if why != Departure::Slow {

@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     while !stop() {
         server.turn(ROUND).context("cannot wait for clients")?;
     }
-    let done = server.counters();
+    let (done, delay) = (server.counters(), server.command_delay());
     let all_taken = server.drain();
     say(&format!(
         "content server ended: {} clients, {} messages published, {} delivered, {} commands \
@@ -119,6 +119,14 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         grouped(done.refused),
         grouped(done.slow),
     ));
+    if delay.samples > 0 {
+        say(&format!(
+            "from command to outboxes: half within {} ns, 99 % within {} ns ({} timed)",
+            grouped(delay.p50_ns),
+            grouped(delay.p99_ns),
+            grouped(delay.samples),
+        ));
+    }
     Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 

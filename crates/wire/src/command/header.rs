@@ -137,6 +137,16 @@ impl<'a> Header<'a> {
         Ok(())
     }
 
+    /// Whether it has these fields, and no others that are known.
+    pub fn has_just(&self, fields: &[Field]) -> bool {
+        self.present == fields.iter().fold(0, |bits, field| bits | 1 << *field as u8)
+    }
+
+    /// Its bytes.
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
     /// How many bytes it takes.
     #[allow(clippy::len_without_is_empty, reason = "none is empty")]
     pub const fn len(&self) -> usize {
