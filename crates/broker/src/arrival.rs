@@ -2,10 +2,10 @@
 
 use crate::client::{ClientId, Pulse, Usual};
 use crate::hub::{Departure, Hub, Moment};
-use crate::inquiry::{self, Deleted};
+use crate::inquiry::{self, Deleted, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::subscription::{Scope, Subscription};
+use crate::subscription::{Scope, Subscription, Taste};
 use crate::topic::is_pattern;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
@@ -65,7 +65,8 @@ impl Hub {
                 self.reply(id, &header, acks, |reply| fail(reply, &why));
             }
         }
-        if acks.has(Ack::Persisted) && header.command() == Ok(Command::Publish) {
+        let publishes = matches!(header.command(), Ok(Command::Publish | Command::DeltaPublish));
+        if acks.has(Ack::Persisted) && publishes {
             // Said truly: nothing keeps what is published here.
             self.reply(id, &header, acks, |reply| {
                 reply.failure(Ack::Persisted, &Refusal::NotKept);
@@ -93,14 +94,19 @@ impl Hub {
 
     fn perform(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         match header.command()? {
-            Command::Publish => self.publish(at, id, header)?,
+            Command::Publish => self.publish(at, id, header, false)?,
+            Command::DeltaPublish => self.publish(at, id, header, true)?,
             Command::Logon => return self.log_on(id, header),
-            Command::Subscribe => return self.subscribe(at, id, header, false),
+            Command::Subscribe => return self.subscribe(at, id, header, Asked::FOLLOW),
             Command::Unsubscribe => self.unsubscribe(id, header)?,
             // Commands are done in their order, so all before this one is.
             Command::Flush => {}
             Command::Sow => return self.sow(at, id, header),
-            Command::SowAndSubscribe => return self.subscribe(at, id, header, true),
+            Command::SowAndSubscribe => return self.subscribe(at, id, header, Asked::STATE),
+            Command::DeltaSubscribe => return self.subscribe(at, id, header, Asked::DELTAS),
+            Command::SowAndDeltaSubscribe => {
+                return self.subscribe(at, id, header, Asked::STATE_AND_DELTAS);
+            }
             Command::SowDelete => return Ok(Done::Deleted(self.delete(at, id, header)?)),
             Command::Heartbeat => self.heartbeat(at, id, header)?,
             other => return Err(Refusal::of_other(other)),
@@ -108,7 +114,14 @@ impl Hub {
         Ok(Done::Plainly)
     }
 
-    fn publish(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+    /// Publishes; with `merges` only what changes of a kept record.
+    fn publish(
+        &mut self,
+        at: Moment,
+        id: ClientId,
+        header: &Header<'_>,
+        merges: bool,
+    ) -> Result<(), Refusal> {
         self.counters.published += 1;
         let name = required(header, Field::Topic)?;
         if let Some(sequence) = header.number(Field::Sequence)?
@@ -125,8 +138,9 @@ impl Hub {
         let lifetime = header.number(Field::Expiration)?.map(Duration::from_secs);
         let (bytes, key) = (header.body(), key.as_deref());
         let publication = Publication { bytes, key, lifetime, client: &publisher };
-        self.take(topic, &publication, at.unix_ns, correlation.as_deref())?;
-        if header.has_just(&[Field::Command, Field::Topic])
+        self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref())?;
+        if !merges
+            && header.has_just(&[Field::Command, Field::Topic])
             && let Some(client) = self.client(id)
         {
             let header = header.bytes().into();
@@ -144,7 +158,7 @@ impl Hub {
             self.counters.commands += 1;
             self.counters.published += 1;
             let publication = Publication { client: &usual.publisher, ..Publication::of(bytes) };
-            let taken = self.take(usual.topic, &publication, at.unix_ns, None);
+            let taken = self.take(usual.topic, &publication, false, at.unix_ns, None);
             // Nobody has asked to be told.
             self.counters.refused += u64::from(taken.is_err());
         }
@@ -156,12 +170,13 @@ impl Hub {
 
     fn sow(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         let name = required(header, Field::Topic)?;
-        check_options(header, &["none", "top_n", "skip_n"])?;
+        check_options(header, &["none", "top_n", "skip_n", "select"])?;
         let filter = self.filter(header)?;
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let kind = client.kind;
+        let taste = inquiry::taste(header, kind)?;
         let topic = self.kept(kind, &name)?;
-        self.ask(at, id, header, topic, filter, None)?;
+        self.ask(at, id, header, topic, Question { filter, taste, follow: None })?;
         Ok(Done::Asked)
     }
 
@@ -227,24 +242,24 @@ impl Hub {
         Ok(())
     }
 
-    /// Subscribes; asks for what is kept first if `asks`.
+    /// Subscribes.
     fn subscribe(
         &mut self,
         at: Moment,
         id: ClientId,
         header: &Header<'_>,
-        asks: bool,
+        asked: Asked,
     ) -> Result<Done, Refusal> {
         let topic = required(header, Field::Topic)?;
         let wishes = header.text(Field::Options).unwrap_or_default();
         let wishes = Wishes::parse(&wishes)?;
-        let known = ["none", "replace", "non_regex_topic", "oof", "conflation"];
-        check_options(header, if asks { &WHEN_ASKING } else { &known })?;
+        let known = if asked.state { &WHEN_ASKING[..] } else { &WHEN_FOLLOWING };
+        check_options(header, known)?;
         if header.text(Field::Bookmark).is_some() {
             return Err(Refusal::NotYet("bookmarks"));
         }
         let filter = self.filter(header)?;
-        let options = inquiry::options(header)?;
+        let options = Options { delta: asked.deltas, ..inquiry::options(header)? };
         let given = header.text(Field::SubscriptionId);
         let name = given.or_else(|| header.text(Field::CommandId)).unwrap_or_default();
         if name.is_empty() || name.len() > SUBSCRIPTION_NAME_MAX || name.contains(',') {
@@ -253,6 +268,10 @@ impl Hub {
         let limit = self.settings.subscriptions_max;
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let (kind, old) = (client.kind, client.subscriptions.get(&*name).copied());
+        let taste = inquiry::taste(header, kind)?;
+        if asked.deltas && matches!(kind, Kind::Xml | Kind::Binary) {
+            return Err(Refusal::NoDeltas(kind));
+        }
         if old.is_some() && !wishes.has("replace") {
             return Err(Refusal::SubscriptionExists(name.into_owned()));
         }
@@ -260,11 +279,12 @@ impl Hub {
             return Err(Refusal::Subscriptions(limit));
         }
         let by_pattern = is_pattern(&topic) && !wishes.has("non_regex_topic");
-        if asks && by_pattern {
+        if asked.state && by_pattern {
             return Err(Refusal::NotYet("questions to several topics at once"));
         }
-        let wanted = Wanted { client: id, kind, topic: &topic, name: &name, filter, options };
-        let number = if asks {
+        let wanted =
+            Wanted { client: id, kind, topic: &topic, name: &name, filter, options, taste };
+        let number = if asked.state {
             self.file_asked(at, header, wanted)?
         } else {
             self.file(wanted, by_pattern)?
@@ -275,12 +295,12 @@ impl Hub {
         if let Some(client) = self.client(id) {
             client.subscriptions.insert(name.clone().into(), number);
         }
-        Ok(if asks { Done::Asked } else { Done::Subscribed(name.into()) })
+        Ok(if asked.state { Done::Asked } else { Done::Subscribed(name.into()) })
     }
 
     /// Adds a subscription to the topics that it is to; its number.
     fn file(&mut self, wanted: Wanted<'_>, by_pattern: bool) -> Result<u32, Refusal> {
-        let Wanted { client, kind, topic, name, filter, options } = wanted;
+        let Wanted { client, kind, topic, name, filter, options, taste } = wanted;
         let number = self.subscriptions.next_number();
         let scope = if by_pattern {
             let pattern = Pattern::new(topic, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
@@ -305,7 +325,7 @@ impl Hub {
             Scope::Topic(topic)
         };
         let shown = shown(name);
-        let subscription = Subscription { client, shown, kind, scope, filter, options };
+        let subscription = Subscription { client, shown, kind, scope, filter, options, taste };
         self.subscriptions.insert(subscription);
         Ok(number)
     }
@@ -317,13 +337,15 @@ impl Hub {
         header: &Header<'_>,
         wanted: Wanted<'_>,
     ) -> Result<u32, Refusal> {
-        let Wanted { client, kind, topic, name, filter, options } = wanted;
+        let Wanted { client, kind, topic, name, filter, options, taste } = wanted;
         let topic = self.kept(kind, topic)?;
         let number = self.subscriptions.next_number();
         let (shown, scope) = (shown(name), Scope::Topic(topic));
-        let copy = filter.clone();
-        self.subscriptions.insert(Subscription { client, shown, kind, scope, filter, options });
-        let asked = self.ask(at, client, header, topic, copy, Some((number, options)));
+        let follow = Some((number, options));
+        let question = Question { filter: filter.clone(), taste: taste.clone(), follow };
+        let subscription = Subscription { client, shown, kind, scope, filter, options, taste };
+        self.subscriptions.insert(subscription);
+        let asked = self.ask(at, client, header, topic, question);
         if asked.is_err() {
             self.subscriptions.remove(number);
         }
@@ -371,11 +393,39 @@ struct Wanted<'a> {
     name: &'a str,
     filter: Option<Filter>,
     options: Options,
+    taste: Taste,
+}
+
+/// What a subscription begins with, and what it goes on with.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    state: bool,
+    deltas: bool,
+}
+
+impl Asked {
+    const FOLLOW: Self = Self { state: false, deltas: false };
+    const STATE: Self = Self { state: true, deltas: false };
+    const DELTAS: Self = Self { state: false, deltas: true };
+    const STATE_AND_DELTAS: Self = Self { state: true, deltas: true };
 }
 
 /// The options of a subscription that begins with a question.
-const WHEN_ASKING: [&str; 7] =
-    ["none", "replace", "non_regex_topic", "oof", "conflation", "top_n", "skip_n"];
+const WHEN_ASKING: [&str; 9] = [
+    "none",
+    "replace",
+    "non_regex_topic",
+    "oof",
+    "conflation",
+    "select",
+    "no_empties",
+    "top_n",
+    "skip_n",
+];
+
+/// Those of one that does not.
+const WHEN_FOLLOWING: [&str; 7] =
+    ["none", "replace", "non_regex_topic", "oof", "conflation", "select", "no_empties"];
 
 fn check_options(header: &Header<'_>, known: &[&str]) -> Result<(), Refusal> {
     let list = header.text(Field::Options).unwrap_or_default();

@@ -3,8 +3,9 @@
 use crate::Nanos;
 use crate::client::{Client, ClientId};
 use crate::fanout::{Fanout, Mail};
-use crate::kept::{Kept, Post};
+use crate::kept::Kept;
 use crate::outbox::Outbox;
+use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::settings::Settings;
@@ -14,7 +15,7 @@ use crate::topic::{NAME_MAX, Room, Topic, is_name};
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
-use lanecast_wire::command::{Command, Field};
+use lanecast_wire::command::Command;
 
 /// A client that agreed on signs of life may miss so many of them.
 const MISSED_MAX: Nanos = 3;
@@ -227,7 +228,7 @@ impl Hub {
 
     /// Sends signs of life, and lets those go who send none.
     pub fn on_time(&mut self, moment: Moment) {
-        self.expire(moment);
+        self.look_after_kept(moment);
         let now = moment.now;
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };
@@ -247,9 +248,9 @@ impl Hub {
     pub fn next_deadline(&self, moment: Moment) -> Option<Nanos> {
         let clients = self.clients.iter().flatten().filter(|client| !client.is_leaving);
         let pulse = clients.filter_map(|client| Some(client.pulse?.next)).min();
-        let expiry = self.next_expiry_ns();
-        let expiry = expiry.map(|due| moment.now + due.saturating_sub(moment.unix_ns));
-        [pulse, expiry].into_iter().flatten().min()
+        let kept = self.next_kept_ns();
+        let kept = kept.map(|due| moment.now + due.saturating_sub(moment.unix_ns));
+        [pulse, kept].into_iter().flatten().min()
     }
 
     /// The topic of that name, made if need be.
@@ -320,6 +321,7 @@ impl Hub {
         &mut self,
         topic: u32,
         publication: &Publication<'_>,
+        merges: bool,
         unix_ns: u64,
         correlation: Option<&str>,
     ) -> Result<(), Refusal> {
@@ -327,16 +329,20 @@ impl Hub {
         let (topics, mut post) = self.parts(correlation);
         let (body, client) = (publication.bytes, publication.client);
         let done = match &mut topics[topic as usize] {
-            Room::Kept(kept) => kept.publish(publication, unix_ns, &mut post),
+            Room::Kept(kept) => kept.publish(publication, merges, unix_ns, &mut post),
+            Room::Passing(topic) if merges => Err(Refusal::NothingKept(topic.name.to_string())),
             Room::Passing(topic) => topic
                 .matches(body, client, unix_ns, &mut matches)
                 .map(|()| {
                     if !matches.is_empty() {
-                        post.fanout.begin(Command::Publish, &topic.name, body.len(), |header| {
-                            header.text_if(Field::CorrelationId, correlation)
-                        });
-                        let (subscriptions, mail) = (post.subscriptions, &mut post.mail);
-                        post.delivered += post.fanout.deliver(body, &matches, subscriptions, mail);
+                        let letter = Letter {
+                            command: Command::Publish,
+                            topic: &topic.name,
+                            format: topic.kind.into(),
+                            reason: None,
+                            subject: Subject::Message(body),
+                        };
+                        post.send(&letter, &mut matches);
                     }
                 })
                 .map_err(Refusal::from),

@@ -3,11 +3,15 @@
 use crate::client::ClientId;
 use crate::hub::{Hub, Moment};
 use crate::kept::{Doomed, Inquiry, Kept};
+use crate::post::Post;
 use crate::refusal::Refusal;
+use crate::subscription::Taste;
 use crate::topic::Room;
-use lanecast_filter::Filter;
+use lanecast_filter::kind::Kind;
+use lanecast_filter::{Filter, Selection};
 use lanecast_sow::{Key, Options, Order, Query};
 use lanecast_wire::command::{Ack, Acks, Field, Header, Options as Wishes};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most records of a message.
@@ -22,17 +26,26 @@ pub(crate) struct Deleted {
     pub(crate) deleted: u64,
 }
 
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) filter: Option<Filter>,
+    pub(crate) taste: Taste,
+    /// The subscription that goes on where the answer ends, if there is one.
+    pub(crate) follow: Option<(u32, Options)>,
+}
+
 impl Hub {
-    /// Asks for records; follows them as the subscription `follow`, if there is one.
+    /// Asks for records.
     pub(crate) fn ask(
         &mut self,
         at: Moment,
         id: ClientId,
         header: &Header<'_>,
         topic: u32,
-        filter: Option<Filter>,
-        follow: Option<(u32, Options)>,
+        question: Question,
     ) -> Result<(), Refusal> {
+        let Question { filter, taste, follow } = question;
         let query = query(header, filter)?;
         let given = header.text(Field::QueryId).or_else(|| header.text(Field::CommandId));
         let query_id: Box<str> = given.unwrap_or_default().into();
@@ -42,7 +55,7 @@ impl Hub {
         for ack in [Ack::Completed, Ack::Stats].into_iter().filter(|ack| asked.has(*ack)) {
             acks = acks.with(ack);
         }
-        let inquiry = Inquiry { client: id, query_id, command_id, acks };
+        let inquiry = Inquiry { client: id, query_id, command_id, acks, taste };
         let options = follow.map_or_else(|| options(header), |(_, options)| Ok(options))?;
         let follow = follow.map(|(number, _)| number);
         self.busy.push(topic);
@@ -80,11 +93,7 @@ impl Hub {
     }
 
     /// The topic of that name, of which something is kept.
-    pub(crate) fn kept(
-        &mut self,
-        kind: lanecast_filter::kind::Kind,
-        name: &str,
-    ) -> Result<u32, Refusal> {
+    pub(crate) fn kept(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
         let topic = self.topic(kind, name)?;
         match &self.topics[topic as usize] {
             Room::Kept(_) => Ok(topic),
@@ -106,24 +115,25 @@ impl Hub {
         !self.busy.is_empty()
     }
 
-    /// Removes records whose time is over.
-    pub(crate) fn expire(&mut self, at: Moment) {
+    /// Removes records whose time is over, and tells what was held back for long enough.
+    pub(crate) fn look_after_kept(&mut self, at: Moment) {
         for topic in 0..self.topics.len() as u32 {
             let Room::Kept(kept) = &self.topics[topic as usize] else { continue };
-            if kept.topic.next_expiry_ns().is_some_and(|due| due <= at.unix_ns) {
+            if kept.next_due_ns().is_some_and(|due| due <= at.unix_ns) {
                 // It is kept, so this is done.
-                let _expired = self.with_kept(topic, None, |kept, post| {
+                let _done = self.with_kept(topic, None, |kept, post| {
                     kept.expire(at.unix_ns, post);
+                    kept.flush(at.unix_ns, post);
                     Ok(())
                 });
             }
         }
     }
 
-    /// When something expires, in nanoseconds since 1970.
-    pub(crate) fn next_expiry_ns(&self) -> Option<u64> {
+    /// When something is to be done about kept topics, in nanoseconds since 1970.
+    pub(crate) fn next_kept_ns(&self) -> Option<u64> {
         let kept = self.topics.iter().filter_map(|room| match room {
-            Room::Kept(kept) => kept.topic.next_expiry_ns(),
+            Room::Kept(kept) => kept.next_due_ns(),
             Room::Passing(_) => None,
         });
         kept.min()
@@ -134,7 +144,7 @@ impl Hub {
         &mut self,
         topic: u32,
         correlation: Option<&str>,
-        work: impl FnOnce(&mut Kept, &mut crate::kept::Post<'_>) -> Result<T, Refusal>,
+        work: impl FnOnce(&mut Kept, &mut Post<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let (topics, mut post) = self.parts(correlation);
         let Some(Room::Kept(kept)) = topics.get_mut(topic as usize) else {
@@ -158,6 +168,17 @@ pub(crate) fn options(header: &Header<'_>) -> Result<Options, Refusal> {
     let batch = header.number(Field::BatchSize)?.unwrap_or(1).clamp(1, BATCH_MAX) as usize;
     let out_of_focus = wishes.has("oof") || header.flag(Field::SendOof)?;
     Ok(Options { out_of_focus, conflation, batch, ..Options::default() })
+}
+
+/// Which parts of messages of a type a command asks for.
+pub(crate) fn taste(header: &Header<'_>, kind: Kind) -> Result<Taste, Refusal> {
+    let list = header.text(Field::Options).unwrap_or_default();
+    let wishes = Wishes::parse(&list)?;
+    let selection = wishes.value("select").map(str::parse::<Selection>).transpose()?;
+    if selection.is_some() && !Selection::is_for(kind) {
+        return Err(Refusal::NoFields(kind));
+    }
+    Ok(Taste { selection: selection.map(Arc::new), no_empties: wishes.has("no_empties") })
 }
 
 fn interval(text: &str) -> Option<Duration> {

@@ -1,13 +1,14 @@
 //! A topic whose last messages are kept by key: it can be asked for them.
 
 use crate::client::ClientId;
-use crate::fanout::{Fanout, Mail};
+use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
-use crate::subscription::Subscriptions;
+use crate::subscription::Taste;
 use foldhash::HashMap;
 use lanecast_filter::Filter;
+use lanecast_filter::kind::Format;
 use lanecast_sow::{Answer, Event, Feed, Key, Options, Publication, Query, Reason, Record, Topic};
-use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
+use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter};
 
 /// Records of one query that are answered before others get their turn.
 const STEP: usize = 256;
@@ -20,6 +21,7 @@ pub(crate) struct Inquiry {
     pub(crate) command_id: Option<Box<str>>,
     /// Those that follow the answer.
     pub(crate) acks: Acks,
+    pub(crate) taste: Taste,
 }
 
 /// The records, who follows them, and who has asked for them.
@@ -48,31 +50,26 @@ pub(crate) enum Doomed<'a> {
     Like(&'a [u8], Option<&'a str>),
 }
 
-/// Where events go: into the outboxes of those whom they are for.
-#[derive(Debug)]
-pub(crate) struct Post<'a> {
-    pub(crate) subscriptions: &'a Subscriptions,
-    pub(crate) mail: Mail<'a>,
-    pub(crate) fanout: &'a mut Fanout,
-    /// What the publisher of the message at hand wants handed on unread.
-    pub(crate) correlation: Option<&'a str>,
-    pub(crate) delivered: u64,
-}
-
 impl Kept {
     pub(crate) fn new(topic: Topic) -> Self {
         Self { topic, feed: Feed::new(), ties: Ties::default() }
     }
 
-    /// Publishes a message; tells those who follow.
+    /// Publishes a message, or merges it into its record; tells those who follow.
     pub(crate) fn publish(
         &mut self,
         publication: &Publication<'_>,
+        merges: bool,
         now_ns: u64,
         post: &mut Post<'_>,
     ) -> Result<(), Refusal> {
-        let change = self.topic.publish(publication, now_ns)?;
-        let mut sink = Letters { topic: change.environment.topic, ties: &mut self.ties, post };
+        let format = self.topic.definition().format;
+        let change = match merges {
+            true => self.topic.publish_delta(publication, now_ns)?,
+            false => self.topic.publish(publication, now_ns)?,
+        };
+        let topic = change.environment.topic;
+        let mut sink = Letters { topic, format, ties: &mut self.ties, post };
         self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
         Ok(())
     }
@@ -148,17 +145,35 @@ impl Kept {
                 header.text(Field::QueryId, &inquiry.query_id).end();
             });
         }
-        let name = self.topic.definition().name.clone();
-        let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+        let (name, format) = self.name();
+        let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
         let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
         self.feed.advance(&mut self.topic, now_ns, STEP, &mut write)
     }
 
+    /// Tells those who do not want to be told everything what is due by now.
+    pub(crate) fn flush(&mut self, now_ns: u64, post: &mut Post<'_>) {
+        let (name, format) = self.name();
+        let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
+        self.feed.flush(now_ns, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+    }
+
+    /// When something expires or is to be told, in nanoseconds since 1970.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        let due = [self.topic.next_expiry_ns(), self.feed.next_flush_ns()];
+        due.into_iter().flatten().min()
+    }
+
+    fn name(&self) -> (Box<str>, Format) {
+        let definition = self.topic.definition();
+        (definition.name.clone(), definition.format)
+    }
+
     /// Removes records whose time is over.
     pub(crate) fn expire(&mut self, now_ns: u64, post: &mut Post<'_>) {
-        let name = self.topic.definition().name.clone();
+        let (name, format) = self.name();
         while let Some(change) = self.topic.expire(now_ns) {
-            let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+            let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
             self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
         }
     }
@@ -181,22 +196,22 @@ impl Kept {
             }
             Doomed::Like(bytes, key) => {
                 let publication = Publication { key, client, ..Publication::of(bytes) };
-                let name = self.topic.definition().name.clone();
+                let (name, format) = self.name();
                 let Some(change) = self.topic.delete_as(&publication, now_ns)? else {
                     return Ok((records, 0));
                 };
-                let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+                let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
                 let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
                 self.feed.apply(&change, &mut write);
                 return Ok((records, 1));
             }
         };
-        let name = self.topic.definition().name.clone();
+        let (name, format) = self.name();
         let mut deleted = 0;
         for key in keys {
             let Some(change) = self.topic.delete(key, client, now_ns) else { continue };
             deleted += 1;
-            let mut sink = Letters { topic: &name, ties: &mut self.ties, post };
+            let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
             self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
         }
         Ok((records, deleted))
@@ -221,6 +236,7 @@ impl Ties {
 /// Writes events of one topic as frames.
 struct Letters<'a, 'b> {
     topic: &'a str,
+    format: Format,
     ties: &'a mut Ties,
     post: &'a mut Post<'b>,
 }
@@ -233,14 +249,11 @@ impl Letters<'_, '_> {
             Event::Records(records) => ids.iter().for_each(|id| self.records(*id, records)),
             Event::End(answer) => ids.iter().for_each(|id| self.end(*id, answer)),
             Event::Update { record, .. } => {
-                let correlation = self.post.correlation;
-                self.fan_out(ids, Command::Publish, record, |header| {
-                    header.text_if(Field::CorrelationId, correlation)
-                });
+                self.fan_out(ids, Command::Publish, None, Subject::Record(record));
             }
-            // Nobody subscribes to deltas here yet: the whole record says the same.
-            Event::Delta { record, .. } => {
-                self.fan_out(ids, Command::Publish, record, |header| header);
+            Event::Delta { record, base, changes, bytes } => {
+                let subject = Subject::Delta { record, base, changes, bytes };
+                self.fan_out(ids, Command::Publish, None, subject);
             }
             Event::Left { record, reason, .. } => {
                 let reason = match reason {
@@ -248,9 +261,7 @@ impl Letters<'_, '_> {
                     Reason::Deleted => "deleted",
                     Reason::Expired => "expired",
                 };
-                self.fan_out(ids, Command::Oof, record, |header| {
-                    header.text(Field::Reason, reason)
-                });
+                self.fan_out(ids, Command::Oof, Some(reason), Subject::Record(record));
             }
             Event::Overrun => ids.iter().for_each(|id| self.overrun(*id)),
         }
@@ -260,18 +271,14 @@ impl Letters<'_, '_> {
         &mut self,
         ids: &[u32],
         command: Command,
-        record: &Record,
-        more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
+        reason: Option<&str>,
+        subject: Subject<'_>,
     ) {
-        let body = record.bytes();
-        self.post.fanout.begin(command, self.topic, body.len(), |header| {
-            more(header.number(Field::SowKey, record.key().0))
-        });
         let known = &self.ties.subscriptions;
         let numbers = ids.iter().filter_map(|id| known.get(*id as usize).copied().flatten());
-        let numbers: Vec<u32> = numbers.collect();
-        let Post { subscriptions, mail, fanout, delivered, .. } = &mut *self.post;
-        *delivered += fanout.deliver(body, &numbers, subscriptions, mail);
+        let mut numbers: Vec<u32> = numbers.collect();
+        let letter = Letter { command, topic: self.topic, format: self.format, reason, subject };
+        self.post.send(&letter, &mut numbers);
     }
 
     fn records(&mut self, id: u32, records: &[Record]) {
@@ -280,10 +287,12 @@ impl Letters<'_, '_> {
             let header = HeaderWriter::command(out, Command::Sow).text(Field::Topic, self.topic);
             let header = header.text(Field::QueryId, &inquiry.query_id);
             header.number(Field::BatchSize, records.len() as u64).end();
+            let mut parts = Vec::new();
             for record in records {
+                let body = inquiry.taste.of(self.format, record.bytes(), &mut parts);
                 let header = HeaderWriter::record(out).number(Field::SowKey, record.key().0);
-                header.number(Field::Length, record.bytes().len() as u64).end();
-                out.extend_from_slice(record.bytes());
+                header.number(Field::Length, body.len() as u64).end();
+                out.extend_from_slice(body);
             }
         });
     }
@@ -318,16 +327,5 @@ impl Letters<'_, '_> {
         if let Some(inquiry) = self.ties.inquiries.remove(&id) {
             self.post.mail.give_up(inquiry.client);
         }
-    }
-}
-
-impl Post<'_> {
-    fn write(&mut self, to: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(client) = self.mail.client(to) else { return };
-        let out = client.outbox.bytes();
-        let start = begin_frame(out);
-        write(out);
-        end_frame(out, start);
-        self.mail.note(to);
     }
 }

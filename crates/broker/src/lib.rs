@@ -16,6 +16,7 @@ mod inquiry;
 mod kept;
 mod outbox;
 mod poller;
+mod post;
 mod refusal;
 mod reply;
 mod server;

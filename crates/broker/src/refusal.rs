@@ -1,8 +1,9 @@
 //! Why a command is not done.
 
-use lanecast_filter::FilterError;
 use lanecast_filter::index::InsertError;
+use lanecast_filter::kind::Kind;
 use lanecast_filter::malformed::Malformed;
+use lanecast_filter::{FilterError, SelectionError};
 use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
 
 /// The reason that a client is told. The words before the colon are those that clients of the
@@ -31,6 +32,12 @@ pub(crate) enum Refusal {
     Filter(#[from] Box<FilterError>),
     #[error("bad filter: {0}")]
     Index(#[from] InsertError),
+    #[error("bad options: select: {0}")]
+    Selection(#[from] SelectionError),
+    #[error("not supported: {0} messages have no fields to select; use fix, nvfix or json")]
+    NoFields(Kind),
+    #[error("not supported: {0} messages have no deltas; subscribe to whole ones")]
+    NoDeltas(Kind),
     #[error("bad message: {0}")]
     Malformed(#[from] Malformed),
     #[error("invalid message type: {0} is none of fix, nvfix, json, xml, binary")]
@@ -47,7 +54,7 @@ pub(crate) enum Refusal {
     NameInUse(String),
     #[error(transparent)]
     Kept(#[from] lanecast_sow::Refusal),
-    #[error("invalid topic: nothing is kept of {0}, so there is nothing to ask for")]
+    #[error("invalid topic: nothing is kept of {0}, so there is nothing to ask for or to change")]
     NothingKept(String),
     #[error("bad orderby: write it as in `/price DESC, /id`")]
     OrderBy,
@@ -65,11 +72,6 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     pub(crate) fn of_other(command: Command) -> Self {
-        match command {
-            Command::SowAndDeltaSubscribe | Command::DeltaPublish | Command::DeltaSubscribe => {
-                Self::NotYet(command.name())
-            }
-            _ => Self::NotForServers(command.name()),
-        }
+        Self::NotForServers(command.name())
     }
 }

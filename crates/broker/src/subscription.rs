@@ -3,8 +3,9 @@
 use crate::client::ClientId;
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
-use lanecast_filter::{Filter, Pattern};
+use lanecast_filter::{Filter, Pattern, Selection};
 use lanecast_sow::Options;
+use std::sync::Arc;
 
 /// What a client wants.
 #[derive(Debug)]
@@ -17,6 +18,23 @@ pub(crate) struct Subscription {
     pub(crate) filter: Option<Filter>,
     /// How it is told of kept topics' records.
     pub(crate) options: Options,
+    pub(crate) taste: Taste,
+}
+
+/// Which parts of messages are wanted, and which messages are not worth a word.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taste {
+    /// Which fields; all if it does not say.
+    pub(crate) selection: Option<Arc<Selection>>,
+    /// Not to be told of a record that says the same as before.
+    pub(crate) no_empties: bool,
+}
+
+impl Taste {
+    /// Whether all that there is may be told as it is.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.selection.is_none() && !self.no_empties
+    }
 }
 
 /// Where its messages come from.
@@ -44,6 +62,8 @@ pub(crate) struct Subscriptions {
     routes: Vec<Option<Route>>,
     free: Vec<u32>,
     names: Names,
+    /// How many have a taste of their own.
+    particular: usize,
 }
 
 impl Subscriptions {
@@ -54,6 +74,7 @@ impl Subscriptions {
 
     /// Files one under [`next_number`](Self::next_number).
     pub(crate) fn insert(&mut self, subscription: Subscription) {
+        self.particular += usize::from(!subscription.taste.is_plain());
         let name = self.names.take(&subscription.shown);
         let route = Some(Route { client: subscription.client, name });
         if let Some(number) = self.free.pop() {
@@ -83,11 +104,18 @@ impl Subscriptions {
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<Subscription> {
         let removed = self.entries.get_mut(number as usize)?.take()?;
+        self.particular -= usize::from(!removed.taste.is_plain());
         if let Some(route) = self.routes[number as usize].take() {
             self.names.give_back(route.name);
         }
         self.free.push(number);
         Some(removed)
+    }
+
+    /// Whether all of them are told all that there is.
+    #[inline]
+    pub(crate) fn all_are_plain(&self) -> bool {
+        self.particular == 0
     }
 }
 

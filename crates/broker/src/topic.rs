@@ -55,6 +55,7 @@ impl Room {
 #[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) name: Box<str>,
+    pub(crate) kind: Kind,
     fields: Fields,
     /// Reads the fields that filters ask for; made anew when those have changed.
     reader: Option<Reader>,
@@ -68,6 +69,7 @@ impl Topic {
     pub(crate) fn new(name: &str, kind: Kind) -> Self {
         Self {
             name: name.into(),
+            kind,
             fields: Fields::new(kind),
             reader: None,
             row: Row::new(),

@@ -143,7 +143,6 @@ fn what_cannot_be_asked_is_said() {
     reason(r#"{"c":"sow_delete","t":"orders","a":"processed"}"#, "give one of");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":1}"#, "/id");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":"#, "malformed");
-    reason(r#"{"c":"delta_publish","t":"orders","a":"processed"}{}"#, "delta_publish");
     client.send(r#"{"c":"sow_and_subscribe","t":"orders","sub_id":"s"}"#);
     assert!(answer(&mut client, "").is_empty());
     client.send(r#"{"c":"unsubscribe","sub_id":"s"}"#);

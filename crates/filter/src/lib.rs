@@ -8,6 +8,7 @@
 //! - [`malformed`]: why a message could not be read;
 //! - [`compose`], [`merge`], [`difference`]: messages made of values, and of deltas;
 //! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
+//! - [`Selection`]: which fields of messages somebody wants to have;
 //! - [`Filter`], [`Projection`], [`expr`]: the language, read from text and printed again;
 //! - [`naive`]: what expressions mean; [`Plan`]: the same, faster;
 //! - [`index`]: the same for many filters at once.
@@ -44,6 +45,7 @@ mod predicate;
 mod projection;
 pub mod reader;
 pub mod row;
+mod selection;
 mod tree;
 pub mod truth;
 pub mod value;
@@ -56,3 +58,4 @@ pub use message::Message;
 pub use pattern::Pattern;
 pub use plan::Plan;
 pub use projection::Projection;
+pub use selection::{Selection, SelectionError};

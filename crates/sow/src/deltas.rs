@@ -37,7 +37,9 @@ impl Deltas {
         let topic = self.topic.as_ref();
         let made = topic.map(|(format, keys)| difference(*format, old, new, keys, &mut self.bytes));
         match made {
-            Some(Ok(_)) => sink.deliver(ids, Event::Delta { record, bytes: &self.bytes }),
+            Some(Ok(changes)) => {
+                sink.deliver(ids, Event::Delta { record, base, changes, bytes: &self.bytes });
+            }
             _ => sink.deliver(ids, Event::Update { record, cause }),
         }
     }

@@ -24,6 +24,10 @@ pub enum Event<'a> {
     Delta {
         /// What it is now.
         record: &'a Record,
+        /// What it was when the subscriber was told last.
+        base: &'a Record,
+        /// How many fields have changed, the key fields not counted; 0 if it says the same again.
+        changes: usize,
         /// Its key fields, and those that are not as they were: see
         /// [`difference`](lanecast_filter::difference::difference).
         bytes: &'a [u8],

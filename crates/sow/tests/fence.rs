@@ -164,7 +164,7 @@ impl Sink for World {
                     known.insert(record.key().0, record.bytes().to_vec());
                     self.after(id, record.sequence());
                 }
-                Event::Delta { record, bytes } => {
+                Event::Delta { record, bytes, .. } => {
                     self.before(id, record.sequence());
                     let format = format();
                     let known = &mut self.client(id).known;

@@ -1,0 +1,267 @@
+//! Parts of messages: which of their fields somebody wants to have.
+
+use crate::kind::{Format, Kind};
+use crate::malformed::{Malformed, Reason};
+use crate::parts::{is_object, members};
+use crate::path::{Path, PathError, Step};
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Objects within one another that are looked into.
+const LEVELS_MAX: usize = 64;
+
+/// Fields that stay and fields that go: `-/,+/id,+/px` leaves two, `-/notes` takes one away.
+///
+/// What the list does not name stays. The entry that names most of a field's path decides, of
+/// equal ones the last. It prints as the list that it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    text: Box<str>,
+    root: Node,
+}
+
+/// What is said of a path, and of those below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    stays: Option<bool>,
+    below: Vec<(Box<str>, Node)>,
+}
+
+/// Why a list selects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// The list is empty.
+    #[error("an empty list: write it as in `-/,+/id,+/px`")]
+    Empty,
+    /// An entry has no sign.
+    #[error("{0} has no sign: write +{0} if it is to stay, -{0} if it is to go")]
+    NoSign(String),
+    /// An entry is no path.
+    #[error("{path}: {error}")]
+    Path {
+        /// What stands there.
+        path: String,
+        /// What is wrong with it.
+        error: PathError,
+    },
+    /// Attributes and single values of arrays cannot be selected.
+    #[error("{0} names an attribute or has a subscript: fields stay or go as a whole")]
+    Part(String),
+}
+
+impl FromStr for Selection {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<Self, SelectionError> {
+        let mut root = Node::default();
+        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        let mut count = 0;
+        for entry in entries {
+            count += 1;
+            let (stays, path) = match entry.split_at_checked(1) {
+                Some(("+", path)) => (true, path.trim()),
+                Some(("-", path)) => (false, path.trim()),
+                _ => return Err(SelectionError::NoSign(entry.to_owned())),
+            };
+            root.find(path)?.stays = Some(stays);
+        }
+        if count == 0 { Err(SelectionError::Empty) } else { Ok(Self { text: text.into(), root }) }
+    }
+}
+
+impl Display for Selection {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Selection {
+    /// Whether messages of this kind have fields that can be selected.
+    pub fn is_for(kind: Kind) -> bool {
+        matches!(kind, Kind::Fix | Kind::Nvfix | Kind::Json)
+    }
+
+    /// Appends what is selected of a message, in the message's own order and bytes. Arrays stay or
+    /// go as a whole. A message without fields to select stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// If the message is malformed. Then `out` is as it was.
+    pub fn select(
+        &self,
+        format: impl Into<Format>,
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
+        let (format, length) = (format.into(), out.len());
+        let stays = self.root.stays.unwrap_or(true);
+        let done = match format.kind() {
+            Kind::Fix | Kind::Nvfix => self.root.select_fields(format, message, stays, out),
+            Kind::Json => {
+                let text = message.trim_ascii_start();
+                let at = message.len() - text.len();
+                match text.trim_ascii_end() {
+                    text if is_object(text) => self.root.select_members(text, at, stays, 0, out),
+                    text => {
+                        out.extend_from_slice(text);
+                        Ok(())
+                    }
+                }
+            }
+            Kind::Xml | Kind::Binary => {
+                out.extend_from_slice(message);
+                Ok(())
+            }
+        };
+        if done.is_err() {
+            out.truncate(length);
+        }
+        done
+    }
+}
+
+impl Node {
+    /// The node of a path, made if need be.
+    fn find(&mut self, text: &str) -> Result<&mut Self, SelectionError> {
+        if text == "/" {
+            return Ok(self);
+        }
+        let path: Path =
+            text.parse().map_err(|error| SelectionError::Path { path: text.to_owned(), error })?;
+        let is_part = |step: &Step| step.is_attribute() || step.index().is_some();
+        if path.steps().iter().any(is_part) {
+            return Err(SelectionError::Part(text.to_owned()));
+        }
+        let mut node = self;
+        for step in path.steps() {
+            let known = node.below.iter().position(|(name, _)| **name == *step.name());
+            let at = known.unwrap_or(node.below.len());
+            if known.is_none() {
+                node.below.push((step.name().into(), Self::default()));
+            }
+            node = &mut node.below[at].1;
+        }
+        Ok(node)
+    }
+
+    /// What is said of the field `name` below, if anything is.
+    fn below(&self, name: &[u8]) -> Option<&Self> {
+        self.below.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
+    }
+
+    fn select_fields(
+        &self,
+        format: Format,
+        message: &[u8],
+        stays: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
+        let mut start = 0;
+        for field in message.split_inclusive(|byte| *byte == format.field_separator()) {
+            let middle = field.iter().position(|byte| *byte == format.pair_separator());
+            let middle = middle.ok_or(Malformed::new(start, Reason::NoValue))?;
+            let node = self.below(&field[..middle]);
+            if node.and_then(|node| node.stays).unwrap_or(stays) {
+                out.extend_from_slice(field);
+            }
+            start += field.len();
+        }
+        Ok(())
+    }
+
+    fn select_members(
+        &self,
+        object: &[u8],
+        at: usize,
+        stays: bool,
+        level: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
+        if level == LEVELS_MAX {
+            return Err(Malformed::new(at, Reason::TooDeep));
+        }
+        let members = members(object, at)?;
+        out.push(b'{');
+        let start = out.len();
+        for (name, member) in &members.list {
+            let node = self.below(name);
+            let stays = node.and_then(|node| node.stays).unwrap_or(stays);
+            let inner = node.filter(|node| !node.below.is_empty() && is_object(member.value));
+            if !stays && inner.is_none() {
+                continue;
+            }
+            let before = out.len();
+            if before > start {
+                out.push(b',');
+            }
+            out.extend_from_slice(member.name);
+            out.push(b':');
+            let Some(node) = inner else {
+                out.extend_from_slice(member.value);
+                continue;
+            };
+            let behind_name = out.len();
+            node.select_members(member.value, member.at, stays, level + 1, out)?;
+            if !stays && out[behind_name..] == *b"{}" {
+                out.truncate(before);
+            }
+        }
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(list: &str, kind: Kind, message: &str) -> String {
+        let selection: Selection = list.parse().expect(list);
+        assert_eq!(selection.to_string(), list);
+        let mut out = b"before ".to_vec();
+        selection.select(kind, message.as_bytes(), &mut out).expect(message);
+        String::from_utf8(out).expect("text").split_off("before ".len())
+    }
+
+    #[test]
+    fn fields_stay_and_go_by_the_entry_that_says_most() {
+        let message = r#"{"id":1, "px": 2.50,"legs":[{"id":2}],"at":{"x":1,"y":{"z":[3]}}}"#;
+        for (list, expected) in [
+            ("-/,+/id,+/px", r#"{"id":1,"px":2.50}"#),
+            ("-/legs,-/at/y", r#"{"id":1,"px":2.50,"at":{"x":1}}"#),
+            ("-/,+/at/y", r#"{"at":{"y":{"z":[3]}}}"#),
+            ("+/at/x,-/at,-/,+/legs", r#"{"legs":[{"id":2}],"at":{"x":1}}"#),
+            ("-/,+/none/below,+/at/none", "{}"),
+            ("-/id,+/id,-/at,-/legs", r#"{"id":1,"px":2.50}"#),
+        ] {
+            assert_eq!(selected(list, Kind::Json, message), expected, "{list}");
+        }
+        assert_eq!(selected("-/", Kind::Json, " 7 "), "7");
+        let message = "35=D\u{1}55=IBM\u{1}448=A\u{1}447=D\u{1}448=B\u{1}447=E\u{1}";
+        assert_eq!(selected("-/,+/35,+/447", Kind::Fix, message), "35=D\u{1}447=D\u{1}447=E\u{1}");
+        let left = "35=D\u{1}448=A\u{1}447=D\u{1}448=B\u{1}447=E\u{1}";
+        assert_eq!(selected("-/55", Kind::Fix, message), left);
+    }
+
+    #[test]
+    fn what_cannot_be_selected_is_said() {
+        for (list, part) in [
+            (" ", "empty list"),
+            ("/id", "+/id if it is to stay"),
+            ("-/,+id", "id: "),
+            ("+/a[0]", "subscript"),
+            ("+/a/@b", "attribute"),
+        ] {
+            let error = list.parse::<Selection>().expect_err(list).to_string();
+            assert!(error.contains(part), "{list}: {error}");
+        }
+        let selection: Selection = "-/a/x".parse().expect("a list");
+        let mut out = b"x".to_vec();
+        selection.select(Kind::Json, br#"{"a":{"b":}}"#, &mut out).expect_err("no value");
+        selection.select(Kind::Fix, b"35=D\x0155\x01", &mut out).expect_err("no value");
+        assert_eq!(out, b"x");
+        assert!(!Selection::is_for(Kind::Xml) && Selection::is_for(Kind::Nvfix));
+    }
+}
