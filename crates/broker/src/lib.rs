@@ -11,6 +11,7 @@ mod client;
 mod connection;
 mod delays;
 mod fanout;
+mod filing;
 mod hub;
 mod inquiry;
 mod kept;

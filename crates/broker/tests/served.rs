@@ -83,7 +83,6 @@ fn what_cannot_be_done_is_said_with_its_reason() {
     reason(&subscribe(r#""t":"a","sub_id":"1,2""#), "bad sub_id");
     reason(&subscribe(r#""t":"a","sub_id":"1","o":"dance""#), "the option dance");
     reason(&subscribe(r#""t":"a","sub_id":"1","bm":"0""#), "bookmarks");
-    reason(r#"{"c":"delta_subscribe","t":"a","a":"processed"}"#, "delta_subscribe");
     reason(r#"{"c":"oof","a":"processed"}"#, "not for servers");
     reason(r#"{"c":"dance","a":"processed"}"#, "cmd");
     reason(r#"{"c":"p","a":"soon","t":"a"}"#, "ack_type");
