@@ -1,7 +1,7 @@
 //! The client and a server on loopback.
 
 use lanecast_broker::{Server, Settings};
-use lanecast_client::{Client, ClientError, Identity, Question};
+use lanecast_client::{Client, ClientError, Event, Identity, Question, Wishes};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use std::net::Ipv4Addr;
@@ -48,14 +48,15 @@ fn what_is_published_comes_to_those_who_want_it() {
         }
         publisher.flush().expect("all were");
         for number in 0..10_000 {
-            let message = reader.next(PATIENCE).expect("connected").expect("it comes");
+            let event = reader.next(PATIENCE).expect("connected").expect("it comes");
+            let Event::Message(message) = event else { panic!("{event:?}") };
             assert_eq!(message.body, format!("qty={number}\u{1}").as_bytes());
             assert_eq!(message.topic, "orders");
             assert!(message.subscriptions.contains(&all));
             assert_eq!(message.subscriptions.contains(&some), number > 9_990);
         }
-        reader.unsubscribe(&all).expect("there");
-        assert_eq!(reader.next(Some(Duration::from_millis(1))).expect("connected"), None);
+        reader.unsubscribe(&all);
+        assert!(reader.next(Some(Duration::from_millis(1))).expect("connected").is_none());
     });
 }
 
@@ -108,5 +109,44 @@ fn kept_records_are_asked_for_and_removed() {
         assert_eq!(left.len(), 500);
         let error = client.query("passing", &question).expect_err("nothing is kept of it");
         assert!(error.to_string().contains("nothing is kept of passing"), "{error}");
+    });
+}
+
+#[test]
+fn records_are_followed_from_the_question_on() {
+    beside(|server| {
+        let mut client = json(server);
+        for id in 0..250 {
+            let body = format!(r#"{{"id":{id},"open":true}}"#);
+            client.publish("stock", body.as_bytes()).expect("it is taken");
+        }
+        client.flush().expect("all were");
+        let question = Question {
+            filter: Some("/open = true".to_owned()),
+            order_by: Some("/id".to_owned()),
+            ..Question::default()
+        };
+        let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
+        let name = client.query_and_subscribe("stock", &question, &wishes).expect("it is kept");
+        let mut next = || client.next(PATIENCE).expect("connected").expect("it comes");
+        let mut keys = Vec::new();
+        for id in 0..250 {
+            let event = next();
+            let Event::Record { subscription, record } = event else { panic!("{event:?}") };
+            assert_eq!(subscription, name);
+            assert_eq!(record.body, format!(r#"{{"id":{id},"open":true}}"#).as_bytes());
+            keys.push(record.key);
+        }
+        assert!(matches!(next(), Event::Current { subscription } if subscription == name));
+        let mut other = json(server);
+        other.publish("stock", br#"{"id":7,"open":true,"qty":1}"#).expect("it is taken");
+        other.publish("stock", br#"{"id":8,"open":false}"#).expect("it is taken");
+        other.flush().expect("both were");
+        let event = next();
+        let Event::Message(message) = event else { panic!("{event:?}") };
+        assert_eq!((message.key, message.subscriptions), (Some(keys[7]), vec![name]));
+        let event = next();
+        let Event::Left { message, reason } = event else { panic!("{event:?}") };
+        assert_eq!((message.key, &*reason), (Some(keys[8]), "match"));
     });
 }

@@ -3,7 +3,7 @@
 use super::{SOH, ServerArgs};
 use crate::output::print_json;
 use crate::stop;
-use lanecast_client::Message;
+use lanecast_client::{Event, Message};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
     client.subscribe(&arguments.server.topic, arguments.filter.as_deref())?;
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {
-        if let Some(mut message) = client.next(Some(ROUND))? {
+        if let Some(Event::Message(mut message)) = client.next(Some(ROUND))? {
             show(arguments, &mut message)?;
             left -= 1;
         }

@@ -1,0 +1,88 @@
+//! Messages that the server has not acknowledged yet.
+
+use crate::error::ClientError;
+use std::collections::VecDeque;
+
+/// One of them.
+#[derive(Debug)]
+struct Entry {
+    /// The number of its command.
+    command: u64,
+    /// Its own, if the client has a name.
+    sequence: u64,
+    /// How many bytes it has as a frame.
+    length: usize,
+}
+
+/// They are kept as frames, one behind the other, in the order in which they were published.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    entries: VecDeque<Entry>,
+    frames: VecDeque<u8>,
+    bytes_max: usize,
+}
+
+impl Backlog {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { entries: VecDeque::new(), frames: VecDeque::new(), bytes_max }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether a frame may be kept as well.
+    pub(crate) fn check(&self, bytes: usize) -> Result<(), ClientError> {
+        let limit = self.bytes_max;
+        if bytes > limit {
+            Err(ClientError::TooLong { bytes, limit })
+        } else if self.frames.len() + bytes > limit {
+            Err(ClientError::Full { bytes: limit })
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn push(&mut self, command: u64, sequence: u64, frame: &[u8]) {
+        self.entries.push_back(Entry { command, sequence, length: frame.len() });
+        self.frames.extend(frame);
+    }
+
+    /// The command of that number was acknowledged, and so all before it. False if it is none of
+    /// these.
+    pub(crate) fn acknowledge(&mut self, command: u64) -> bool {
+        let is_one = self.entries.binary_search_by_key(&command, |entry| entry.command).is_ok();
+        if is_one {
+            self.drop_while(|entry| entry.command <= command);
+        }
+        is_one
+    }
+
+    /// The server has all up to that number.
+    pub(crate) fn acknowledge_sequence(&mut self, sequence: u64) {
+        self.drop_while(|entry| entry.sequence <= sequence);
+    }
+
+    fn drop_while(&mut self, is_done: impl Fn(&Entry) -> bool) {
+        let done = self.entries.iter().take_while(|entry| is_done(entry)).count();
+        let bytes: usize = self.entries.drain(..done).map(|entry| entry.length).sum();
+        self.frames.drain(..bytes);
+    }
+
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.frames.clear();
+    }
+
+    /// Writes all of them.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let (front, back) = self.frames.as_slices();
+        out.extend_from_slice(front);
+        out.extend_from_slice(back);
+    }
+}

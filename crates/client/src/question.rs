@@ -1,0 +1,93 @@
+//! What is asked of the server.
+
+use lanecast_wire::command::{Command, Field, HeaderWriter};
+use std::time::Duration;
+
+/// Records that come together.
+const BATCH: u64 = 100;
+
+/// Which records are wanted, and in which order. The default is all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// What they have to meet.
+    pub filter: Option<String>,
+    /// Fields, each with `DESC` behind it or not, separated by commas.
+    pub order_by: Option<String>,
+    /// How many at most.
+    pub top: Option<u64>,
+    /// How many are left out at first.
+    pub skip: u64,
+}
+
+/// How to be told of records that are followed.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Also of those that leave the filter, are deleted, or expire.
+    pub out_of_focus: bool,
+    /// Of each at most once in this time.
+    pub conflation: Option<Duration>,
+}
+
+/// What a subscription is to.
+#[derive(Clone, Debug)]
+pub(crate) struct Interest {
+    pub(crate) topic: String,
+    pub(crate) question: Question,
+    pub(crate) wishes: Wishes,
+    /// Whether records come first.
+    pub(crate) asks: bool,
+}
+
+impl Question {
+    /// Adds what it says to a header; `options` are those of the command besides.
+    pub(crate) fn write<'a>(
+        &self,
+        header: HeaderWriter<'a>,
+        mut options: Vec<String>,
+    ) -> HeaderWriter<'a> {
+        if self.skip > 0 {
+            options.push(format!("skip_n={}", self.skip));
+        }
+        let header = header.number(Field::BatchSize, BATCH);
+        let header = header.text_if(Field::Filter, self.filter.as_deref());
+        let header = header.text_if(Field::OrderBy, self.order_by.as_deref());
+        let options = options.join(",");
+        let header = header.text_if(Field::Options, (!options.is_empty()).then_some(&*options));
+        self.top.iter().fold(header, |header, top| header.number(Field::TopN, *top))
+    }
+}
+
+impl Interest {
+    /// Messages from now on.
+    pub(crate) fn messages(topic: &str, filter: Option<&str>) -> Self {
+        let filter = filter.map(str::to_owned);
+        let question = Question { filter, ..Question::default() };
+        Self { topic: topic.to_owned(), question, wishes: Wishes::default(), asks: false }
+    }
+
+    /// Records, and what becomes of them.
+    pub(crate) fn records(topic: &str, question: &Question, wishes: &Wishes) -> Self {
+        let (question, wishes) = (question.clone(), wishes.clone());
+        Self { topic: topic.to_owned(), question, wishes, asks: true }
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        if self.asks { Command::SowAndSubscribe } else { Command::Subscribe }
+    }
+
+    /// Adds what it says to the header of its command.
+    pub(crate) fn write<'a>(&self, header: HeaderWriter<'a>, name: &str) -> HeaderWriter<'a> {
+        let header = header.text(Field::Topic, &self.topic).text(Field::SubscriptionId, name);
+        if !self.asks {
+            return header.text_if(Field::Filter, self.question.filter.as_deref());
+        }
+        let mut options = Vec::new();
+        if self.wishes.out_of_focus {
+            options.push("oof".to_owned());
+        }
+        if let Some(interval) = self.wishes.conflation {
+            options.push(format!("conflation={}ms", interval.as_millis().max(1)));
+        }
+        self.question.write(header.text(Field::QueryId, name), options)
+    }
+}
