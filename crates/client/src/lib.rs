@@ -16,10 +16,10 @@
 //!
 //! # When the connection breaks
 //!
-//! A client with [`Settings::new`] connects again, to the next server if there are several, and goes
-//! on: its subscriptions begin again, with an [`Event::Resumed`] where the break was. What it
-//! published and was not acknowledged is kept, and sent again if the client has a name: its messages
-//! are numbered then, so that the server takes none of them twice.
+//! A client with [`Settings::new`] connects again, to the next server if there are several, and
+//! goes on: its subscriptions begin again, with an [`Event::Resumed`] where the break was. What it
+//! published and was not acknowledged is kept, and sent again if the client has a name: its
+//! messages are numbered then, so that the server takes none of them twice.
 #![forbid(unsafe_code)]
 
 mod backlog;

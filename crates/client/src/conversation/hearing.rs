@@ -3,7 +3,6 @@
 use super::{Conversation, Phase};
 use crate::error::ClientError;
 use crate::event::{Event, Message, Record, State};
-use crate::frames::Frames;
 use lanecast_wire::command::{Command, Field, Header, Records};
 use std::time::Instant;
 
@@ -14,7 +13,7 @@ impl Conversation {
     /// If they make no sense, or the client is not wanted: the connection is to be closed then.
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), ClientError> {
         self.heard = now;
-        let mut frames = std::mem::replace(&mut self.frames, Frames::default());
+        let mut frames = std::mem::take(&mut self.frames);
         let taken = frames.take(bytes, |payload| self.hear(now, payload));
         self.frames = frames;
         taken?;

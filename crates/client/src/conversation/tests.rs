@@ -1,1 +1,392 @@
+//! A client and a model of a server, and between them a wire that breaks at any byte.
 
+use super::{Conversation, Next};
+use crate::error::ClientError;
+use crate::event::{Event, State};
+use crate::frames::Frames;
+use crate::question::{Interest, Question, Wishes};
+use crate::settings::{Identity, Reconnect, Settings};
+use lanecast_wire::command::{Command, Field, Header, begin_frame, end_frame};
+use std::time::{Duration, Instant};
+
+const STEP: Duration = Duration::from_millis(10);
+const MESSAGES: usize = 60;
+
+fn named(name: &str) -> Settings {
+    let identity = Identity { name: name.to_owned(), ..Identity::default() };
+    let reconnect = Reconnect { delay_min: STEP, delay_max: 20 * STEP };
+    Settings { reconnect: Some(reconnect), ..Settings::new(["a:1"], identity) }.on_state(|_| {})
+}
+
+/// Chance, from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// A server of one client, too simple to be wrong.
+#[derive(Default)]
+struct Model {
+    /// The last number that it has had, whatever becomes of connections.
+    sequence: u64,
+    /// Whether it keeps that to itself when clients come back.
+    is_secretive: bool,
+    taken: Vec<String>,
+    repeated: usize,
+    /// What of this is the connection's.
+    frames: Frames,
+    subscription: Option<String>,
+    out: Vec<u8>,
+}
+
+impl Model {
+    fn receive(&mut self, bytes: &[u8]) {
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.take(bytes, |payload| Ok(self.hear(payload))).expect("whole frames");
+        self.frames = frames;
+    }
+
+    fn hear(&mut self, payload: &[u8]) {
+        let header = Header::parse(payload).expect("a header");
+        let text = |field| header.text(field).unwrap_or_default().into_owned();
+        let id = text(Field::CommandId);
+        match header.command().expect("a command") {
+            Command::Logon => {
+                let sequence = if self.is_secretive { 0 } else { self.sequence };
+                self.acknowledge("processed", &id, &format!(r#","s":{sequence}"#));
+            }
+            Command::Publish => {
+                let sequence = header.number(Field::Sequence).expect("one").unwrap_or(u64::MAX);
+                let body = String::from_utf8(header.body().to_vec()).expect("text");
+                if sequence <= self.sequence {
+                    self.repeated += 1;
+                } else {
+                    self.sequence = sequence;
+                    if let Some(name) = self.subscription.clone() {
+                        self.say(&format!(r#"{{"c":"p","t":"t","sids":"{name}"}}{body}"#));
+                    }
+                    self.taken.push(body);
+                }
+                self.acknowledge("processed", &id, "");
+            }
+            Command::Subscribe | Command::SowAndSubscribe => {
+                let name = text(Field::SubscriptionId);
+                self.acknowledge("processed", &id, "");
+                if header.command() == Ok(Command::SowAndSubscribe) {
+                    self.records(&name);
+                }
+                self.subscription = Some(name);
+            }
+            Command::Sow => {
+                self.records(&id);
+                self.acknowledge("completed", &id, "");
+            }
+            Command::SowDelete => self.acknowledge("stats", &id, r#","records_deleted":3"#),
+            _ => {}
+        }
+    }
+
+    /// The last message is the only record.
+    fn records(&mut self, query: &str) {
+        let last = self.taken.last().cloned().unwrap_or_default();
+        let length = last.len();
+        let record = format!(r#"{{"k":1,"l":{length}}}{last}"#);
+        self.say(&format!(r#"{{"c":"sow","query_id":"{query}"}}{record}"#));
+        self.say(&format!(r#"{{"c":"group_end","query_id":"{query}"}}"#));
+    }
+
+    fn acknowledge(&mut self, ack: &str, id: &str, more: &str) {
+        let status = r#""status":"success""#;
+        self.say(&format!(r#"{{"c":"ack","a":"{ack}",{status},"cid":"{id}"{more}}}"#));
+    }
+
+    fn say(&mut self, text: &str) {
+        let start = begin_frame(&mut self.out);
+        self.out.extend_from_slice(text.as_bytes());
+        end_frame(&mut self.out, start);
+    }
+
+    fn hang_up(&mut self) {
+        self.frames = Frames::default();
+        self.subscription = None;
+        self.out.clear();
+    }
+}
+
+/// Both ends, the bytes between them, and the time.
+struct World {
+    client: Conversation,
+    server: Model,
+    upward: Vec<u8>,
+    downward: Vec<u8>,
+    is_open: bool,
+    now: Instant,
+}
+
+impl World {
+    fn new(settings: Settings) -> Self {
+        let now = Instant::now();
+        let client = Conversation::new(settings, now, 0x5eed, 0);
+        let (upward, downward) = (Vec::new(), Vec::new());
+        Self { client, server: Model::default(), upward, downward, is_open: false, now }
+    }
+
+    /// Connects when that is due, and moves bytes: at most so many each way.
+    fn step(&mut self, limit: usize) {
+        self.now += STEP;
+        if !self.is_open && matches!(self.client.next_step(self.now), Next::Connect(_)) {
+            self.is_open = self.client.opened(self.now);
+        }
+        let mut out = Vec::new();
+        self.client.take_output(self.now, &mut out);
+        self.upward.append(&mut out);
+        let up: Vec<u8> = self.upward.drain(..limit.min(self.upward.len())).collect();
+        self.server.receive(&up);
+        self.downward.append(&mut self.server.out);
+        let down: Vec<u8> = self.downward.drain(..limit.min(self.downward.len())).collect();
+        if !down.is_empty() {
+            self.client.receive(self.now, &down).expect("it makes sense");
+        }
+    }
+
+    fn settle(&mut self) {
+        (0..100).for_each(|_| self.step(usize::MAX));
+    }
+
+    fn cut(&mut self) {
+        self.upward.clear();
+        self.downward.clear();
+        self.server.hang_up();
+        if std::mem::take(&mut self.is_open) {
+            self.client.closed(self.now, ClientError::Closed);
+        }
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.client.next_event()).collect()
+    }
+}
+
+#[test]
+fn each_message_is_taken_once_wherever_the_connection_breaks() {
+    let mut repeated = 0;
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let mut world = World::new(named("desk"));
+        world.server.is_secretive = seed % 2 == 0;
+        let mut published: Vec<String> = Vec::new();
+        world.settle();
+        let (_, name) = world.client.subscribe(Interest::messages("t", None));
+        let mut heard = Vec::new();
+        while published.len() < MESSAGES {
+            world.step(1 + dice.below(200));
+            if dice.below(3) > 0 {
+                let body = published.len().to_string();
+                world.client.publish("t", body.as_bytes()).expect("there is room");
+                published.push(body);
+            }
+            if dice.below(12) == 0 {
+                world.cut();
+            }
+            heard.append(&mut world.events());
+        }
+        world.settle();
+        assert!(world.client.is_flushed().expect("all went well"), "seed {seed}");
+        assert_eq!(world.server.taken, published, "seed {seed}");
+        heard.append(&mut world.events());
+        check_continuity(&heard, &name, seed);
+        repeated += world.server.repeated;
+    }
+    assert!(repeated > 100, "only {repeated} were ever sent again in vain: is anything broken?");
+}
+
+/// What is missing is missing where the subscription was resumed.
+fn check_continuity(heard: &[Event], name: &str, seed: u64) {
+    let mut next = None;
+    for event in heard {
+        match event {
+            Event::Message(message) => {
+                assert_eq!(message.subscriptions, [name], "seed {seed}");
+                let number = std::str::from_utf8(&message.body).expect("text");
+                let number: u64 = number.parse().expect("a number");
+                assert!(next.is_none_or(|next| next == number), "seed {seed}: {number}");
+                next = Some(number + 1);
+            }
+            Event::Resumed { .. } => next = None,
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn records_are_asked_for_again_and_a_query_is_answered_late() {
+    let mut world = World::new(named("desk"));
+    world.settle();
+    world.client.publish("t", b"first").expect("there is room");
+    let interest = Interest::records("t", &Question::default(), &Wishes::default());
+    let (command, name) = world.client.subscribe(interest);
+    world.settle();
+    world.client.take_answer(command).expect("answered").expect("accepted");
+    world.cut();
+    let query = world.client.query("t", &Question::default());
+    world.client.publish("t", b"second").expect("there is room");
+    assert!(world.client.take_answer(query).is_none());
+    world.settle();
+    let answer = world.client.take_answer(query).expect("answered").expect("accepted");
+    assert_eq!(answer.records[0].body, b"second");
+    let told: Vec<String> = world.events().iter().map(|event| shown(event, &name)).collect();
+    let expected = ["record first", "current", "resumed", "record first", "current", "second"];
+    assert_eq!(told, expected);
+}
+
+fn shown(event: &Event, name: &str) -> String {
+    assert_eq!(event.subscriptions(), [name]);
+    let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
+    match event {
+        Event::Message(message) => text(&message.body),
+        Event::Record { record, .. } => format!("record {}", text(&record.body)),
+        Event::Current { .. } => "current".to_owned(),
+        Event::Resumed { .. } => "resumed".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_repeated_is_said_to_be_interrupted() {
+    let mut world = World::new(named("desk"));
+    world.settle();
+    let deletion = world.client.delete("t", "/a = 1");
+    world.cut();
+    let answer = world.client.take_answer(deletion).expect("it is known");
+    assert!(matches!(answer, Err(ClientError::Interrupted { .. })), "{answer:?}");
+    world.settle();
+    let deletion = world.client.delete("t", "/a = 1");
+    world.settle();
+    let answer = world.client.take_answer(deletion).expect("answered").expect("accepted");
+    assert_eq!(answer.deleted, 3);
+
+    // Without a name the server could not tell a repetition.
+    let mut world = World::new(named(""));
+    world.settle();
+    world.client.publish("t", b"lost?").expect("there is room");
+    world.client.take_output(world.now, &mut Vec::new());
+    world.cut();
+    world.client.publish("t", b"while apart").expect_err("that is said first");
+    world.client.publish("t", b"while apart").expect("there is room");
+    world.settle();
+    assert!(world.client.is_flushed().expect("it is said once"));
+    assert_eq!(world.server.taken, ["while apart"]);
+}
+
+#[test]
+fn a_name_that_another_program_uses_ends_it() {
+    let mut world = World::new(named("desk"));
+    world.settle();
+    world.client.publish("t", b"1").expect("there is room");
+    world.settle();
+    world.server.sequence += 5;
+    world.cut();
+    world.now += 20 * STEP;
+    world.step(0);
+    world.upward.clear();
+    world.server.receive(&[]);
+    world.server.say(r#"{"c":"ack","a":"processed","status":"success","cid":"3","s":6}"#);
+    let answer = std::mem::take(&mut world.server.out);
+    let error = world.client.receive(world.now, &answer).expect_err("it is over");
+    assert!(matches!(error, ClientError::NameTaken { .. }), "{error}");
+    assert!(matches!(world.client.next_step(world.now), Next::End));
+    world.client.publish("t", b"2").expect_err("it is over");
+}
+
+#[test]
+fn what_waits_is_bounded() {
+    let settings = Settings { unacknowledged_bytes_max: 200, ..named("desk") };
+    let mut world = World::new(settings);
+    world.settle();
+    world.client.publish("t", &[b'x'; 80]).expect("there is room");
+    let error = world.client.publish("t", &[b'x'; 80]).expect_err("there is no room");
+    assert!(matches!(error, ClientError::Full { bytes: 200 }), "{error}");
+    let error = world.client.publish("t", &[b'x'; 300]).expect_err("there is never room");
+    assert!(matches!(error, ClientError::TooLong { limit: 200, .. }), "{error}");
+    world.settle();
+    world.client.publish("t", &[b'x'; 80]).expect("there is room again");
+}
+
+#[test]
+fn silence_is_noticed_and_broken() {
+    let mut world = World::new(named("desk"));
+    world.settle();
+    let beat = world.client.settings().heartbeat.expect("a default");
+    let mut out = Vec::new();
+    world.client.take_output(world.now, &mut out);
+    assert!(out.is_empty());
+    world.now += beat;
+    world.client.take_output(world.now, &mut out);
+    assert!(out.ends_with(br#"{"c":"heartbeat","opts":"beat"}"#));
+    world.client.check(world.now).expect("not yet");
+    world.now += 2 * beat;
+    let error = world.client.check(world.now).expect_err("too long");
+    assert!(matches!(error, ClientError::Silent { .. }), "{error}");
+    world.client.excuse(world.now);
+    world.client.check(world.now).expect("nobody listened");
+}
+
+#[test]
+fn servers_are_tried_in_turn_and_states_are_told() {
+    let settings = Settings { servers: vec!["a:1".into(), "b:2".into()], ..named("desk") };
+    let now = Instant::now();
+    let mut client = Conversation::new(settings.clone(), now, 1, 0);
+    let tried = |client: &mut Conversation, now| match client.next_step(now) {
+        Next::Connect(server) => server,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(tried(&mut client, now), "a:1");
+    client.closed(now, ClientError::Closed);
+    assert_eq!(tried(&mut client, now), "b:2");
+    assert!(client.opened(now));
+    let acknowledged = r#"{"c":"ack","a":"processed","status":"success","cid":"1","s":0}"#;
+    let mut model = Model::default();
+    model.say(acknowledged);
+    client.receive(now, &model.out).expect("it makes sense");
+    client.closed(now, ClientError::Closed);
+    assert!(matches!(client.next_step(now), Next::Wait(until) if until > now));
+    assert_eq!(tried(&mut client, now + 20 * STEP), "b:2");
+    let states: Vec<String> = std::iter::from_fn(|| client.next_state()).map(told).collect();
+    let expected = ["a:1 ..", "waiting", "b:2 ..", "b:2", "waiting", "b:2 .."];
+    assert_eq!(states, expected);
+
+    // At first each is tried once.
+    let mut client = Conversation::new(settings, now, 1, 0);
+    client.closed(now, ClientError::Closed);
+    assert!(client.failure().is_none());
+    client.closed(now, ClientError::Closed);
+    assert!(client.failure().is_some());
+}
+
+fn told(state: State) -> String {
+    match state {
+        State::Connecting { server } => format!("{server} .."),
+        State::Connected { server } => server,
+        State::Waiting { .. } => "waiting".to_owned(),
+        State::Failed(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn nonsense_from_the_server_is_an_error() {
+    for nonsense in [&b"\0\0\0\x02{]"[..], b"\xff\xff\xff\xff", b"\0\0\0\x0b{\"c\":\"oops\"}"] {
+        let mut world = World::new(named("desk"));
+        world.settle();
+        world.client.receive(world.now, nonsense).expect_err("no frame");
+    }
+    let mut world = World::new(named("desk"));
+    world.settle();
+    world.server.say(r#"{"c":"sow","query_id":"1"}{"k":1,"l":99}too short"#);
+    world.server.say(r#"{"c":"ack"}"#);
+    let bytes = std::mem::take(&mut world.server.out);
+    world.client.receive(world.now, &bytes).expect_err("a record that is none");
+}
