@@ -44,7 +44,7 @@ impl Default for Reconnect {
 
 /// Called with each state that the connection comes into.
 #[derive(Clone)]
-pub(crate) struct Watcher(pub(crate) Arc<dyn Fn(&State) + Send + Sync>);
+pub struct Watcher(pub(crate) Arc<dyn Fn(&State) + Send + Sync>);
 
 impl fmt::Debug for Watcher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +71,8 @@ pub struct Settings {
     /// The most bytes that may wait to be read by the application: of all messages together, or,
     /// in the asynchronous client, of each subscription.
     pub unread_bytes_max: usize,
-    pub(crate) watcher: Option<Watcher>,
+    /// Who is told how the connection is; see [`on_state`](Self::on_state).
+    pub watcher: Option<Watcher>,
 }
 
 impl Settings {

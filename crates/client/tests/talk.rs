@@ -1,33 +1,17 @@
 //! The client and a server on loopback.
 
-use lanecast_broker::{Server, Settings};
+mod desk;
+
+use desk::Served;
 use lanecast_client::{Client, ClientError, Event, Identity, Question, Wishes};
-use lanecast_filter::kind::Kind;
-use lanecast_sow::TopicDefinition;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
 /// Plays with a server that runs beside it.
 fn beside(play: impl FnOnce(&str)) {
-    let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
-    settings.kept = vec![TopicDefinition::new("stock", Kind::Json).key("/id").expect("a path")];
-    let server = Server::open(settings);
-    let mut server = server.expect("a server");
-    let at = server.address().expect("an address").to_string();
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    let thread = std::thread::spawn(move || {
-        while !asked.load(Ordering::Relaxed) {
-            server.turn(Duration::from_millis(20)).expect("it goes on");
-        }
-    });
-    play(&at);
-    stop.store(true, Ordering::Relaxed);
-    thread.join().expect("it ended well");
+    let served = Served::new();
+    play(&served.address());
 }
 
 fn json(server: &str) -> Client {

@@ -46,7 +46,11 @@ struct Model {
 impl Model {
     fn receive(&mut self, bytes: &[u8]) {
         let mut frames = std::mem::take(&mut self.frames);
-        frames.take(bytes, |payload| Ok(self.hear(payload))).expect("whole frames");
+        let taken = frames.take(bytes, |payload| {
+            self.hear(payload);
+            Ok(())
+        });
+        taken.expect("whole frames");
         self.frames = frames;
     }
 
