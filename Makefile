@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check bench rivals rivals-smoke docs page guide system fuzz tsan \
+.PHONY: help run test test-long check bench rivals rivals-smoke docs page python guide system fuzz tsan \
 	miri mutants clean cargo linters
 
 # Not the program's: its pages would take the place of the library's, which has the same name.
@@ -29,6 +29,7 @@ test: cargo ## All tests: unit, property, documentation, conformance, killer; th
 	cargo test --workspace --exclude lanecast-system-tests
 	bash tests/system.sh
 	bash tests/page.sh
+	bash tests/python.sh
 	$(LOOM)
 	$(MAKE) rivals-smoke
 
@@ -66,6 +67,9 @@ guide: cargo ## The guide as a book, in target/guide (installs mdBook below targ
 
 page: cargo ## The report's pages in headless Chromium (part of test; skipped without Chromium)
 	bash tests/page.sh
+
+python: cargo ## The Python client, installed into an environment of its own, and its types
+	bash tests/python.sh --install
 
 system: cargo ## The tests between hosts (part of test; need root, install ip and nft)
 	bash tests/system.sh

@@ -1,0 +1,270 @@
+"""The blocking client and a real server."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+import unittest
+from typing import List
+
+from desk import PATIENCE, Cable, Server, needs_server
+
+from lanecast import (
+    Client,
+    Closed,
+    ConnectError,
+    ConnectionLost,
+    Current,
+    Left,
+    Message,
+    NoAnswer,
+    ProtocolError,
+    Record,
+    Refused,
+    Resumed,
+    Settings,
+    Subscription,
+)
+
+
+def body(number: int, **more: object) -> str:
+    return json.dumps({"id": number, **more}, separators=(",", ":"))
+
+
+def until_current(subscription: Subscription) -> List[Record]:
+    """The records before `Current`."""
+    records: List[Record] = []
+    while True:
+        event = subscription.next(PATIENCE)
+        if isinstance(event, Current):
+            return records
+        assert isinstance(event, Record), event
+        records.append(event)
+
+
+@needs_server
+class Served(unittest.TestCase):
+    def setUp(self) -> None:
+        self.server = Server("--keep", "stock:json:/id")
+        self.addCleanup(self.server.stop)
+        self.client = Client.connect(self.server.at)
+        self.addCleanup(self.client.close)
+
+    def test_what_is_published_comes_to_those_who_want_it(self) -> None:
+        everything = self.client.subscribe("orders")
+        some = self.client.subscribe("^ord", "/id > 990")
+        with Client.connect(self.server.at) as publisher:
+            for number in range(1_000):
+                publisher.publish("orders", body(number), correlation="x1")
+        for number in range(1_000):
+            message = everything.next(PATIENCE)
+            assert isinstance(message, Message)
+            self.assertEqual(message.json(), {"id": number})
+            self.assertEqual((message.topic, message.correlation), ("orders", "x1"))
+            self.assertEqual(some.name in message.subscriptions, number > 990)
+        for number in range(991, 1_000):
+            message = some.next(PATIENCE)
+            assert isinstance(message, Message)
+            self.assertEqual(message.body, body(number).encode())
+        everything.unsubscribe()
+        self.assertIsNone(everything.next())
+        self.assertIsNone(some.next(0.0))
+        self.assertEqual(list(everything), [])
+
+    def test_types_of_messages(self) -> None:
+        with Client.connect(self.server.at, Settings(message_type="fix")) as client:
+            with client.subscribe("orders", "/55 = 'IBM'") as orders:
+                client.publish("orders", b"55=IBM\x0138=7\x01")
+                message = orders.next(PATIENCE)
+                assert isinstance(message, Message)
+                self.assertEqual(message.text, "55=IBM\x0138=7\x01")
+                client.publish("orders", b"no tags here")
+                with self.assertRaisesRegex(Refused, "bad message"):
+                    client.flush()
+        with self.assertRaisesRegex(Refused, "cannot log on: .*invalid message type"):
+            Client.connect(self.server.at, Settings(message_type="morse"))
+
+    def test_the_state_of_the_world(self) -> None:
+        for number in range(500):
+            self.client.publish("stock", body(number, even=number % 2 == 0))
+        found = self.client.query("stock", "/even = true", order_by="/id DESC", top=100, skip=10)
+        self.assertEqual([record.json()["id"] for record in found], list(range(478, 278, -2)))
+        by_key = self.client.query("stock", keys=[found[0].key, found[1].key])
+        self.assertEqual({record.key for record in by_key}, {found[0].key, found[1].key})
+
+        follow = self.client.query_and_subscribe("stock", "/even = true", order_by="/id")
+        records = until_current(follow)
+        self.assertEqual([record.json()["id"] for record in records], list(range(0, 500, 2)))
+        self.client.publish("stock", body(4, even=True, qty=1))
+        self.client.publish("stock", body(6, even=False))
+        changed, left = follow.next(PATIENCE), follow.next(PATIENCE)
+        assert isinstance(changed, Message) and isinstance(left, Left)
+        self.assertEqual((changed.key, changed.json()["qty"]), (records[2].key, 1))
+        self.assertEqual((left.key, left.reason), (records[3].key, "match"))
+
+        self.assertEqual(self.client.delete("stock", "/id < 4"), 4)
+        self.assertEqual(self.client.delete("stock", keys=[records[4].key]), 1)
+        self.assertEqual(self.client.delete("stock", like=body(10)), 1)
+        gone = [follow.next(PATIENCE) for _ in range(4)]
+        self.assertEqual([e.reason for e in gone if isinstance(e, Left)], ["deleted"] * 4)
+        self.assertEqual(len(self.client.query("stock")), 494)
+
+    def test_what_the_server_refuses_is_an_error_with_its_reason(self) -> None:
+        with self.assertRaisesRegex(Refused, "cannot subscribe to t: .*bad filter"):
+            self.client.subscribe("t", "/a = ")
+        with self.assertRaisesRegex(Refused, "nothing is kept of passing"):
+            self.client.query("passing")
+        with self.assertRaisesRegex(Refused, "option nonsense"):
+            self.client.query_and_subscribe("stock", options="nonsense=1")
+        self.client.publish("", b"x")
+        with self.assertRaisesRegex(Refused, "cannot publish .*topic is missing"):
+            self.client.flush()
+        self.client.publish("t", b"the next one is good")
+        self.client.flush()
+
+    def test_a_closed_client_says_so(self) -> None:
+        follow = self.client.subscribe("t")
+        self.client.close()
+        with self.assertRaises(Closed):
+            follow.next()
+        with self.assertRaises(Closed):
+            self.client.publish("t", b"x")
+        self.client.close()
+
+    def test_signs_of_life(self) -> None:
+        with Client.connect(self.server.at, Settings(heartbeat=1)) as client:
+            follow = client.subscribe("t")
+            # More than the server bears in silence.
+            self.assertIsNone(follow.next(3.5))
+            client.publish("t", b"{}")
+            self.assertIsInstance(follow.next(PATIENCE), Message)
+
+
+@needs_server
+class Cut(unittest.TestCase):
+    def test_every_message_once_however_connections_break(self) -> None:
+        chance = random.Random(5)
+        lengths = [chance.randint(1, 60_000) for _ in range(25)]
+        states: List[str] = []
+        settings = Settings(
+            name="desk", timeout=PATIENCE, delay_max=0.05, unacknowledged_max=500,
+            on_state=lambda state, why: states.append(state),
+        )  # fmt: skip
+        with Server() as server, Client.connect(server.at) as reader:
+            everything = reader.subscribe("orders")
+            cable = Cable(server.at, lengths)
+            self.addCleanup(cable.close)
+            cuts, count = [0], 0
+            client = connected(cable.at, settings, cuts)
+            while not cable.is_used_up or count < 5_000:
+                client.publish("orders", body(count))
+                count += 1
+                if count % 400 == 0:
+                    client.flush()
+            client.flush()
+            client.close()
+            for number in range(count):
+                message = everything.next(PATIENCE)
+                assert isinstance(message, Message)
+                self.assertEqual(message.json()["id"], number)
+            self.assertIsNone(everything.next(0.0))
+        self.assertGreaterEqual(states.count("connected"), 15)
+
+    def test_what_is_followed_is_resumed(self) -> None:
+        with Server("--keep", "stock:json:/id") as server, Client.connect(server.at) as direct:
+            direct.publish("stock", body(1))
+            direct.publish("stock", body(2))
+            direct.flush()
+            cable = Cable(server.at, [])
+            self.addCleanup(cable.close)
+            with Client.connect(cable.at, Settings(delay_max=0.05, timeout=PATIENCE)) as client:
+                follow = client.query_and_subscribe("stock", order_by="/id")
+                passing = client.subscribe("t")
+                self.assertEqual([r.json()["id"] for r in until_current(follow)], [1, 2])
+                cable.cut()
+                direct.delete("stock", "/id = 1")
+                direct.publish("stock", body(3))
+                direct.flush()
+                resumed = follow.next(PATIENCE)
+                assert isinstance(resumed, Resumed)
+                self.assertIn("the connection has ended", resumed.why)
+                self.assertEqual([r.json()["id"] for r in until_current(follow)], [2, 3])
+                self.assertIsInstance(passing.next(PATIENCE), Resumed)
+                client.flush()
+                direct.publish("t", b"{}")
+                self.assertIsInstance(passing.next(PATIENCE), Message)
+
+    def test_a_server_that_comes_back(self) -> None:
+        with Server() as server:
+            at = server.at
+            client = Client.connect(at, Settings(delay_max=0.05, timeout=PATIENCE))
+            self.addCleanup(client.close)
+            follow = client.subscribe("t")
+        self.assertIsNone(follow.next(0.2))
+        with Server(listen=at) as server:
+            self.assertIsInstance(follow.next(PATIENCE), Resumed)
+            client.publish("t", b"{}")
+            self.assertIsInstance(follow.next(PATIENCE), Message)
+
+    def test_without_reconnecting_the_end_is_final(self) -> None:
+        with Server() as server:
+            client = Client.connect(server.at, Settings(reconnect=False))
+            self.addCleanup(client.close)
+            follow = client.subscribe("t")
+        with self.assertRaisesRegex(ConnectionLost, "the server has closed it|broke"):
+            follow.next(PATIENCE)
+        with self.assertRaises(ConnectionLost):
+            client.flush()
+
+
+def connected(at: str, settings: Settings, cuts: List[int]) -> Client:
+    """A client, even if the first connections break before it has logged on."""
+    for _ in range(100):
+        try:
+            return Client.connect(at, settings)
+        except (ConnectError, ConnectionLost):
+            cuts[0] += 1
+    raise AssertionError("no connection lasted")
+
+
+class Hostile(unittest.TestCase):
+    """Servers that are none."""
+
+    def serve(self, answer: bytes) -> str:
+        """A server that answers whatever comes with the same bytes, and then nothing."""
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def run() -> None:
+            link, _ = listener.accept()
+            with link:
+                link.recv(65_536)
+                link.sendall(answer)
+                link.settimeout(PATIENCE)
+                while link.recv(65_536):
+                    pass
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, PATIENCE)
+        self.addCleanup(listener.close)
+        return "127.0.0.1:%d" % listener.getsockname()[1]
+
+    def test_garbage(self) -> None:
+        for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2{]", b"\0\0\0\7{\"c\":1}"):
+            with self.subTest(answer), self.assertRaises(ProtocolError):
+                Client.connect(self.serve(answer))
+
+    def test_silence(self) -> None:
+        with self.assertRaisesRegex(ConnectError, "cannot log on to .*: no answer within 0.2 s"):
+            Client.connect(self.serve(b""), Settings(timeout=0.2))
+        self.assertTrue(issubclass(NoAnswer, Exception))
+
+    def test_nobody(self) -> None:
+        with self.assertRaisesRegex(ConnectError, "cannot connect to tcp://127.0.0.1:1: "):
+            Client.connect(["127.0.0.1:1", "tcp://[::1]:1"], Settings(timeout=2.0))
+
+
+if __name__ == "__main__":
+    unittest.main()
