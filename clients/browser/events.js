@@ -1,0 +1,81 @@
+/**
+ * What an application gets.
+ *
+ * @typedef {import("./wire.js").LanecastError} LanecastError
+ * @typedef {import("./wire.js").Header} Header
+ */
+
+const decoder = new TextDecoder();
+
+/** What comes for a subscription. */
+export class Event {
+  /**
+   * @param {"record"|"message"|"left"|"current"|"resumed"} kind  A record that is kept; a message
+   *   that was published; a record that left the filter or is gone; all records have been told;
+   *   the connection broke and is there again: a query begins anew, forget its records.
+   * @param {string} topic @param {string} key  The record's, if the topic keeps records.
+   * @param {Uint8Array} body @param {string} reason  Why it left, or what ended the connection.
+   */
+  constructor(kind, topic = "", key = "", body = new Uint8Array(), reason = "") {
+    this.kind = kind;
+    this.topic = topic;
+    this.key = key;
+    this.body = body;
+    this.reason = reason;
+  }
+  /** The message as text; what is no UTF-8 shows as U+FFFD. */
+  get text() {
+    return decoder.decode(this.body);
+  }
+  /** The message as a value, if it is JSON. @returns {any} */
+  json() {
+    return JSON.parse(this.text);
+  }
+}
+
+/** Iterate over it with `for await`, or wait for the `next` event. */
+export class Subscription {
+  /** @param {import("./connection.js").Connection} client @param {string} name @param {Header} header */
+  constructor(client, name, header) {
+    this.name = name;
+    this.client = client;
+    this.header = header;
+    /** @type {Event[]} */
+    this.events = [];
+    /** @type {((event: Event|null) => void)[]} */
+    this.readers = [];
+    /** @type {LanecastError|null} */
+    this.error = null;
+    this.hasEnded = false;
+    this.hasBegun = false;
+  }
+  /** The next event; null when the subscription has ended. @returns {Promise<Event|null>} */
+  async next() {
+    let event = this.events.shift() ?? null;
+    if (event === null && !this.hasEnded) {
+      event = await new Promise((resolve) => this.readers.push(resolve));
+    }
+    if (event === null && this.error !== null) throw this.error;
+    return event;
+  }
+  async *[Symbol.asyncIterator]() {
+    for (let event; (event = await this.next()) !== null; ) yield event;
+  }
+  /** Ends it. What has come may still be read. */
+  unsubscribe() {
+    this.client.end(this, null);
+  }
+  /** @param {Event} event */
+  put(event) {
+    this.hasBegun = true;
+    const reader = this.readers.shift();
+    if (reader !== undefined) reader(event);
+    else this.events.push(event);
+  }
+  /** @param {LanecastError|null} error */
+  stop(error) {
+    this.hasEnded = true;
+    this.error = error;
+    for (const reader of this.readers.splice(0)) reader(null);
+  }
+}

@@ -1,0 +1,198 @@
+/** What a client says and hears. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Client, ConnectionLost, LanecastError, ProtocolError, Refused } from "../lanecast.js";
+import { commands, sockets, until } from "./desk.js";
+
+const URL = "ws://127.0.0.1:9008";
+
+/** A client and its sockets; the server acknowledges everything that `play` does not care for. */
+async function desk(play = () => false, settings = {}) {
+  const { Socket, opened } = sockets((socket, header, body) => {
+    if (!play(socket, header, body, opened.length)) socket.ack(header);
+  });
+  const client = await Client.connect(URL, { WebSocket: Socket, delayMax: 20, ...settings });
+  return { client, opened };
+}
+
+test("a logon says who it is", async () => {
+  const who = { name: "exp-client", user: "me", password: "pw" };
+  const { client, opened } = await desk(undefined, who);
+  assert.deepEqual({ ...opened[0].said[0][0] }, {
+    cmd: "logon", cmd_id: "1", ack_type: "processed", client_name: "exp-client", user_id: "me",
+    password: "pw", version: "0.1.0", message_type: "json",
+  });
+  client.close();
+  assert.ok(opened[0].isClosed);
+  await assert.rejects(client.publish("t", "x"), /has been closed/);
+});
+
+test("a refused logon is final", async () => {
+  const refuses = (socket, header) => {
+    socket.ack(header, { status: "failure", reason: "auth failure" });
+    return true;
+  };
+  await assert.rejects(desk(refuses), (error) => error instanceof Refused
+    && error.message === "cannot log on: the server says: auth failure");
+});
+
+test("servers are tried one after the other", async () => {
+  const { Socket, opened } = sockets((socket, header) => {
+    if (socket.url === URL) socket.ack(header);
+    else socket.cut();
+  });
+  const client = await Client.connect(["ws://nowhere", URL], { WebSocket: Socket });
+  assert.deepEqual(opened.map((socket) => socket.url), ["ws://nowhere", URL]);
+  client.close();
+  const none = sockets((socket) => socket.cut());
+  await assert.rejects(Client.connect("ws://nowhere", { WebSocket: none.Socket }),
+    /cannot connect to ws:\/\/nowhere: .*connection has ended/);
+  const silent = sockets(() => {});
+  await assert.rejects(Client.connect(URL, { WebSocket: silent.Socket, timeout: 20 }),
+    /no answer within 20 ms/);
+});
+
+test("records, then changes", async () => {
+  const { client, opened } = await desk((socket, header) => {
+    if (header.cmd !== "sow_and_subscribe") return false;
+    assert.equal(header.opts, "oof,conflation=100ms");
+    assert.equal(header.query_id, header.sub_id);
+    const { query_id } = header;
+    socket.ack(header);
+    socket.say({ cmd: "group_begin", query_id });
+    socket.say({ cmd: "sow", topic: "orders", query_id }, '{"k":"8","l":2}{}{"k":"9","l":1}x');
+    socket.say({ cmd: "group_end", query_id });
+    socket.say({ cmd: "p", topic: "orders", sow_key: "8", sids: `1,${query_id}` }, '{"a":1}');
+    const left = { cmd: "oof", topic: "orders", sow_key: "9", reason: "match", sids: query_id };
+    socket.say(left, "y");
+    return true;
+  });
+  const orders = await client.queryAndSubscribe("orders", { filter: "/a", conflation: "100ms" });
+  const events = [];
+  for await (const event of orders) {
+    events.push([event.kind, event.key, event.text, event.reason]);
+    if (event.kind === "left") break;
+    if (event.kind === "message") assert.deepEqual(event.json(), { a: 1 });
+  }
+  assert.deepEqual(events, [["record", "8", "{}", ""], ["record", "9", "x", ""],
+    ["current", "", "", ""], ["message", "8", '{"a":1}', ""], ["left", "9", "y", "match"]]);
+  const waits = orders.next();
+  orders.unsubscribe();
+  assert.equal(await waits, null);
+  assert.equal(opened[0].said.at(-1)[0].sub_id, orders.name);
+  client.close();
+});
+
+test("answers and refusals", async () => {
+  const { client } = await desk((socket, header) => {
+    if (header.cmd === "sow") {
+      socket.say({ cmd: "sow", topic: "t", query_id: header.cmd_id }, '{"k":"1","l":1}a');
+    } else if (header.cmd === "sow_delete") {
+      socket.ack(header, { records_deleted: "3" });
+      return true;
+    } else if (header.filter === "/a =" || header.topic === "bad") {
+      socket.ack(header, { status: "failure", reason: "bad filter" });
+      return true;
+    }
+    return false;
+  });
+  const records = await client.query("t", { orderBy: "/a DESC", top: 2, skip: 1, keys: ["1"] });
+  assert.deepEqual(records.map((record) => record.text), ["a"]);
+  assert.equal(await client.delete("t", { filter: "/a = 1" }), 3);
+  await assert.rejects(client.subscribe("t", { filter: "/a =" }), /cannot subscribe to t: .* bad f/);
+  await client.publish("bad", "x");
+  await assert.rejects(client.flush(), /cannot publish \(command \d+\): .*bad filter/);
+  await client.publish("t", "x");
+  await client.flush();
+  client.close();
+});
+
+test("a named client sends again what the server has not", async () => {
+  let acknowledged = 2;
+  const states = [];
+  const { client, opened } = await desk((socket, header, body, count) => {
+    if (header.cmd === "logon") {
+      socket.ack(header, { seq: count === 1 ? "40" : "43" });
+      return true;
+    }
+    return count === 1 && header.cmd === "p" && acknowledged-- <= 0;
+  }, { name: "me", onState: (state) => states.push(state) });
+  for (const text of ["a", "b", "c", "d"]) await client.publish("t", text);
+  await until(() => acknowledged < -1);
+  opened[0].cut();
+  await client.flush();
+  const again = opened[1].said.filter(([header]) => header.cmd === "p");
+  assert.deepEqual(again.map(([header, body]) => [header.seq, body]), [["44", "d"]]);
+  assert.deepEqual(states, ["connected", "waiting", "connected"]);
+  client.close();
+});
+
+test("without a name what may be lost is said", async () => {
+  const { client, opened } = await desk((socket, header) => header.cmd === "p");
+  await client.publish("t", "a");
+  opened[0].cut();
+  await assert.rejects(client.flush(), (error) => error instanceof ConnectionLost
+    && /1 published messages .* name/.test(error.message));
+  client.close();
+});
+
+test("subscriptions are placed again by their names", async () => {
+  const { client, opened } = await desk((socket, header) => header.cmd === "sow_delete");
+  const plain = await client.subscribe("t", { filter: "/a" });
+  const asked = await client.queryAndSubscribe("kept");
+  const doomed = assert.rejects(client.delete("kept", { like: "x" }), /may have been done/);
+  await until(() => commands(opened[0]).includes("sow_delete"));
+  opened[0].cut();
+  await doomed;
+  for (const subscription of [plain, asked]) {
+    const event = await subscription.next();
+    assert.deepEqual([event.kind, event.reason], ["resumed", "the connection has ended"]);
+  }
+  assert.deepEqual(commands(opened[1]), ["logon", "subscribe", "sow_and_subscribe"]);
+  const [, [first], [second]] = opened[1].said;
+  assert.deepEqual([first.sub_id, first.filter], [plain.name, "/a"]);
+  assert.deepEqual([second.sub_id, second.query_id], [asked.name, asked.name]);
+  assert.notEqual(second.cmd_id, asked.name);
+  client.close();
+  await assert.rejects(plain.next(), /has been closed/);
+});
+
+test("silence ends a connection", async () => {
+  const { client, opened } = await desk(undefined, { heartbeat: 20 });
+  assert.equal(opened[0].said[1][0].opts, "start,1");
+  await until(() => opened.length > 1);
+  assert.ok(opened[0].said.some(([header]) => header.opts === "beat"));
+  client.close();
+});
+
+test("who reads too slowly loses the subscription alone", async () => {
+  const { client, opened } = await desk(undefined, { waitingMax: 10 });
+  const slow = await client.subscribe("t"), quick = await client.subscribe("t");
+  for (let count = 0; count < 20; count += 1) {
+    opened[0].say({ cmd: "p", topic: "t", sids: `${slow.name},${quick.name}` }, "x");
+    assert.equal((await quick.next()).text, "x");
+  }
+  for (let count = 0; count < 10; count += 1) assert.equal((await slow.next()).text, "x");
+  await assert.rejects(slow.next(), /10 events wait/);
+  assert.equal(opened[0].said.at(-1)[0].cmd, "unsubscribe");
+  client.close();
+});
+
+test("hostile messages end the client with an error", async () => {
+  for (const data of ["x", "{", '{"c":"dance"}', '{"c":"sow"}{}', "{}",
+    '{"c":"ack","status":"success","a":"persisted","s":-1}']) {
+    const { client, opened } = await desk();
+    const waits = (await client.subscribe("t")).next();
+    opened[0].onmessage({ data });
+    await assert.rejects(waits, ProtocolError, data);
+    await assert.rejects(client.flush(), LanecastError);
+    assert.ok(opened[0].isClosed);
+  }
+  const { client, opened } = await desk();
+  for (const data of ["", '{"c":"p"}', '{"c":"ack"}', '{"c":"group_end","query_id":"7"}']) {
+    opened[0].onmessage({ data });
+  }
+  await client.flush();
+  client.close();
+});
