@@ -29,6 +29,7 @@ test: cargo ## All tests: unit, property, documentation, conformance, killer; th
 	cargo test --workspace --exclude lanecast-system-tests
 	bash tests/system.sh
 	bash tests/page.sh
+	bash tests/browser.sh
 	bash tests/python.sh
 	$(LOOM)
 	$(MAKE) rivals-smoke
@@ -65,8 +66,9 @@ guide: cargo ## The guide as a book, in target/guide (installs mdBook below targ
 	target/tools/bin/mdbook build docs/guide
 	@echo "open target/guide/index.html"
 
-page: cargo ## The report's pages in headless Chromium (part of test; skipped without Chromium)
+page: cargo ## Pages in headless Chromium: reports, the example (part of test; skipped without it)
 	bash tests/page.sh
+	bash tests/browser.sh
 
 python: cargo ## The Python client, installed into an environment of its own, and its types
 	bash tests/python.sh --install
