@@ -128,10 +128,10 @@ impl Hub {
             let topics: Vec<u32> = topics.into_iter().filter(holds).collect();
             for (done, topic) in topics.iter().enumerate() {
                 let room = &mut self.topics[*topic as usize];
-                let joined = room.subscribe(number, filter.as_ref(), options);
+                let joined = room.subscribe(number, filter.as_ref(), options, &mut self.world);
                 if let Err(error) = joined {
                     for undone in &topics[..done] {
-                        self.topics[*undone as usize].unsubscribe(number);
+                        self.topics[*undone as usize].unsubscribe(number, &mut self.world);
                     }
                     return Err(error);
                 }
@@ -140,7 +140,8 @@ impl Hub {
             Scope::Topics(pattern)
         } else {
             let topic = self.topic(kind, topic)?;
-            self.topics[topic as usize].subscribe(number, filter.as_ref(), options)?;
+            let room = &mut self.topics[topic as usize];
+            room.subscribe(number, filter.as_ref(), options, &mut self.world)?;
             Scope::Topic(topic)
         };
         let shown = shown(name);

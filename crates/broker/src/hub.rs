@@ -3,7 +3,6 @@
 use crate::Nanos;
 use crate::client::{Client, ClientId};
 use crate::fanout::{Fanout, Mail};
-use crate::kept::Kept;
 use crate::outbox::Outbox;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
@@ -12,6 +11,7 @@ use crate::settings::Settings;
 use crate::sheet::Sheets;
 use crate::subscription::{Scope, Subscriptions};
 use crate::topic::{NAME_MAX, Room, Topic, is_name};
+use crate::world::{World, WorldError, numbers};
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
@@ -61,6 +61,8 @@ pub struct Counters {
     pub delivered: u64,
     /// Clients that were disconnected because they read too slowly.
     pub slow: u64,
+    /// Records of views that could not be written.
+    pub unwritten: u64,
 }
 
 /// Clients, topics, and who wants what.
@@ -70,6 +72,7 @@ pub struct Hub {
     pub(crate) clients: Vec<Option<Client>>,
     free: Vec<ClientId>,
     pub(crate) topics: Vec<Room>,
+    pub(crate) world: World,
     /// The numbers of topics by name, for each type of messages.
     numbers: HashMap<Kind, HashMap<Box<str>, u32>>,
     pub(crate) subscriptions: Subscriptions,
@@ -91,13 +94,18 @@ pub struct Hub {
 
 impl Hub {
     /// Without clients.
-    pub fn new(settings: Settings) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If a topic that is to be kept, or a view, cannot be made.
+    pub fn new(settings: Settings) -> Result<Self, WorldError> {
+        let (world, topics) = World::open(&settings)?;
+        Ok(Self {
             settings,
+            world,
             clients: Vec::new(),
             free: Vec::new(),
-            topics: Vec::new(),
-            numbers: HashMap::default(),
+            numbers: numbers(&topics),
+            topics,
             subscriptions: Subscriptions::default(),
             patterns: Vec::new(),
             sequences: HashMap::default(),
@@ -109,7 +117,7 @@ impl Hub {
             busy: Vec::new(),
             fanout: Fanout::default(),
             counters: Counters::default(),
-        }
+        })
     }
 
     /// A client is there; none if there are too many.
@@ -141,9 +149,9 @@ impl Hub {
         for number in client.subscriptions.into_values() {
             self.unsubscribe_number(number);
         }
-        for room in &mut self.topics {
-            if let Room::Kept(kept) = room {
-                kept.forget(id);
+        for number in self.world.kept.clone() {
+            if let Room::Kept(kept) = &mut self.topics[number as usize] {
+                kept.forget(id, &mut self.world);
             }
         }
         if let Some(name) = client.name
@@ -176,7 +184,7 @@ impl Hub {
 
     /// What has been done so far.
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters { unwritten: self.world.unwritten(), ..self.counters }
     }
 
     /// How many clients there are.
@@ -265,14 +273,15 @@ impl Hub {
             return Err(Refusal::Topics(self.topics.len()));
         }
         let number = self.topics.len() as u32;
-        let mut topic = self.room(kind, name)?;
+        let mut topic = Room::Passing(Box::new(Topic::new(name, kind)));
         for pattern in &self.patterns {
             let Some(subscription) = self.subscriptions.get(*pattern) else { continue };
             if let Scope::Topics(regex) = &subscription.scope
                 && subscription.kind == kind
                 && regex.is_in(name.as_bytes())
             {
-                topic.subscribe(*pattern, subscription.filter.as_ref(), subscription.options)?;
+                let (filter, options) = (subscription.filter.as_ref(), subscription.options);
+                topic.subscribe(*pattern, filter, options, &mut self.world)?;
             }
         }
         self.numbers.entry(kind).or_default().insert(name.into(), number);
@@ -290,21 +299,23 @@ impl Hub {
     pub(crate) fn unsubscribe_number(&mut self, number: u32) {
         let Some(subscription) = self.subscriptions.remove(number) else { return };
         match subscription.scope {
-            Scope::Topic(topic) => self.topics[topic as usize].unsubscribe(number),
+            Scope::Topic(topic) => {
+                self.topics[topic as usize].unsubscribe(number, &mut self.world);
+            }
             Scope::Topics(_) => {
                 self.patterns.retain(|other| *other != number);
                 for topic in self.topics_of(subscription.kind) {
-                    self.topics[topic as usize].unsubscribe(number);
+                    self.topics[topic as usize].unsubscribe(number, &mut self.world);
                 }
             }
         }
     }
 
-    /// The topics, and the way into outboxes.
+    /// The topics, what is common to them, and the way into outboxes.
     pub(crate) fn parts<'a>(
         &'a mut self,
         correlation: Option<&'a str>,
-    ) -> (&'a mut Vec<Room>, Post<'a>) {
+    ) -> (&'a mut Vec<Room>, &'a mut World, Post<'a>) {
         let mail = Mail {
             clients: &mut self.clients,
             dirty: &mut self.dirty,
@@ -312,7 +323,8 @@ impl Hub {
             outbox_bytes_max: self.settings.outbox_bytes_max,
         };
         let (subscriptions, fanout) = (&self.subscriptions, &mut self.fanout);
-        (&mut self.topics, Post { subscriptions, mail, fanout, correlation, delivered: 0 })
+        let post = Post { subscriptions, mail, fanout, correlation, delivered: 0 };
+        (&mut self.topics, &mut self.world, post)
     }
 
     /// Publishes a message: keeps it where messages are kept, and puts it into the outboxes of
@@ -326,10 +338,10 @@ impl Hub {
         correlation: Option<&str>,
     ) -> Result<(), Refusal> {
         let mut matches = std::mem::take(&mut self.matches);
-        let (topics, mut post) = self.parts(correlation);
+        let (topics, world, mut post) = self.parts(correlation);
         let (body, client) = (publication.bytes, publication.client);
         let done = match &mut topics[topic as usize] {
-            Room::Kept(kept) => kept.publish(publication, merges, unix_ns, &mut post),
+            Room::Kept(kept) => kept.publish(publication, merges, unix_ns, world, &mut post),
             Room::Passing(topic) if merges => Err(Refusal::NothingKept(topic.name.to_string())),
             Room::Passing(topic) => topic
                 .matches(body, client, unix_ns, &mut matches)
@@ -347,23 +359,10 @@ impl Hub {
                 })
                 .map_err(Refusal::from),
         };
+        world.settle(topics, unix_ns, &mut post);
         let delivered = post.delivered;
         self.counters.delivered += delivered;
         self.matches = matches;
         done
-    }
-
-    /// A new topic, kept if the settings say so.
-    fn room(&self, kind: Kind, name: &str) -> Result<Room, Refusal> {
-        let definitions = self.settings.kept.iter();
-        let mut definitions =
-            definitions.filter(|one| one.format.kind() == kind && *one.name == *name);
-        Ok(match definitions.next() {
-            Some(definition) => {
-                let topic = lanecast_sow::Topic::new(definition.clone())?;
-                Room::Kept(Box::new(Kept::new(topic)))
-            }
-            None => Room::Passing(Box::new(Topic::new(name, kind))),
-        })
     }
 }

@@ -7,6 +7,7 @@ use crate::post::Post;
 use crate::refusal::Refusal;
 use crate::subscription::Taste;
 use crate::topic::Room;
+use crate::world::World;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Selection};
 use lanecast_sow::{Key, Options, Order, Query};
@@ -55,12 +56,11 @@ impl Hub {
         for ack in [Ack::Completed, Ack::Stats].into_iter().filter(|ack| asked.has(*ack)) {
             acks = acks.with(ack);
         }
-        let inquiry = Inquiry { client: id, query_id, command_id, acks, taste };
-        let options = follow.map_or_else(|| options(header), |(_, options)| Ok(options))?;
-        let follow = follow.map(|(number, _)| number);
+        let batch = options(header)?.batch;
+        let inquiry = Inquiry { client: id, query_id, command_id, acks, batch, taste };
         self.busy.push(topic);
-        self.with_kept(topic, None, |kept, _| {
-            kept.ask(inquiry, &query, follow, options, at.unix_ns)
+        self.with_kept(topic, at, |kept, world, _| {
+            kept.ask(inquiry, &query, follow, at.unix_ns, world)
         })
     }
 
@@ -87,8 +87,9 @@ impl Hub {
         };
         let (kind, client) = (client.kind, client.name.clone().unwrap_or_default());
         let topic = self.kept(kind, &name)?;
-        let (records, deleted) = self
-            .with_kept(topic, None, |kept, post| kept.delete(doomed, &client, at.unix_ns, post))?;
+        let (records, deleted) = self.with_kept(topic, at, |kept, world, post| {
+            kept.delete(doomed, &client, at.unix_ns, world, post)
+        })?;
         Ok(Deleted { records: records as u64, deleted: deleted as u64 })
     }
 
@@ -107,8 +108,9 @@ impl Hub {
         busy.sort_unstable();
         busy.dedup();
         busy.retain(|topic| {
-            let more =
-                self.with_kept(*topic, None, |kept, post| Ok(kept.advance(at.unix_ns, post)));
+            let more = self.with_kept(*topic, at, |kept, world, post| {
+                Ok(kept.advance(at.unix_ns, world, post))
+            });
             more.unwrap_or(false)
         });
         self.busy.append(&mut busy);
@@ -117,12 +119,13 @@ impl Hub {
 
     /// Removes records whose time is over, and tells what was held back for long enough.
     pub(crate) fn look_after_kept(&mut self, at: Moment) {
-        for topic in 0..self.topics.len() as u32 {
+        for at_kept in 0..self.world.kept.len() {
+            let topic = self.world.kept[at_kept];
             let Room::Kept(kept) = &self.topics[topic as usize] else { continue };
             if kept.next_due_ns().is_some_and(|due| due <= at.unix_ns) {
                 // It is kept, so this is done.
-                let _done = self.with_kept(topic, None, |kept, post| {
-                    kept.expire(at.unix_ns, post);
+                let _done = self.with_kept(topic, at, |kept, world, post| {
+                    kept.expire(at.unix_ns, world, post);
                     kept.flush(at.unix_ns, post);
                     Ok(())
                 });
@@ -132,7 +135,8 @@ impl Hub {
 
     /// When something is to be done about kept topics, in nanoseconds since 1970.
     pub(crate) fn next_kept_ns(&self) -> Option<u64> {
-        let kept = self.topics.iter().filter_map(|room| match room {
+        let kept = self.world.kept.iter().map(|topic| &self.topics[*topic as usize]);
+        let kept = kept.filter_map(|room| match room {
             Room::Kept(kept) => kept.next_due_ns(),
             Room::Passing(_) => None,
         });
@@ -143,14 +147,15 @@ impl Hub {
     fn with_kept<T>(
         &mut self,
         topic: u32,
-        correlation: Option<&str>,
-        work: impl FnOnce(&mut Kept, &mut Post<'_>) -> Result<T, Refusal>,
+        at: Moment,
+        work: impl FnOnce(&mut Kept, &mut World, &mut Post<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let (topics, mut post) = self.parts(correlation);
+        let (topics, world, mut post) = self.parts(None);
         let Some(Room::Kept(kept)) = topics.get_mut(topic as usize) else {
             return Err(Refusal::NothingKept(String::new()));
         };
-        let done = work(kept, &mut post);
+        let done = work(kept, world, &mut post);
+        world.settle(topics, at.unix_ns, &mut post);
         let delivered = post.delivered;
         self.counters.delivered += delivered;
         done

@@ -1,13 +1,17 @@
 //! A topic whose last messages are kept by key: it can be asked for them.
 
 use crate::client::ClientId;
+use crate::holding::Holding;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::subscription::Taste;
+use crate::world::World;
 use foldhash::HashMap;
 use lanecast_filter::Filter;
-use lanecast_filter::kind::Format;
-use lanecast_sow::{Answer, Event, Feed, Key, Options, Publication, Query, Reason, Record, Topic};
+use lanecast_filter::kind::{Format, Kind};
+use lanecast_sow::{
+    Answer, Change, Event, Feed, Key, Options, Publication, Query, Reason, Record, Topic,
+};
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter};
 
 /// Records of one query that are answered before others get their turn.
@@ -21,13 +25,25 @@ pub(crate) struct Inquiry {
     pub(crate) command_id: Option<Box<str>>,
     /// Those that follow the answer.
     pub(crate) acks: Acks,
+    /// Records of a message at most.
+    pub(crate) batch: usize,
     pub(crate) taste: Taste,
 }
 
 /// The records, who follows them, and who has asked for them.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    pub(crate) topic: Topic,
+    pub(crate) name: Box<str>,
+    holding: Holding,
+    /// Whether views look at it.
+    pub(crate) is_viewed: bool,
+    followers: Followers,
+}
+
+/// Who has asked for records, and who follows them.
+#[derive(Debug)]
+struct Followers {
+    format: Format,
     feed: Feed,
     ties: Ties,
 }
@@ -52,7 +68,25 @@ pub(crate) enum Doomed<'a> {
 
 impl Kept {
     pub(crate) fn new(topic: Topic) -> Self {
-        Self { topic, feed: Feed::new(), ties: Ties::default() }
+        let (name, format) = (topic.definition().name.clone(), topic.definition().format);
+        let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
+        Self { name, holding: Holding::Own(topic), is_viewed: false, followers }
+    }
+
+    /// What the view of that number shows.
+    pub(crate) fn of_view(topic: &Topic, number: usize) -> Self {
+        let (name, format) = (topic.definition().name.clone(), topic.definition().format);
+        let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
+        Self { name, holding: Holding::View(number), is_viewed: false, followers }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.followers.format.kind()
+    }
+
+    /// The records, if they are not those of a view.
+    pub(crate) fn own_topic(&self) -> Option<&Topic> {
+        self.holding.own()
     }
 
     /// Publishes a message, or merges it into its record; tells those who follow.
@@ -61,17 +95,20 @@ impl Kept {
         publication: &Publication<'_>,
         merges: bool,
         now_ns: u64,
+        world: &mut World,
         post: &mut Post<'_>,
     ) -> Result<(), Refusal> {
-        let format = self.topic.definition().format;
-        let change = match merges {
-            true => self.topic.publish_delta(publication, now_ns)?,
-            false => self.topic.publish(publication, now_ns)?,
-        };
-        let topic = change.environment.topic;
-        let mut sink = Letters { topic, format, ties: &mut self.ties, post };
-        self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        let change = self.holding.publish(publication, merges, now_ns)?;
+        if self.is_viewed {
+            world.touch(&self.name, &change);
+        }
+        self.followers.hear(&change, post);
         Ok(())
+    }
+
+    /// Tells those who follow of a change.
+    pub(crate) fn hear(&mut self, change: &Change<'_>, post: &mut Post<'_>) {
+        self.followers.hear(change, post);
     }
 
     pub(crate) fn subscribe(
@@ -79,31 +116,35 @@ impl Kept {
         number: u32,
         filter: Option<&Filter>,
         options: Options,
+        world: &mut World,
     ) -> Result<(), Refusal> {
-        let id = self.feed.subscribe(&mut self.topic, filter, options)?;
-        self.ties.name(id, number);
+        let topic = self.holding.topic_mut(&mut world.cascade);
+        let id = self.followers.feed.subscribe(topic, filter, options)?;
+        self.followers.ties.name(id, number);
         Ok(())
     }
 
     /// Ends what goes by the server's number.
-    pub(crate) fn unsubscribe(&mut self, number: u32) {
-        let ids = self.ties.subscriptions.iter();
+    pub(crate) fn unsubscribe(&mut self, number: u32, world: &mut World) {
+        let Followers { feed, ties, .. } = &mut self.followers;
+        let ids = ties.subscriptions.iter();
         let Some(id) = ids.clone().position(|known| *known == Some(number)) else { return };
-        self.ties.subscriptions[id] = None;
-        self.ties.drop_inquiry(id as u32);
-        self.feed.unsubscribe(&mut self.topic, id as u32);
+        ties.subscriptions[id] = None;
+        ties.drop_inquiry(id as u32);
+        feed.unsubscribe(self.holding.topic_mut(&mut world.cascade), id as u32);
     }
 
     /// Ends a client's queries that are not answered yet.
-    pub(crate) fn forget(&mut self, client: ClientId) {
-        let inquiries = self.ties.inquiries.iter();
+    pub(crate) fn forget(&mut self, client: ClientId, world: &mut World) {
+        let Followers { feed, ties, .. } = &mut self.followers;
+        let inquiries = ties.inquiries.iter();
         let gone = inquiries.filter(|(_, inquiry)| inquiry.client == client);
         let gone: Vec<u32> = gone.map(|(id, _)| *id).collect();
         for id in gone {
-            self.ties.drop_inquiry(id);
+            ties.drop_inquiry(id);
             // One with a subscription ends with that.
-            if self.ties.subscriptions.get(id as usize).copied().flatten().is_none() {
-                self.feed.unsubscribe(&mut self.topic, id);
+            if ties.subscriptions.get(id as usize).copied().flatten().is_none() {
+                feed.unsubscribe(self.holding.topic_mut(&mut world.cascade), id);
             }
         }
     }
@@ -114,67 +155,64 @@ impl Kept {
         &mut self,
         inquiry: Inquiry,
         query: &Query,
-        follow: Option<u32>,
-        options: Options,
+        follow: Option<(u32, Options)>,
         now_ns: u64,
+        world: &mut World,
     ) -> Result<(), Refusal> {
         // That the answer begins is told when it does: the command is acknowledged before.
         let mut quiet = |_: &[u32], _: Event<'_>| {};
+        let topic = self.holding.topic_mut(&mut world.cascade);
+        let Followers { feed, ties, .. } = &mut self.followers;
         let id = match follow {
-            Some(number) => {
-                let topic = &mut self.topic;
-                let id =
-                    self.feed.query_and_subscribe(topic, query, options, now_ns, &mut quiet)?;
-                self.ties.name(id, number);
+            Some((number, options)) => {
+                let id = feed.query_and_subscribe(topic, query, options, now_ns, &mut quiet)?;
+                ties.name(id, number);
                 id
             }
-            None => self.feed.query(&self.topic, query, options.batch, now_ns, &mut quiet)?,
+            None => feed.query(topic, query, inquiry.batch, now_ns, &mut quiet)?,
         };
-        self.ties.inquiries.insert(id, inquiry);
-        self.ties.fresh.push(id);
+        ties.inquiries.insert(id, inquiry);
+        ties.fresh.push(id);
         Ok(())
     }
 
     /// Goes on answering queries, and telling what has waited for an answer's end; whether there is
     /// more to do.
-    pub(crate) fn advance(&mut self, now_ns: u64, post: &mut Post<'_>) -> bool {
-        for id in std::mem::take(&mut self.ties.fresh) {
-            let Some(inquiry) = self.ties.inquiries.get(&id) else { continue };
+    pub(crate) fn advance(&mut self, now_ns: u64, world: &mut World, post: &mut Post<'_>) -> bool {
+        let Followers { format, feed, ties } = &mut self.followers;
+        for id in std::mem::take(&mut ties.fresh) {
+            let Some(inquiry) = ties.inquiries.get(&id) else { continue };
             post.write(inquiry.client, |out| {
                 let header = HeaderWriter::command(out, Command::GroupBegin);
                 header.text(Field::QueryId, &inquiry.query_id).end();
             });
         }
-        let (name, format) = self.name();
-        let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
+        let mut sink = Letters { topic: &self.name, format: *format, ties, post };
         let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
-        self.feed.advance(&mut self.topic, now_ns, STEP, &mut write)
+        let topic = self.holding.topic_mut(&mut world.cascade);
+        feed.advance(topic, now_ns, STEP, &mut write)
     }
 
     /// Tells those who do not want to be told everything what is due by now.
     pub(crate) fn flush(&mut self, now_ns: u64, post: &mut Post<'_>) {
-        let (name, format) = self.name();
-        let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
-        self.feed.flush(now_ns, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        let Followers { format, feed, ties } = &mut self.followers;
+        let mut sink = Letters { topic: &self.name, format: *format, ties, post };
+        feed.flush(now_ns, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
     }
 
     /// When something expires or is to be told, in nanoseconds since 1970.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        let due = [self.topic.next_expiry_ns(), self.feed.next_flush_ns()];
-        due.into_iter().flatten().min()
-    }
-
-    fn name(&self) -> (Box<str>, Format) {
-        let definition = self.topic.definition();
-        (definition.name.clone(), definition.format)
+        let expiry = self.holding.own().and_then(Topic::next_expiry_ns);
+        [expiry, self.followers.feed.next_flush_ns()].into_iter().flatten().min()
     }
 
     /// Removes records whose time is over.
-    pub(crate) fn expire(&mut self, now_ns: u64, post: &mut Post<'_>) {
-        let (name, format) = self.name();
-        while let Some(change) = self.topic.expire(now_ns) {
-            let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
-            self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+    pub(crate) fn expire(&mut self, now_ns: u64, world: &mut World, post: &mut Post<'_>) {
+        while let Some(change) = self.holding.expire(now_ns) {
+            if self.is_viewed {
+                world.touch(&self.name, &change);
+            }
+            self.followers.hear(&change, post);
         }
     }
 
@@ -184,37 +222,44 @@ impl Kept {
         doomed: Doomed<'_>,
         client: &str,
         now_ns: u64,
+        world: &mut World,
         post: &mut Post<'_>,
     ) -> Result<(usize, usize), Refusal> {
-        let records = self.topic.len();
+        let Some(topic) = self.holding.own() else {
+            return Err(Refusal::IsView);
+        };
+        let records = topic.len();
         let keys = match doomed {
             Doomed::Keys(keys) => keys,
             Doomed::Filtered(filter) => {
-                let found = self.topic.query(&Query::from(filter), now_ns);
+                let found = topic.query(&Query::from(filter), now_ns);
                 let found = found.map_err(lanecast_sow::Refusal::from)?;
                 found.iter().map(Record::key).collect()
             }
             Doomed::Like(bytes, key) => {
                 let publication = Publication { key, client, ..Publication::of(bytes) };
-                let (name, format) = self.name();
-                let Some(change) = self.topic.delete_as(&publication, now_ns)? else {
-                    return Ok((records, 0));
-                };
-                let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
-                let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
-                self.feed.apply(&change, &mut write);
-                return Ok((records, 1));
+                self.holding.find_as(&publication)?.into_iter().collect()
             }
         };
-        let (name, format) = self.name();
         let mut deleted = 0;
         for key in keys {
-            let Some(change) = self.topic.delete(key, client, now_ns) else { continue };
+            let Some(change) = self.holding.delete(key, client, now_ns) else { continue };
             deleted += 1;
-            let mut sink = Letters { topic: &name, format, ties: &mut self.ties, post };
-            self.feed.apply(&change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+            if self.is_viewed {
+                world.touch(&self.name, &change);
+            }
+            self.followers.hear(&change, post);
         }
         Ok((records, deleted))
+    }
+}
+
+impl Followers {
+    fn hear(&mut self, change: &Change<'_>, post: &mut Post<'_>) {
+        let Self { format, feed, ties } = self;
+        let topic = change.environment.topic;
+        let mut sink = Letters { topic, format: *format, ties, post };
+        feed.apply(change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
     }
 }
 

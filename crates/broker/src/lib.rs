@@ -12,6 +12,7 @@ mod connection;
 mod delays;
 mod fanout;
 mod filing;
+mod holding;
 mod hub;
 mod inquiry;
 mod kept;
@@ -25,6 +26,7 @@ mod settings;
 mod sheet;
 mod subscription;
 mod topic;
+mod world;
 
 /// Nanoseconds of a clock that only goes forward.
 pub type Nanos = u64;
@@ -34,4 +36,5 @@ pub use self::delays::Delay;
 pub use self::hub::{Counters, Departure, Hub, Moment};
 pub use self::server::{OpenError, Server};
 pub use self::settings::{Settings, SettingsError};
-pub use lanecast_sow::TopicDefinition;
+pub use self::world::WorldError;
+pub use lanecast_sow::{TopicDefinition, ViewDefinition};

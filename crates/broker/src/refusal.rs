@@ -56,6 +56,8 @@ pub(crate) enum Refusal {
     Kept(#[from] lanecast_sow::Refusal),
     #[error("invalid topic: nothing is kept of {0}, so there is nothing to ask for or to change")]
     NothingKept(String),
+    #[error("invalid topic: this is a view, which its topics alone change")]
+    IsView,
     #[error("bad orderby: write it as in `/price DESC, /id`")]
     OrderBy,
     #[error("bad sow_keys: they are numbers, separated by commas")]

@@ -7,6 +7,7 @@ use crate::delays::{Delay, Delays};
 use crate::hub::{Counters, Departure, Hub, Moment};
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::{Settings, SettingsError};
+use crate::world::WorldError;
 use lanecast_base::clock::Clock;
 use lanecast_os::{direct, tcp};
 use std::io;
@@ -31,6 +32,9 @@ pub enum OpenError {
     /// The settings make no sense.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// What is to be kept cannot be.
+    #[error(transparent)]
+    World(#[from] WorldError),
     /// It cannot listen there.
     #[error("cannot listen on {at}: {error}")]
     Listen {
@@ -75,7 +79,7 @@ impl Server {
         let poller = Poller::new().map_err(OpenError::Poll)?;
         poller.add(&listener, LISTENER).map_err(OpenError::Poll)?;
         Ok(Self {
-            hub: Hub::new(settings),
+            hub: Hub::new(settings)?,
             listener,
             poller,
             connections: Vec::new(),

@@ -1,7 +1,7 @@
 //! What a server may be told.
 
 use lanecast_filter::Limits;
-use lanecast_sow::TopicDefinition;
+use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub struct Settings {
     pub drain: Duration,
     /// The topics of which the last message of each key is kept.
     pub kept: Vec<TopicDefinition>,
+    /// What is shown of them, each over topics or over views before it.
+    pub views: Vec<ViewDefinition>,
     /// What filters may be.
     pub filters: Limits,
 }
@@ -46,6 +48,7 @@ impl Settings {
             names_max: 100_000,
             drain: Duration::from_secs(2),
             kept: Vec::new(),
+            views: Vec::new(),
             filters: Limits::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::kept::Kept;
 use crate::refusal::Refusal;
+use crate::world::World;
 use lanecast_filter::fields::Fields;
 use lanecast_filter::index::InsertError;
 use lanecast_filter::kind::Kind;
@@ -26,7 +27,14 @@ impl Room {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Passing(topic) => &topic.name,
-            Self::Kept(kept) => &kept.topic.definition().name,
+            Self::Kept(kept) => &kept.name,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Passing(topic) => topic.kind,
+            Self::Kept(kept) => kept.kind(),
         }
     }
 
@@ -35,18 +43,19 @@ impl Room {
         number: u32,
         filter: Option<&Filter>,
         options: Options,
+        world: &mut World,
     ) -> Result<(), Refusal> {
         match self {
             Self::Passing(topic) => topic.subscribe(number, filter)?,
-            Self::Kept(kept) => kept.subscribe(number, filter, options)?,
+            Self::Kept(kept) => kept.subscribe(number, filter, options, world)?,
         }
         Ok(())
     }
 
-    pub(crate) fn unsubscribe(&mut self, number: u32) {
+    pub(crate) fn unsubscribe(&mut self, number: u32, world: &mut World) {
         match self {
             Self::Passing(topic) => topic.unsubscribe(number),
-            Self::Kept(kept) => kept.unsubscribe(number),
+            Self::Kept(kept) => kept.unsubscribe(number, world),
         }
     }
 }

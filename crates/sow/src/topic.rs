@@ -206,6 +206,16 @@ impl Topic {
         Ok(self.commit(next, cause, publication.client, now_ns))
     }
 
+    /// The number of the record of a message's key, if there is one. All but the key is ignored.
+    ///
+    /// # Errors
+    ///
+    /// If the message has no key, or cannot be read.
+    pub fn key_of(&mut self, publication: &Publication<'_>) -> Result<Option<Key>, Refusal> {
+        let place = self.find_as(publication)?;
+        Ok(place.and_then(|place| self.records.get(place)).map(Record::key))
+    }
+
     /// Deletes the record with this number, if there is one.
     pub fn delete<'a>(&'a mut self, key: Key, client: &'a str, now_ns: u64) -> Option<Change<'a>> {
         let place = self.find(key)?;

@@ -63,6 +63,11 @@ impl Cascade {
         &self.views
     }
 
+    /// The same, to ask their topics for fields.
+    pub fn views_mut(&mut self) -> &mut [View] {
+        &mut self.views
+    }
+
     /// The view of this name.
     pub fn view_mut(&mut self, name: &str) -> Option<&mut View> {
         self.views.iter_mut().find(|view| &*view.definition().name == name)

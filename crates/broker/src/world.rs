@@ -1,0 +1,146 @@
+//! What is kept of all topics together: the views that look at them.
+
+use crate::kept::Kept;
+use crate::post::Post;
+use crate::settings::Settings;
+use crate::topic::Room;
+use foldhash::HashMap;
+use lanecast_filter::kind::Kind;
+use lanecast_sow::{Cascade, Refusal, Topic, ViewError};
+
+/// Why the topics that are to be kept cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum WorldError {
+    /// A topic cannot be made.
+    #[error("the topic {name}: {refusal}")]
+    Topic {
+        /// Its name.
+        name: Box<str>,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A topic is there twice.
+    #[error("the topic {0} is there twice with one type: give one of them another name")]
+    Twice(Box<str>),
+    /// A view cannot be made.
+    #[error("the view {name}: {error}")]
+    View {
+        /// Its name.
+        name: Box<str>,
+        /// Where it is wrong.
+        error: ViewError,
+    },
+    /// A view looks at a name that several topics have.
+    #[error("the view {view}: there are several topics {topic}, of different types: rename one")]
+    Ambiguous {
+        /// The view.
+        view: Box<str>,
+        /// The name.
+        topic: Box<str>,
+    },
+}
+
+/// The views, and where their topics are.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) cascade: Cascade,
+    /// The topics of views, by name.
+    views: HashMap<Box<str>, u32>,
+    /// The topics that are kept.
+    pub(crate) kept: Vec<u32>,
+    /// A topic has changed that views look at.
+    is_touched: bool,
+    /// Records of views that could not be written.
+    unwritten: u64,
+}
+
+impl World {
+    /// The topics that the settings say are kept, and what is common to them.
+    pub(crate) fn open(settings: &Settings) -> Result<(Self, Vec<Room>), WorldError> {
+        let mut world = Self::default();
+        let mut kept: Vec<Kept> = Vec::new();
+        for definition in &settings.kept {
+            let name = &definition.name;
+            let topic = Topic::new(definition.clone());
+            let topic =
+                topic.map_err(|refusal| WorldError::Topic { name: name.clone(), refusal })?;
+            kept.push(Kept::new(topic));
+        }
+        world.add_views(settings, &mut kept)?;
+        for (at, one) in kept.iter().enumerate() {
+            let is_same = |other: &Kept| (other.kind(), &other.name) == (one.kind(), &one.name);
+            if kept[..at].iter().any(is_same) {
+                return Err(WorldError::Twice(one.name.clone()));
+            }
+        }
+        world.kept = (0..kept.len() as u32).collect();
+        Ok((world, kept.into_iter().map(|kept| Room::Kept(Box::new(kept))).collect()))
+    }
+
+    fn add_views(&mut self, settings: &Settings, kept: &mut Vec<Kept>) -> Result<(), WorldError> {
+        let sources = kept.len();
+        for definition in &settings.views {
+            let view = definition.name.clone();
+            for topic in definition.topics() {
+                let named = kept[..sources].iter().filter(|kept| *kept.name == *topic);
+                if named.count() > 1 {
+                    return Err(WorldError::Ambiguous { view, topic: topic.into() });
+                }
+            }
+            let find = |name: &str| kept[..sources].iter().find(|kept| *kept.name == *name);
+            let topic = |name: &str| find(name).and_then(Kept::own_topic);
+            let number = self.cascade.views().len();
+            let added = self.cascade.add(definition.clone(), &topic);
+            let shown = added.map_err(|error| WorldError::View { name: view.clone(), error })?;
+            let shown = Kept::of_view(shown.topic(), number);
+            for source in kept.iter_mut() {
+                source.is_viewed |= definition.topics().any(|topic| *topic == *source.name);
+            }
+            self.views.insert(view, kept.len() as u32);
+            kept.push(shown);
+        }
+        Ok(())
+    }
+
+    /// A topic has changed that views look at.
+    pub(crate) fn touch(&mut self, topic: &str, change: &lanecast_sow::Change<'_>) {
+        self.cascade.apply(topic, change);
+        self.is_touched = true;
+    }
+
+    /// Brings views up to date, if need be, and tells those who follow them.
+    #[inline]
+    pub(crate) fn settle(&mut self, topics: &mut [Room], now_ns: u64, post: &mut Post<'_>) {
+        if std::mem::take(&mut self.is_touched) {
+            self.settle_views(topics, now_ns, post);
+        }
+    }
+
+    fn settle_views(&mut self, topics: &mut [Room], now_ns: u64, post: &mut Post<'_>) {
+        // What a publisher hands on belongs to its own message.
+        post.correlation = None;
+        let Self { cascade, views, unwritten, .. } = self;
+        cascade.settle(now_ns, &mut |name, change| {
+            let room = views.get(name).and_then(|number| topics.get_mut(*number as usize));
+            match (room, change) {
+                (Some(Room::Kept(kept)), Ok(change)) => kept.hear(change, post),
+                _ => *unwritten += 1,
+            }
+        });
+    }
+
+    /// Records of views that could not be written.
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.unwritten
+    }
+}
+
+/// The numbers of topics by name, for each type of messages.
+pub(crate) fn numbers(topics: &[Room]) -> HashMap<Kind, HashMap<Box<str>, u32>> {
+    let mut numbers: HashMap<Kind, HashMap<Box<str>, u32>> = HashMap::default();
+    for (number, room) in topics.iter().enumerate() {
+        let names = numbers.entry(room.kind()).or_default();
+        names.insert(room.name().into(), number as u32);
+    }
+    numbers
+}
