@@ -7,7 +7,7 @@ use lanecast_sow::{Cascade, Change, Key, Publication, Topic};
 #[derive(Debug)]
 pub(crate) enum Holding {
     /// Here, in memory alone.
-    Own(Topic),
+    Own(Box<Topic>),
     /// With the view of that number, which alone changes them.
     View(usize),
 }

@@ -70,7 +70,7 @@ impl Kept {
     pub(crate) fn new(topic: Topic) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
         let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
-        Self { name, holding: Holding::Own(topic), is_viewed: false, followers }
+        Self { name, holding: Holding::Own(Box::new(topic)), is_viewed: false, followers }
     }
 
     /// What the view of that number shows.
