@@ -14,6 +14,7 @@ mod placing;
 mod ranges;
 mod slab;
 mod sorted;
+mod spans;
 mod target;
 mod way;
 

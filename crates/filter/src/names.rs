@@ -169,7 +169,7 @@ fn hash(name: &[u8]) -> u64 {
 /// The eight bytes from `start` on; zeros behind the end.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], start: usize) -> u64 {
-    match bytes.get(start..start + 8).and_then(<[u8]>::first_chunk) {
+    match bytes.get(start..).and_then(<[u8]>::first_chunk) {
         Some(word) => u64::from_le_bytes(*word),
         None => last_word(bytes, start),
     }

@@ -80,6 +80,11 @@ impl Predicate {
 
     #[inline]
     pub(crate) fn truth(&self, message: &Message<'_>) -> Truth {
+        if self.test.is_of_text()
+            && let Some(text) = message.row.only_text(self.slot, message.bytes)
+        {
+            return self.test.truth_of_text(text);
+        }
         if message.row.has_several(self.slot) {
             let values = message.row.values(self.slot, message.bytes);
             return Semantics::Sql.any(values.map(|value| self.test.truth(value, value.number())));
@@ -124,6 +129,32 @@ impl Test {
         }
     }
 
+    /// Whether it compares with texts that are not empty, so that it need not ask for numbers.
+    #[inline]
+    fn is_of_text(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Texts(_) => true,
+            Self::Value(_, Literal::Text(text)) => !text.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What such a test says of a text.
+    #[inline]
+    fn truth_of_text(&self, value: &[u8]) -> Truth {
+        let is_met = match self {
+            Self::Text(text) => value == &**text,
+            Self::Texts(texts) if texts.len() <= FEW => texts.iter().any(|text| value == &**text),
+            Self::Texts(texts) => texts.binary_search_by(|text| (**text).cmp(value)).is_ok(),
+            Self::Value(Comparison::NotEqual, Literal::Text(text)) => value != &**text,
+            Self::Value(comparison, Literal::Text(text)) => {
+                comparison.accepts(Some(value.cmp(&**text)))
+            }
+            _ => return Truth::Unknown,
+        };
+        is_met.into()
+    }
+
     /// What the test says of `value`, which is `number` if the test is about numbers.
     #[inline]
     fn truth(&self, value: Value<'_>, number: Option<Number>) -> Truth {
@@ -136,17 +167,9 @@ impl Test {
                 let is_above = order(number, *low).is_some_and(Ordering::is_ge);
                 (is_above && order(number, *high).is_some_and(Ordering::is_le)).into()
             }
-            Self::Text(text) => match value {
-                Value::Text(value) => (value == &**text).into(),
-                _ => value.compare(Comparison::Equal, Value::Text(text)),
-            },
+            Self::Text(text) => value.compare(Comparison::Equal, Value::Text(text)),
             Self::Texts(texts) => match value {
-                Value::Text(value) if texts.len() <= FEW => {
-                    texts.iter().any(|text| value == &**text).into()
-                }
-                Value::Text(value) => {
-                    texts.binary_search_by(|text| (**text).cmp(value)).is_ok().into()
-                }
+                Value::Text(value) => self.truth_of_text(value),
                 _ => is_member(value, texts.iter().map(|text| Value::Text(text))),
             },
             Self::Value(comparison, literal) => value.compare(*comparison, literal.value()),

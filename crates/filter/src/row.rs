@@ -141,6 +141,14 @@ impl Row {
         Some(self.text_of(self.entry(slot)?.first(), bytes)).filter(|text| !text.is_empty())
     }
 
+    /// The value of `slot`, if it is a text that stands in the message, and the only one.
+    #[inline(always)]
+    pub(crate) fn only_text<'a>(&self, slot: Slot, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let entry = self.entry(slot)?;
+        let text = bytes.get(entry.start as usize..entry.end as usize)?;
+        (entry.form == Form::Text && !entry.has_several && !text.is_empty()).then_some(text)
+    }
+
     #[inline(always)]
     fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index()).filter(|entry| entry.epoch == self.epoch)
@@ -224,9 +232,15 @@ impl Sink<'_> {
     /// Gives `slot` its value, unless it has one. Whether it had none.
     #[inline(always)]
     pub(crate) fn set(&mut self, slot: Slot, piece: Piece) -> bool {
-        let Some(entry) = self.entries.get_mut(slot.index()) else { return false };
+        self.try_set(slot.0, piece) == Some(true)
+    }
+
+    /// The same with the number of a slot; nothing if there is no room for one of this number.
+    #[inline(always)]
+    pub(crate) fn try_set(&mut self, slot: u16, piece: Piece) -> Option<bool> {
+        let entry = self.entries.get_mut(usize::from(slot))?;
         if entry.epoch == self.epoch {
-            return false;
+            return Some(false);
         }
         entry.epoch = self.epoch;
         entry.start = piece.start;
@@ -234,7 +248,7 @@ impl Sink<'_> {
         entry.form = piece.form;
         entry.has_several = false;
         entry.memo.set(Memo::Unread);
-        true
+        Some(true)
     }
 
     /// Gives `slot` one more value.

@@ -2,9 +2,10 @@
 //!
 //! Ranges with one end are kept in its order, so that those that hold a number come first or last.
 //! The others are classed by their lengths. Those of a class that hold a number start within the
-//! longest length before it, and of all that start there, most hold it.
+//! longest length before it, and those that start within the shortest all hold it.
 
 use super::sorted::Sorted;
+use super::spans::Spans;
 use super::target::Target;
 
 /// Both ends belong to it.
@@ -31,17 +32,12 @@ pub(crate) struct Ranges {
     classes: Vec<Class>,
 }
 
-/// Ranges of about the same length, by their lower ends.
+/// Ranges of about the same length.
 #[derive(Clone, Debug)]
 struct Class {
     /// The length's logarithm to the base of 2.
     size: u32,
-    /// No range was ever longer.
-    longest: u64,
-    /// None ever ended later.
-    last: u64,
-    /// Lower end, upper end, target.
-    spans: Sorted<(u64, u64, Target)>,
+    spans: Spans,
 }
 
 impl Ranges {
@@ -56,18 +52,15 @@ impl Ranges {
         if low == 0 {
             return self.to.insert((high, target));
         }
-        let (size, length) = (size_of(high - low), high - low);
+        let size = size_of(high - low);
         let at = match self.classes.iter().position(|class| class.size == size) {
             Some(at) => at,
             None => {
-                self.classes.push(Class { size, longest: 0, last: 0, spans: Sorted::default() });
+                self.classes.push(Class { size, spans: Spans::default() });
                 self.classes.len() - 1
             }
         };
-        let class = &mut self.classes[at];
-        class.longest = class.longest.max(length);
-        class.last = class.last.max(high);
-        class.spans.insert((low, high, target));
+        self.classes[at].spans.insert(low, high, target);
     }
 
     pub(crate) fn remove(&mut self, Range { low, high }: Range, target: Target) {
@@ -79,7 +72,7 @@ impl Ranges {
         }
         let size = size_of(high - low);
         if let Some(at) = self.classes.iter().position(|class| class.size == size) {
-            self.classes[at].spans.remove((low, high, target));
+            self.classes[at].spans.remove(low, high, target);
             if self.classes[at].spans.is_empty() {
                 self.classes.swap_remove(at);
             }
@@ -97,26 +90,7 @@ impl Ranges {
             found.extend(run.iter().map(|&(_, target)| target.0));
         }
         for class in &self.classes {
-            if class.last >= least && class.spans.first().is_some_and(|first| first.0 <= most) {
-                class.find(least, most, found);
-            }
-        }
-    }
-}
-
-impl Class {
-    #[inline]
-    fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
-        let start = least.saturating_sub(self.longest);
-        for run in self.spans.from(|&(low, ..)| low < start) {
-            for &(low, high, target) in run {
-                if low > most {
-                    return;
-                }
-                if high >= least {
-                    found.push(target.0);
-                }
-            }
+            class.spans.find(least, most, found);
         }
     }
 }

@@ -25,11 +25,6 @@ impl<E: Copy + Ord> Sorted<E> {
         self.blocks.is_empty()
     }
 
-    #[inline]
-    pub(crate) fn first(&self) -> Option<E> {
-        self.blocks.first()?.first().copied()
-    }
-
     pub(crate) fn insert(&mut self, entry: E) {
         if self.blocks.is_empty() {
             self.blocks.push(Vec::new());
@@ -117,7 +112,7 @@ mod tests {
         assert_eq!(sorted.from(|entry| *entry < 4_000).flatten().count(), 1_000);
         assert_eq!(sorted.to(|entry| *entry < 4_000).flatten().count(), 4_000);
         for entry in 0..5_000 {
-            assert_eq!(sorted.first(), Some(entry));
+            assert_eq!(sorted.from(|_| false).flatten().next(), Some(&entry));
             sorted.remove(entry);
         }
         assert!(sorted.is_empty());

@@ -1,27 +1,39 @@
 //! FIX and NVFIX: names and values, one pair behind another.
 //!
-//! A mask says where the fields of 64 bytes end. The name of each is found, looked up and compared
-//! as words of eight bytes; values are not looked at.
+//! A mask says where the fields of 64 bytes end. The name of each is compared, as a word of eight
+//! bytes, with the one that stood there in the last message, and looked up only if it is another
+//! one; values are not looked at.
+
+mod name;
 
 use crate::fields::{Fields, SLOTS_MAX, Slot};
 use crate::kind::{Format, Kind};
 use crate::malformed::{Malformed, Reason};
-use crate::names::{LONG, Names, low_bytes, word_at};
+use crate::names::{LONG, Names, word_at};
 use crate::path::Step;
 use crate::row::{Form, Piece, Row, Sink};
 use lanecast_base::mask::{BLOCK, Blocks, Masks, Scan, scan};
+use name::{Guess, Name};
 use std::collections::BTreeMap;
 
 /// What is wanted of messages made of pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs {
-    is_fix: bool,
     field: u8,
-    pair: u8,
-    names: Names<Target>,
+    known: Known,
+    /// The names of the last messages, in their order: those of the next are likely to be the same.
+    guesses: Box<[Guess<Target>; GUESSES]>,
     groups: Vec<Group>,
     /// Values to find before a message needs no more reading; `None` if it is read to its end.
     wanted: Option<u32>,
+}
+
+/// The names that fields may have, and what is wanted of each.
+#[derive(Clone, Debug)]
+struct Known {
+    is_fix: bool,
+    pair: u8,
+    names: Names<Target>,
 }
 
 /// Who takes the fields of one name: a slot takes the first, or a group of slots, by its number
@@ -45,6 +57,9 @@ struct Taker {
     /// Which field it takes; all if `None`.
     index: Option<u32>,
 }
+
+/// Fields of a message whose names are foreseen.
+const GUESSES: usize = 128;
 
 impl Default for Target {
     fn default() -> Self {
@@ -79,7 +94,8 @@ impl Pairs {
         }
         let (field, pair) = (format.field_separator(), format.pair_separator());
         let (is_fix, names) = (format.kind() == Kind::Fix, Names::new(&targets, pair));
-        Self { is_fix, field, pair, names, groups, wanted }
+        let known = Known { is_fix, pair, names };
+        Self { field, known, guesses: Box::new([Guess::never(); GUESSES]), groups, wanted }
     }
 
     #[inline]
@@ -88,11 +104,7 @@ impl Pairs {
             return Ok(());
         }
         self.groups.iter_mut().for_each(|group| group.count = 0);
-        if self.is_fix {
-            scan(Read::<true> { bytes, pairs: self, row })
-        } else {
-            scan(Read::<false> { bytes, pairs: self, row })
-        }
+        scan(Read { bytes, pairs: self, row })
     }
 }
 
@@ -106,21 +118,21 @@ fn can_be(step: &Step, format: Format) -> bool {
 }
 
 /// One message on its way into a row.
-struct Read<'a, const IS_FIX: bool> {
+struct Read<'a> {
     bytes: &'a [u8],
     pairs: &'a mut Pairs,
     row: &'a mut Row,
 }
 
-impl<const IS_FIX: bool> Scan for Read<'_, IS_FIX> {
+impl Scan for Read<'_> {
     type Output = Result<(), Malformed>;
 
     // One function with everything in variables of its own: so it stays in registers.
     #[inline(always)]
     fn run<M: Masks>(self, masks: M) -> Self::Output {
         let (bytes, mut sink) = (self.bytes, self.row.sink());
-        let Pairs { field, pair, ref names, ref mut groups, wanted, .. } = *self.pairs;
-        let short_names = names.short();
+        let Pairs { field, ref known, ref mut guesses, ref mut groups, wanted } = *self.pairs;
+        let mut guesses = guesses.iter_mut();
         let mut left = wanted.unwrap_or(u32::MAX);
         let mut short = [0; BLOCK];
         let blocks = Blocks::new(bytes, &mut short);
@@ -135,22 +147,17 @@ impl<const IS_FIX: bool> Scan for Read<'_, IS_FIX> {
             while ends != 0 {
                 let end = at + ends.trailing_zeros() as usize;
                 ends &= ends - 1;
-                let name = Name::read(bytes, start, pair);
-                let mut middle = start + name.length;
-                let mut target = short_names.find_short(name.word);
-                if target == NOBODY || middle >= end {
-                    let field = Field { bytes, start, end };
-                    (middle, target) = field.look_closer::<IS_FIX>(name, pair, names)?;
-                }
+                let word = word_at(bytes, start);
+                let (length, target) = match guesses.next() {
+                    Some(guess) if guess.fits(word) => (guess.length.into(), guess.target),
+                    guess => known.look_up(bytes, start, end, guess)?,
+                };
+                let piece = Piece::new(Form::Text, start + length + 1, end);
                 start = end + 1;
-                if target == NOBODY {
-                    continue;
-                }
-                left -= match target {
-                    Target(slot) if usize::from(slot) < SLOTS_MAX => {
-                        sink.set(Slot(slot), Piece::new(Form::Text, middle + 1, end)).into()
-                    }
-                    Target(group) => take_group(groups, group, middle + 1, end, sink.lend()),
+                left -= match sink.try_set(target.0, piece) {
+                    Some(was_free) => was_free.into(),
+                    None if target == NOBODY => continue,
+                    None => take_group(groups, target.0, piece, sink.lend()),
                 };
                 if left == 0 {
                     return Ok(());
@@ -164,14 +171,7 @@ impl<const IS_FIX: bool> Scan for Read<'_, IS_FIX> {
 
 /// Gives a value to those of a group who take it. How many of them need no other.
 #[cold]
-fn take_group(
-    groups: &mut [Group],
-    target: u16,
-    start: usize,
-    end: usize,
-    mut sink: Sink<'_>,
-) -> u32 {
-    let piece = Piece::new(Form::Text, start, end);
+fn take_group(groups: &mut [Group], target: u16, piece: Piece, mut sink: Sink<'_>) -> u32 {
     let Some(group) = groups.get_mut(usize::from(target) - SLOTS_MAX) else { return 0 };
     let this = group.count;
     group.count += 1;
@@ -186,81 +186,51 @@ fn take_group(
     found
 }
 
-/// The start of a field.
-#[derive(Clone, Copy)]
-struct Name {
-    /// The name and the separator behind it, then zeros. If the name is long, its first bytes.
-    word: u64,
-    /// 8 if the name is long.
-    length: usize,
-}
-
-impl Name {
-    /// Finds out where the first `pair` is in the eight bytes at `start`.
-    #[inline(always)]
-    fn read(bytes: &[u8], start: usize, pair: u8) -> Self {
-        const LOW: u64 = u64::from_le_bytes([1; 8]);
-        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-        let word = word_at(bytes, start);
-        let zeros = word ^ (u64::from(pair) * LOW);
-        // Bits behind the first one may be wrong, the first never is.
-        let found = zeros.wrapping_sub(LOW) & !zeros & HIGH;
-        let through_first = found ^ found.wrapping_sub(1);
-        Self { word: word & through_first, length: found.trailing_zeros() as usize / 8 }
-    }
-
-    /// Whether it has digits only, if it is short.
-    #[inline(always)]
-    fn is_tag(self) -> bool {
-        // A digit is at most 9 above '0', so that adding 0x76 leaves the highest bit alone.
-        let digits = low_bytes(self.word ^ u64::from_le_bytes([b'0'; 8]), self.length);
-        let over = digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits;
-        over & u64::from_le_bytes([0x80; 8]) == 0
-    }
-}
-
-/// A field whose name is not one of the short ones that are wanted.
-struct Field<'a> {
-    bytes: &'a [u8],
-    start: usize,
-    end: usize,
-}
-
-impl Field<'_> {
-    /// Where the name ends, and what is wanted of it.
-    #[inline(always)]
-    fn look_closer<const IS_FIX: bool>(
-        self,
-        name: Name,
-        pair: u8,
-        names: &Names<Target>,
+impl Known {
+    /// How long the name of a field is that was not foreseen, and what is wanted of it. It is what
+    /// is foreseen next time.
+    #[inline(never)]
+    fn look_up(
+        &self,
+        bytes: &[u8],
+        start: usize,
+        end: usize,
+        guess: Option<&mut Guess<Target>>,
     ) -> Result<(usize, Target), Malformed> {
-        let is_short = (1..LONG).contains(&name.length) && self.start + name.length < self.end;
-        if is_short && (!IS_FIX || name.is_tag()) {
-            return Ok((0, NOBODY));
+        let name = Name::read(word_at(bytes, start), self.pair);
+        let target = self.names.short().find_short(name.word);
+        let is_short = (1..LONG).contains(&name.length) && start + name.length < end;
+        let found = if is_short && (target != NOBODY || !self.is_fix || name.is_tag()) {
+            (name.length, target)
+        } else {
+            self.look_twice(bytes, start, end)?
+        };
+        if let Some(guess) = guess {
+            *guess = name.guess(self.pair, found.1);
         }
-        self.look_twice(IS_FIX, pair, names)
+        Ok(found)
     }
 
     /// The same if the name is long or malformed.
-    #[inline(never)]
     fn look_twice(
-        self,
-        is_fix: bool,
-        pair: u8,
-        names: &Names<Target>,
+        &self,
+        bytes: &[u8],
+        start: usize,
+        end: usize,
     ) -> Result<(usize, Target), Malformed> {
-        let field = self.bytes.get(self.start..self.end).unwrap_or_default();
-        let length = field.iter().position(|byte| *byte == pair);
-        let length = length.ok_or(Malformed::new(self.end, Reason::NoValue))?;
-        let (name, middle) = (&field[..length], self.start + length);
-        if is_fix && let Some(at) = name.iter().position(|byte| !byte.is_ascii_digit()) {
-            return Err(Malformed::new(self.start + at, Reason::NotATag));
+        let field = bytes.get(start..end).unwrap_or_default();
+        let length = field.iter().position(|byte| *byte == self.pair);
+        let length = length.ok_or(Malformed::new(end, Reason::NoValue))?;
+        let name = &field[..length];
+        if self.is_fix
+            && let Some(at) = name.iter().position(|byte| !byte.is_ascii_digit())
+        {
+            return Err(Malformed::new(start + at, Reason::NotATag));
         }
         match length {
-            0 => Err(Malformed::new(self.start, Reason::NoName)),
-            LONG.. => Ok((middle, names.find_long(name))),
-            _ => Ok((middle, NOBODY)),
+            0 => Err(Malformed::new(start, Reason::NoName)),
+            LONG.. => Ok((length, self.names.find_long(name))),
+            _ => Ok((length, NOBODY)),
         }
     }
 }
@@ -402,6 +372,31 @@ mod tests {
                     })
                     .collect();
                 prop_assert_eq!(found, &expected);
+            }
+        }
+
+        #[test]
+        fn what_was_read_before_makes_no_difference(
+            messages in prop::collection::vec("(([1-3]|12|11111111|x)?(=[;=1\0]?)?;?){0,9}", 1..9),
+            is_fix: bool,
+            is_ended_by_zero: bool,
+        ) {
+            let kind = if is_fix { Kind::Fix } else { Kind::Nvfix };
+            let pair = if is_ended_by_zero { 0 } else { b'=' };
+            let format = Format::new(kind).with_separators(b';', pair).expect("separators");
+            let mut fields = Fields::new(format);
+            let wanted = ["/1", "/2", "/3[1]", "/12", "/11111111", "/9"].map(path);
+            let slots = wanted.map(|path| fields.slot(&path).expect("room"));
+            let mut reader = Reader::new(&fields);
+            for message in &messages {
+                let message = message.as_bytes();
+                let read = |reader: &mut Reader| {
+                    let mut row = Row::new();
+                    let result = reader.read(message, &mut row);
+                    (result, slots.map(|slot| row.text(slot, message).map(<[u8]>::to_vec)))
+                };
+                let expected = read(&mut Reader::new(&fields));
+                prop_assert_eq!(read(&mut reader), expected);
             }
         }
     }

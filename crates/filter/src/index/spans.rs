@@ -1,0 +1,199 @@
+//! Ranges with two ends in the order of the lower one, in blocks of columns.
+//!
+//! Of a range that is longer than the way from its lower end to a number, the upper end need not be
+//! looked at: a search reads lower ends to find its way, and then copies targets.
+
+use super::target::Target;
+use smallvec::SmallVec;
+
+/// Ranges of a block before it is cut in two.
+const BLOCK_MAX: usize = 256;
+
+/// Ranges of about the same length.
+#[derive(Clone, Debug)]
+pub(crate) struct Spans {
+    /// None of them is empty. Most often there is one.
+    blocks: SmallVec<[Block; 1]>,
+    /// The first lower end of each block.
+    firsts: SmallVec<[u64; 1]>,
+    /// No range was ever shorter.
+    shortest: u64,
+    /// None was ever longer.
+    longest: u64,
+    /// None ever ended later.
+    last: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block {
+    lows: Vec<u64>,
+    highs: Vec<u64>,
+    targets: Vec<u32>,
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        let (blocks, firsts) = (SmallVec::new(), SmallVec::new());
+        Self { blocks, firsts, shortest: u64::MAX, longest: 0, last: 0 }
+    }
+}
+
+impl Spans {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(crate) fn insert(&mut self, low: u64, high: u64, target: Target) {
+        self.shortest = self.shortest.min(high - low);
+        self.longest = self.longest.max(high - low);
+        self.last = self.last.max(high);
+        if self.blocks.is_empty() {
+            self.blocks.push(Block::default());
+            self.firsts.push(low);
+        }
+        let at = self.firsts.partition_point(|first| *first <= low).saturating_sub(1);
+        let block = &mut self.blocks[at];
+        let place = block.lows.partition_point(|other| *other <= low);
+        block.insert(place, low, high, target);
+        self.firsts[at] = block.lows[0];
+        if block.lows.len() > BLOCK_MAX {
+            let tail = block.split();
+            self.firsts.insert(at + 1, tail.lows[0]);
+            self.blocks.insert(at + 1, tail);
+        }
+    }
+
+    /// Takes a range out, if it is there.
+    pub(crate) fn remove(&mut self, low: u64, high: u64, target: Target) {
+        // Ranges that start at one place may stand in several blocks.
+        let mut at = self.block_of(low);
+        while let Some(block) = self.blocks.get_mut(at).filter(|block| block.lows[0] <= low) {
+            if let Some(place) = block.find(low, high, target) {
+                block.remove(place);
+                match block.lows.first() {
+                    Some(first) => self.firsts[at] = *first,
+                    None => {
+                        self.blocks.remove(at);
+                        self.firsts.remove(at);
+                    }
+                }
+                return;
+            }
+            at += 1;
+        }
+    }
+
+    /// Adds the targets of all ranges to `found` that end at `least` or later and start at `most`
+    /// or before.
+    #[inline]
+    pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+        if self.last < least || self.firsts.first().is_none_or(|first| *first > most) {
+            return;
+        }
+        let start = least.saturating_sub(self.longest);
+        // What starts here or later ends late enough, whatever its length.
+        let certain = least.saturating_sub(self.shortest);
+        for block in self.blocks.get(self.block_of(start)..).unwrap_or_default() {
+            let point = |limit: u64| block.lows.partition_point(|low| *low < limit);
+            let end = block.lows.partition_point(|low| *low <= most);
+            let sure = if certain > block.lows[0] { point(certain).min(end) } else { 0 };
+            let maybe = if start < certain { point(start)..sure } else { sure..sure };
+            for (high, target) in block.highs[maybe.clone()].iter().zip(&block.targets[maybe]) {
+                if *high >= least {
+                    found.push(*target);
+                }
+            }
+            found.extend_from_slice(&block.targets[sure..end]);
+            if end < block.lows.len() {
+                break;
+            }
+        }
+    }
+
+    /// The last block that starts before `low`, or the first one.
+    #[inline]
+    fn block_of(&self, low: u64) -> usize {
+        self.firsts.partition_point(|first| *first < low).saturating_sub(1)
+    }
+}
+
+impl Block {
+    fn insert(&mut self, place: usize, low: u64, high: u64, target: Target) {
+        self.lows.insert(place, low);
+        self.highs.insert(place, high);
+        self.targets.insert(place, target.0);
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.lows.remove(place);
+        self.highs.remove(place);
+        self.targets.remove(place);
+    }
+
+    /// Cuts the second half off.
+    fn split(&mut self) -> Self {
+        let half = self.lows.len() / 2;
+        Self {
+            lows: self.lows.split_off(half),
+            highs: self.highs.split_off(half),
+            targets: self.targets.split_off(half),
+        }
+    }
+
+    /// Where a range stands.
+    fn find(&self, low: u64, high: u64, target: Target) -> Option<usize> {
+        let start = self.lows.partition_point(|other| *other < low);
+        let same = self.lows[start..].iter().take_while(|other| **other == low).count();
+        (start..start + same).find(|at| (self.highs[*at], self.targets[*at]) == (high, target.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn blocks_are_cut_and_go() {
+        let mut spans = Spans::default();
+        for number in 0..4_000_u32 {
+            let low = u64::from(number % 100) * 10;
+            spans.insert(low, low + 10 + u64::from(number % 3), Target(number));
+        }
+        assert!(spans.blocks.len() > 5 && spans.firsts.len() == spans.blocks.len());
+        let mut found = Vec::new();
+        spans.find(505, 505, &mut found);
+        assert_eq!(found.len(), 40, "those that start at 500");
+        for number in 0..4_000_u32 {
+            let low = u64::from(number % 100) * 10;
+            spans.remove(low, low + 10 + u64::from(number % 3), Target(number));
+        }
+        assert!(spans.is_empty() && spans.firsts.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_what_overlaps(
+            ranges in prop::collection::vec((1..300_u64, 4..9_u64, any::<bool>()), 0..1_500),
+            least in 0..320_u64,
+            length in 0..3_u64,
+        ) {
+            let mut spans = Spans::default();
+            let id = |at: usize| Target(at as u32);
+            for (at, (low, length, _)) in ranges.iter().enumerate() {
+                spans.insert(*low, low + length, id(at));
+            }
+            for (at, (low, length, _)) in ranges.iter().enumerate().filter(|(_, range)| range.2) {
+                spans.remove(*low, low + length, id(at));
+            }
+            let most = least + length;
+            let mut found = Vec::new();
+            spans.find(least, most, &mut found);
+            found.sort_unstable();
+            let overlap = ranges.iter().enumerate().filter(|(_, (low, length, is_removed))| {
+                !is_removed && low + length >= least && *low <= most
+            });
+            prop_assert_eq!(found, overlap.map(|(at, _)| at as u32).collect::<Vec<u32>>());
+        }
+    }
+}
