@@ -54,19 +54,31 @@ line() {
     done
 }
 
-"$program" serve --listen 127.0.0.1:0 --websocket 127.0.0.1:0 --keep orders:json:/id \
-    >"$room/server" 2>&1 &
-started+=($!)
+# serve TCP WEBSOCKET: starts a server at these addresses.
+serve() {
+    "$program" serve --listen "$1" --websocket "$2" --keep orders:json:/id >"$room/server" 2>&1 &
+    server=$!
+    started+=("$server")
+    tcp=$(line "$room/server" 'listening on' 20 | grep -oE '127\.0\.0\.1:[0-9]+')
+    websocket=$(line "$room/server" 'ws://' 20 | grep -oE '127\.0\.0\.1:[0-9]+')
+}
+
+serve 127.0.0.1:0 127.0.0.1:0
 python3 -u -m http.server 0 --bind 127.0.0.1 --directory clients/browser >"$room/files" 2>&1 &
 started+=($!)
-at=$(line "$room/server" '(WebSocket|websocket|ws://)' 20 | grep -oE '127\.0\.0\.1:[0-9]+' | tail -1)
 port=$(line "$room/files" 'port [0-9]+' 20 | sed 's/.*port \([0-9]*\).*/\1/')
 
 "$chromium" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --disable-background-networking --disable-component-update --no-first-run \
     --remote-debugging-port=0 --user-data-dir="$room/profile" --enable-logging=stderr \
-    "http://127.0.0.1:$port/tests/page.html?server=ws://$at" >"$room/chromium" 2>&1 &
+    "http://127.0.0.1:$port/tests/page.html?server=ws://$websocket" >"$room/chromium" 2>&1 &
 started+=($!)
+asked=$(line "$room/files" 'GET /(found|ask)/' 90)
+if [[ $asked == *"GET /ask/restart"* ]]; then
+    kill "$server"
+    wait "$server" || true
+    serve "$tcp" "$websocket"
+fi
 found=$(line "$room/files" 'GET /found/' 90 | sed 's/.*GET \/found\/\([^ ]*\).*/\1/')
 if [ "$found" != everything ]; then
     echo "FAILED: the example page: $(printf '%b' "${found//%/\\x}")" >&2

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import shutil
 import socket
+import ssl
+import subprocess
+import tempfile
 import threading
 import unittest
-from typing import List
+from typing import Iterator, List, Optional, Tuple
 
 from desk import PATIENCE, Cable, Server, needs_server
 
@@ -26,6 +31,7 @@ from lanecast import (
     Resumed,
     Settings,
     Subscription,
+    wire,
 )
 
 
@@ -110,6 +116,28 @@ class Served(unittest.TestCase):
         gone = [follow.next(PATIENCE) for _ in range(4)]
         self.assertEqual([e.reason for e in gone if isinstance(e, Left)], ["deleted"] * 4)
         self.assertEqual(len(self.client.query("stock")), 494)
+
+    def test_deltas(self) -> None:
+        self.client.publish("stock", body(1, qty=1, note="a"))
+        self.client.flush()
+        whole = self.client.query_and_subscribe("stock")
+        changes = self.client.query_and_subscribe("stock", delta=True, options="select=[-/note]")
+        self.assertEqual(len(until_current(whole)), 1)
+        self.assertEqual([record.json() for record in until_current(changes)], [{"id": 1, "qty": 1}])
+        passing = self.client.subscribe("stock", delta=True)
+        self.client.delta_publish("stock", body(1, qty=2))
+        self.client.flush()
+        for follow, expected in (
+            (whole, {"id": 1, "qty": 2, "note": "a"}),
+            (changes, {"id": 1, "qty": 2}),
+            (passing, {"id": 1, "qty": 2}),
+        ):
+            message = follow.next(PATIENCE)
+            assert isinstance(message, Message)
+            self.assertEqual(message.json(), expected)
+        self.client.delta_publish("passing", body(1))
+        with self.assertRaises(Refused):
+            self.client.flush()
 
     def test_what_the_server_refuses_is_an_error_with_its_reason(self) -> None:
         with self.assertRaisesRegex(Refused, "cannot subscribe to t: .*bad filter"):
@@ -196,6 +224,19 @@ class Cut(unittest.TestCase):
                 direct.publish("t", b"{}")
                 self.assertIsInstance(passing.next(PATIENCE), Message)
 
+    def test_servers_are_tried_one_after_the_other(self) -> None:
+        with Server() as first, Server() as second:
+            settings = Settings(delay_max=0.05, timeout=PATIENCE)
+            client = Client.connect(["127.0.0.1:1", first.at, second.at], settings)
+            self.addCleanup(client.close)
+            follow = client.subscribe("t")
+            first.stop()
+            self.assertIsInstance(follow.next(PATIENCE), Resumed)
+            with Client.connect(second.at) as other:
+                client.flush()
+                other.publish("t", b"{}")
+            self.assertIsInstance(follow.next(PATIENCE), Message)
+
     def test_a_server_that_comes_back(self) -> None:
         with Server() as server:
             at = server.at
@@ -229,36 +270,72 @@ def connected(at: str, settings: Settings, cuts: List[int]) -> Client:
     raise AssertionError("no connection lasted")
 
 
-class Hostile(unittest.TestCase):
-    """Servers that are none."""
+class Encrypted(unittest.TestCase):
+    def test_a_server_shows_who_it_is(self) -> None:
+        with certificate() as (cert, key):
+            shows = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            shows.load_cert_chain(cert, key)
+            knows = ssl.create_default_context(cafile=cert)
+        header = {"cmd": "ack", "ack_type": "processed", "status": "success", "cmd_id": "1"}
+        at = serve(self, wire.write_frame(header), shows)
+        client = Client.connect(f"tcps://{at}", Settings(tls=knows))
+        client.close()
+        at = serve(self, b"", shows)
+        with self.assertRaisesRegex(ConnectError, "CERTIFICATE_VERIFY_FAILED"):
+            Client.connect(f"tcps://{at}")
 
-    def serve(self, answer: bytes) -> str:
-        """A server that answers whatever comes with the same bytes, and then nothing."""
-        listener = socket.create_server(("127.0.0.1", 0))
 
-        def run() -> None:
-            link, _ = listener.accept()
-            with link:
+@contextlib.contextmanager
+def certificate() -> Iterator[Tuple[str, str]]:
+    """Files with a certificate of 127.0.0.1, and its key."""
+    if shutil.which("openssl") is None:
+        raise unittest.SkipTest("openssl is not there to make a certificate")
+    with tempfile.TemporaryDirectory() as room:
+        cert, key = f"{room}/cert.pem", f"{room}/key.pem"
+        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+        names = ["-subj", "/CN=desk", "-addext", "subjectAltName=IP:127.0.0.1"]
+        subprocess.run(
+            [*command.split(), *names, "-keyout", key, "-out", cert],
+            check=True, capture_output=True, timeout=PATIENCE,
+        )  # fmt: skip
+        yield cert, key
+
+
+def serve(test: unittest.TestCase, answer: bytes, tls: Optional[ssl.SSLContext] = None) -> str:
+    """A server that answers whatever comes with the same bytes, and then nothing."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def run() -> None:
+        link, _ = listener.accept()
+        link.settimeout(PATIENCE)
+        try:
+            with link if tls is None else tls.wrap_socket(link, server_side=True) as link:
                 link.recv(65_536)
                 link.sendall(answer)
-                link.settimeout(PATIENCE)
                 while link.recv(65_536):
                     pass
+        except OSError:
+            # The client went.
+            link.close()
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        self.addCleanup(thread.join, PATIENCE)
-        self.addCleanup(listener.close)
-        return "127.0.0.1:%d" % listener.getsockname()[1]
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    test.addCleanup(thread.join, PATIENCE)
+    test.addCleanup(listener.close)
+    return "127.0.0.1:%d" % listener.getsockname()[1]
+
+
+class Hostile(unittest.TestCase):
+    """Servers that are none."""
 
     def test_garbage(self) -> None:
         for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2{]", b"\0\0\0\7{\"c\":1}"):
             with self.subTest(answer), self.assertRaises(ProtocolError):
-                Client.connect(self.serve(answer))
+                Client.connect(serve(self, answer))
 
     def test_silence(self) -> None:
         with self.assertRaisesRegex(ConnectError, "cannot log on to .*: no answer within 0.2 s"):
-            Client.connect(self.serve(b""), Settings(timeout=0.2))
+            Client.connect(serve(self, b""), Settings(timeout=0.2))
         self.assertTrue(issubclass(NoAnswer, Exception))
 
     def test_nobody(self) -> None:

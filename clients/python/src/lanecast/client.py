@@ -354,7 +354,14 @@ class Client:
         data = self._conversation.output()
         if data:
             link.settimeout(self._settings.timeout)
-            link.sendall(data)
+            try:
+                link.sendall(data)
+            except OSError:
+                raise
+            except BaseException:
+                # Ctrl-C, say: a frame may have gone in part, and nothing can follow it.
+                self._lose("sending was interrupted")
+                raise
 
     def _lose(self, why: str) -> None:
         self._drop()
