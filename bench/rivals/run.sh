@@ -32,6 +32,14 @@ build() {
   cargo build --quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml" "$@"
 }
 
+# Engines that match messages against filters: a program of its own, with options of its own.
+if asked_for --filters "$@"; then
+  options=()
+  for word in "$@"; do [[ $word == --filters ]] || options+=("$word"); done
+  build -p rivals-filters
+  exec "$folder/rivals-filters" "${options[@]}"
+fi
+
 build_zmq() {
   build -p rivals-zmq && return
   echo "ØMQ is not built: its sources need a C++ compiler (apt-get install g++)" >&2
