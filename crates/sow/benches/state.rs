@@ -1,7 +1,8 @@
 //! A topic of a million records: what a change costs, what a query beside it costs publishers, and
 //! how long a restart takes.
 //!
-//! `cargo bench -p lanecast-sow`. The archive lies below `target/tmp`, or in `--directory`.
+//! `cargo bench -p lanecast-sow --bench state`, with `-- --only changes|query|restart` for a part.
+//! The archive lies below `target/tmp`, or in `--directory`.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::Filter;
@@ -16,22 +17,33 @@ const RECORDS: u64 = 1_000_000;
 const CHANGES: u64 = 2_000_000;
 /// Between two messages of a publisher that publishes 500,000 in a second.
 const PACE: Duration = Duration::from_micros(2);
-/// Records that a query looks at between two messages.
-const SLICE: usize = 16;
+/// What it publishes in one run, at most.
+const PACED: u64 = 400_000;
+/// Records that a query looks at between two messages, and again as long as there is time.
+const SLICE: usize = 4;
 const LONG: Duration = Duration::from_secs(60);
 
 fn main() {
     let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let mut arguments = std::env::args().skip(1);
+    let (mut arguments, mut only) = (std::env::args().skip(1), None);
     while let Some(argument) = arguments.next() {
         // Anything else is what cargo bench passes to every benchmark.
-        if argument == "--directory" {
-            directory = arguments.next().expect("--directory wants a path").into();
+        match &*argument {
+            "--directory" => directory = arguments.next().expect("--directory wants a path").into(),
+            "--only" => only = Some(arguments.next().expect("--only wants the name of a part")),
+            _ => {}
         }
     }
-    upserts();
-    query_beside_publisher();
-    restart(&directory);
+    let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    if is_wanted("changes") {
+        changes();
+    }
+    if is_wanted("query") {
+        query_beside_publisher();
+    }
+    if is_wanted("restart") {
+        restart(&directory);
+    }
 }
 
 fn definition() -> TopicDefinition {
@@ -68,7 +80,7 @@ fn shuffled(number: u64) -> u64 {
 }
 
 /// Changes of known records, each matched against the filters of 1,000 subscribers.
-fn upserts() {
+fn changes() {
     for (label, records) in [("1 K", 1_000), ("1 M", RECORDS)] {
         let (mut topic, mut feed) = (filled(), Feed::new());
         for number in 0..1_000 {
@@ -91,10 +103,15 @@ fn upserts() {
     }
 }
 
-/// A publisher at a steady pace, alone and beside a query with a subscription.
+/// A publisher at a steady pace, alone and as long as a query with a subscription is answered.
 fn query_beside_publisher() {
     let mut topic = filled();
-    for (label, asks) in [("alone", false), ("beside the query", true), ("alone again", false)] {
+    let (mut messages, mut buffer) = (Vec::new(), Vec::new());
+    for change in 0..PACED {
+        message(&mut buffer, shuffled(change) % RECORDS, change);
+        messages.push(buffer.clone());
+    }
+    for (label, asks) in [("alone", false), ("beside the query", true)].repeat(3) {
         let mut feed = Feed::new();
         let mut given = 0;
         let mut sink = |_: &[u32], event: Event<'_>| {
@@ -107,30 +124,36 @@ fn query_beside_publisher() {
             let options = Options { batch: 100, ..Options::default() };
             feed.query_and_subscribe(&mut topic, &query, options, 0, &mut sink).expect("room");
         }
-        let mut late: Vec<u64> = publish_at_pace(&mut topic, &mut feed, &mut sink);
+        let mut late = publish_at_pace(&mut topic, &messages, &mut feed, &mut sink);
         late.sort_unstable();
         let at = |per_mille: usize| late[late.len() * per_mille / 1_000];
         let (half, most, nearly) = (at(500), at(990), at(999));
+        let count = late.len();
         println!(
-            "publish, {label}: p50 {half} ns, p99 {most} ns, p99.9 {nearly} ns, {given} asked"
+            "publish {count}, {label}: p50 {half} ns, p99 {most} ns, p99.9 {nearly} ns, \
+             {given} records given"
         );
     }
 }
 
-/// Nanoseconds from when each message was due to when all were told.
+/// Nanoseconds from when each message was due to when all were told. Ends with the answers.
 fn publish_at_pace(
     topic: &mut Topic,
+    messages: &[Vec<u8>],
     feed: &mut Feed,
     sink: &mut impl lanecast_sow::Sink,
 ) -> Vec<u64> {
-    let (mut late, mut buffer) = (Vec::with_capacity(1 << 20), Vec::new());
+    let mut late = Vec::with_capacity(messages.len());
+    let (mut is_busy, asks) = (true, !feed.is_empty());
     let mut due = Instant::now();
-    for change in 0..1_000_000 {
-        message(&mut buffer, shuffled(change) % RECORDS, change);
+    for message in messages {
         while Instant::now() < due {
-            feed.advance(topic, 0, SLICE, sink);
+            is_busy = feed.advance(topic, 0, SLICE, sink);
         }
-        let change = topic.publish(&Publication::of(&buffer), 0).expect("taken");
+        if asks && !is_busy {
+            break;
+        }
+        let change = topic.publish(&Publication::of(message), 0).expect("taken");
         feed.apply(&change, sink);
         late.push(due.elapsed().as_nanos() as u64);
         due += PACE;

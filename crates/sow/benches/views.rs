@@ -9,15 +9,27 @@ use lanecast_filter::{Filter, Plan};
 use lanecast_sow::{Publication, Topic, TopicDefinition, View, ViewDefinition};
 use std::hint::black_box;
 
-const RECORDS: u64 = 100_000;
-const GROUPS: u64 = 10_000;
 const MESSAGES: usize = 1 << 18;
 
+/// How much there is: what fits into the caches, and what does not.
+#[derive(Clone, Copy)]
+struct Size {
+    name: &'static str,
+    records: u64,
+    groups: u64,
+}
+
+const SIZES: [Size; 2] = [
+    Size { name: "1 K records, 100 groups", records: 1_000, groups: 100 },
+    Size { name: "100 K records, 10 K groups", records: 100_000, groups: 10_000 },
+];
+
 /// Message number `round`. Those of one record differ, and belong to one group.
-fn message(round: u64) -> Vec<u8> {
-    let key = round.wrapping_mul(7_919) % RECORDS;
+fn message(round: u64, size: Size) -> Vec<u8> {
+    let key = round.wrapping_mul(7_919) % size.records;
     let (quantity, price) = (1 + round % 5_000, 1_000 + round % 9_000);
-    let (symbol, customer) = (key % (GROUPS / 10), key / 1_000 % 10);
+    let symbols = size.groups / 10;
+    let (symbol, customer) = (key % symbols, key / symbols % 10);
     let (whole, cents) = (price / 100, price % 100);
     let message =
         format!("35=D;11=c{customer};55=S{symbol};14={quantity};99={whole}.{cents:02};37={key};");
@@ -25,13 +37,13 @@ fn message(round: u64) -> Vec<u8> {
 }
 
 /// A topic that is full, a filter on it, and the messages to come.
-fn orders() -> (Topic, Plan, Vec<Vec<u8>>) {
+fn orders(size: Size) -> (Topic, Plan, Vec<Vec<u8>>) {
     let definition = TopicDefinition::new("orders", Kind::Fix).key("/37").expect("a path");
     let mut topic = Topic::new(definition).expect("a topic");
     let filter = Filter::parse("/35 IN ('D', 'C') AND /14 >= 1").expect("a filter");
     let plan = topic.with_fields(|fields| Plan::new(&filter, fields)).expect("slots");
-    let messages: Vec<Vec<u8>> = (0..MESSAGES as u64).map(message).collect();
-    for bytes in &messages[..RECORDS as usize] {
+    let messages: Vec<Vec<u8>> = (0..MESSAGES as u64).map(|round| message(round, size)).collect();
+    for bytes in &messages[..size.records as usize] {
         topic.publish(&Publication::of(bytes), 0).expect("it is taken");
     }
     (topic, plan, messages)
@@ -53,9 +65,13 @@ fn write(view: &mut View) {
 }
 
 fn updates(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("last value, filter");
+    SIZES.iter().for_each(|size| updates_of(*size, criterion));
+}
+
+fn updates_of(size: Size, criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group(size.name);
     group.throughput(Throughput::Elements(1));
-    let (mut topic, plan, messages) = orders();
+    let (mut topic, plan, messages) = orders(size);
     let mut messages = messages.iter().cycle().map(|bytes| Publication::of(bytes));
     let mut next = || messages.next().expect("they never end");
     group.bench_function("no view", |bencher| {

@@ -205,10 +205,8 @@ impl Feed {
     /// Tells subscribers of a change.
     pub fn apply(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
         for id in &self.busy {
-            if let Some(subscription) = &mut self.subscriptions[*id as usize]
-                && let Some(scan) = subscription.scan()
-            {
-                scan.note(change);
+            if let Some(subscription) = &mut self.subscriptions[*id as usize] {
+                subscription.note(change);
             }
         }
         self.in_focus.clear();
@@ -318,9 +316,9 @@ impl Feed {
         }
     }
 
-    fn seat(&mut self, id: u32, mut subscription: Subscription) {
+    fn seat(&mut self, id: u32, subscription: Subscription) {
         let way = Way {
-            waits: subscription.scan().is_some(),
+            waits: subscription.is_asking(),
             conflates: subscription.conflation.is_some(),
             watches: subscription.options.out_of_focus,
             deltas: subscription.options.delta,

@@ -35,6 +35,7 @@ mod feed;
 mod hash_index;
 mod key;
 mod query;
+mod queue;
 mod reading;
 mod record;
 mod records;

@@ -1,9 +1,10 @@
 //! A query on its way through a topic that goes on changing.
 //!
 //! The answer is what the topic was when the scan began, at its fence. A scan looks at some records
-//! at a time; of those that change before it comes to them it keeps what they were.
+//! at a time; at those that change before it comes to them it looks ahead of their turn, or, if it
+//! has picked some records, it keeps what they were.
 
-use crate::change::Change;
+use crate::change::{Change, Version};
 use crate::query::Query;
 use crate::record::Record;
 use crate::sorting::SortKey;
@@ -25,8 +26,6 @@ pub struct Scan {
     fence: u64,
     unix_ns: u64,
     source: Source,
-    /// Records that have changed since, as they were; nothing where there was none.
-    before: HashMap<u32, Option<Record>, RandomState>,
     plan: Option<Plan>,
     order: Box<[(Slot, bool)]>,
     reader: Reader,
@@ -52,32 +51,56 @@ pub struct Answer {
 /// Where the records are that have to be looked at.
 #[derive(Debug)]
 enum Source {
-    All { next: u32, end: u32 },
-    Some { places: Vec<u32>, next: usize },
+    All {
+        next: u32,
+        end: u32,
+        /// A bit for each place that was looked at ahead of its turn.
+        ahead: Vec<u64>,
+    },
+    Some {
+        places: Vec<u32>,
+        next: usize,
+        /// Records that have changed since, as they were; nothing where there was none.
+        before: HashMap<u32, Option<Record>, RandomState>,
+    },
+}
+
+/// What is to be looked at next.
+enum Turn {
+    /// What stands at this place.
+    Place(u32),
+    /// What stood at this place.
+    Past(u32, Record),
+    /// Nothing: that place had its turn, or was empty.
+    Over,
 }
 
 impl Source {
-    fn take(&mut self) -> Option<u32> {
+    fn take(&mut self) -> Option<Turn> {
         match self {
-            Self::All { next, end } => {
+            Self::All { next, end, ahead } => {
                 let place = *next;
                 *next += u32::from(place < *end);
-                (place < *end).then_some(place)
+                let turn = if has(ahead, place) { Turn::Over } else { Turn::Place(place) };
+                (place < *end).then_some(turn)
             }
-            Self::Some { places, next } => {
+            Self::Some { places, next, before } => {
                 *next += 1;
-                places.get(*next - 1).copied()
+                let place = *places.get(*next - 1)?;
+                Some(match before.remove(&place) {
+                    None => Turn::Place(place),
+                    Some(None) => Turn::Over,
+                    Some(Some(record)) => Turn::Past(place, record),
+                })
             }
         }
     }
+}
 
-    /// Whether the record at `place` may still be looked at.
-    fn awaits(&self, place: u32) -> bool {
-        match self {
-            Self::All { next, end } => (*next..*end).contains(&place),
-            Self::Some { places, next } => *next < places.len(),
-        }
-    }
+/// Whether the bit of `place` is set.
+#[inline]
+fn has(bits: &[u64], place: u32) -> bool {
+    bits.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
 }
 
 impl Scan {
@@ -94,14 +117,13 @@ impl Scan {
         let order = order.map(|order| Ok((fields.slot(&order.path)?, order.descending)));
         let order = order.collect::<Result<_, SlotsTaken>>()?;
         let source = match topic.candidates(query) {
-            Some(places) => Source::Some { places, next: 0 },
-            None => Source::All { next: 0, end: topic.end() },
+            Some(places) => Source::Some { places, next: 0, before: HashMap::default() },
+            None => Source::All { next: 0, end: topic.end(), ahead: Vec::new() },
         };
         Ok(Self {
             fence: topic.sequence(),
             unix_ns: now_ns,
             source,
-            before: HashMap::default(),
             plan,
             order,
             reader: Reader::new(&fields),
@@ -131,56 +153,75 @@ impl Scan {
         }
     }
 
-    /// The topic has changed.
+    /// The topic has changed. Puts what belongs to the answer behind what is in `found`, if that is
+    /// known now.
     #[inline]
-    pub fn note(&mut self, change: &Change<'_>) {
-        if self.source.awaits(change.place) {
-            let before = || change.before.map(|before| before.record().clone());
-            self.before.entry(change.place).or_insert_with(before);
+    pub fn note(&mut self, change: &Change<'_>, found: &mut Vec<Record>) {
+        let place = change.place;
+        let record = change.before.map(Version::record);
+        match &mut self.source {
+            Source::All { next, end, ahead } => {
+                if self.left == 0 || !(*next..*end).contains(&place) || has(ahead, place) {
+                    return;
+                }
+                if ahead.is_empty() {
+                    ahead.resize(*end as usize / 64 + 1, 0);
+                }
+                ahead[place as usize / 64] |= 1 << (place % 64);
+                if let Some(record) = record {
+                    self.look_at(change.environment.topic, place, record, found);
+                }
+            }
+            Source::Some { places, next, before } => {
+                if *next < places.len() {
+                    before.entry(place).or_insert_with(|| record.cloned());
+                }
+            }
         }
     }
 
     /// Looks at up to `limit` records, or gives out as many that are sorted. Puts those of the
     /// answer behind what is in `found`, and tells whether there may be more.
     pub fn advance(&mut self, topic: &Topic, limit: usize, found: &mut Vec<Record>) -> bool {
+        let name = &*topic.definition().name;
         for _ in 0..limit {
             if self.left == 0 {
                 return false;
             }
-            if let Some(place) = self.source.take() {
-                self.look_at(topic, place, found);
-            } else if let Some((_, record)) = self.sorted.pop_first() {
-                self.give(record, found);
-            } else {
-                return false;
+            match self.source.take() {
+                Some(Turn::Place(place)) => {
+                    if let Some(record) = topic.at(place) {
+                        self.look_at(name, place, record, found);
+                    }
+                }
+                Some(Turn::Past(place, record)) => self.look_at(name, place, &record, found),
+                Some(Turn::Over) => {}
+                None => match self.sorted.pop_first() {
+                    Some((_, record)) => self.give(record, found),
+                    None => return false,
+                },
             }
         }
         self.left > 0
     }
 
-    fn look_at(&mut self, topic: &Topic, place: u32, found: &mut Vec<Record>) {
-        let record = match self.before.remove(&place) {
-            Some(before) => before,
-            None => topic.at(place).cloned(),
-        };
-        let Some(record) = record else { return };
+    fn look_at(&mut self, topic: &str, place: u32, record: &Record, found: &mut Vec<Record>) {
         let needs_row = self.plan.is_some() || !self.order.is_empty();
         if needs_row && self.reader.read(record.bytes(), &mut self.row).is_err() {
             return;
         }
         if let Some(plan) = &self.plan {
-            let (topic, unix_ns) = (&*topic.definition().name, self.unix_ns);
-            let environment = &Environment { topic, client: "", unix_ns };
+            let environment = &Environment { topic, client: "", unix_ns: self.unix_ns };
             if !plan.holds(&Message { row: &self.row, bytes: record.bytes(), environment }) {
                 return;
             }
         }
         self.answer.matches += 1;
         if self.order.is_empty() {
-            return self.give(record, found);
+            return self.give(record.clone(), found);
         }
         let key = SortKey::new(&self.order, &self.row, record.bytes(), place);
-        self.sorted.insert(key, record);
+        self.sorted.insert(key, record.clone());
         if self.sorted.len() > self.left.saturating_add(self.skip) {
             self.sorted.pop_last();
         }

@@ -1,13 +1,13 @@
 //! One subscriber's wishes, and what waits for it.
 
-use crate::change::Cause;
+use crate::change::{Cause, Change};
 use crate::conflation::Conflation;
 use crate::deltas::Deltas;
+use crate::queue::Queue;
 use crate::record::Record;
 use crate::scan::{Answer, Scan};
 use crate::sink::{Event, Reason, Sink};
 use crate::topic::Topic;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// What a subscriber wants.
@@ -83,7 +83,7 @@ pub(crate) struct Subscription {
     /// Records of the answer that do not fill a batch yet.
     batch: Vec<Record>,
     /// What happened since the scan began.
-    waiting: VecDeque<Held>,
+    waiting: Queue<Held>,
     is_overrun: bool,
     pub(crate) conflation: Option<Conflation>,
 }
@@ -102,12 +102,21 @@ pub(crate) enum Progress {
 impl Subscription {
     pub(crate) fn new(options: Options, is_live: bool, scan: Option<Scan>) -> Self {
         let conflation = options.conflation.map(Conflation::new);
-        let (batch, waiting) = (Vec::new(), VecDeque::new());
+        let (batch, waiting) = (Vec::new(), Queue::default());
         Self { options, is_live, scan, batch, waiting, is_overrun: false, conflation }
     }
 
-    pub(crate) fn scan(&mut self) -> Option<&mut Scan> {
-        self.scan.as_mut()
+    /// Whether its query is not answered yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.scan.is_some()
+    }
+
+    /// The topic has changed.
+    #[inline]
+    pub(crate) fn note(&mut self, change: &Change<'_>) {
+        if let Some(scan) = &mut self.scan {
+            scan.note(change, &mut self.batch);
+        }
     }
 
     /// Keeps an event until the query is answered.

@@ -110,8 +110,9 @@ fn an_answer_comes_in_batches_before_what_happens_meanwhile() {
     told.is(&[
         "[0] begin",
         "[0] 11=0;38=1; 11=1;38=1;",
-        "[0] 11=2;38=1; 11=3;38=1;",
-        "[0] 11=4;38=1;",
+        // What is about to change comes first, as it was when the query began.
+        "[0] 11=2;38=1; 11=4;38=1;",
+        "[0] 11=3;38=1;",
         "[0] end 5 of 5",
         "[0] update 11=4;38=2;",
         "[0] update 11=9;38=2;",

@@ -15,14 +15,17 @@ use std::hash::BuildHasher;
 /// first topic first.
 pub(crate) type Age = SmallVec<[u64; 2]>;
 
+/// What is known of the rows of a group: beside its name, because both are needed at once.
+pub(crate) type Accumulators = SmallVec<[Accumulator; 3]>;
+
 /// The rows that share the values of the grouping.
 #[derive(Debug)]
 pub(crate) struct Group {
-    name: Box<[u8]>,
+    name: SmallVec<[u8; 32]>,
     rows: u64,
     /// Of each value of the name, in how many rows it is no text.
     plain: SmallVec<[u64; 2]>,
-    pub(crate) accumulators: Box<[Accumulator]>,
+    pub(crate) accumulators: Accumulators,
     /// The values of all other fields, of each row.
     lasts: BTreeMap<Age, Box<[Datum<'static>]>>,
     /// The record that says so, once there is one.
@@ -78,9 +81,9 @@ impl Name {
 const LENGTH: usize = size_of::<u32>();
 
 impl Group {
-    fn new(name: &Name, accumulators: Box<[Accumulator]>) -> Self {
+    fn new(name: &Name, accumulators: Accumulators) -> Self {
         Self {
-            name: (*name.bytes).into(),
+            name: SmallVec::from_slice(&name.bytes),
             rows: 0,
             plain: name.plain.iter().map(|_| 0).collect(),
             accumulators,
@@ -152,7 +155,7 @@ impl Groups {
         &mut self,
         name: &Name,
         step: Step,
-        accumulators: impl FnOnce() -> Box<[Accumulator]>,
+        accumulators: impl FnOnce() -> Accumulators,
     ) -> &mut Group {
         let place = self.place(name, accumulators);
         let group = self.places[place as usize].as_mut().expect("places in the table are taken");
@@ -165,7 +168,7 @@ impl Groups {
     }
 
     #[inline]
-    fn place(&mut self, name: &Name, accumulators: impl FnOnce() -> Box<[Accumulator]>) -> u32 {
+    fn place(&mut self, name: &Name, accumulators: impl FnOnce() -> Accumulators) -> u32 {
         let is_it = |place: u32| {
             let group = self.places.get(place as usize).and_then(Option::as_ref);
             group.is_some_and(|group| *group.name == *name.bytes)

@@ -1,0 +1,74 @@
+//! A queue that never moves what is in it, so that no entry pays for the growth of the others.
+
+use std::collections::VecDeque;
+
+/// Entries that are allocated together.
+const CHUNK: usize = 256;
+
+/// First in, first out.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    /// None of them is empty.
+    chunks: VecDeque<VecDeque<T>>,
+    length: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { chunks: VecDeque::new(), length: 0 }
+    }
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(crate) fn push_back(&mut self, entry: T) {
+        self.length += 1;
+        match self.chunks.back_mut() {
+            Some(chunk) if chunk.len() < CHUNK => chunk.push_back(entry),
+            _ => {
+                let mut chunk = VecDeque::with_capacity(CHUNK);
+                chunk.push_back(entry);
+                self.chunks.push_back(chunk);
+            }
+        }
+    }
+
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        let chunk = self.chunks.front_mut()?;
+        let entry = chunk.pop_front()?;
+        self.length -= 1;
+        if chunk.is_empty() {
+            self.chunks.pop_front();
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_out_in_their_order() {
+        let (mut queue, mut next) = (Queue::default(), 0);
+        for entry in 0..5_000 {
+            queue.push_back(entry);
+            if entry % 3 == 0 {
+                assert_eq!(queue.pop_front(), Some(next));
+                next += 1;
+            }
+        }
+        assert_eq!(queue.len(), 5_000 - next);
+        for expected in next..5_000 {
+            assert_eq!(queue.pop_front(), Some(expected));
+        }
+        assert!(queue.is_empty() && queue.pop_front().is_none() && queue.chunks.is_empty());
+    }
+}
