@@ -8,6 +8,7 @@
 
 mod arrival;
 mod client;
+mod config;
 mod connection;
 mod delays;
 mod fanout;
@@ -32,6 +33,7 @@ mod world;
 pub type Nanos = u64;
 
 pub use self::client::ClientId;
+pub use self::config::{ConfigError, DEFAULTS, PORT, parse_address};
 pub use self::delays::Delay;
 pub use self::hub::{Counters, Departure, Hub, Moment};
 pub use self::server::{OpenError, Server};

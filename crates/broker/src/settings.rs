@@ -1,8 +1,10 @@
 //! What a server may be told.
 
+use crate::config::PORT;
+use crate::topic::{NAME_MAX, is_name};
 use lanecast_filter::Limits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// How a server behaves. Each limit bounds what one client may make it keep.
@@ -70,8 +72,30 @@ impl Settings {
         ];
         match least.into_iter().find(|(_, value, least)| value < least) {
             Some((name, value, least)) => Err(SettingsError::TooSmall { name, value, least }),
-            None => Ok(()),
+            None => self.check_topics(),
         }
+    }
+
+    fn check_topics(&self) -> Result<(), SettingsError> {
+        for (at, topic) in self.kept.iter().enumerate() {
+            let name = || topic.name.clone();
+            if !is_name(&topic.name) {
+                return Err(SettingsError::TopicName(name()));
+            }
+            let same = |other: &TopicDefinition| {
+                other.name == topic.name && other.format.kind() == topic.format.kind()
+            };
+            if self.kept[..at].iter().any(same) {
+                return Err(SettingsError::TopicTwice(name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::at((Ipv4Addr::LOCALHOST, PORT).into())
     }
 }
 
@@ -94,4 +118,10 @@ pub enum SettingsError {
         /// What it must be.
         least: usize,
     },
+    /// A topic that is kept has no name that it could have.
+    #[error("{0:?} is no topic: a name has 1 to {max} bytes and no control characters", max = NAME_MAX)]
+    TopicName(Box<str>),
+    /// A topic is to be kept in two ways.
+    #[error("the topic {0} is there twice with the same type: leave one of them out")]
+    TopicTwice(Box<str>),
 }

@@ -6,15 +6,14 @@ use crate::table::grouped;
 use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
-use lanecast_broker::{Server, Settings, TopicDefinition};
+use lanecast_broker::{ConfigError, DEFAULTS, Server, Settings, TopicDefinition, parse_address};
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The port that clients look for where none is given.
-pub(crate) const PORT: u16 = 9007;
 /// How soon a wish to end is noticed.
 const ROUND: Duration = Duration::from_millis(100);
 /// Descriptors beside those of clients.
@@ -27,61 +26,67 @@ const DESCRIPTORS: u64 = 64;
     Exit status: 0 ended by a signal and everybody got everything, 1 error, 2 wrong arguments, \
     3 some clients had not taken everything when --drain was over.")]
 pub(crate) struct ServeArgs {
-    /// Where to listen: an address of this host, and a port if it is not 9007
-    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "127.0.0.1")]
-    #[arg(value_parser = parse_address)]
-    listen: SocketAddr,
+    /// A file of settings, in TOML; the other options come before what it says
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print the default settings, as a file with a line about each, and end
+    #[arg(long, exclusive = true)]
+    print_config: bool,
+
+    /// Where to listen: an address of this host, and a port if it is not 9007 [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = parse_address)]
+    listen: Option<SocketAddr>,
 
     /// Listen to other hosts as well. Nobody is asked who it is
     #[arg(long)]
     allow_remote: bool,
 
-    /// The most clients
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    clients_max: u32,
+    /// The most clients [default: 1000]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    clients_max: Option<u32>,
 
     /// The most bytes that may wait for a client; one that reads more slowly is disconnected
-    #[arg(long, value_name = "BYTES", default_value = "64MiB")]
-    outbox: Size,
+    /// [default: 64MiB]
+    #[arg(long, value_name = "BYTES")]
+    outbox: Option<Size>,
 
-    /// The most topics
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    topics_max: u32,
+    /// The most topics [default: 100000]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    topics_max: Option<u32>,
 
     /// Keep the last message of each key of a topic: its name, its messages' type, and the fields
     /// that make the key, such as orders:fix:/11 or stock:json:/place,/item (repeatable)
     #[arg(long, value_name = "TOPIC:TYPE:FIELDS", value_parser = parse_kept)]
     keep: Vec<TopicDefinition>,
 
-    /// For how long clients may take what waits for them, at the end
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
-    drain: Duration,
+    /// For how long clients may take what waits for them, at the end [default: 2s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    drain: Option<Duration>,
 }
 
 impl ServeArgs {
-    fn settings(&self) -> Settings {
-        Settings {
-            allow_remote: self.allow_remote,
-            clients_max: self.clients_max as usize,
-            outbox_bytes_max: self.outbox.0 as usize,
-            topics_max: self.topics_max as usize,
-            drain: self.drain,
-            kept: self.keep.clone(),
-            ..Settings::at(self.listen)
-        }
+    /// The defaults, what a file says otherwise, and what the options say otherwise.
+    fn settings(&self) -> Result<Settings, ConfigError> {
+        let mut settings = match &self.config {
+            Some(path) => Settings::from_file(path)?,
+            None => Settings::default(),
+        };
+        put(&mut settings.listen, self.listen);
+        put(&mut settings.clients_max, self.clients_max.map(|count| count as usize));
+        put(&mut settings.outbox_bytes_max, self.outbox.map(|size| size.0 as usize));
+        put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
+        put(&mut settings.drain, self.drain);
+        settings.allow_remote |= self.allow_remote;
+        settings.kept.extend(self.keep.iter().cloned());
+        Ok(settings)
     }
 }
 
-/// An address without a port has the server's own.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse().or_else(|_| {
-        let ip = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        ip.map(|ip| SocketAddr::new(ip, PORT))
-    });
-    let examples = "127.0.0.1, 10.0.0.1:9007 or [::1]:9007";
-    address.map_err(|_| format!("no address of a host: write it as in {examples}"))
+fn put<T>(setting: &mut T, said: Option<T>) {
+    if let Some(said) = said {
+        *setting = said;
+    }
 }
 
 /// A topic that is kept. Names may have colons in them, types and fields have none.
@@ -100,9 +105,14 @@ fn parse_kept(text: &str) -> Result<TopicDefinition, String> {
 }
 
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
+    if arguments.print_config {
+        print_line(DEFAULTS.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let settings = arguments.settings()?;
     let stop = stop::flag()?;
-    reserve_descriptors(arguments.clients_max)?;
-    let mut server = Server::open(arguments.settings())?;
+    reserve_descriptors(settings.clients_max)?;
+    let mut server = Server::open(settings)?;
     let at = server.address().context("cannot look at a socket")?;
     print_line(&format!("content server listening on {at}"))?;
     while !stop() {
@@ -131,8 +141,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Each client takes a descriptor; the usual limit is small, and may be raised.
-fn reserve_descriptors(clients: u32) -> anyhow::Result<()> {
-    let needed = u64::from(clients) + DESCRIPTORS;
+fn reserve_descriptors(clients: usize) -> anyhow::Result<()> {
+    let needed = clients as u64 + DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());

@@ -83,3 +83,34 @@ fn what_is_wrong_is_said_in_words() {
     server.signal("INT");
     server.finish().good();
 }
+
+#[test]
+fn a_file_says_how_to_serve_and_options_come_before_it() {
+    let stage = Stage::new();
+    let defaults = stage.run("serve --print-config").good();
+    assert!(defaults.contains("tcp = \"127.0.0.1:9007\""), "{defaults}");
+    let topic = "[[topic]]\nname = \"orders\"\ntype = \"json\"\nkey = [\"/id\"]\n";
+    stage.write("serve.toml", format!("[listen]\ntcp = \"127.0.0.2:0\"\n{topic}"));
+    let server = stage.start("serve --config serve.toml --listen 127.0.0.1:0");
+    server.until_out("\n");
+    let line = server.out();
+    let at = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
+    assert!(at.starts_with("127.0.0.1:"), "{at}");
+    stage.write("lines", "{\"id\":1}\n");
+    stage.run(&format!("publish --server {at} -t orders --from-file lines")).good();
+    assert_eq!(stage.run(&format!("query --server {at} -t orders")).good(), "{\"id\":1}\n");
+    server.signal("TERM");
+    server.finish().good();
+    let refuses = |text: &str, words: &[&str]| {
+        stage.write("bad.toml", text);
+        let told = stage.run("serve --config bad.toml");
+        assert_eq!(told.code, Some(1), "{}", told.err);
+        for word in words {
+            assert!(told.err.contains(word), "{}", told.err);
+        }
+    };
+    refuses("[listen]\nudp = 1\n", &["bad.toml", "line 2", "udp", "tcp"]);
+    refuses(&format!("{topic}{topic}"), &["orders", "twice"]);
+    refuses("[listen]\ntcp = \"0.0.0.0\"\n", &["other hosts"]);
+    assert!(stage.run("serve --config none.toml").err.contains("cannot read none.toml"));
+}

@@ -1,0 +1,286 @@
+//! What a file says of how a server is to behave.
+
+use crate::settings::Settings;
+use lanecast_base::{Size, parse_duration};
+use lanecast_filter::kind::Kind;
+use lanecast_filter::path::Path as FieldPath;
+use lanecast_sow::TopicDefinition;
+use serde::Deserialize;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The port of a server where none is given.
+pub const PORT: u16 = 9007;
+
+/// The defaults, each setting with a line that says what it is.
+pub const DEFAULTS: &str = include_str!("../../../config/serve.toml");
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// It says something that cannot be.
+    #[error("{path}: {message}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where, what is wrong, and what may be written.
+        message: String,
+    },
+}
+
+impl Settings {
+    /// The defaults, and what a file says otherwise.
+    ///
+    /// # Errors
+    /// If it cannot be read, says something unknown, or a value that cannot be.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+        Self::from_toml(&text)
+            .map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })
+    }
+
+    /// The same of a file's text; an error has the line that it is about.
+    ///
+    /// # Errors
+    /// If it says something unknown, or a value that cannot be.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let file: File =
+            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let mut settings = Self::default();
+        file.apply(&mut settings);
+        Ok(settings)
+    }
+}
+
+/// An address of a host; one without a port has the server's own.
+///
+/// # Errors
+/// If it is none, with how to write one.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse().or_else(|_| {
+        let ip = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        ip.map(|ip| SocketAddr::new(ip, PORT))
+    });
+    let examples = "127.0.0.1, 10.0.0.1:9007 or [::1]:9007";
+    address.map_err(|_| format!("no address of a host: write it as in {examples}"))
+}
+
+/// A file. What it does not say stays as it is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    listen: Listen,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    drain: Drain,
+    #[serde(default)]
+    topic: Vec<Topic>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listen {
+    tcp: Option<Address>,
+    allow_remote: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limits {
+    clients: Option<Count<1, 65_536>>,
+    frame: Option<Bytes<1_024>>,
+    outbox: Option<Bytes<1_024>>,
+    subscriptions: Option<Count<1, ANY>>,
+    topics: Option<Count<1, ANY>>,
+    names: Option<Count<0, ANY>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Drain {
+    time: Option<Span>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Topic {
+    name: Box<str>,
+    r#type: MessageType,
+    #[serde(default)]
+    key: Vec<FieldName>,
+    expiration: Option<Span>,
+    #[serde(default)]
+    index: Vec<FieldName>,
+}
+
+impl File {
+    fn apply(self, settings: &mut Settings) {
+        let Self { listen, limits, drain, topic } = self;
+        put(&mut settings.listen, listen.tcp.map(|it| it.0));
+        put(&mut settings.allow_remote, listen.allow_remote);
+        put(&mut settings.clients_max, limits.clients.map(|it| it.0));
+        put(&mut settings.frame_bytes_max, limits.frame.map(|it| it.0));
+        put(&mut settings.outbox_bytes_max, limits.outbox.map(|it| it.0));
+        put(&mut settings.subscriptions_max, limits.subscriptions.map(|it| it.0));
+        put(&mut settings.topics_max, limits.topics.map(|it| it.0));
+        put(&mut settings.names_max, limits.names.map(|it| it.0));
+        put(&mut settings.drain, drain.time.map(|it| it.0));
+        settings.kept.extend(topic.into_iter().map(Topic::definition));
+    }
+}
+
+impl Topic {
+    fn definition(self) -> TopicDefinition {
+        let mut definition = TopicDefinition::new(&self.name, self.r#type.0);
+        definition.keys = self.key.into_iter().map(|field| field.0).collect();
+        definition.indexes = self.index.into_iter().map(|field| field.0).collect();
+        definition.lifetime = self.expiration.map(|span| span.0);
+        definition
+    }
+}
+
+fn put<T>(setting: &mut T, said: Option<T>) {
+    if let Some(said) = said {
+        *setting = said;
+    }
+}
+
+/// A bound that is none.
+const ANY: usize = u32::MAX as usize;
+
+/// A number within bounds.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "i64")]
+struct Count<const LEAST: usize, const MOST: usize>(usize);
+
+impl<const LEAST: usize, const MOST: usize> TryFrom<i64> for Count<LEAST, MOST> {
+    type Error = String;
+
+    fn try_from(number: i64) -> Result<Self, String> {
+        let count = usize::try_from(number).ok().filter(|it| (LEAST..=MOST).contains(it));
+        count.map(Self).ok_or_else(|| format!("{number} is not from {LEAST} to {MOST}"))
+    }
+}
+
+/// A number of bytes.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Bytes<const LEAST: usize>(usize);
+
+impl<const LEAST: usize> TryFrom<String> for Bytes<LEAST> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let size: Size = text.parse().map_err(|error| format!("{error}"))?;
+        let bytes = usize::try_from(size.0).ok().filter(|it| (LEAST..=ANY).contains(it));
+        bytes.map(Self).ok_or_else(|| format!("{text} is not from {LEAST} to {ANY} bytes"))
+    }
+}
+
+/// Reads a text as `$parse` does.
+macro_rules! text {
+    ($(#[$about:meta])* $name:ident($of:ty), $parse:expr) => {
+        $(#[$about])*
+        #[derive(Debug, Deserialize)]
+        #[serde(try_from = "String")]
+        struct $name($of);
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(text: String) -> Result<Self, String> {
+                $parse(&text).map(Self)
+            }
+        }
+    };
+}
+
+text!(
+    /// An address to listen at.
+    Address(SocketAddr),
+    parse_address
+);
+text!(
+    /// A time that something takes.
+    Span(Duration),
+    |text: &str| parse_duration(text).map_err(|error| error.to_string())
+);
+text!(
+    /// What messages are written in.
+    MessageType(Kind),
+    |text: &str| text.parse::<Kind>().map_err(|error| error.to_string())
+);
+text!(
+    /// A field of messages.
+    FieldName(FieldPath),
+    |text: &str| text.parse::<FieldPath>().map_err(|error| format!("{text:?} is no field: {error}"))
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_defaults_are_the_defaults() {
+        let said = Settings::from_toml(DEFAULTS).expect("they are valid");
+        assert_eq!(format!("{said:?}"), format!("{:?}", Settings::default()));
+        // Also those of the example: without their comment signs they are settings.
+        let (rest, example) = DEFAULTS.split_once("# [[topic]]").expect("an example");
+        let lines = example.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
+        let example = lines.collect::<Vec<_>>().join("\n");
+        let said = Settings::from_toml(&format!("{rest}[[topic]]\n{example}")).expect("valid");
+        let topic = &said.kept[0];
+        assert_eq!((&*topic.name, topic.keys.len(), topic.indexes.len()), ("orders", 1, 1));
+        assert_eq!(topic.lifetime, Some(Duration::from_secs(86_400)));
+    }
+
+    #[test]
+    fn what_a_file_says_is_taken() {
+        let text = "[listen]\ntcp = '[::1]'\nallow_remote = true\n[limits]\nclients = 7\n\
+            outbox = '1MiB'\n[drain]\ntime = '5s'\n[[topic]]\nname = 'a:b'\ntype = 'FIX'\n\
+            key = ['/11', '/55']\n";
+        let said = Settings::from_toml(text).expect("it is valid");
+        assert_eq!(said.listen.to_string(), "[::1]:9007");
+        assert_eq!((said.allow_remote, said.clients_max), (true, 7));
+        assert_eq!((said.outbox_bytes_max, said.drain), (1 << 20, Duration::from_secs(5)));
+        assert_eq!((&*said.kept[0].name, said.kept[0].keys.len()), ("a:b", 2));
+        assert_eq!(said.topics_max, Settings::default().topics_max);
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_line() {
+        let told = |text: &str, words: [&str; 2]| {
+            let message = Settings::from_toml(text).expect_err(text);
+            for word in words {
+                assert!(message.contains(word), "{text}: {message}");
+            }
+        };
+        told("\n[listen]\nport = 1\n", ["line 3", "allow_remote"]);
+        told("\n[lisen]\n", ["line 2", "limits"]);
+        told("[limits]\nclients = 0\n", ["line 2", "from 1 to 65536"]);
+        told("[limits]\nclients = -1\n", ["line 2", "from 1 to 65536"]);
+        told("[limits]\nclients = '7'\n", ["line 2", "expected i64"]);
+        told("[limits]\nframe = '1'\n", ["line 2", "frame"]);
+        told("[limits]\noutbox = 'big'\n", ["line 2", "64KiB"]);
+        told("[listen]\ntcp = 'here'\n", ["line 2", "10.0.0.1:9007"]);
+        told("[drain]\ntime = 2\n", ["line 2", "string"]);
+        told("[drain]\ntime = 'soon'\n", ["line 2", "ms"]);
+        told("[[topic]]\nname = 'a'\n", ["line 1", "type"]);
+        told("[[topic]]\nname = 'a'\ntype = 'morse'\n", ["line 3", "nvfix"]);
+        told("[[topic]]\nname = 'a'\ntype = 'fix'\nkey = ['//']\n", ["line 4", "no field"]);
+        told("[limits\n", ["line 1", "limits"]);
+    }
+}
