@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The port of a server where none is given.
 pub const PORT: u16 = 9007;
 
+/// The port for WebSockets where none is given.
+pub const WEBSOCKET_PORT: u16 = 9008;
+
 /// The defaults, each setting with a line that says what it is.
 pub const DEFAULTS: &str = include_str!("../../../config/serve.toml");
 
@@ -63,14 +66,14 @@ impl Settings {
     }
 }
 
-/// An address of a host; one without a port has the server's own.
+/// An address of a host; one without a port has `port`.
 ///
 /// # Errors
 /// If it is none, with how to write one.
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let address = text.parse().or_else(|_| {
         let ip = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        ip.map(|ip| SocketAddr::new(ip, PORT))
+        ip.map(|ip| SocketAddr::new(ip, port))
     });
     let examples = "127.0.0.1, 10.0.0.1:9007 or [::1]:9007";
     address.map_err(|_| format!("no address of a host: write it as in {examples}"))
@@ -94,6 +97,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Listen {
     tcp: Option<Address>,
+    websocket: Option<WebSocketAddress>,
+    origins: Option<Vec<String>>,
     allow_remote: Option<bool>,
 }
 
@@ -106,6 +111,7 @@ struct Limits {
     subscriptions: Option<Count<1, ANY>>,
     topics: Option<Count<1, ANY>>,
     names: Option<Count<0, ANY>>,
+    handshake: Option<Span>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -130,6 +136,8 @@ impl File {
     fn apply(self, settings: &mut Settings) {
         let Self { listen, limits, drain, topic } = self;
         put(&mut settings.listen, listen.tcp.map(|it| it.0));
+        put(&mut settings.websocket, listen.websocket.map(|it| it.0));
+        put(&mut settings.origins, listen.origins);
         put(&mut settings.allow_remote, listen.allow_remote);
         put(&mut settings.clients_max, limits.clients.map(|it| it.0));
         put(&mut settings.frame_bytes_max, limits.frame.map(|it| it.0));
@@ -137,6 +145,7 @@ impl File {
         put(&mut settings.subscriptions_max, limits.subscriptions.map(|it| it.0));
         put(&mut settings.topics_max, limits.topics.map(|it| it.0));
         put(&mut settings.names_max, limits.names.map(|it| it.0));
+        put(&mut settings.handshake, limits.handshake.map(|it| it.0));
         put(&mut settings.drain, drain.time.map(|it| it.0));
         settings.kept.extend(topic.into_iter().map(Topic::definition));
     }
@@ -211,7 +220,15 @@ macro_rules! text {
 text!(
     /// An address to listen at.
     Address(SocketAddr),
-    parse_address
+    |text: &str| parse_address(text, PORT)
+);
+text!(
+    /// An address to listen at for WebSockets; the empty one is none.
+    WebSocketAddress(Option<SocketAddr>),
+    |text: &str| match text {
+        "" => Ok(None),
+        text => parse_address(text, WEBSOCKET_PORT).map(Some),
+    }
 );
 text!(
     /// A time that something takes.
@@ -249,11 +266,13 @@ mod tests {
 
     #[test]
     fn what_a_file_says_is_taken() {
-        let text = "[listen]\ntcp = '[::1]'\nallow_remote = true\n[limits]\nclients = 7\n\
+        let text = "[listen]\ntcp = '[::1]'\nallow_remote = true\nwebsocket = '[::1]'\n\
+            [limits]\nclients = 7\n\
             outbox = '1MiB'\n[drain]\ntime = '5s'\n[[topic]]\nname = 'a:b'\ntype = 'FIX'\n\
             key = ['/11', '/55']\n";
         let said = Settings::from_toml(text).expect("it is valid");
         assert_eq!(said.listen.to_string(), "[::1]:9007");
+        assert_eq!(said.websocket.map(|at| at.to_string()).as_deref(), Some("[::1]:9008"));
         assert_eq!((said.allow_remote, said.clients_max), (true, 7));
         assert_eq!((said.outbox_bytes_max, said.drain), (1 << 20, Duration::from_secs(5)));
         assert_eq!((&*said.kept[0].name, said.kept[0].keys.len()), ("a:b", 2));

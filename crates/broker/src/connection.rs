@@ -1,27 +1,66 @@
 //! A client's connection.
 
+use crate::Nanos;
+use crate::outbox::Outbox;
+use crate::sheet::Sheets;
+use crate::websocket::WebSocket;
 use lanecast_os::direct;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
 
 /// Reads at a time from one client, so that nobody keeps the others waiting.
 const READS_MAX: usize = 4;
 
-/// A socket, and the beginning of a frame.
+/// A socket, and how commands are told apart on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) stream: TcpStream,
-    partial: Vec<u8>,
+    framing: Framing,
+    /// When it came.
+    pub(crate) since: Nanos,
     /// Whether the poller waits until it takes bytes.
     pub(crate) wants_write: bool,
 }
 
+/// Frames with their lengths, or messages of a WebSocket.
+#[derive(Debug)]
+enum Framing {
+    /// The beginning of a frame.
+    Lengths(Vec<u8>),
+    WebSocket(Box<WebSocket>),
+}
+
 impl Connection {
-    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+    /// A connection that carries frames, or the messages of a WebSocket if one is given.
+    pub(crate) fn new(
+        stream: TcpStream,
+        websocket: Option<WebSocket>,
+        since: Nanos,
+    ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, partial: Vec::new(), wants_write: false })
+        let framing = match websocket {
+            Some(websocket) => Framing::WebSocket(Box::new(websocket)),
+            None => Framing::Lengths(Vec::new()),
+        };
+        Ok(Self { stream, framing, since, wants_write: false })
+    }
+
+    /// Whether commands can come: hands have been shaken.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.framing {
+            Framing::Lengths(_) => true,
+            Framing::WebSocket(socket) => socket.is_open(),
+        }
+    }
+
+    /// Whether there is something to be sent that is in no outbox.
+    pub(crate) fn has_unsent(&self) -> bool {
+        match &self.framing {
+            Framing::Lengths(_) => false,
+            Framing::WebSocket(socket) => !socket.unsent().is_empty(),
+        }
     }
 
     /// Hands over the payload of each frame that has come whole.
@@ -42,18 +81,81 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let fresh = &buffer[..length];
-            if self.partial.is_empty() {
-                let used = frames(fresh, limit, &mut each)?;
-                self.partial.extend_from_slice(&fresh[used..]);
-            } else {
-                self.partial.extend_from_slice(fresh);
-                let used = frames(&self.partial, limit, &mut each)?;
-                self.partial.drain(..used);
-            }
+            self.framing.take(&buffer[..length], limit, &mut each)?;
             if length < buffer.len() {
                 return Ok(());
             }
+        }
+        Ok(())
+    }
+
+    /// Sends what waits; whether all of it is gone.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub(crate) fn send(&mut self, outbox: &mut Outbox, sheets: &Sheets) -> io::Result<bool> {
+        let stream = &self.stream;
+        let Framing::WebSocket(socket) = &mut self.framing else {
+            return outbox.send(sheets, |slices| direct::write_vectored(stream, slices));
+        };
+        let is_empty = outbox.send(sheets, |slices| {
+            let taken = put(socket, slices)?;
+            flush(stream, socket).map(|_| taken)
+        })?;
+        Ok(flush(stream, socket)? && is_empty)
+    }
+
+    /// Sends what a client is told whose connection ends, as far as it can be at once.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Framing::WebSocket(socket) = &mut self.framing {
+            // It ends in any case.
+            drop(flush(&self.stream, socket));
+        }
+    }
+}
+
+/// Makes messages of frames, as many as may be ready at a time; how many bytes it took.
+fn put(socket: &mut WebSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let mut taken = 0;
+    for slice in slices {
+        match socket.put(slice) {
+            Ok(count) if count == slice.len() => taken += count,
+            Ok(count) => return Ok(taken + count),
+            Err(_) if taken > 0 => return Ok(taken),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(taken)
+}
+
+/// Sends messages; whether all are gone.
+fn flush(stream: &TcpStream, socket: &mut WebSocket) -> io::Result<bool> {
+    while !socket.unsent().is_empty() {
+        match direct::write(stream, socket.unsent()) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => socket.sent(count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+impl Framing {
+    /// Takes in what came.
+    fn take(&mut self, fresh: &[u8], limit: usize, each: &mut impl FnMut(&[u8])) -> io::Result<()> {
+        let partial = match self {
+            Self::WebSocket(socket) => return socket.take(fresh, each),
+            Self::Lengths(partial) => partial,
+        };
+        if partial.is_empty() {
+            let used = frames(fresh, limit, each)?;
+            partial.extend_from_slice(&fresh[used..]);
+        } else {
+            partial.extend_from_slice(fresh);
+            let used = frames(partial, limit, each)?;
+            partial.drain(..used);
         }
         Ok(())
     }

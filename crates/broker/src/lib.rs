@@ -11,6 +11,7 @@ mod client;
 mod config;
 mod connection;
 mod delays;
+mod entrance;
 mod fanout;
 mod filing;
 mod holding;
@@ -27,13 +28,14 @@ mod settings;
 mod sheet;
 mod subscription;
 mod topic;
+mod websocket;
 mod world;
 
 /// Nanoseconds of a clock that only goes forward.
 pub type Nanos = u64;
 
 pub use self::client::ClientId;
-pub use self::config::{ConfigError, DEFAULTS, PORT, parse_address};
+pub use self::config::{ConfigError, DEFAULTS, PORT, WEBSOCKET_PORT, parse_address};
 pub use self::delays::Delay;
 pub use self::hub::{Counters, Departure, Hub, Moment};
 pub use self::server::{OpenError, Server};

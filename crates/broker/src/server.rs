@@ -4,27 +4,23 @@ use crate::Nanos;
 use crate::client::ClientId;
 use crate::connection::Connection;
 use crate::delays::{Delay, Delays};
+use crate::entrance::{Entrances, Speech};
 use crate::hub::{Counters, Departure, Hub, Moment};
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::{Settings, SettingsError};
+use crate::websocket::{Origins, WebSocket};
 use crate::world::WorldError;
 use lanecast_base::clock::Clock;
-use lanecast_os::{direct, tcp};
+use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The listener's number at the poller; those of connections are their clients'.
-const LISTENER: u64 = u64::MAX;
 /// What is read at a time.
 const READ_BYTES: usize = 256 << 10;
 /// When so much has been written for outboxes to share, it is sent before more is read: it is
 /// still in the cache then.
 const ROUND_BYTES: usize = 64 << 10;
-/// Connections that may wait to be accepted.
-const BACKLOG: u32 = 1_024;
-/// When nothing can be accepted, for want of descriptors say, it is tried again after this.
-const ACCEPT_AGAIN: Nanos = 100_000_000;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -52,14 +48,16 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Server {
     hub: Hub,
-    listener: TcpListener,
+    entrances: Entrances,
+    origins: Origins,
     poller: Poller,
     /// By their clients' numbers.
     connections: Vec<Option<Connection>>,
     ready: Vec<Ready>,
     buffer: Box<[u8]>,
     clock: Clock,
-    accept_again: Option<Nanos>,
+    /// Those who have not come in yet, in the order of their coming.
+    entering: VecDeque<(Nanos, ClientId)>,
     /// Queries are being answered: the next round is not to wait.
     is_answering: bool,
     delays: Delays,
@@ -74,19 +72,23 @@ impl Server {
     /// See [`OpenError`].
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         settings.check()?;
-        let at = settings.listen;
-        let listener = tcp::listen(at, BACKLOG).map_err(|error| OpenError::Listen { at, error })?;
+        let mut entrances = Entrances::default();
+        let websocket = settings.websocket.map(|at| (at, Speech::WebSocket));
+        for (at, speech) in [(settings.listen, Speech::Frames)].into_iter().chain(websocket) {
+            entrances.open(at, speech).map_err(|error| OpenError::Listen { at, error })?;
+        }
         let poller = Poller::new().map_err(OpenError::Poll)?;
-        poller.add(&listener, LISTENER).map_err(OpenError::Poll)?;
+        entrances.watch(&poller).map_err(OpenError::Poll)?;
         Ok(Self {
+            origins: Origins(settings.origins.as_slice().into()),
             hub: Hub::new(settings)?,
-            listener,
+            entrances,
             poller,
             connections: Vec::new(),
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             clock: Clock::host(),
-            accept_again: None,
+            entering: VecDeque::new(),
             is_answering: false,
             delays: Delays::new(),
             begun: None,
@@ -98,7 +100,16 @@ impl Server {
     /// # Errors
     /// If the system does not tell.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        let address = self.entrances.address(Speech::Frames);
+        address.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
+    }
+
+    /// Where it listens for WebSockets, if it does.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn websocket_address(&self) -> io::Result<Option<SocketAddr>> {
+        self.entrances.address(Speech::WebSocket).transpose()
     }
 
     /// What has been done so far.
@@ -134,7 +145,9 @@ impl Server {
     /// If the system cannot wait for sockets.
     pub fn turn(&mut self, limit: Duration) -> io::Result<()> {
         let moment = self.moment();
-        let due = [self.hub.next_deadline(moment), self.accept_again].into_iter().flatten().min();
+        let late = self.entering.front().map(|(since, _)| self.late(*since));
+        let due = [self.hub.next_deadline(moment), self.entrances.again(), late];
+        let due = due.into_iter().flatten().min();
         let until = due.map(|due| Duration::from_nanos(due.saturating_sub(moment.now)));
         let until = if self.is_answering { Some(Duration::ZERO) } else { until };
         let mut ready = std::mem::take(&mut self.ready);
@@ -143,7 +156,7 @@ impl Server {
         let moment = self.moment();
         let mut has_guests = false;
         for one in &ready {
-            if one.number == LISTENER {
+            if Entrances::is_one(one.number) {
                 has_guests = true;
             } else if one.to_read {
                 self.begun.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
@@ -155,13 +168,15 @@ impl Server {
         }
         self.hub.on_time(moment);
         self.is_answering = self.hub.advance(moment);
-        for one in ready.iter().filter(|one| one.number != LISTENER && one.to_write) {
+        for one in ready.iter().filter(|one| !Entrances::is_one(one.number) && one.to_write) {
             self.write(ClientId(one.number as u32));
         }
         self.ready = ready;
         self.send();
         // Last, as a number that has become free may be given again.
-        if has_guests || self.accept_again.is_some_and(|at| at <= moment.now) {
+        self.hurry(moment.now);
+        self.entrances.on_time(moment.now, &self.poller);
+        if has_guests {
             self.accept(moment.now);
         }
         Ok(())
@@ -181,7 +196,10 @@ impl Server {
             }
         });
         if heard.is_err() {
+            connection.say_goodbye();
             self.close(id);
+        } else if connection.has_unsent() {
+            self.write(id);
         }
     }
 
@@ -209,13 +227,11 @@ impl Server {
     fn write(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
-        let stream = &connection.stream;
-        let sent = outbox.send(sheets, |slices| direct::write_vectored(stream, slices));
-        let changed = sent.and_then(|is_empty| {
+        let changed = connection.send(outbox, sheets).and_then(|is_empty| {
             if connection.wants_write == is_empty {
                 connection.wants_write = !is_empty;
                 let what = if is_empty { Interest::Read } else { Interest::Both };
-                self.poller.change(stream, id.0.into(), what)?;
+                self.poller.change(&connection.stream, id.0.into(), what)?;
             }
             Ok(())
         });
@@ -230,46 +246,54 @@ impl Server {
     }
 
     fn accept(&mut self, now: Nanos) {
-        if self.accept_again.take().is_some() && self.poller.add(&self.listener, LISTENER).is_err()
-        {
-            self.accept_again = Some(now.saturating_add(ACCEPT_AGAIN));
-            return;
-        }
-        loop {
-            match self.listener.accept() {
-                Ok((stream, _)) => self.welcome(now, stream),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => {
-                    // Or the poller would report it again at once, for as long as it lasts.
-                    if self.poller.remove(&self.listener).is_ok() {
-                        self.accept_again = Some(now.saturating_add(ACCEPT_AGAIN));
-                    }
-                    return;
-                }
-            }
+        while let Some((stream, speech)) = self.entrances.next(now, &self.poller) {
+            self.welcome(now, stream, speech);
         }
     }
 
-    fn welcome(&mut self, now: Nanos, stream: std::net::TcpStream) {
+    fn welcome(&mut self, now: Nanos, stream: std::net::TcpStream, speech: Speech) {
+        let limit = self.hub.settings.frame_bytes_max;
+        let websocket =
+            (speech == Speech::WebSocket).then(|| WebSocket::new(self.origins.clone(), limit));
         // Whom it cannot serve it hangs up on.
-        let Ok(connection) = Connection::new(stream) else { return };
+        let Ok(connection) = Connection::new(stream, websocket, now) else { return };
         let Some(id) = self.hub.connect(now) else { return };
         let at = id.0 as usize;
         if self.connections.len() <= at {
             self.connections.resize_with(at + 1, || None);
         }
         let added = self.poller.add(&connection.stream, id.0.into());
+        if !connection.is_open() {
+            self.entering.push_back((now, id));
+        }
         self.connections[at] = Some(connection);
         if added.is_err() {
             self.close(id);
         }
     }
 
+    /// Lets those go who take too long to come in.
+    fn hurry(&mut self, now: Nanos) {
+        while let Some((since, id)) = self.entering.front().copied()
+            && self.late(since) <= now
+        {
+            self.entering.pop_front();
+            let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+            if connection.is_some_and(|it| it.since == since && !it.is_open()) {
+                self.close(id);
+            }
+        }
+    }
+
+    /// When somebody is late to come in who came then.
+    fn late(&self, since: Nanos) -> Nanos {
+        let patience = u64::try_from(self.hub.settings.handshake.as_nanos()).unwrap_or(u64::MAX);
+        since.saturating_add(patience)
+    }
+
     /// From now on the poller only knows those who may take more: what comes is not read.
     fn listen_no_more(&mut self) {
-        // What it still knows in spite of this would only make it wake more often.
-        drop(self.poller.remove(&self.listener));
+        self.entrances.close(&self.poller);
         for connection in self.connections.iter().flatten() {
             drop(self.poller.remove(&connection.stream));
         }
@@ -278,17 +302,24 @@ impl Server {
     fn write_last(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
-        let stream = &connection.stream;
-        match outbox.send(sheets, |slices| direct::write_vectored(stream, slices)) {
+        let sent = connection.send(outbox, sheets);
+        let (stream, number) = (&connection.stream, id.0.into());
+        match sent {
             Ok(true) => drop(self.poller.remove(stream)),
             Ok(false) => {
-                let number = id.0.into();
                 // It may be there from the last time.
                 drop(self.poller.add(stream, number));
                 drop(self.poller.change(stream, number, Interest::Write));
             }
             Err(_) => self.close(id),
         }
+    }
+
+    /// Whether something waits to be sent to a client.
+    fn has_unsent(&mut self, id: ClientId) -> bool {
+        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
+        connection.is_some_and(Connection::has_unsent)
+            || self.hub.outbox(id).is_some_and(|(outbox, _)| !outbox.is_empty())
     }
 
     /// Accepts nobody any more, and empties outboxes for as long as the settings say; whether all
@@ -299,9 +330,7 @@ impl Server {
         self.listen_no_more();
         loop {
             let ids = (0..self.connections.len() as u32).map(ClientId);
-            let full: Vec<ClientId> = ids
-                .filter(|id| self.hub.outbox(*id).is_some_and(|(it, _)| !it.is_empty()))
-                .collect();
+            let full: Vec<ClientId> = ids.filter(|id| self.has_unsent(*id)).collect();
             full.iter().for_each(|id| self.write_last(*id));
             let left = limit.saturating_sub(start.elapsed());
             if full.is_empty() || left.is_zero() {

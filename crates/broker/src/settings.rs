@@ -1,7 +1,6 @@
 //! What a server may be told.
 
 use crate::config::PORT;
-use crate::topic::{NAME_MAX, is_name};
 use lanecast_filter::Limits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,7 +11,11 @@ use std::time::Duration;
 pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Whether that may be reached from other hosts, where nobody is asked who it is.
+    /// Where it listens for WebSockets, if it does.
+    pub websocket: Option<SocketAddr>,
+    /// Whose pages may connect by WebSocket, beside those of the same host.
+    pub origins: Vec<String>,
+    /// Whether it may be reached from other hosts, where nobody is asked who it is.
     pub allow_remote: bool,
     /// The most clients at a time.
     pub clients_max: usize,
@@ -26,6 +29,8 @@ pub struct Settings {
     pub topics_max: usize,
     /// The most names of clients whose last sequence number is remembered.
     pub names_max: usize,
+    /// How long somebody may take to come in: until hands have been shaken.
+    pub handshake: Duration,
     /// For how long outboxes are emptied when the server ends.
     pub drain: Duration,
     /// The topics of which the last message of each key is kept.
@@ -41,6 +46,8 @@ impl Settings {
     pub fn at(listen: SocketAddr) -> Self {
         Self {
             listen,
+            websocket: None,
+            origins: Vec::new(),
             allow_remote: false,
             clients_max: 1_000,
             frame_bytes_max: 16 << 20,
@@ -48,6 +55,7 @@ impl Settings {
             subscriptions_max: 100_000,
             topics_max: 100_000,
             names_max: 100_000,
+            handshake: Duration::from_secs(10),
             drain: Duration::from_secs(2),
             kept: Vec::new(),
             views: Vec::new(),
@@ -60,8 +68,11 @@ impl Settings {
     /// # Errors
     /// If they do not, with what to change.
     pub fn check(&self) -> Result<(), SettingsError> {
-        if !self.allow_remote && !self.listen.ip().is_loopback() {
-            return Err(SettingsError::Remote(self.listen));
+        let mut entrances = [Some(self.listen), self.websocket].into_iter().flatten();
+        if let Some(remote) = entrances.find(|at| !at.ip().is_loopback())
+            && !self.allow_remote
+        {
+            return Err(SettingsError::Remote(remote));
         }
         let least = [
             ("clients_max", self.clients_max, 1),
@@ -72,24 +83,8 @@ impl Settings {
         ];
         match least.into_iter().find(|(_, value, least)| value < least) {
             Some((name, value, least)) => Err(SettingsError::TooSmall { name, value, least }),
-            None => self.check_topics(),
+            None => Ok(()),
         }
-    }
-
-    fn check_topics(&self) -> Result<(), SettingsError> {
-        for (at, topic) in self.kept.iter().enumerate() {
-            let name = || topic.name.clone();
-            if !is_name(&topic.name) {
-                return Err(SettingsError::TopicName(name()));
-            }
-            let same = |other: &TopicDefinition| {
-                other.name == topic.name && other.format.kind() == topic.format.kind()
-            };
-            if self.kept[..at].iter().any(same) {
-                return Err(SettingsError::TopicTwice(name()));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -118,10 +113,4 @@ pub enum SettingsError {
         /// What it must be.
         least: usize,
     },
-    /// A topic that is kept has no name that it could have.
-    #[error("{0:?} is no topic: a name has 1 to {max} bytes and no control characters", max = NAME_MAX)]
-    TopicName(Box<str>),
-    /// A topic is to be kept in two ways.
-    #[error("the topic {0} is there twice with the same type: leave one of them out")]
-    TopicTwice(Box<str>),
 }

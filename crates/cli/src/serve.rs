@@ -6,7 +6,9 @@ use crate::table::grouped;
 use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
-use lanecast_broker::{ConfigError, DEFAULTS, Server, Settings, TopicDefinition, parse_address};
+use lanecast_broker::{
+    ConfigError, DEFAULTS, PORT, Server, Settings, TopicDefinition, WEBSOCKET_PORT, parse_address,
+};
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
@@ -22,7 +24,7 @@ const DESCRIPTORS: u64 = 64;
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Clients: lanecast publish, lanecast subscribe, or any that speaks the \
-    commands of docs/protocol/command.md over TCP.\n\
+    commands of docs/protocol/command.md over TCP or WebSocket.\n\
     Exit status: 0 ended by a signal and everybody got everything, 1 error, 2 wrong arguments, \
     3 some clients had not taken everything when --drain was over.")]
 pub(crate) struct ServeArgs {
@@ -35,8 +37,14 @@ pub(crate) struct ServeArgs {
     print_config: bool,
 
     /// Where to listen: an address of this host, and a port if it is not 9007 [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = parse_address)]
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    #[arg(value_parser = |text: &str| parse_address(text, PORT))]
     listen: Option<SocketAddr>,
+
+    /// Where to listen for WebSockets as well, and a port if it is not 9008
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    #[arg(value_parser = |text: &str| parse_address(text, WEBSOCKET_PORT))]
+    websocket: Option<SocketAddr>,
 
     /// Listen to other hosts as well. Nobody is asked who it is
     #[arg(long)]
@@ -73,6 +81,7 @@ impl ServeArgs {
             None => Settings::default(),
         };
         put(&mut settings.listen, self.listen);
+        put(&mut settings.websocket, self.websocket.map(Some));
         put(&mut settings.clients_max, self.clients_max.map(|count| count as usize));
         put(&mut settings.outbox_bytes_max, self.outbox.map(|size| size.0 as usize));
         put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
@@ -115,6 +124,9 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     let mut server = Server::open(settings)?;
     let at = server.address().context("cannot look at a socket")?;
     print_line(&format!("content server listening on {at}"))?;
+    if let Some(at) = server.websocket_address().context("cannot look at a socket")? {
+        print_line(&format!("WebSockets at ws://{at}"))?;
+    }
     while !stop() {
         server.turn(ROUND).context("cannot wait for clients")?;
     }

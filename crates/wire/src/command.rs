@@ -29,7 +29,8 @@ mod writer;
 pub use self::ack::{Ack, Acks};
 pub use self::field::{Field, Shape};
 pub use self::frame::{
-    FrameTooLong, LENGTH_BYTES, Records, begin_frame, end_frame, frame_bytes, message_payload,
+    FrameTooLong, LENGTH_BYTES, Records, begin_frame, end_frame, frame_bytes, frame_total,
+    message_payload,
 };
 pub use self::header::{HEADER_MAX, Header, HeaderError};
 pub use self::options::{Options, OptionsError};

@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A server on a thread of its own.
 pub(crate) struct Served {
     at: SocketAddr,
+    web: Option<SocketAddr>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<bool>>,
 }
@@ -25,6 +26,7 @@ impl Served {
         change(&mut settings);
         let mut server = Server::open(settings).expect("a server");
         let at = server.address().expect("an address");
+        let web = server.websocket_address().expect("an address");
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -33,13 +35,21 @@ impl Served {
             }
             server.drain()
         });
-        Self { at, stop, thread: Some(thread) }
+        Self { at, web, stop, thread: Some(thread) }
     }
 
     pub(crate) fn client(&self) -> Client {
         let stream = TcpStream::connect(self.at).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         Client { stream, bytes: Vec::new() }
+    }
+
+    /// A connection to where WebSockets are spoken.
+    #[allow(dead_code, reason = "not all tests speak it")]
+    pub(crate) fn web_stream(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.web.expect("an address")).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream
     }
 
     /// Ends it; whether everybody got everything.

@@ -33,6 +33,13 @@ pub fn frame_bytes(bytes: &[u8], limit: usize) -> Result<Option<usize>, FrameToo
     Ok((bytes.len() >= total).then_some(total))
 }
 
+/// How many bytes the frame takes, with its length, that begins so; none if that is not all there.
+#[inline]
+pub fn frame_total(bytes: &[u8]) -> Option<usize> {
+    let length = bytes.first_chunk::<LENGTH_BYTES>()?;
+    Some(LENGTH_BYTES + U32::from_bytes(*length).get() as usize)
+}
+
 /// Leaves room for a frame's length; what is returned is for [`end_frame`].
 pub fn begin_frame(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&[0; LENGTH_BYTES]);
