@@ -20,6 +20,9 @@ const EXACT_DIGITS: usize = 15;
 const POWERS: [f64; EXACT_DIGITS + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
+/// Digits that are read as one word.
+const SHORT: usize = 8;
+
 impl Number {
     /// The number that all of `text` writes: decimal, with sign, fraction and exponent as wanted,
     /// or `NaN` in any case.
@@ -30,6 +33,13 @@ impl Number {
             [b'+', digits @ ..] => (false, digits),
             digits => (false, digits),
         };
+        if (1..=SHORT).contains(&digits.len()) {
+            return match Self::parse_short(digits) {
+                Some(number) if is_negative => Some(number.negated()),
+                Some(number) => Some(number),
+                None => parse_any(text, digits),
+            };
+        }
         if digits.is_empty() || digits.len() > EXACT_DIGITS {
             return parse_any(text, digits);
         }
@@ -41,14 +51,39 @@ impl Number {
                 _ => return parse_any(text, digits),
             }
         }
-        match point {
-            None => Some(Self::Int(if is_negative { -whole } else { whole })),
-            Some(_) if digits.len() == 1 => None,
-            Some(point) => {
-                // One rounding of exact operands gives the nearest number.
-                let value = whole as f64 / POWERS[digits.len() - 1 - point];
-                Some(Self::Float(if is_negative { -value } else { value }))
-            }
+        let number = match point {
+            None => Self::Int(whole),
+            Some(point) => decimal(whole, digits.len() - 1 - point),
+        };
+        Some(if is_negative { number.negated() } else { number })
+    }
+
+    /// The number that up to eight digits write, one of which may be a point: read as one word, so
+    /// that nothing depends on how many there are.
+    #[inline(always)]
+    fn parse_short(digits: &[u8]) -> Option<Self> {
+        const LOW: u64 = u64::from_le_bytes([1; SHORT]);
+        let word = short_word(digits);
+        let points = word ^ (u64::from(b'.') * LOW);
+        // Bits behind the first one may be wrong, the first never is.
+        let points = points.wrapping_sub(LOW) & !points & (0x80 * LOW);
+        if points == 0 {
+            return Some(Self::Int(whole(word, digits.len())?));
+        }
+        let point = points.trailing_zeros() / 8;
+        let before = (1 << (8 * point)) - 1;
+        let word = word & before | word >> 8 & !before;
+        let whole = whole(word, digits.len() - 1)?;
+        Some(decimal(whole, digits.len() - 1 - point as usize))
+    }
+
+    #[inline]
+    fn negated(self) -> Self {
+        match self {
+            Self::Int(number) => Self::Int(-number),
+            Self::Float(number) => Self::Float(-number),
+            // No short text writes one.
+            Self::Uint(number) => Self::Float(-(number as f64)),
         }
     }
 
@@ -92,6 +127,44 @@ impl Number {
             (left, right) => Some(left.whole().cmp(&right.whole())),
         }
     }
+}
+
+/// One rounding of exact operands gives the nearest number.
+#[inline(always)]
+fn decimal(whole: i64, decimals: usize) -> Number {
+    Number::Float(whole as f64 / POWERS[decimals])
+}
+
+/// One to eight bytes as a word, the first one lowest.
+#[inline(always)]
+fn short_word(bytes: &[u8]) -> u64 {
+    let length = bytes.len();
+    if let Some(word) = bytes.first_chunk() {
+        return u64::from_le_bytes(*word);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+        return first | last << (8 * (length - 4));
+    }
+    // Of one, two or three bytes these are all, some of them twice.
+    [0, length / 2, length - 1].iter().fold(0, |word, at| word | u64::from(bytes[*at]) << (8 * at))
+}
+
+/// The number that the lowest `length` bytes of `word` write, if they are digits and some.
+#[inline(always)]
+fn whole(word: u64, length: usize) -> Option<i64> {
+    const LOW: u64 = u64::from_le_bytes([1; SHORT]);
+    if length == 0 {
+        return None;
+    }
+    // Zeros in front do not count.
+    let digits = (word ^ (u64::from(b'0') * LOW)) << (64 - 8 * length);
+    if (digits.wrapping_add(0x76 * LOW) | digits) & (0x80 * LOW) != 0 {
+        return None;
+    }
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some(((fours * 10_000 + (fours >> 32)) & 0xffff_ffff) as i64)
 }
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
@@ -200,6 +273,21 @@ mod tests {
         ) {
             let number = Number::parse(text.as_bytes()).expect("a number").to_f64();
             prop_assert_eq!(Some(number), text.parse().ok());
+        }
+
+        #[test]
+        fn short_texts_are_numbers_if_they_are_digits_and_a_point(
+            text in "[+-]?([0-9]{0,9}\\.?[0-9]{0,9}|[0-9.]{1,9}|[0-9./:a\u{80}]{1,5})",
+        ) {
+            let digits = text.trim_start_matches(['+', '-']);
+            let others = digits.replace(|letter: char| letter.is_ascii_digit(), "");
+            let is_number = others.len() < digits.len() && ["", "."].contains(&&*others);
+            let number = Number::parse(text.as_bytes());
+            prop_assert_eq!(number.is_some(), is_number);
+            if let Some(number) = number {
+                prop_assert_eq!(matches!(number, Number::Float(_)), others == ".");
+                prop_assert_eq!(Some(number.to_f64()), text.parse().ok());
+            }
         }
 
         #[test]
