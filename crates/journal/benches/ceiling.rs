@@ -1,8 +1,9 @@
 //! Records of 200 bytes per second, persisted, beside the ceiling: a raw log with checksums in a
 //! preallocated file that does nothing else. Both run in turn, and the ratio is that of the pairs.
 //!
-//! `cargo bench -p lanecast-journal`, or `-- --pairs 9` for more certainty. The figures are those
-//! of the disk below `target/tmp`, or of `--directory`.
+//! `cargo bench -p lanecast-journal`, or `-- --pairs 9` for more certainty, or `-- --only replay`
+//! for rows whose names have that in them. The figures are those of the disk below `target/tmp`, or
+//! of `--directory`.
 #![forbid(unsafe_code)]
 
 mod raw;
@@ -24,7 +25,8 @@ const LONG: Duration = Duration::from_secs(600);
 const REPLAYED: u64 = 2_000_000;
 
 fn main() {
-    let (mut pairs, mut directory) = (5, PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let (mut pairs, mut only) = (5, String::new());
+    let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -32,13 +34,14 @@ fn main() {
                 let number: Option<usize> = arguments.next().and_then(|number| number.parse().ok());
                 pairs = number.expect("--pairs wants a number").max(1);
             }
+            "--only" => only = arguments.next().expect("--only wants a part of a row's name"),
             "--directory" => directory = arguments.next().expect("--directory wants a path").into(),
             // What cargo bench passes to every benchmark.
             _ => {}
         }
     }
     let place = tempfile::tempdir_in(&directory).expect("a directory");
-    let stage = Stage { place: place.path(), pairs };
+    let stage = Stage { place: place.path(), pairs, only };
     println!("records of {BODY} bytes per second; median of {pairs} pairs, lowest and highest");
     println!("{:<28} {:>11} {:>11}  journal / raw", "", "raw", "journal");
     for batch in [1, 10, 100, 1_000, 10_000] {
@@ -58,10 +61,15 @@ fn main() {
 struct Stage<'a> {
     place: &'a Path,
     pairs: usize,
+    /// What the names of rows have in them that are wanted.
+    only: String,
 }
 
 impl Stage<'_> {
     fn row(&self, name: &str, run: impl Fn(&Self) -> [f64; 2]) {
+        if !name.contains(&self.only) {
+            return;
+        }
         let pairs: Vec<[f64; 2]> = (0..self.pairs).map(|_| run(self)).collect();
         let median = |of: &dyn Fn(&[f64; 2]) -> f64| {
             let mut values: Vec<f64> = pairs.iter().map(of).collect();
@@ -140,6 +148,9 @@ impl Stage<'_> {
     }
 
     fn replay(&self) {
+        if !"replay".contains(&self.only) {
+            return;
+        }
         let journal = self.open(true);
         let body = [7; BODY];
         let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
