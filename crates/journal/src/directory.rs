@@ -146,18 +146,20 @@ impl PlacedFile {
     }
 }
 
-impl PlacedFile {
-    /// Reserves space, so that a full disk shows before anything is written. Whether this file
-    /// system can do that.
-    fn claim(&self, bytes: u64) -> Outcome<bool> {
-        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(false),
-            Err(error) => Err(self.error("reserve space for")(error.into())),
-        }
+impl StoredFile for PlacedFile {
+    fn length(&self) -> Outcome<u64> {
+        Ok(self.file.metadata().map_err(self.error("look at"))?.len())
     }
 
-    fn write_zeros(&self, bytes: u64) -> Outcome<()> {
+    fn preallocate(&self, bytes: u64) -> Outcome<()> {
+        // Reserved first, so that a full disk shows before anything is written. Not every file
+        // system can; writing zeros does it then.
+        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) | Ok(()) => {}
+            Err(error) => return Err(self.error("reserve space for")(error.into())),
+        }
+        // Blocks that were reserved and never written cost a journal entry of the file system
+        // at their first synchronisation.
         let zeros = vec![0; ZEROS];
         let mut offset = 0;
         while offset < bytes {
@@ -166,23 +168,6 @@ impl PlacedFile {
             offset += length;
         }
         Ok(())
-    }
-}
-
-impl StoredFile for PlacedFile {
-    fn length(&self) -> Outcome<u64> {
-        Ok(self.file.metadata().map_err(self.error("look at"))?.len())
-    }
-
-    fn preallocate(&self, bytes: u64) -> Outcome<()> {
-        self.claim(bytes)?;
-        // Blocks that were reserved and never written cost a journal entry of the file system
-        // at their first synchronisation.
-        self.write_zeros(bytes)
-    }
-
-    fn reserve(&self, bytes: u64) -> Outcome<()> {
-        if self.claim(bytes)? { Ok(()) } else { self.write_zeros(bytes) }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<usize> {

@@ -9,7 +9,7 @@ use crate::lock;
 use crate::opening::{Opened, Recovered};
 use crate::record::Entry;
 use crate::retention::retain;
-use crate::segment::{Room, Segment, Shape};
+use crate::segment::{Segment, Shape};
 use crate::settings::Settings;
 use crate::storage::{Fault, Outcome, Storage, StorageError};
 use crate::unix_ns;
@@ -56,8 +56,7 @@ struct Stock<S: Storage> {
 
 impl<S: Storage> Stock<S> {
     fn make(&mut self) -> Outcome<()> {
-        let (storage, room) = (&self.storage.storage, Room::Written);
-        let made = Segment::make(storage, self.shape, self.next, room, unix_ns())?;
+        let made = Segment::make(&self.storage.storage, self.shape, self.next, unix_ns())?;
         self.next += 1;
         self.spares.push_back(made);
         Ok(())

@@ -5,7 +5,7 @@ use crate::encoder::Encoder;
 use crate::error::OpenError;
 use crate::name;
 use crate::recovery::{Recovery, complete, settle};
-use crate::segment::{Room, Segment, Shape, numbers};
+use crate::segment::{Segment, Shape, numbers};
 use crate::settings::Settings;
 use crate::storage::{Fault, Mode, Outcome, Storage, StorageError};
 use crate::unix_ns;
@@ -45,7 +45,7 @@ impl<S: Storage> Opened<S> {
         if numbers(storage)?.is_empty() {
             let journal = random(storage)?;
             let shape = Shape { journal, segment_bytes: settings.segment_bytes };
-            Segment::make(storage, shape, 1, Room::Written, unix_ns())?;
+            Segment::make(storage, shape, 1, unix_ns())?;
         }
         let numbers = complete(storage)?;
         let mut recovery = Recovery::new(storage, &numbers);

@@ -16,15 +16,6 @@ pub(crate) struct Shape {
     pub(crate) segment_bytes: u64,
 }
 
-/// How a segment gets its room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// Filled with zeros, for pieces of any size.
-    Written,
-    /// Only reserved: so it is there at once, for large pieces.
-    Reserved,
-}
-
 /// An open segment.
 #[derive(Debug)]
 pub(crate) struct Segment<F> {
@@ -43,11 +34,10 @@ impl<F: StoredFile> Segment<F> {
         storage: &S,
         shape: Shape,
         number: u64,
-        room: Room,
         unix_ns: u64,
     ) -> Outcome<Self> {
         let unfinished = name::unfinished(number);
-        let made = Self::fill(storage, &unfinished, shape, number, room, unix_ns);
+        let made = Self::fill(storage, &unfinished, shape, number, unix_ns);
         let file = made.inspect_err(|_| {
             // What was reserved is given back; if that fails too, opening does it.
             let _ = storage.remove(&unfinished);
@@ -63,14 +53,10 @@ impl<F: StoredFile> Segment<F> {
         name: &str,
         shape: Shape,
         number: u64,
-        room: Room,
         unix_ns: u64,
     ) -> Outcome<F> {
         let file = storage.create(name)?;
-        match room {
-            Room::Written => file.preallocate(shape.segment_bytes)?,
-            Room::Reserved => file.reserve(shape.segment_bytes)?,
-        }
+        file.preallocate(shape.segment_bytes)?;
         let mut header = SegmentHeader::new(shape.journal, number, shape.segment_bytes, unix_ns);
         header.crc = of_segment(&header).into();
         for offset in HEADER_OFFSETS {

@@ -2,26 +2,17 @@
 
 use crate::cursor::Source;
 use crate::lock;
-use crate::segment::{Room, Segment, Shape};
+use crate::segment::{Segment, Shape};
 use crate::storage::{Outcome, Storage, StorageError};
 use crate::unix_ns;
 use crate::writer::Supply;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// A segment that is full sooner is written in large pieces, whose writing takes longer than what a
-/// reserved segment costs more to synchronise. To fill the next one with zeros would take as much
-/// of the disk as what is appended.
-const HASTE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Shelf<S: Storage> {
     spares: VecDeque<Segment<S::File>>,
     next: u64,
-    /// When the last one was taken, and how the next one gets its room.
-    taken: Instant,
-    room: Room,
     /// Why the last attempt failed; nobody tries again before somebody needs a segment.
     failure: Option<StorageError>,
     is_closed: bool,
@@ -46,8 +37,7 @@ impl<S: Storage> Stock<S> {
         spares: VecDeque<Segment<S::File>>,
         next: u64,
     ) -> Self {
-        let (taken, room, failure) = (Instant::now(), Room::Written, None);
-        let shelf = Shelf { spares, next, taken, room, failure, is_closed: false };
+        let shelf = Shelf { spares, next, failure: None, is_closed: false };
         // Without any the journal could never go on.
         let wanted = wanted.max(1);
         Self { source, shape, wanted, shelf: Mutex::new(shelf), changed: Condvar::new() }
@@ -61,9 +51,9 @@ impl<S: Storage> Stock<S> {
                 shelf = self.changed.wait(shelf).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let (number, room) = (shelf.next, shelf.room);
+            let number = shelf.next;
             drop(shelf);
-            let made = Segment::make(&self.source.storage, self.shape, number, room, unix_ns());
+            let made = Segment::make(&self.source.storage, self.shape, number, unix_ns());
             shelf = lock(&self.shelf);
             match made {
                 Ok(segment) => {
@@ -104,9 +94,6 @@ impl<S: Storage> Supply<S::File> for &Stock<S> {
             self.changed.notify_all();
             if let Some(segment) = shelf.spares.pop_front() {
                 debug_assert_eq!(segment.number, number, "segments are used in order");
-                let is_hasty = shelf.taken.elapsed() < HASTE;
-                shelf.room = if is_hasty { Room::Reserved } else { Room::Written };
-                shelf.taken = Instant::now();
                 return Ok(segment);
             }
             if let Some(failure) = &shelf.failure {

@@ -139,14 +139,6 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     /// [`Fault::NoSpace`], or if the disk refuses.
     fn preallocate(&self, bytes: u64) -> Outcome<()>;
 
-    /// The same as fast as possible: what is written there first may take longer to synchronise.
-    ///
-    /// # Errors
-    /// As [`preallocate`](Self::preallocate).
-    fn reserve(&self, bytes: u64) -> Outcome<()> {
-        self.preallocate(bytes)
-    }
-
     /// Writes the beginning of `bytes` at `offset`; tells how many, at least one.
     ///
     /// # Errors
