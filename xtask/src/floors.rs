@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 6] = [
     &["lanecast-base", "lanecast-wire"],
     &["lanecast-carrier", "lanecast-market", "lanecast-os", "lanecast-ring", "lanecast-stats"],
     &["lanecast-filter", "lanecast-journal", "lanecast-protocol"],
-    &["lanecast-net", "lanecast-shm", "lanecast-sow", "lanecast-store"],
+    &["lanecast-content", "lanecast-net", "lanecast-shm", "lanecast-sow", "lanecast-store"],
     &[
         "lanecast",
         "lanecast-broker",

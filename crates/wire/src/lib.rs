@@ -7,6 +7,7 @@
 compile_error!("shared memory is little-endian: this processor would misread it");
 
 pub mod command;
+pub mod content;
 pub mod journal;
 pub mod net;
 pub mod shm;

@@ -1,0 +1,30 @@
+//! What can go wrong.
+
+use lanecast_carrier::ClaimError;
+use lanecast_filter::FilterError;
+use lanecast_filter::malformed::Malformed;
+
+/// Why an end cannot be made; `E` is what the carrier says.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError<E> {
+    /// The carrier cannot set it up.
+    #[error(transparent)]
+    Carrier(E),
+    /// The filter is none.
+    #[error("bad filter: {0}")]
+    Filter(#[from] FilterError),
+    /// The filter asks for the time, which publishers do not have.
+    #[error("the filter depends on the time: leave that to a content server")]
+    Timely,
+}
+
+/// Why a message was not published.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// It cannot be read, so nobody knows who wants it.
+    #[error("bad message: {0}")]
+    Malformed(#[from] Malformed),
+    /// The carrier does not take it, or not now.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+}

@@ -1,0 +1,30 @@
+//! What both ends may be told.
+
+use lanecast_filter::Limits;
+use lanecast_filter::kind::Format;
+use std::time::Duration;
+
+/// How the ends of a topic behave.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What messages are written in.
+    pub format: Format,
+    /// What a filter may cost.
+    pub limits: Limits,
+    /// The most different filters that a publisher takes, at most 65,535.
+    pub filters_max: usize,
+    /// How long a subscriber waits for an answer before it asks again.
+    pub ask_again: Duration,
+}
+
+impl Settings {
+    /// The defaults, for messages of this format: 1,000 filters of 4 KiB.
+    pub fn new(format: impl Into<Format>) -> Self {
+        Self {
+            format: format.into(),
+            limits: Limits { length_bytes: 4 << 10, ..Limits::DEFAULT },
+            filters_max: 1_000,
+            ask_again: Duration::from_millis(20),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Contexts that no other test is on.
+
+use lanecast::Context;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A context for publishers and one for subscribers.
+pub(crate) struct Stage {
+    pub(crate) publishers: Context,
+    pub(crate) subscribers: Context,
+    _directory: TempDir,
+}
+
+impl Stage {
+    /// Both over `carriers`; `threads` is memory without a name.
+    pub(crate) fn new(carriers: &str) -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let port = 40_000 + NEXT.fetch_add(2, Ordering::Relaxed);
+        let run = std::process::id() as u16;
+        let group = |port| format!("239.194.{}.{}:{port}", run >> 8, run & 0xff);
+        let directory = TempDir::new_in("/dev/shm").expect("a directory");
+        let is_threads = carriers == "threads";
+        let context = || {
+            let settings = [
+                ("carriers", if is_threads { "shm" } else { carriers }.to_owned()),
+                ("shm.reach", if is_threads { "process" } else { "host" }.to_owned()),
+                ("shm.directory", directory.path().join("domain").display().to_string()),
+                ("shm.window", "64KiB".into()),
+                ("net.window", "64KiB".into()),
+                // A machine that is busy elsewhere for seconds is not dead.
+                ("net.liveness", "20s".into()),
+                ("net.resolver_group", group(port)),
+                ("net.group", group(port + 1)),
+            ];
+            let builder = settings.iter().try_fold(Context::builder(), |b, (k, v)| b.set(k, v));
+            builder.expect("settings").build().expect("a context")
+        };
+        let publishers = context();
+        let subscribers = if is_threads { publishers.clone() } else { context() };
+        Self { publishers, subscribers, _directory: directory }
+    }
+}
+
+/// Waits for something that `is_so` also drives.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "not yet: {what}");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,224 @@
+//! Messages that are filtered where they are published: what publishers and subscribers tell one
+//! another over any carrier. See `docs/protocol/content.md`.
+
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The version of the layout.
+pub const CONTENT_VERSION: u8 = 1;
+/// A message, and which filters it meets.
+pub const CONTENT_MESSAGE: u8 = 1;
+/// From here on messages that meet a subscriber's filter have this mark.
+pub const CONTENT_IN_FORCE: u8 = 2;
+/// A subscriber's filter is not taken.
+pub const CONTENT_REFUSED: u8 = 3;
+/// A mark means nothing any more.
+pub const CONTENT_WITHDRAWN: u8 = 4;
+/// A subscriber wants what meets a filter.
+pub const CONTENT_WANTED: u8 = 5;
+
+/// What stands before everything.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct ContentHeader {
+    /// [`CONTENT_VERSION`].
+    pub version: u8,
+    /// One of the other constants.
+    pub kind: u8,
+    /// A mark, or how many there are.
+    pub number: U16,
+}
+
+const HEADER: usize = size_of::<ContentHeader>();
+const SESSION: usize = size_of::<U64>();
+const _: () = assert!(HEADER == 4);
+
+/// What one end tells the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentFrame<'a> {
+    /// A message that some want.
+    Message {
+        /// The marks of the filters that it meets.
+        marks: &'a [U16],
+        /// The message.
+        body: &'a [u8],
+    },
+    /// From here on messages that meet what a subscriber wants have this mark.
+    InForce {
+        /// The mark.
+        mark: u16,
+        /// The session in which the subscriber said what it wants.
+        session: u64,
+    },
+    /// What a subscriber wants is not taken.
+    Refused {
+        /// The session in which the subscriber said what it wants.
+        session: u64,
+        /// Why, for people.
+        reason: &'a str,
+    },
+    /// The mark means nothing any more.
+    Withdrawn {
+        /// The mark.
+        mark: u16,
+    },
+    /// A subscriber wants what meets this filter, and nothing else.
+    Wanted {
+        /// The filter.
+        filter: &'a str,
+    },
+}
+
+impl<'a> ContentFrame<'a> {
+    /// Reads a frame; none if it is not one.
+    #[inline]
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (header, rest) = ContentHeader::read_from_prefix(bytes).ok()?;
+        if header.version != CONTENT_VERSION {
+            return None;
+        }
+        let number = header.number.get();
+        let text = |bytes| std::str::from_utf8(bytes).ok();
+        Some(match header.kind {
+            CONTENT_MESSAGE => {
+                let count = usize::from(number);
+                let (marks, body) = <[U16]>::ref_from_prefix_with_elems(rest, count).ok()?;
+                Self::Message { marks, body }
+            }
+            CONTENT_IN_FORCE => {
+                let session = U64::read_from_bytes(rest).ok()?.get();
+                Self::InForce { mark: number, session }
+            }
+            CONTENT_REFUSED if number == 0 => {
+                let (session, reason) = U64::read_from_prefix(rest).ok()?;
+                Self::Refused { session: session.get(), reason: text(reason)? }
+            }
+            CONTENT_WITHDRAWN if rest.is_empty() => Self::Withdrawn { mark: number },
+            CONTENT_WANTED if number == 0 => Self::Wanted { filter: text(rest)? },
+            _ => return None,
+        })
+    }
+
+    /// How many bytes [`write`](Self::write) writes.
+    pub const fn len(&self) -> usize {
+        HEADER
+            + match self {
+                Self::Message { marks, body } => 2 * marks.len() + body.len(),
+                Self::InForce { .. } => SESSION,
+                Self::Refused { reason, .. } => SESSION + reason.len(),
+                Self::Wanted { filter } => filter.len(),
+                Self::Withdrawn { .. } => 0,
+            }
+    }
+
+    /// Whether it would write nothing, which is never so.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes it.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is not [`len`](Self::len) bytes long, or there are more marks than a number
+    /// of two bytes can say.
+    #[inline]
+    pub fn write(&self, out: &mut [u8]) {
+        let session = match self {
+            Self::InForce { session, .. } | Self::Refused { session, .. } => U64::new(*session),
+            _ => U64::ZERO,
+        };
+        let (kind, number, parts): (u8, u16, [&[u8]; 2]) = match self {
+            Self::Message { marks, body } => {
+                let count = u16::try_from(marks.len()).expect("no more marks than 65,535");
+                (CONTENT_MESSAGE, count, [marks.as_bytes(), body])
+            }
+            Self::InForce { mark, .. } => (CONTENT_IN_FORCE, *mark, [session.as_bytes(), &[]]),
+            Self::Refused { reason, .. } => {
+                (CONTENT_REFUSED, 0, [session.as_bytes(), reason.as_bytes()])
+            }
+            Self::Withdrawn { mark } => (CONTENT_WITHDRAWN, *mark, [&[], &[]]),
+            Self::Wanted { filter } => (CONTENT_WANTED, 0, [filter.as_bytes(), &[]]),
+        };
+        let header = ContentHeader { version: CONTENT_VERSION, kind, number: number.into() };
+        let (head, rest) = out.split_at_mut(HEADER);
+        head.copy_from_slice(header.as_bytes());
+        let (first, second) = rest.split_at_mut(parts[0].len());
+        first.copy_from_slice(parts[0]);
+        second.copy_from_slice(parts[1]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(frame: &ContentFrame<'_>) -> Vec<u8> {
+        let mut bytes = vec![0xee; frame.len()];
+        frame.write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn frames_are_written_as_the_page_says() {
+        let marks = [U16::new(3), U16::new(0x102)];
+        for (frame, bytes) in [
+            (
+                ContentFrame::Message { marks: &marks, body: b"a=1" },
+                &[1, 1, 2, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
+            ),
+            (
+                ContentFrame::InForce { mark: 7, session: 0x102 },
+                &[1, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0],
+            ),
+            (
+                ContentFrame::Refused { session: 1 << 56, reason: "no" },
+                &[1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
+            ),
+            (ContentFrame::Withdrawn { mark: 0x201 }, &[1, 4, 1, 2]),
+            (ContentFrame::Wanted { filter: "/a" }, &[1, 5, 0, 0, b'/', b'a']),
+        ] {
+            assert_eq!(written(&frame), bytes);
+            assert_eq!(ContentFrame::read(bytes), Some(frame));
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused() {
+        for bytes in [
+            &[][..],
+            &[1, 1, 0],
+            &[2, 1, 0, 0],
+            &[1, 1, 2, 0, 0, 0, 0],
+            &[1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
+            &[1, 4, 0, 0, 0],
+            &[1, 5, 1, 0, b'/'],
+            &[1, 6, 0, 0],
+        ] {
+            assert_eq!(ContentFrame::read(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_names_each_constant_and_field() {
+        let page = include_str!("../../../docs/protocol/content.md");
+        for (name, value) in [
+            ("CONTENT_MESSAGE", CONTENT_MESSAGE),
+            ("CONTENT_IN_FORCE", CONTENT_IN_FORCE),
+            ("CONTENT_REFUSED", CONTENT_REFUSED),
+            ("CONTENT_WITHDRAWN", CONTENT_WITHDRAWN),
+            ("CONTENT_WANTED", CONTENT_WANTED),
+        ] {
+            assert!(page.contains(&format!("| `{name}` | {value} |")), "{name}");
+        }
+        for (offset, length, name) in [
+            (std::mem::offset_of!(ContentHeader, version), 1, "version"),
+            (std::mem::offset_of!(ContentHeader, kind), 1, "kind"),
+            (std::mem::offset_of!(ContentHeader, number), 2, "number"),
+        ] {
+            let row = format!("| {offset} | {length} | `ContentHeader.{name}` |");
+            assert!(page.contains(&row), "{row}");
+        }
+    }
+}
