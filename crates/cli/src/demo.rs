@@ -1,14 +1,16 @@
 //! `lanecast demo`: real input through real processes, one of them killed on the way.
 
 mod actors;
+mod content;
 mod ticks;
 mod verdict;
 
-use crate::output::{print_json, say};
+use crate::output::{print_json, print_line, say};
 use crate::stage::{Actor, Patience, Stage};
 use crate::table::{grouped, rate, render, table, time};
 use actors::{PublisherFigures, SubscriberFigures};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,8 +21,9 @@ use std::time::{Duration, Instant};
 #[command(
     after_help = "Starts a publisher that streams a generated file of market-data lines and \
     three subscribers, all processes of their own; kills one subscriber (kill -9) in the middle of \
-    the flat-out part.\nExit status: 0 every survivor got every message, 1 error, \
-    3 something was lost."
+    the flat-out part. Then publishes a generated day of FIX orders and quotes to a content server \
+    with 50 subscribers, and works out by other means what must come of it.\n\
+    Exit status: 0 everybody got what they should, 1 error, 3 something was lost or wrong."
 )]
 pub(crate) struct DemoArgs {
     /// How long each of the two parts takes, in seconds
@@ -36,6 +39,11 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     lines: u64,
+
+    /// FIX messages of the generated day in the content part (0: leave that part out)
+    #[arg(long, default_value_t = 2_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=100_000_000))]
+    orders: u64,
 
     /// Print one JSON object
     #[arg(long)]
@@ -69,11 +77,45 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What both parts came to.
+#[derive(Debug, Serialize)]
+struct Outcomes {
+    #[serde(flatten)]
+    messages: verdict::Outcome,
+    content: Option<content::Outcome>,
+}
+
 fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     let stage = Stage::build("demo")?;
-    let (domain, file) = (stage.path("domain"), stage.path("ticks.txt"));
+    let file = stage.path("ticks.txt");
     ticks::generate(&file, arguments.lines)?;
     let progress = progress(arguments);
+    let messages = messages(arguments, &stage.path("domain"), &file, &progress)?;
+    if !arguments.json {
+        progress.suspend(|| print_outcome(&messages, &file, arguments))?;
+    }
+    let content = match arguments.orders {
+        0 => None,
+        count => Some(content::run(count, &|step| progress.set_message(step))?),
+    };
+    progress.finish_and_clear();
+    let outcomes = Outcomes { messages, content };
+    if arguments.json {
+        print_json(&outcomes)?;
+    } else if let Some(content) = &outcomes.content {
+        print_line(&format!("\n{}", content.words()))?;
+    }
+    let is_right = outcomes.content.as_ref().is_none_or(content::Outcome::is_right);
+    Ok(ExitCode::from(if outcomes.messages.is_complete() && is_right { 0 } else { 3 }))
+}
+
+/// The first part: one publisher and three subscribers in shared memory, one of them killed.
+fn messages(
+    arguments: &DemoArgs,
+    domain: &Path,
+    file: &Path,
+    progress: &ProgressBar,
+) -> anyhow::Result<verdict::Outcome> {
     let patience = Patience {
         until: Instant::now() + PATIENCE + Duration::from_secs(2 * arguments.seconds),
         stop: &|| false,
@@ -102,18 +144,10 @@ fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
         .map(|subscriber| subscriber.read(&patience))
         .collect::<anyhow::Result<Vec<SubscriberFigures>>>()?;
     let complaints = publisher.finish(&patience)?;
-    progress.finish_and_clear();
     if !complaints.is_empty() {
-        say(&complaints);
+        progress.suspend(|| say(&complaints));
     }
-
-    let outcome = verdict::Outcome::new(steady, flat_out, survivors, victim.pid());
-    if arguments.json {
-        print_json(&outcome)?;
-    } else {
-        print_outcome(&outcome, &file, arguments)?;
-    }
-    Ok(ExitCode::from(if outcome.is_complete() { 0 } else { 3 }))
+    Ok(verdict::Outcome::new(steady, flat_out, survivors, victim.pid()))
 }
 
 fn progress(arguments: &DemoArgs) -> ProgressBar {

@@ -1,33 +1,21 @@
 //! The demonstration's input: a file of lines like those of a market-data feed.
 
+use lanecast_market::Numbers;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 const SYMBOLS: [&str; 8] = ["AAPL", "AMZN", "BARC", "IBM", "INTC", "MSFT", "SAP", "VOD"];
 
-/// A small generator of its own (Vigna, splitmix64): the file is the same on every machine.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
-    }
-}
-
 /// Writes `lines` lines `number,symbol,bid,ask,bid size,ask size`, prices walking at random.
 pub(super) fn generate(path: &Path, lines: u64) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
-    let mut numbers = Numbers(20_080_418);
+    let mut numbers = Numbers::new(20_080_418);
     let mut cents = [18_950u64, 14_230, 17_055, 19_100, 3_120, 41_500, 12_840, 7_310];
     for number in 0..lines {
-        let which = numbers.next(SYMBOLS.len() as u64) as usize;
-        cents[which] = (cents[which] + numbers.next(7)).saturating_sub(3).max(100);
-        let (bid, ask) = (cents[which], cents[which] + 1 + numbers.next(4));
+        let which = numbers.below(SYMBOLS.len() as u64) as usize;
+        cents[which] = (cents[which] + numbers.below(7)).saturating_sub(3).max(100);
+        let (bid, ask) = (cents[which], cents[which] + 1 + numbers.below(4));
         writeln!(
             file,
             "{number},{},{}.{:02},{}.{:02},{},{}",
@@ -36,8 +24,8 @@ pub(super) fn generate(path: &Path, lines: u64) -> io::Result<()> {
             bid % 100,
             ask / 100,
             ask % 100,
-            100 * (1 + numbers.next(50)),
-            100 * (1 + numbers.next(50)),
+            100 * (1 + numbers.below(50)),
+            100 * (1 + numbers.below(50)),
         )?;
     }
     file.flush()

@@ -1,0 +1,73 @@
+//! What must come of the day, worked out without filters, topics and views.
+
+use super::want::Want;
+use lanecast_market::{Act, Execution};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+
+/// Messages in one order: how many, and a hash of all their bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sum {
+    count: u64,
+    hash: DefaultHasher,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, message: &[u8]) {
+        self.count += 1;
+        self.hash.write(message);
+    }
+
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+impl PartialEq for Sum {
+    fn eq(&self, other: &Self) -> bool {
+        (self.count, self.hash.finish()) == (other.count, other.hash.finish())
+    }
+}
+
+/// All that was published.
+#[derive(Debug)]
+pub(super) struct Book {
+    sums: Vec<Sum>,
+    /// The last execution of each order, and its message.
+    orders: HashMap<u64, (Execution, Vec<u8>)>,
+    executions: u64,
+}
+
+impl Book {
+    pub(super) fn new(subscribers: usize) -> Self {
+        Self { sums: vec![Sum::default(); subscribers], orders: HashMap::new(), executions: 0 }
+    }
+
+    /// Takes note of what is published.
+    pub(super) fn enter(&mut self, act: &Act, message: &[u8], wants: &[Want]) {
+        for (want, sum) in wants.iter().zip(&mut self.sums) {
+            if want.holds(act) {
+                sum.add(message);
+            }
+        }
+        if let Act::Execution(execution) = act {
+            self.executions += 1;
+            self.orders.insert(execution.order.id, (*execution, message.to_vec()));
+        }
+    }
+
+    /// What each subscriber must get.
+    pub(super) fn sums(&self) -> &[Sum] {
+        &self.sums
+    }
+
+    /// How many executions there were.
+    pub(super) const fn executions(&self) -> u64 {
+        self.executions
+    }
+
+    /// What has become of each order, and the message that said so.
+    pub(super) fn orders(&self) -> impl Iterator<Item = (&Execution, &[u8])> {
+        self.orders.values().map(|(execution, message)| (execution, message.as_slice()))
+    }
+}

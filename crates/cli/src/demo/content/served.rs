@@ -1,0 +1,70 @@
+//! The server of the demonstration: a thread of this process, reached over TCP.
+
+use anyhow::Context;
+use lanecast_broker::{Server, Settings, TopicDefinition};
+use lanecast_client::{Client, Event, Identity};
+use lanecast_filter::kind::Kind;
+use std::net::Ipv4Addr;
+use std::sync::mpsc::{Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How soon its end is noticed.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// Nothing comes for so long: is it all?
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A server that runs until it is [ended](Self::end), or dropped.
+#[derive(Debug)]
+pub(super) struct Served {
+    address: String,
+    /// When this goes, the server ends.
+    running: Sender<()>,
+    thread: JoinHandle<anyhow::Result<()>>,
+}
+
+/// A client that speaks FIX, and does not come back: a broken connection is an error here.
+pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
+    let identity = Identity { message_type: "fix".to_owned(), ..Identity::default() };
+    Ok(Client::connect_with(lanecast_client::Settings::once(server, identity))?)
+}
+
+/// The next message; none if none comes for a moment.
+pub(super) fn next(client: &mut Client) -> anyhow::Result<Option<Vec<u8>>> {
+    match client.next(Some(PAUSE))? {
+        Some(Event::Message(message)) => Ok(Some(message.body)),
+        Some(other) => anyhow::bail!("the subscription has not gone on: {other:?}"),
+        None => Ok(None),
+    }
+}
+
+impl Served {
+    /// Starts it. It keeps the last execution of each order, found by customer and by symbol.
+    pub(super) fn start() -> anyhow::Result<Self> {
+        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let executions = TopicDefinition::new("executions", Kind::Fix);
+        settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
+        let mut server = Server::open(settings)?;
+        let address = server.address().context("cannot look at a socket")?.to_string();
+        let (running, ended) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            while ended.try_recv() == Err(TryRecvError::Empty) {
+                server.turn(ROUND).context("cannot wait for clients")?;
+            }
+            server.drain();
+            Ok(())
+        });
+        Ok(Self { address, running, thread })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Ends it; says what went wrong with it, if anything did.
+    pub(super) fn end(self) -> anyhow::Result<()> {
+        drop(self.running);
+        self.thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the server has failed")))
+    }
+}

@@ -1,0 +1,84 @@
+//! What subscribers want: as filters, and as conditions on plain numbers that mean the same.
+
+use lanecast_market::{Act, Day, Outcome, Side};
+
+/// A topic, and which messages of it.
+pub(super) struct Want {
+    pub(super) topic: &'static str,
+    pub(super) filter: String,
+    holds: Box<dyn Fn(&Act) -> bool + Sync>,
+}
+
+impl Want {
+    /// Whether a message about `act` is wanted.
+    pub(super) fn holds(&self, act: &Act) -> bool {
+        act.topic() == self.topic && (self.holds)(act)
+    }
+
+    fn new(
+        topic: &'static str,
+        filter: String,
+        holds: impl Fn(&Act) -> bool + Sync + 'static,
+    ) -> Self {
+        Self { topic, filter, holds: Box::new(holds) }
+    }
+}
+
+/// What the 50 subscribers want.
+pub(super) fn all(day: &Day) -> Vec<Want> {
+    let every = [large_orders, large_quotes, fills_of_customer, cheap_sales];
+    let each = (0..)
+        .zip([20, 15, 10, 4])
+        .flat_map(|(kind, count)| (0..count).map(move |number| every[kind](day, number)));
+    each.chain([large_trades()]).collect()
+}
+
+fn large_orders(day: &Day, number: u16) -> Want {
+    let (symbol, least) = (number * 3, 1_000 * u64::from(1 + number % 5));
+    let name = day.symbol(symbol);
+    let filter = format!("/55 = '{name}' and /35 in ('D','G') and /38 >= {least}");
+    Want::new("orders", filter, move |act| {
+        let (Act::New(order) | Act::Replace(order)) = act else { return false };
+        order.symbol == symbol && order.quantity >= least
+    })
+}
+
+fn large_quotes(day: &Day, number: u16) -> Want {
+    let (symbol, least) = (number * 7, 500 * u64::from(1 + number % 3));
+    let name = day.symbol(symbol);
+    let filter = format!("/55 = '{name}' and /134 > {least} and /135 - /134 <= 1000");
+    Want::new("quotes", filter, move |act| {
+        let Act::Quote(quote) = act else { return false };
+        let is_even = quote.ask_size <= quote.bid_size + 1_000;
+        quote.symbol == symbol && quote.bid_size > least && is_even
+    })
+}
+
+fn fills_of_customer(_: &Day, number: u16) -> Want {
+    let filter = format!("/1 = 'C{number:03}' and /150 = 'F'");
+    Want::new("executions", filter, move |act| {
+        let Act::Execution(execution) = act else { return false };
+        let is_trade = matches!(execution.outcome, Outcome::Trade { .. });
+        execution.order.customer == number && is_trade
+    })
+}
+
+fn cheap_sales(_: &Day, number: u16) -> Want {
+    let (least, most) = (5 + number, 6 + number);
+    let filter = format!("/54 = '2' and /44 between {least} and {most} and /35 <> 'F'");
+    let cents = u64::from(least) * 100..=u64::from(most) * 100;
+    Want::new("orders", filter, move |act| {
+        let (Act::New(order) | Act::Replace(order)) = act else { return false };
+        order.side == Side::Sell && cents.contains(&order.price_cents)
+    })
+}
+
+/// A million or more; between two amounts that can be, as the product may be a little off.
+fn large_trades() -> Want {
+    let filter = "/150 = 'F' and /32 * /31 > 999999.995".to_owned();
+    Want::new("executions", filter, |act| {
+        let Act::Execution(execution) = act else { return false };
+        let Outcome::Trade { quantity, price_cents } = execution.outcome else { return false };
+        quantity * price_cents >= 100_000_000
+    })
+}
