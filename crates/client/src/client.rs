@@ -7,6 +7,7 @@ use crate::error::ClientError;
 use crate::event::{Event, Record};
 use crate::question::{Interest, Question, Wishes};
 use crate::settings::{Identity, Settings};
+use lanecast_wire::command::Command;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,7 @@ pub struct Client {
     thread: Option<JoinHandle<()>>,
     patience: Duration,
     unread_bytes_max: usize,
+    unacknowledged_bytes_max: usize,
 }
 
 impl Client {
@@ -41,12 +43,12 @@ impl Client {
     pub fn connect_with(settings: Settings) -> Result<Self, ClientError> {
         let conversation = begin(settings)?;
         let settings = conversation.settings();
-        let (patience, unread_bytes_max) = (settings.patience, settings.unread_bytes_max);
+        let Settings { patience, unread_bytes_max, unacknowledged_bytes_max, .. } = *settings;
         let shared = Arc::new(Shared::new(conversation));
         let runner = Arc::clone(&shared);
         let thread = thread::Builder::new().name("lanecast-read".into());
         let thread = Some(thread.spawn(move || runner.run())?);
-        let client = Self { shared, thread, patience, unread_bytes_max };
+        let client = Self { shared, thread, patience, unread_bytes_max, unacknowledged_bytes_max };
         // Each attempt is bounded, and so is their number.
         let connected = client.shared.wait(None, |conversation| {
             let failure = conversation.failure().cloned();
@@ -63,19 +65,16 @@ impl Client {
     /// If there is no room for it, the connection has ended for good, or the server refused an
     /// earlier message. This one was not taken then.
     pub fn publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        match self.try_publish(topic, body) {
-            Err(ClientError::Full { bytes }) => {
-                let until = Some(Instant::now() + self.patience);
-                let published = self.shared.wait(until, |conversation| {
-                    match conversation.publish(topic, body) {
-                        Err(ClientError::Full { .. }) => self.overrun(conversation),
-                        done => Some(done),
-                    }
-                });
-                published.unwrap_or(Err(ClientError::Full { bytes }))
-            }
-            done => done,
-        }
+        self.send(Command::Publish, topic, body)
+    }
+
+    /// Publishes the fields of a kept record that change, along with those of its key: the record
+    /// keeps all others. Apart from that it is as [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delta_publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
+        self.send(Command::DeltaPublish, topic, body)
     }
 
     /// Publishes a message if there is room for it now.
@@ -83,7 +82,7 @@ impl Client {
     /// # Errors
     /// As [`publish`](Self::publish), without waiting.
     pub fn try_publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.shared.with(|conversation| conversation.publish(topic, body))
+        self.shared.with(|conversation| conversation.publish(Command::Publish, topic, body))
     }
 
     /// Waits until the server has answered all messages that were published.
@@ -158,6 +157,16 @@ impl Client {
             None => conversation.complain().err().map(Err),
         });
         next.transpose()
+    }
+
+    fn send(&self, kind: Command, topic: &str, body: &[u8]) -> Result<(), ClientError> {
+        let until = Some(Instant::now() + self.patience);
+        let sent =
+            self.shared.wait(until, |conversation| match conversation.publish(kind, topic, body) {
+                Err(ClientError::Full { .. }) => self.overrun(conversation),
+                done => Some(done),
+            });
+        sent.unwrap_or(Err(ClientError::Full { bytes: self.unacknowledged_bytes_max }))
     }
 
     fn place(&mut self, what: &str, interest: Interest) -> Result<String, ClientError> {

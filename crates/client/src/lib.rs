@@ -22,6 +22,8 @@
 //! messages are numbered then, so that the server takes none of them twice.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tokio")]
+pub mod aio;
 mod backlog;
 mod call;
 mod client;

@@ -26,6 +26,11 @@ pub struct Wishes {
     pub out_of_focus: bool,
     /// Of each at most once in this time.
     pub conflation: Option<Duration>,
+    /// With the fields that changed and those of the key alone, of records that met the filter
+    /// before.
+    pub deltas: bool,
+    /// Which fields come, such as `-/,+/price`; all of them if it is not said.
+    pub select: Option<String>,
 }
 
 /// What a subscription is to.
@@ -72,7 +77,12 @@ impl Interest {
     }
 
     pub(crate) fn command(&self) -> Command {
-        if self.asks { Command::SowAndSubscribe } else { Command::Subscribe }
+        match (self.asks, self.wishes.deltas) {
+            (true, true) => Command::SowAndDeltaSubscribe,
+            (true, false) => Command::SowAndSubscribe,
+            (false, true) => Command::DeltaSubscribe,
+            (false, false) => Command::Subscribe,
+        }
     }
 
     /// Adds what it says to the header of its command.
@@ -87,6 +97,9 @@ impl Interest {
         }
         if let Some(interval) = self.wishes.conflation {
             options.push(format!("conflation={}ms", interval.as_millis().max(1)));
+        }
+        if let Some(select) = &self.wishes.select {
+            options.push(format!("select=[{select}]"));
         }
         self.question.write(header.text(Field::QueryId, name), options)
     }

@@ -7,16 +7,21 @@ use crate::question::{Interest, Question};
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
 
 impl Conversation {
-    /// Publishes a message, now or when there is a connection.
+    /// Publishes a message, or the changed fields of one, now or when there is a connection.
     ///
     /// # Errors
     /// If it cannot be kept, or an earlier one was refused; this one is not taken then.
-    pub(crate) fn publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
+    pub(crate) fn publish(
+        &mut self,
+        kind: Command,
+        topic: &str,
+        body: &[u8],
+    ) -> Result<(), ClientError> {
         self.complain()?;
         let (command, sequence) = (self.last + 1, self.sequence + 1);
         let named = self.has_name().then_some(sequence);
         let frame = framed(|out| {
-            let header = HeaderWriter::command(out, Command::Publish).text(Field::Topic, topic);
+            let header = HeaderWriter::command(out, kind).text(Field::Topic, topic);
             let header = header.number(Field::CommandId, command);
             let header =
                 named.iter().fold(header, |it, number| it.number(Field::Sequence, *number));

@@ -10,6 +10,7 @@ use lanecast_wire::command::{Command, Field, Header, begin_frame, end_frame};
 use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(10);
+const PUBLISH: Command = Command::Publish;
 const MESSAGES: usize = 60;
 
 fn named(name: &str) -> Settings {
@@ -190,7 +191,7 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
             world.step(1 + dice.below(200));
             if dice.below(3) > 0 {
                 let body = published.len().to_string();
-                world.client.publish("t", body.as_bytes()).expect("there is room");
+                world.client.publish(PUBLISH, "t", body.as_bytes()).expect("there is room");
                 published.push(body);
             }
             if dice.below(12) == 0 {
@@ -230,14 +231,14 @@ fn check_continuity(heard: &[Event], name: &str, seed: u64) {
 fn records_are_asked_for_again_and_a_query_is_answered_late() {
     let mut world = World::new(named("desk"));
     world.settle();
-    world.client.publish("t", b"first").expect("there is room");
+    world.client.publish(PUBLISH, "t", b"first").expect("there is room");
     let interest = Interest::records("t", &Question::default(), &Wishes::default());
     let (command, name) = world.client.subscribe(interest);
     world.settle();
     world.client.take_answer(command).expect("answered").expect("accepted");
     world.cut();
     let query = world.client.query("t", &Question::default());
-    world.client.publish("t", b"second").expect("there is room");
+    world.client.publish(PUBLISH, "t", b"second").expect("there is room");
     assert!(world.client.take_answer(query).is_none());
     world.settle();
     let answer = world.client.take_answer(query).expect("answered").expect("accepted");
@@ -276,11 +277,11 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     // Without a name the server could not tell a repetition.
     let mut world = World::new(named(""));
     world.settle();
-    world.client.publish("t", b"lost?").expect("there is room");
+    world.client.publish(PUBLISH, "t", b"lost?").expect("there is room");
     world.client.take_output(world.now, &mut Vec::new());
     world.cut();
-    world.client.publish("t", b"while apart").expect_err("that is said first");
-    world.client.publish("t", b"while apart").expect("there is room");
+    world.client.publish(PUBLISH, "t", b"while apart").expect_err("that is said first");
+    world.client.publish(PUBLISH, "t", b"while apart").expect("there is room");
     world.settle();
     assert!(world.client.is_flushed().expect("it is said once"));
     assert_eq!(world.server.taken, ["while apart"]);
@@ -290,7 +291,7 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
 fn a_name_that_another_program_uses_ends_it() {
     let mut world = World::new(named("desk"));
     world.settle();
-    world.client.publish("t", b"1").expect("there is room");
+    world.client.publish(PUBLISH, "t", b"1").expect("there is room");
     world.settle();
     world.server.sequence += 5;
     world.cut();
@@ -303,7 +304,7 @@ fn a_name_that_another_program_uses_ends_it() {
     let error = world.client.receive(world.now, &answer).expect_err("it is over");
     assert!(matches!(error, ClientError::NameTaken { .. }), "{error}");
     assert!(matches!(world.client.next_step(world.now), Next::End));
-    world.client.publish("t", b"2").expect_err("it is over");
+    world.client.publish(PUBLISH, "t", b"2").expect_err("it is over");
 }
 
 #[test]
@@ -311,13 +312,13 @@ fn what_waits_is_bounded() {
     let settings = Settings { unacknowledged_bytes_max: 200, ..named("desk") };
     let mut world = World::new(settings);
     world.settle();
-    world.client.publish("t", &[b'x'; 80]).expect("there is room");
-    let error = world.client.publish("t", &[b'x'; 80]).expect_err("there is no room");
+    world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect("there is room");
+    let error = world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect_err("there is no room");
     assert!(matches!(error, ClientError::Full { bytes: 200 }), "{error}");
-    let error = world.client.publish("t", &[b'x'; 300]).expect_err("there is never room");
+    let error = world.client.publish(PUBLISH, "t", &[b'x'; 300]).expect_err("there is never room");
     assert!(matches!(error, ClientError::TooLong { limit: 200, .. }), "{error}");
     world.settle();
-    world.client.publish("t", &[b'x'; 80]).expect("there is room again");
+    world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect("there is room again");
 }
 
 #[test]
