@@ -127,6 +127,28 @@ fn order_view_follows_orders_to_the_last_digit() {
 }
 
 #[test]
+fn a_desk_sees_its_table_change() {
+    let text = run("desk");
+    for shown in [
+        r#"is there  {"id":1,"customer":"c01","qty":7000}"#,
+        r#"changes   {"id":3,"customer":"c01","qty":6000}"#,
+        r#"leaves    {"id":1,"customer":"c01","qty":400} (match)"#,
+        "the table has 1 order",
+        "3 orders deleted",
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+}
+
+#[test]
+fn tasks_of_a_desk_read_their_own_subscriptions() {
+    let text = run("desk_async");
+    for symbol in ["IBM", "INTC", "MSFT"] {
+        assert!(text.contains(&format!("{symbol}: 500 orders above 50")), "{text}");
+    }
+}
+
+#[test]
 fn ping_meets_pong_in_any_order() {
     for names in [["ping", "pong"], ["pong", "ping"]] {
         let domain = domain();
