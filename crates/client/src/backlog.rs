@@ -12,6 +12,8 @@ struct Entry {
     sequence: u64,
     /// How many bytes it has as a frame.
     length: usize,
+    /// It was acknowledged, and stays for the order's sake.
+    is_done: bool,
 }
 
 /// They are kept as frames, one behind the other, in the order in which they were published.
@@ -48,23 +50,23 @@ impl Backlog {
     }
 
     pub(crate) fn push(&mut self, command: u64, sequence: u64, frame: &[u8]) {
-        self.entries.push_back(Entry { command, sequence, length: frame.len() });
+        self.entries.push_back(Entry { command, sequence, length: frame.len(), is_done: false });
         self.frames.extend(frame);
     }
 
-    /// The command of that number was acknowledged, and so all before it. False if it is none of
-    /// these.
+    /// The command of that number was acknowledged. False if it is none of these.
     pub(crate) fn acknowledge(&mut self, command: u64) -> bool {
-        let is_one = self.entries.binary_search_by_key(&command, |entry| entry.command).is_ok();
-        if is_one {
-            self.drop_while(|entry| entry.command <= command);
+        let found = self.entries.binary_search_by_key(&command, |entry| entry.command);
+        if let Ok(at) = found {
+            self.entries[at].is_done = true;
+            self.drop_while(|entry| entry.is_done);
         }
-        is_one
+        found.is_ok()
     }
 
     /// The server has all up to that number.
     pub(crate) fn acknowledge_sequence(&mut self, sequence: u64) {
-        self.drop_while(|entry| entry.sequence <= sequence);
+        self.drop_while(|entry| entry.is_done || entry.sequence <= sequence);
     }
 
     fn drop_while(&mut self, is_done: impl Fn(&Entry) -> bool) {

@@ -40,4 +40,4 @@ pub use self::client::Client;
 pub use self::error::ClientError;
 pub use self::event::{Event, Message, Record, State};
 pub use self::question::{Question, Wishes};
-pub use self::settings::{Identity, Reconnect, Settings, Watcher};
+pub use self::settings::{Identity, Level, Reconnect, Settings, Watcher};

@@ -42,6 +42,16 @@ impl Default for Reconnect {
     }
 }
 
+/// What it means that the server has acknowledged a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Its subscribers get it. It may be lost with the server.
+    #[default]
+    Processed,
+    /// It survives the server. Only topics that the server keeps on disk can say so.
+    Persisted,
+}
+
 /// Called with each state that the connection comes into.
 #[derive(Clone)]
 pub struct Watcher(pub(crate) Arc<dyn Fn(&State) + Send + Sync>);
@@ -66,6 +76,8 @@ pub struct Settings {
     pub heartbeat: Option<Duration>,
     /// How long a connection, an answer, or room for a message is waited for.
     pub patience: Duration,
+    /// What messages are kept for until it is reached.
+    pub acknowledge: Level,
     /// The most bytes of messages that may wait to be acknowledged.
     pub unacknowledged_bytes_max: usize,
     /// The most bytes that may wait to be read by the application: of all messages together, or,
@@ -85,6 +97,7 @@ impl Settings {
             reconnect: Some(Reconnect::default()),
             heartbeat: Some(Duration::from_secs(10)),
             patience: Duration::from_secs(10),
+            acknowledge: Level::default(),
             unacknowledged_bytes_max: 16 << 20,
             unread_bytes_max: 256 << 20,
             watcher: None,
@@ -114,6 +127,9 @@ impl Settings {
         }
         if self.heartbeat.is_some_and(|beat| beat.as_secs() == 0 || beat.subsec_nanos() != 0) {
             return wrong("heartbeat is not in whole seconds: make it 1 s or more, or none");
+        }
+        if self.acknowledge == Level::Persisted && self.identity.name.is_empty() {
+            return wrong("messages are persisted by their numbers: give the client a name");
         }
         if self.reconnect.is_some_and(|wait| wait.delay_min > wait.delay_max) {
             return wrong("delay_min is longer than delay_max");

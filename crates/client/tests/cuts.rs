@@ -4,8 +4,10 @@
 mod desk;
 
 use desk::{Served, Wire};
-use lanecast_client::{Client, Event, Identity, Reconnect, Settings};
+use lanecast_client::{Client, Event, Identity, Reconnect, Settings, State};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const MESSAGES: u64 = 3_000;
@@ -35,7 +37,14 @@ fn each_message_comes_exactly_once_however_often_the_wire_is_cut() {
         let mut reader = Client::connect(&served.address(), &Identity::default()).expect("there");
         reader.subscribe("t", None).expect("a topic");
         let wire = Wire::new(&served.address(), seed, 40_000);
-        let mut publisher = Client::connect_with(settings(&wire.address(), "desk")).expect("there");
+        let connected = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&connected);
+        let settings = settings(&wire.address(), "desk").on_state(move |state| {
+            if matches!(state, State::Connected { .. }) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut publisher = Client::connect_with(settings).expect("there");
         wire.begin_to_cut();
         for id in 0..MESSAGES {
             publisher.publish("t", format!(r#"{{"id":{id}}}"#).as_bytes()).expect("there is room");
@@ -51,6 +60,7 @@ fn each_message_comes_exactly_once_however_often_the_wire_is_cut() {
             assert_eq!(number(&message.body), id, "seed {seed}");
         }
         assert!(wire.cuts() > 3, "seed {seed}: it was cut {} times only", wire.cuts());
+        assert!(connected.load(Ordering::Relaxed) > 3, "seed {seed}: and told so");
     }
 }
 

@@ -3,7 +3,7 @@
 mod desk;
 
 use desk::Served;
-use lanecast_client::{Client, ClientError, Event, Identity, Question, Wishes};
+use lanecast_client::{Client, ClientError, Event, Identity, Question, Settings, Wishes};
 use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
@@ -65,6 +65,13 @@ fn what_the_server_refuses_is_an_error_with_its_reason() {
         let wrong = Identity { message_type: "morse".to_owned(), ..Identity::default() };
         let error = Client::connect(server, &wrong).expect_err("no such type");
         assert!(error.to_string().contains("invalid message type"), "{error}");
+        // That is final, also for one that would connect again.
+        let error = Client::connect_with(Settings::new([server], wrong)).expect_err("the same");
+        assert!(matches!(error, ClientError::Refused { .. }), "{error}");
+        // The next server is tried when nobody is there.
+        let servers = ["127.0.0.1:1", server];
+        let found = Client::connect_with(Settings::new(servers, Identity::default()));
+        found.expect("the second one").flush().expect("nothing to wait for");
     });
     let error = Client::connect("127.0.0.1:1", &identity).expect_err("nobody is there");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");

@@ -4,6 +4,7 @@ use super::{Conversation, Phase, Placed};
 use crate::call::{Answer, Call};
 use crate::error::ClientError;
 use crate::question::{Interest, Question};
+use crate::settings::Level;
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
 
 impl Conversation {
@@ -20,12 +21,16 @@ impl Conversation {
         self.complain()?;
         let (command, sequence) = (self.last + 1, self.sequence + 1);
         let named = self.has_name().then_some(sequence);
+        let level = match self.settings.acknowledge {
+            Level::Processed => Ack::Processed,
+            Level::Persisted => Ack::Persisted,
+        };
         let frame = framed(|out| {
             let header = HeaderWriter::command(out, kind).text(Field::Topic, topic);
             let header = header.number(Field::CommandId, command);
             let header =
                 named.iter().fold(header, |it, number| it.number(Field::Sequence, *number));
-            header.acks(Acks::NONE.with(Ack::Processed)).end();
+            header.acks(Acks::NONE.with(level)).end();
             out.extend_from_slice(body);
         });
         self.backlog.check(frame.len())?;

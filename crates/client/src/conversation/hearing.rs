@@ -3,6 +3,7 @@
 use super::{Conversation, Phase};
 use crate::error::ClientError;
 use crate::event::{Event, Message, Record, State};
+use crate::settings::Level;
 use lanecast_wire::command::{Command, Field, Header, Records};
 use std::time::Instant;
 
@@ -81,7 +82,13 @@ impl Conversation {
     }
 
     fn acknowledged(&mut self, now: Instant, header: &Header<'_>) -> Result<(), ClientError> {
-        let Some(command) = header.number(Field::CommandId)? else { return Ok(()) };
+        let Some(command) = header.number(Field::CommandId)? else {
+            // All messages up to that number are persisted.
+            if let Some(sequence) = header.number(Field::Sequence)? {
+                self.backlog.acknowledge_sequence(sequence);
+            }
+            return Ok(());
+        };
         let has_failed = header.text(Field::Status).as_deref() == Some("failure");
         let reason = text(header, Field::Reason).unwrap_or_else(|| "no reason".to_owned());
         let reason = has_failed.then_some(reason);
@@ -114,7 +121,10 @@ impl Conversation {
                 let name = self.settings.identity.name.clone();
                 return self.fail(ClientError::NameTaken { name });
             }
-            self.backlog.acknowledge_sequence(sequence);
+            // That it has them does not say that they are persisted.
+            if self.settings.acknowledge == Level::Processed {
+                self.backlog.acknowledge_sequence(sequence);
+            }
             self.sequence = self.sequence.max(sequence);
         }
         self.has_been_connected = true;

@@ -5,7 +5,7 @@ use crate::error::ClientError;
 use crate::event::{Event, State};
 use crate::frames::Frames;
 use crate::question::{Interest, Question, Wishes};
-use crate::settings::{Identity, Reconnect, Settings};
+use crate::settings::{Identity, Level, Reconnect, Settings};
 use lanecast_wire::command::{Command, Field, Header, begin_frame, end_frame};
 use std::time::{Duration, Instant};
 
@@ -319,6 +319,28 @@ fn what_waits_is_bounded() {
     assert!(matches!(error, ClientError::TooLong { limit: 200, .. }), "{error}");
     world.settle();
     world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect("there is room again");
+}
+
+#[test]
+fn until_it_is_persisted_everything_is_sent_again() {
+    let settings = Settings { acknowledge: Level::Persisted, ..named("desk") };
+    let mut world = World::new(settings);
+    world.settle();
+    for body in [b"a", b"b", b"c"] {
+        world.client.publish(PUBLISH, "t", body).expect("there is room");
+    }
+    let mut out = Vec::new();
+    world.client.take_output(world.now, &mut out);
+    world.server.receive(&out);
+    // The model acknowledges each as processed, and that is not what was asked for.
+    world.server.out.clear();
+    world.server.say(r#"{"c":"ack","a":"persisted","status":"success","s":1}"#);
+    world.settle();
+    assert!(!world.client.is_flushed().expect("all went well"));
+    world.cut();
+    world.server.is_secretive = false;
+    world.settle();
+    assert_eq!((world.server.repeated, world.server.taken.len()), (2, 3));
 }
 
 #[test]
