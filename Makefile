@@ -40,11 +40,13 @@ test-long: cargo ## The same, optimised, with more cases, more rounds and more i
 	LONG_TESTS=1 bash tests/system.sh
 	LOOM_MAX_PREEMPTIONS=3 $(LOOM)
 
+# The fuzz targets are not linked, so they need no C++ compiler for libFuzzer here.
 check: cargo linters ## Formatting, lints, documentation and the house's own checks
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(DOC)
 	cargo xtask tidy
+	cd fuzz && CUSTOM_LIBFUZZER_PATH=./none cargo check --quiet --bins
 
 bench: cargo ## Micro-benchmarks
 	cargo bench -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-sow
