@@ -126,6 +126,14 @@ if asked_for --help "$@" || asked_for -h "$@"; then
   build -p rivals
   exec "$folder/rivals" "$@"
 fi
+if asked_for --servers "$@"; then
+  build -p rivals-servers
+  build_nats
+  cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
+    -p lanecast-cli
+  own=${CARGO_TARGET_DIR:-$product/target}/$(basename "$folder")/lanecast
+  exec "$folder/rivals-servers" --lanecast "$own" "$@"
+fi
 all=aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio,udp,tcp,nats,zenoh
 peers=$(value_of --peers "$all" "$@")
 default=rate

@@ -10,6 +10,7 @@
 //! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
 //! - [`pipes`], [`rings`]: messages between threads of one process, as two more documents measure
 //!   them;
+//! - [`fanout`]: bursts of messages from a few to many, each by its own filter;
 //! - [`floor`]: what the system's own sockets can do, which no carrier can be faster than;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
 //! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
@@ -24,6 +25,7 @@
 mod conditions;
 mod distribution;
 pub mod doctor;
+pub mod fanout;
 mod flags;
 pub mod floor;
 mod hand_over;
@@ -48,6 +50,7 @@ mod recorder;
 pub mod report;
 pub mod rings;
 mod root;
+mod seating;
 mod sender;
 pub mod smx;
 pub mod subscriber;
@@ -70,6 +73,7 @@ pub use outcome::{Figures, JitterResult, PublisherResult, StreamResult, Subscrib
 pub use place::{Choice, Cpus, Place, PlaceError};
 pub use raise::{Raise, RaiseAsked};
 pub use recorder::{EXACT_NS, Recorder};
+pub use seating::{Numa, Seating, SeatingError};
 pub use threads::{Failed, Outcome, Role, ThreadResult, Wrong};
 pub use touch::Touch;
 pub use yardstick::Yardstick;

@@ -37,6 +37,8 @@ pub enum Kind {
     Pong,
     /// What the system's own sockets can do.
     Floor,
+    /// One repetition of bursts from a few publishers to many subscribers.
+    Fanout,
 }
 
 /// Who wrote a line, where and when: made when the program starts.

@@ -21,6 +21,7 @@ mod ring;
 mod socket;
 mod space;
 pub mod tcp;
+pub mod topology;
 pub mod udp;
 mod watch;
 

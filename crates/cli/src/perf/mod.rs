@@ -2,6 +2,7 @@
 
 mod carriers;
 mod context;
+mod fanout;
 mod files;
 mod floor;
 mod jitter;
@@ -22,6 +23,7 @@ mod threads;
 mod um;
 
 pub(crate) use context::ContextArgs;
+pub(crate) use fanout::FanoutArgs;
 pub(crate) use floor::FloorArgs;
 pub(crate) use jitter::JitterArgs;
 pub(crate) use lat::LatArgs;
@@ -63,6 +65,8 @@ pub(crate) enum PerfCommand {
     Pipes(PipesArgs),
     /// Measure messages between threads through rings of every shape
     Rings(RingsArgs),
+    /// Measure bursts from a few publishers to many subscribers, each with a filter
+    Fanout(FanoutArgs),
 }
 
 /// Runs a command; `stop` ends it early.
@@ -78,6 +82,7 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::LatReport(arguments) => lat::run(arguments, stop),
         PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),
         PerfCommand::Rings(arguments) => rings::run(arguments, stop),
+        PerfCommand::Fanout(arguments) => fanout::run(arguments, stop),
     }
 }
 

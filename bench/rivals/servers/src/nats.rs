@@ -1,0 +1,77 @@
+//! NATS: its text protocol. It has no filters: who wants what is in the subject.
+
+use std::io;
+
+use lanecast_measure::fanout::{Load, Order, Speech, Split, Wanted};
+
+use crate::text::{line, number, wrong};
+
+const CONNECT: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
+const END: usize = 2;
+
+/// NATS, without JetStream.
+#[derive(Clone, Copy, Debug)]
+pub struct Nats;
+
+/// What stands for an order's content in its subject or channel; publishers say it.
+pub(crate) fn subject(load: &Load, symbol: usize, is_large: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"orders");
+    if load.wanted == Wanted::Quarter {
+        let digits = [10_000, 1_000, 100, 10, 1].map(|unit| b'0' + (symbol / unit % 10) as u8);
+        out.extend_from_slice(b".S");
+        out.extend_from_slice(&digits);
+        out.extend_from_slice(if is_large { b".hi" } else { b".lo" });
+    }
+}
+
+impl Speech for Nats {
+    fn name(&self) -> &'static str {
+        "nats"
+    }
+
+    fn greet(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(CONNECT);
+    }
+
+    fn subscribe(&self, load: &Load, subscriber: usize, out: &mut Vec<u8>) {
+        self.greet(out);
+        out.extend_from_slice(b"SUB ");
+        subject(load, subscriber, true, out);
+        out.extend_from_slice(b" 1\r\nPING\r\n");
+    }
+
+    #[inline]
+    fn publish(&self, load: &Load, order: &Order, out: &mut Vec<u8>) -> usize {
+        out.extend_from_slice(b"PUB ");
+        subject(load, order.symbol, order.is_large, out);
+        out.push(b' ');
+        number(order.bytes().len(), out);
+        out.extend_from_slice(b"\r\n");
+        let at = out.len();
+        out.extend_from_slice(order.bytes());
+        out.extend_from_slice(b"\r\n");
+        at
+    }
+
+    #[inline]
+    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<Split> {
+        let mut split = Split::default();
+        while let Some(said) = line(&bytes[split.used..]) {
+            let after = split.used + said.len() + END;
+            if said.starts_with(b"MSG ") {
+                let size = said.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+                let size = crate::text::parsed(size).ok_or_else(|| wrong(said))?;
+                let Some(body) = bytes[after..].get(..size + END) else { break };
+                each(&body[..size]);
+                split.used = after + size + END;
+                continue;
+            }
+            if said.starts_with(b"-ERR") {
+                return Err(wrong(said));
+            }
+            split.answers += u64::from(said == b"PONG");
+            split.used = after;
+        }
+        Ok(split)
+    }
+}

@@ -1,0 +1,94 @@
+//! The server of a fan-out run, in a process of its own.
+
+use super::seat;
+use crate::output::print_json;
+use crate::perf::priority;
+use crate::stage::{Actor, Patience};
+use anyhow::Context;
+use lanecast_broker::{Delay, Server, Settings};
+use lanecast_measure::fanout::{Bursts, Commands, FanoutResult, Load, over_sockets};
+use lanecast_measure::{Raise, RaiseAsked, Seating};
+use lanecast_os::affinity;
+use serde::{Deserialize, Serialize};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How soon an end is noticed.
+const ROUND: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the server listens.
+#[derive(Debug, Serialize, Deserialize)]
+struct Address {
+    address: SocketAddr,
+}
+
+/// What the server tells of itself at the end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Told {
+    published: u64,
+    delivered: u64,
+    command_delay: Percentiles,
+    round_delay: Percentiles,
+    cpu: Option<usize>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Percentiles {
+    p50_ns: u64,
+    p99_ns: u64,
+    samples: u64,
+}
+
+impl From<Delay> for Percentiles {
+    fn from(delay: Delay) -> Self {
+        Self { p50_ns: delay.p50_ns, p99_ns: delay.p99_ns, samples: delay.samples }
+    }
+}
+
+/// Serves until all who came have gone.
+pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    priority::leave_session()?;
+    Raise::by(RaiseAsked::Auto);
+    // What it allocates from here on lies on that CPU's node.
+    cpu.map_or(Ok(()), affinity::pin).context("cannot keep the server on its CPU")?;
+    let mut server = Server::open(Settings::at((Ipv4Addr::LOCALHOST, 0).into()))?;
+    let address = server.address().context("cannot look at a socket")?;
+    print_json(&Address { address })?;
+    let mut has_begun = false;
+    while !stop() && !(has_begun && server.clients() == 0) {
+        server.turn(ROUND).context("cannot wait for clients")?;
+        has_begun |= server.clients() > 0;
+    }
+    let done = server.counters();
+    print_json(&Told {
+        published: done.published,
+        delivered: done.delivered,
+        command_delay: server.command_delay().into(),
+        round_delay: server.round_delay().into(),
+        cpu,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Publishes through a server that is started for it.
+pub(super) fn run(
+    load: &Load,
+    bursts: Bursts,
+    seating: &Seating,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<(FanoutResult, Option<Told>)> {
+    let patience = || Patience { until: Instant::now() + PATIENCE, stop };
+    let [own, publishers, subscribers] = [0, 1, 2].map(|number| seat(seating, number));
+    let cpu = own.map_or("-1".to_owned(), |cpu| cpu.to_string());
+    let words = ["perf", "fanout", &format!("--serve={cpu}")].map(str::to_owned);
+    let mut server = Actor::start("server", &words)?;
+    let Address { address } = server.read(&patience())?;
+    let cpus = [publishers.as_slice(), subscribers.as_slice()];
+    let result = over_sockets(&Commands, address, load, bursts, cpus)
+        .context("the server and its clients do not get on")?;
+    let told = server.read(&patience())?;
+    server.finish(&patience())?;
+    Ok((result, Some(told)))
+}

@@ -1,0 +1,26 @@
+//! The fan-out charts of the AMPS slides: bursts of messages from one publisher or five, each
+//! message for those of 50 subscribers whose filters let it through.
+//!
+//! The publishers and all subscribers are threads of the measuring process: raw sockets, frames
+//! counted as they come, nothing of a client library. Any server is measured alike, once somebody
+//! says how it is spoken to: that is a [`Speech`].
+
+mod burst;
+mod commands;
+mod crowd;
+mod embedded;
+mod load;
+mod outcome;
+mod server;
+mod speech;
+
+pub use burst::Bursts;
+pub use commands::Commands;
+pub use embedded::embedded;
+pub use load::{Load, Order, Wanted};
+pub use outcome::FanoutResult;
+pub use server::over_sockets;
+pub use speech::{Speech, Split};
+
+#[cfg(test)]
+mod tests;

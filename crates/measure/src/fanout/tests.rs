@@ -1,0 +1,150 @@
+use super::load::{stamp, stamped};
+use super::*;
+use lanecast_filter::fields::Fields;
+use lanecast_filter::kind::Kind;
+use lanecast_filter::naive::Environment;
+use lanecast_filter::reader::Reader;
+use lanecast_filter::row::Row;
+use lanecast_filter::{Filter, Message, Plan};
+use lanecast_wire::command::{begin_frame, end_frame, frame_bytes};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+const LOADS: [Load; 2] = [
+    Load { wanted: Wanted::All, subscribers: 7 },
+    Load { wanted: Wanted::Quarter, subscribers: 7 },
+];
+
+#[test]
+fn filters_let_through_what_is_owed() {
+    for load in LOADS {
+        let (deck, mut wanted) = (load.deck(), 0);
+        for order in &deck {
+            let passes = |subscriber: &usize| {
+                let filter = Filter::parse(&load.filter(*subscriber)).expect("a filter");
+                let mut fields = Fields::new(Kind::Fix);
+                let plan = Plan::new(&filter, &mut fields).expect("a plan");
+                let mut row = Row::new();
+                Reader::new(&fields).read(order.bytes(), &mut row).expect("an order");
+                let environment = Environment { topic: "t", client: "", unix_ns: 0 };
+                let bytes = order.bytes();
+                plan.holds(&Message { row: &row, bytes, environment: &environment })
+            };
+            let passed = (0..load.subscribers).filter(passes).count() as u64;
+            assert_eq!(passed, load.takers(order), "{order:?}");
+            wanted += passed;
+        }
+        let share = wanted as f64 / deck.len() as f64;
+        let expected = if load.wanted == Wanted::All { 7.0 } else { 0.25 };
+        assert!((share / expected - 1.0).abs() < 0.15, "{share}");
+    }
+}
+
+#[test]
+fn orders_carry_times() {
+    let order = &LOADS[0].deck()[3];
+    assert_eq!(stamped(order.bytes()), None);
+    let mut bytes = order.bytes().to_vec();
+    stamp(&mut bytes, 1_234_567_890_123_456_789);
+    assert_eq!(stamped(&bytes), Some(1_234_567_890_123_456_789));
+    assert_eq!(bytes.iter().filter(|byte| **byte == 1).count(), 10);
+    assert_eq!(bytes.len(), order.bytes().len());
+}
+
+#[test]
+fn without_a_server_everything_arrives() {
+    for load in LOADS {
+        for publishers in [1, 3] {
+            let bursts = Bursts { publishers, count: 2, messages: 5_000 };
+            let result = embedded(&load, bursts, [&[], &[]]).expect("it runs");
+            let deck = load.deck();
+            let share = |number| {
+                let share = bursts.share(number) as usize;
+                let owed = deck.iter().cycle().take(share).map(|order| load.takers(order));
+                owed.sum::<u64>()
+            };
+            let owed: u64 = 2 * (0..publishers).map(share).sum::<u64>();
+            assert_eq!((result.owed, result.lost, result.excess), (owed, 0, 0));
+            assert!(result.delivered_per_second > 0.0 && result.latency.is_some());
+        }
+    }
+}
+
+/// A server of one subscriber that passes everything on but every so many-th message.
+fn relay(listener: &TcpListener, loses: usize) -> std::io::Result<u64> {
+    let (mut to, _) = listener.accept()?;
+    let mut asked = Vec::new();
+    while frames(&mut to, &mut asked)?.len() < 2 {}
+    let mut answer = Vec::new();
+    write_frame(&mut answer, br#"{"c":"ack","a":"processed","status":"success"}"#);
+    to.write_all(&answer)?;
+    let (mut from, _) = listener.accept()?;
+    let (mut partial, mut number) = (Vec::new(), 0);
+    while let Ok(frames) = frames(&mut from, &mut partial) {
+        let mut out = Vec::new();
+        for frame in frames {
+            if frame.ends_with(b"\x01") {
+                number += 1;
+                if loses == 0 || number % loses != 0 {
+                    write_frame(&mut out, &frame);
+                }
+            }
+        }
+        to.write_all(&out)?;
+    }
+    // The subscriber hangs up, not the server.
+    std::io::copy(&mut to, &mut std::io::sink())
+}
+
+fn write_frame(out: &mut Vec<u8>, payload: &[u8]) {
+    let start = begin_frame(out);
+    out.extend_from_slice(payload);
+    end_frame(out, start);
+}
+
+fn frames(from: &mut TcpStream, partial: &mut Vec<u8>) -> std::io::Result<Vec<Vec<u8>>> {
+    let mut buffer = [0; 4096];
+    let count = from.read(&mut buffer)?;
+    if count == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    partial.extend_from_slice(&buffer[..count]);
+    let mut found = Vec::new();
+    while let Some(total) = frame_bytes(partial, 1 << 20).expect("a length") {
+        found.push(partial[4..total].to_vec());
+        partial.drain(..total);
+    }
+    Ok(found)
+}
+
+#[test]
+fn what_a_server_loses_is_counted() {
+    for (loses, lost) in [(0, 0), (1_000, 5)] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("bound");
+        let server = std::thread::spawn(move || relay(&listener, loses));
+        let load = Load { wanted: Wanted::All, subscribers: 1 };
+        let bursts = Bursts { publishers: 1, count: 1, messages: 5_000 };
+        let result = over_sockets(&Commands, at, &load, bursts, [&[], &[]]).expect("it runs");
+        assert_eq!((result.owed, result.lost, result.excess), (5_000, lost, 0));
+        assert_eq!(result.through, "lanecast");
+        assert_eq!(server.join().expect("it ends").expect("nobody else hangs up"), 0);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = listener.local_addr().expect("bound");
+    let server = std::thread::spawn(move || {
+        let (mut to, _) = listener.accept().expect("somebody");
+        let mut out = Vec::new();
+        write_frame(&mut out, br#"{"c":"ack","a":"processed","status":"failure"}"#);
+        to.write_all(&out).expect("it listens");
+    });
+    let load = Load { wanted: Wanted::All, subscribers: 1 };
+    let bursts = Bursts { publishers: 1, count: 1, messages: 1 };
+    let error = over_sockets(&Commands, at, &load, bursts, [&[], &[]]).expect_err("refused");
+    assert!(error.to_string().contains("failure"), "{error}");
+    server.join().expect("it ends");
+}
