@@ -85,3 +85,24 @@ fn a_header_known_by_its_bytes_means_what_it_says_now() {
     fix.flush();
     assert!(served.end());
 }
+
+#[test]
+fn frames_longer_than_what_is_read_at_a_time_come_whole() {
+    let served = Served::new(|_| ());
+    let (mut publisher, mut client) = (served.client(), served.client());
+    client.send(r#"{"c":"subscribe","t":"t","sub_id":"1"}"#);
+    client.flush();
+    let bodies: Vec<String> =
+        [3, 900_000, 200_000, 0, 131_000, 600_000].map(|size| "x".repeat(size)).into();
+    let reader = std::thread::spawn(move || {
+        let messages = (0..6).map(|_| client.next().expect("a message"));
+        messages.map(|message| message.len() - message.find('}').expect("a header") - 1).collect()
+    });
+    for body in &bodies {
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{body}"#));
+    }
+    publisher.flush();
+    let lengths: Vec<usize> = reader.join().expect("all come");
+    assert_eq!(lengths, bodies.iter().map(String::len).collect::<Vec<_>>());
+    assert!(served.end());
+}

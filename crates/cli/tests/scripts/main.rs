@@ -5,6 +5,7 @@ mod config;
 mod demo;
 mod doctor;
 mod domain;
+mod fanout;
 mod floor;
 mod hosts;
 mod journal;
