@@ -130,10 +130,11 @@ fn run(
     let (clock, deck) = (Clock::host(), matcher.load.deck());
     for _ in 0..bursts {
         barrier.wait();
+        let mut owed = 0;
         for (number, order) in (0..share).zip(deck.iter().cycle()) {
             matcher.find(order.bytes());
             // By what was meant, not by what was found: the difference is a loss.
-            balance.owe(matcher.load.takers(order));
+            owed += matcher.load.takers(order);
             if matcher.ids.is_empty() {
                 continue;
             }
@@ -143,6 +144,7 @@ fn run(
             }
         }
         producer.flush();
+        balance.owe(owed);
         barrier.wait();
     }
 }
