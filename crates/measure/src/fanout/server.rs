@@ -70,7 +70,8 @@ pub fn over_sockets(
         let took = bursts.time(&balance, &barrier);
         balance.end();
         for publisher in publishers {
-            publisher.join().map_err(|_| io::Error::other("a publisher panicked"))??;
+            let stream = publisher.join().map_err(|_| io::Error::other("a publisher panicked"))?;
+            drop(stream?);
         }
         let heard = listener.join().map_err(|_| io::Error::other("the subscribers panicked"))??;
         Ok::<_, io::Error>((took, heard))
@@ -122,14 +123,15 @@ struct Publisher<'a, S> {
 
 impl<S: Speech> Publisher<'_, S> {
     /// Publishes so many messages in each burst. Passes both barriers of each whatever happens, as
-    /// others wait there.
+    /// others wait there. The connection outlives it: closed with something unread, it would be
+    /// reset, and the server would never see what it has not read yet.
     fn run(
         mut self,
         cpus: &[usize],
         bursts: usize,
         share: u64,
         barrier: &Barrier,
-    ) -> io::Result<()> {
+    ) -> io::Result<TcpStream> {
         let mut out = Vec::with_capacity(2 * GATHERED);
         self.speech.greet(&mut out);
         let mut done = keep_on(cpus).and_then(|()| self.stream.write_all(&out));
@@ -144,7 +146,7 @@ impl<S: Speech> Publisher<'_, S> {
             }
             barrier.wait();
         }
-        done
+        done.map(|()| self.stream)
     }
 
     fn burst(&mut self, deck: &[super::Order], share: u64, out: &mut Vec<u8>) -> io::Result<()> {
