@@ -29,7 +29,8 @@ mod tests {
     fn what_servers_say_is_taken_apart_wherever_it_is_cut() {
         let nats = b"INFO {}\r\nPONG\r\nMSG orders.S00001.hi 1 4\r\na\r\nb\r\nMSG x 1 0\r\n\r\n";
         let redis = b"*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n\
-            *3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$4\r\na\r\nb\r\n*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n";
+            *3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$4\r\na\r\nb\r\n\
+            *3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n";
         let expected = (vec![b"a\r\nb".to_vec(), Vec::new()], 1);
         for cut in 0..=nats.len() {
             assert_eq!(apart(&Nats, nats, cut), expected);

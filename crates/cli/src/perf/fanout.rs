@@ -29,12 +29,11 @@ const SEATS: usize = 3;
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Publishers send bursts of FIX orders; each of 50 subscribers has a filter. \
-    Through the server: it has a process of its own, and is reached over TCP on loopback; publishers \
-    and subscribers are threads of another process, and use bare sockets. Embedded: publishers match \
-    for themselves, and hand messages to the subscribers' thread through a ring.\n\
-    Times from sending until arrival are those within a full burst. The server's own times are from \
-    when it takes a message up until its frames are written for all who want it, and from when it has \
-    read until the system has taken all that followed.\n\
+    Through the server: it has a process of its own, and is reached over TCP on loopback; \
+    publishers and subscribers are threads of another process, and use bare sockets. Embedded: \
+    publishers match for themselves, and hand messages to the subscribers' thread through a ring.\n\
+    Times from sending until arrival are those within a full burst. The server's own times are \
+    from when it takes a message up until its frames are written for all who want it.\n\
     Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
     3 messages were lost."
 )]

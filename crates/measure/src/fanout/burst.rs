@@ -1,8 +1,8 @@
 //! How much is published, and how far it may run ahead.
 
 use super::load::Wanted;
+use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
 use serde::Serialize;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bursts of messages.
