@@ -62,7 +62,9 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
                         }
                         Err(error) => {
                             balance.end();
-                            (0..2 * bursts.count).for_each(|_| drop(barrier.wait()));
+                            for _ in 0..2 * bursts.count {
+                                barrier.wait();
+                            }
                             Err(error)
                         }
                     }
