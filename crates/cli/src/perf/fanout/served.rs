@@ -56,9 +56,10 @@ pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let mut server = Server::open(Settings::at((Ipv4Addr::LOCALHOST, 0).into()))?;
     let address = server.address().context("cannot look at a socket")?;
     print_json(&Address { address })?;
-    let mut has_begun = false;
-    while !stop() && !(has_begun && server.clients() == 0) {
+    let (mut has_begun, mut is_over) = (false, false);
+    while !stop() && !is_over {
         server.turn(ROUND).context("cannot wait for clients")?;
+        is_over = has_begun && server.clients() == 0;
         has_begun |= server.clients() > 0;
     }
     let done = server.counters();
