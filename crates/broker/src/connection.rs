@@ -9,6 +9,9 @@ use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
 
+/// Reads at a time from one client, so that nobody keeps the others waiting.
+const READS_MAX: usize = 4;
+
 /// A socket, and how commands are told apart on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -60,8 +63,7 @@ impl Connection {
         }
     }
 
-    /// Reads once, as much as fits into `buffer`, and hands over the payload of each frame that has
-    /// come whole. What is left is read in the next round, when others have had their turn.
+    /// Hands over the payload of each frame that has come whole.
     ///
     /// # Errors
     /// If the connection has ended, or a frame is longer than `limit`.
@@ -71,27 +73,20 @@ impl Connection {
         limit: usize,
         mut each: impl FnMut(&[u8]),
     ) -> io::Result<()> {
-        // The beginning of a frame goes in front of the rest, unless it is long.
-        let kept = match &self.framing {
-            Framing::Lengths(partial) if partial.len() <= buffer.len() / 2 => partial.len(),
-            _ => 0,
-        };
-        if let Framing::Lengths(partial) = &self.framing {
-            buffer[..kept].copy_from_slice(&partial[..kept]);
-        }
-        let length = match direct::read(&self.stream, &mut buffer[kept..]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(length) => length,
-            Err(error) => {
-                let is_for_later =
-                    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-                return if is_for_later { Ok(()) } else { Err(error) };
+        for _ in 0..READS_MAX {
+            let length = match direct::read(&self.stream, buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.framing.take(&buffer[..length], limit, &mut each)?;
+            if length < buffer.len() {
+                return Ok(());
             }
-        };
-        if let Framing::Lengths(partial) = &mut self.framing {
-            partial.drain(..kept);
         }
-        self.framing.take(&buffer[..kept + length], limit, &mut each)
+        Ok(())
     }
 
     /// Sends what waits; whether all of it is gone.

@@ -19,9 +19,6 @@ pub(crate) struct Fanout {
     pages: Vec<Page>,
     /// The number of the message.
     message: u64,
-    /// The length that the header is for, if it says no more than that and the topic.
-    plain: Option<usize>,
-    topic: String,
 }
 
 /// Where messages for subscriptions of one name stand.
@@ -56,7 +53,6 @@ impl Fanout {
         more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
     ) {
         self.message += 1;
-        self.plain = None;
         self.before.clear();
         let header = HeaderWriter::command(&mut self.before, command).text(Field::Topic, topic);
         // Left open: the list goes between the quotes.
@@ -66,19 +62,6 @@ impl Fanout {
         self.after.push(b'"');
         HeaderWriter::record(&mut self.after).number(Field::Length, length as u64).end();
         self.after[1] = b',';
-    }
-
-    /// Writes the header of a message that is passed on as it is, unless it stands there already.
-    #[inline]
-    pub(crate) fn begin_plain(&mut self, topic: &str, length: usize) {
-        if self.plain == Some(length) && self.topic == topic {
-            self.message += 1;
-            return;
-        }
-        self.begin(Command::Publish, topic, length, |header| header);
-        self.plain = Some(length);
-        self.topic.clear();
-        self.topic.push_str(topic);
     }
 
     /// Puts the message into the outbox of each client that has one of the subscriptions, once;

@@ -85,17 +85,13 @@ impl Post<'_> {
 
     fn deliver(&mut self, letter: &Letter<'_>, body: &[u8], numbers: &[u32]) {
         let correlation = self.correlation.filter(|_| letter.command == Command::Publish);
-        if matches!(letter.subject, Subject::Message(_)) && correlation.is_none() {
-            self.fanout.begin_plain(letter.topic, body.len());
-        } else {
-            self.fanout.begin(letter.command, letter.topic, body.len(), |mut header| {
-                if let Some(record) = letter.subject.record() {
-                    header = header.number(Field::SowKey, record.key().0);
-                }
-                let header = header.text_if(Field::Reason, letter.reason);
-                header.text_if(Field::CorrelationId, correlation)
-            });
-        }
+        self.fanout.begin(letter.command, letter.topic, body.len(), |mut header| {
+            if let Some(record) = letter.subject.record() {
+                header = header.number(Field::SowKey, record.key().0);
+            }
+            let header = header.text_if(Field::Reason, letter.reason);
+            header.text_if(Field::CorrelationId, correlation)
+        });
         let Self { subscriptions, mail, fanout, delivered, .. } = self;
         *delivered += fanout.deliver(body, numbers, subscriptions, mail);
     }
