@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// The longest time between signs of life, in seconds.
 const HEARTBEAT_MAX: u64 = 3_600;
+/// For how long a logon waits for the disk.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the acknowledgement of a command says beyond that.
 #[derive(Debug)]
@@ -53,19 +55,18 @@ impl Hub {
             }
             Err(error) => (Acks::NONE.with(Ack::Processed), Err(Refusal::Header(error))),
         };
-        match done {
-            Ok(done) => self.reply(id, &header, acks, |reply| succeed(reply, &done)),
+        match &done {
+            Ok(done) => self.reply(id, &header, acks, |reply| succeed(reply, done)),
             Err(why) => {
                 self.counters.refused += 1;
-                self.reply(id, &header, acks, |reply| fail(reply, &why));
+                self.reply(id, &header, acks, |reply| fail(reply, why));
             }
         }
-        let publishes = matches!(header.command(), Ok(Command::Publish | Command::DeltaPublish));
-        if acks.has(Ack::Persisted) && publishes {
-            // Said truly: nothing keeps what is published here.
-            self.reply(id, &header, acks, |reply| {
-                reply.failure(Ack::Persisted, &Refusal::NotKept);
-            });
+        if acks.has(Ack::Persisted) && header.command().is_ok_and(is_persisted) {
+            let promised = done.and_then(|_| self.promise(id, &header));
+            if let Err(why) = promised {
+                self.reply(id, &header, acks, |reply| reply.failure(Ack::Persisted, &why));
+            }
         }
     }
 
@@ -119,9 +120,8 @@ impl Hub {
     ) -> Result<(), Refusal> {
         self.counters.published += 1;
         let name = required(header, Field::Topic)?;
-        if let Some(sequence) = header.number(Field::Sequence)?
-            && self.was_published(id, sequence)
-        {
+        let sequence = header.number(Field::Sequence)?;
+        if sequence.is_some_and(|sequence| self.was_published(id, sequence)) {
             self.counters.duplicates += 1;
             return Ok(());
         }
@@ -132,8 +132,16 @@ impl Hub {
         let key = header.text(Field::SowKey);
         let lifetime = header.number(Field::Expiration)?.map(Duration::from_secs);
         let (bytes, key) = (header.body(), key.as_deref());
-        let publication = Publication { bytes, key, lifetime, client: &publisher };
-        self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref())?;
+        let sequence = sequence.filter(|_| self.is_numbered(&publisher));
+        let publication = Publication { bytes, key, lifetime, client: &publisher, sequence };
+        let taken = self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref());
+        // What could not be stored may be sent again.
+        if let Some(sequence) = sequence
+            && !matches!(taken, Err(Refusal::Unstored(_)))
+        {
+            self.sequences.insert(publisher.clone(), sequence);
+        }
+        taken?;
         if !merges
             && header.has_just(&[Field::Command, Field::Topic])
             && let Some(client) = self.client(id)
@@ -182,19 +190,17 @@ impl Hub {
         Ok(filter.transpose().map_err(Box::new)?)
     }
 
-    /// Whether a named client has published this number, or a later one; notes it otherwise.
+    /// Whether a named client has published this number, or a later one.
     fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
-        let Some(name) = self.client(id).and_then(|client| client.name.clone()) else {
-            return false;
-        };
+        let Some(Some(client)) = self.clients.get(id.0 as usize) else { return false };
+        let last = client.name.as_ref().and_then(|name| self.sequences.get(name));
+        last.is_some_and(|last| *last >= sequence)
+    }
+
+    /// Whether the numbers of a client's messages are remembered.
+    fn is_numbered(&self, name: &str) -> bool {
         let has_room = self.sequences.len() < self.settings.names_max;
-        match self.sequences.get_mut(&name) {
-            Some(last) if *last >= sequence => return true,
-            Some(last) => *last = sequence,
-            None if has_room => _ = self.sequences.insert(name, sequence),
-            None => {}
-        }
-        false
+        !name.is_empty() && (has_room || self.sequences.contains_key(name))
     }
 
     fn log_on(&mut self, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
@@ -218,6 +224,10 @@ impl Hub {
             client.has_logged_on = true;
         }
         let sequence = self.sequences.get(&name).copied().unwrap_or(0);
+        if sequence > 0 {
+            // The client may forget what it is told is here.
+            self.finish(PATIENCE);
+        }
         Ok(Done::LoggedOn { name, sequence })
     }
 
@@ -293,6 +303,12 @@ fn succeed(reply: &mut Reply<'_>, done: &Done) {
         }
         _ => reply.success(Ack::Completed, |header| header),
     }
+}
+
+/// Whether a command's doings can be durable.
+fn is_persisted(command: Command) -> bool {
+    let (publishes, deletes) = (Command::Publish, Command::SowDelete);
+    [publishes, Command::DeltaPublish, deletes, Command::Flush].contains(&command)
 }
 
 /// A refused command fails at the first step that was asked for.

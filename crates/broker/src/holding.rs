@@ -1,5 +1,6 @@
 //! Where the records of a kept topic are.
 
+use crate::disk::Disk;
 use crate::refusal::Refusal;
 use lanecast_sow::{Cascade, Change, Key, Publication, Topic};
 
@@ -8,6 +9,8 @@ use lanecast_sow::{Cascade, Change, Key, Publication, Topic};
 pub(crate) enum Holding {
     /// Here, in memory alone.
     Own(Box<Topic>),
+    /// Here, and on disk.
+    Durable(Box<Topic>),
     /// With the view of that number, which alone changes them.
     View(usize),
 }
@@ -16,14 +19,14 @@ impl Holding {
     /// The records, if they are not those of a view.
     pub(crate) fn own(&self) -> Option<&Topic> {
         match self {
-            Self::Own(topic) => Some(topic),
+            Self::Own(topic) | Self::Durable(topic) => Some(topic),
             Self::View(_) => None,
         }
     }
 
     pub(crate) fn topic_mut<'a>(&'a mut self, cascade: &'a mut Cascade) -> &'a mut Topic {
         match self {
-            Self::Own(topic) => topic,
+            Self::Own(topic) | Self::Durable(topic) => topic,
             Self::View(number) => cascade.views_mut()[*number].topic_mut(),
         }
     }
@@ -34,13 +37,16 @@ impl Holding {
         publication: &Publication<'a>,
         merges: bool,
         now_ns: u64,
+        disk: Option<&mut Disk>,
     ) -> Result<Change<'a>, Refusal> {
-        match self {
-            Self::Own(topic) => Ok(match merges {
+        match (self, disk) {
+            (Self::Own(topic), _) => Ok(match merges {
                 true => topic.publish_delta(publication, now_ns)?,
                 false => topic.publish(publication, now_ns)?,
             }),
-            Self::View(_) => Err(Refusal::IsView),
+            (Self::Durable(topic), Some(disk)) => disk.publish(topic, publication, merges, now_ns),
+            (Self::Durable(_), None) => Err(Refusal::NotDurable),
+            (Self::View(_), _) => Err(Refusal::IsView),
         }
     }
 
@@ -50,7 +56,7 @@ impl Holding {
         publication: &Publication<'_>,
     ) -> Result<Option<Key>, Refusal> {
         match self {
-            Self::Own(topic) => Ok(topic.key_of(publication)?),
+            Self::Own(topic) | Self::Durable(topic) => Ok(topic.key_of(publication)?),
             Self::View(_) => Err(Refusal::IsView),
         }
     }
@@ -60,18 +66,27 @@ impl Holding {
         key: Key,
         client: &'a str,
         now_ns: u64,
-    ) -> Option<Change<'a>> {
-        match self {
-            Self::Own(topic) => topic.delete(key, client, now_ns),
-            Self::View(_) => None,
+        disk: Option<&mut Disk>,
+    ) -> Result<Option<Change<'a>>, Refusal> {
+        match (self, disk) {
+            (Self::Own(topic), _) => Ok(topic.delete(key, client, now_ns)),
+            (Self::Durable(topic), Some(disk)) => disk.delete(topic, key, client, now_ns),
+            (Self::Durable(_), None) => Err(Refusal::NotDurable),
+            (Self::View(_), _) => Err(Refusal::IsView),
         }
     }
 
     /// Removes one record whose time is over, if there is one.
-    pub(crate) fn expire(&mut self, now_ns: u64) -> Option<Change<'_>> {
-        match self {
-            Self::Own(topic) => topic.expire(now_ns),
-            Self::View(_) => None,
+    pub(crate) fn expire(
+        &mut self,
+        now_ns: u64,
+        disk: Option<&mut Disk>,
+    ) -> Result<Option<Change<'_>>, Refusal> {
+        match (self, disk) {
+            (Self::Own(topic), _) => Ok(topic.expire(now_ns)),
+            (Self::Durable(topic), Some(disk)) => disk.expire(topic, now_ns),
+            (Self::Durable(_), None) => Err(Refusal::NotDurable),
+            (Self::View(_), _) => Ok(None),
         }
     }
 }

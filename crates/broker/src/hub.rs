@@ -2,6 +2,7 @@
 
 use crate::Nanos;
 use crate::client::{Client, ClientId};
+use crate::disk::Disk;
 use crate::fanout::{Fanout, Mail};
 use crate::outbox::Outbox;
 use crate::post::{Letter, Post, Subject};
@@ -99,6 +100,8 @@ impl Hub {
     /// If a topic that is to be kept, or a view, cannot be made.
     pub fn new(settings: Settings) -> Result<Self, WorldError> {
         let (world, topics) = World::open(&settings)?;
+        let known = world.disk.iter().flat_map(Disk::client_sequences);
+        let sequences = known.map(|(name, sequence)| (name.into(), sequence)).collect();
         Ok(Self {
             settings,
             world,
@@ -108,7 +111,7 @@ impl Hub {
             topics,
             subscriptions: Subscriptions::default(),
             patterns: Vec::new(),
-            sequences: HashMap::default(),
+            sequences,
             in_use: HashMap::default(),
             dirty: Vec::new(),
             slow: Vec::new(),
@@ -153,6 +156,9 @@ impl Hub {
             if let Room::Kept(kept) = &mut self.topics[number as usize] {
                 kept.forget(id, &mut self.world);
             }
+        }
+        if let Some(disk) = &mut self.world.disk {
+            disk.forget(id);
         }
         if let Some(name) = client.name
             && self.in_use.get(&name) == Some(&id)
@@ -258,7 +264,8 @@ impl Hub {
         let pulse = clients.filter_map(|client| Some(client.pulse?.next)).min();
         let kept = self.next_kept_ns();
         let kept = kept.map(|due| moment.now + due.saturating_sub(moment.unix_ns));
-        [pulse, kept].into_iter().flatten().min()
+        let disk = self.world.disk.as_ref().and_then(|disk| disk.next_deadline(moment.now));
+        [pulse, kept, disk].into_iter().flatten().min()
     }
 
     /// The topic of that name, made if need be.

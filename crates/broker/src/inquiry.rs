@@ -1,17 +1,19 @@
 //! Commands about kept records: asking for them, following them, removing them.
 
 use crate::client::ClientId;
+use crate::disk::Disk;
 use crate::hub::{Hub, Moment};
 use crate::kept::{Doomed, Inquiry, Kept};
 use crate::post::Post;
 use crate::refusal::Refusal;
+use crate::reply;
 use crate::subscription::Taste;
 use crate::topic::Room;
 use crate::world::World;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Selection};
 use lanecast_sow::{Key, Options, Order, Query};
-use lanecast_wire::command::{Ack, Acks, Field, Header, Options as Wishes};
+use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as Wishes};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,7 +116,43 @@ impl Hub {
             more.unwrap_or(false)
         });
         self.busy.append(&mut busy);
-        !self.busy.is_empty()
+        self.confirm();
+        let is_writing = self.world.keep_checkpoint(&self.topics);
+        !self.busy.is_empty() || is_writing
+    }
+
+    /// Tells those who wait for it what has become durable.
+    fn confirm(&mut self) {
+        while let Some((owed, told)) = self.world.disk.as_mut().and_then(Disk::next_told) {
+            let Some(client) = self.client(owed.client) else { continue };
+            reply::persisted(&owed, told.as_ref().err(), client.outbox.bytes());
+            self.note(owed.client);
+        }
+    }
+
+    /// Waits until all that was published is durable, up to `limit`, and says so.
+    pub(crate) fn finish(&mut self, limit: Duration) {
+        if let Some(disk) = &self.world.disk {
+            disk.finish(limit);
+        }
+        self.confirm();
+    }
+
+    /// Sees to it that a client is told when what its command did is durable.
+    pub(crate) fn promise(&mut self, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+        let kind = self.client(id).map_or(Kind::Json, |client| client.kind);
+        let is_durable = match header.command()? {
+            Command::Flush => true,
+            _ => {
+                let name = header.text(Field::Topic).unwrap_or_default();
+                let topic = self.topic(kind, &name)?;
+                matches!(&self.topics[topic as usize], Room::Kept(kept) if kept.is_durable())
+            }
+        };
+        let disk = self.world.disk.as_mut().filter(|_| is_durable).ok_or(Refusal::NotDurable)?;
+        let command_id = header.text(Field::CommandId).map(|id| Box::from(&*id));
+        disk.owe(id, command_id, header.number(Field::Sequence)?);
+        Ok(())
     }
 
     /// Removes records whose time is over, and tells what was held back for long enough.

@@ -16,6 +16,8 @@ use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter};
 
 /// Records of one query that are answered before others get their turn.
 const STEP: usize = 256;
+/// How soon it is tried again to let something expire.
+const EXPIRE_AGAIN_NS: u64 = 100_000_000;
 
 /// A query, until it is answered.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(crate) struct Kept {
     holding: Holding,
     /// Whether views look at it.
     pub(crate) is_viewed: bool,
+    /// Nothing expires before.
+    expire_again_ns: u64,
     followers: Followers,
 }
 
@@ -70,14 +74,20 @@ impl Kept {
     pub(crate) fn new(topic: Topic) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
         let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
-        Self { name, holding: Holding::Own(Box::new(topic)), is_viewed: false, followers }
+        let topic = Box::new(topic);
+        let holding = match topic.definition().durable {
+            true => Holding::Durable(topic),
+            false => Holding::Own(topic),
+        };
+        Self { name, holding, is_viewed: false, expire_again_ns: 0, followers }
     }
 
     /// What the view of that number shows.
     pub(crate) fn of_view(topic: &Topic, number: usize) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
         let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
-        Self { name, holding: Holding::View(number), is_viewed: false, followers }
+        let holding = Holding::View(number);
+        Self { name, holding, is_viewed: false, expire_again_ns: 0, followers }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -89,6 +99,10 @@ impl Kept {
         self.holding.own()
     }
 
+    pub(crate) fn is_durable(&self) -> bool {
+        matches!(self.holding, Holding::Durable(_))
+    }
+
     /// Publishes a message, or merges it into its record; tells those who follow.
     pub(crate) fn publish(
         &mut self,
@@ -98,7 +112,7 @@ impl Kept {
         world: &mut World,
         post: &mut Post<'_>,
     ) -> Result<(), Refusal> {
-        let change = self.holding.publish(publication, merges, now_ns)?;
+        let change = self.holding.publish(publication, merges, now_ns, world.disk.as_mut())?;
         if self.is_viewed {
             world.touch(&self.name, &change);
         }
@@ -203,12 +217,22 @@ impl Kept {
     /// When something expires or is to be told, in nanoseconds since 1970.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         let expiry = self.holding.own().and_then(Topic::next_expiry_ns);
+        let expiry = expiry.map(|due| due.max(self.expire_again_ns));
         [expiry, self.followers.feed.next_flush_ns()].into_iter().flatten().min()
     }
 
     /// Removes records whose time is over.
     pub(crate) fn expire(&mut self, now_ns: u64, world: &mut World, post: &mut Post<'_>) {
-        while let Some(change) = self.holding.expire(now_ns) {
+        loop {
+            let change = match self.holding.expire(now_ns, world.disk.as_mut()) {
+                Ok(Some(change)) => change,
+                Ok(None) => return,
+                Err(_) => {
+                    // The disk takes nothing: what is over stays until it does.
+                    self.expire_again_ns = now_ns.saturating_add(EXPIRE_AGAIN_NS);
+                    return;
+                }
+            };
             if self.is_viewed {
                 world.touch(&self.name, &change);
             }
@@ -243,7 +267,8 @@ impl Kept {
         };
         let mut deleted = 0;
         for key in keys {
-            let Some(change) = self.holding.delete(key, client, now_ns) else { continue };
+            let disk = world.disk.as_mut();
+            let Some(change) = self.holding.delete(key, client, now_ns, disk)? else { continue };
             deleted += 1;
             if self.is_viewed {
                 world.touch(&self.name, &change);

@@ -4,6 +4,7 @@ use lanecast_filter::index::InsertError;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::{FilterError, SelectionError};
+use lanecast_journal::{AppendError, StorageError};
 use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
 
 /// The reason that a client is told. The words before the colon are those that clients of the
@@ -66,8 +67,12 @@ pub(crate) enum Refusal {
     Number(&'static str),
     #[error("bad sow_delete: give one of filter, sow_keys or a message")]
     WhatToDelete,
-    #[error("not persisted: this server writes nothing to disk")]
-    NotKept,
+    #[error("not persisted: this topic is kept in memory alone; make it durable")]
+    NotDurable,
+    #[error("not persisted: {0}")]
+    Unstored(#[from] AppendError),
+    #[error("not persisted: the disk has failed, and only a restart can tell what is there: {0}")]
+    Disk(Box<StorageError>),
     #[error("bad heartbeat: the option is start,SECONDS, beat or stop")]
     Heartbeat,
 }

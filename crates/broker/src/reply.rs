@@ -1,5 +1,6 @@
 //! Frames from the server.
 
+use crate::disk::Owed;
 use crate::refusal::Refusal;
 use lanecast_wire::command::{
     Ack, Acks, Command, Field, Header, HeaderWriter, begin_frame, end_frame,
@@ -50,6 +51,22 @@ impl<'a> Reply<'a> {
         more(header).end();
         end_frame(self.out, frame);
     }
+}
+
+/// What a client did is durable, or why it is not.
+pub(crate) fn persisted(owed: &Owed, why: Option<&Refusal>, out: &mut Vec<u8>) {
+    let frame = begin_frame(out);
+    let header = HeaderWriter::command(out, Command::Ack).acks(Acks::NONE.with(Ack::Persisted));
+    let status = if why.is_none() { "success" } else { "failure" };
+    let header = header.text(Field::Status, status);
+    let header = header.text_if(Field::CommandId, owed.command_id.as_deref());
+    let header = match owed.sequence {
+        Some(sequence) => header.number(Field::Sequence, sequence),
+        None => header,
+    };
+    let reason = why.map(Refusal::to_string);
+    header.text_if(Field::Reason, reason.as_deref()).end();
+    end_frame(out, frame);
 }
 
 /// A sign of life.

@@ -328,6 +328,7 @@ impl Server {
         let start = Instant::now();
         let limit = self.hub.settings.drain;
         self.listen_no_more();
+        self.hub.finish(limit);
         loop {
             let ids = (0..self.connections.len() as u32).map(ClientId);
             let full: Vec<ClientId> = ids.filter(|id| self.has_unsent(*id)).collect();

@@ -1,6 +1,7 @@
 //! What a server may be told.
 
 use crate::config::PORT;
+use crate::disk::Storage;
 use lanecast_filter::Limits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -37,6 +38,8 @@ pub struct Settings {
     pub kept: Vec<TopicDefinition>,
     /// What is shown of them, each over topics or over views before it.
     pub views: Vec<ViewDefinition>,
+    /// Where durable topics are kept; there are none without.
+    pub storage: Option<Storage>,
     /// What filters may be.
     pub filters: Limits,
 }
@@ -59,6 +62,7 @@ impl Settings {
             drain: Duration::from_secs(2),
             kept: Vec::new(),
             views: Vec::new(),
+            storage: None,
             filters: Limits::default(),
         }
     }

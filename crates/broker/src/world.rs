@@ -1,11 +1,13 @@
-//! What is kept of all topics together: the views that look at them.
+//! What kept topics have in common: the views that look at them, and their disk.
 
+use crate::disk::Disk;
 use crate::kept::Kept;
 use crate::post::Post;
 use crate::settings::Settings;
 use crate::topic::Room;
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
+use lanecast_sow::durable::ArchiveError;
 use lanecast_sow::{Cascade, Refusal, Topic, ViewError};
 
 /// Why the topics that are to be kept cannot be.
@@ -19,6 +21,12 @@ pub enum WorldError {
         /// Why.
         refusal: Refusal,
     },
+    /// A durable topic has nowhere to be.
+    #[error("the topic {0} is to be durable: say in which directory, as storage")]
+    Nowhere(Box<str>),
+    /// What is on disk cannot be brought back.
+    #[error("durable topics: {0}")]
+    Archive(#[from] Box<ArchiveError>),
     /// A topic is there twice.
     #[error("the topic {0} is there twice with one type: give one of them another name")]
     Twice(Box<str>),
@@ -50,6 +58,8 @@ pub(crate) struct World {
     pub(crate) kept: Vec<u32>,
     /// A topic has changed that views look at.
     is_touched: bool,
+    /// Where durable topics are.
+    pub(crate) disk: Option<Disk>,
     /// Records of views that could not be written.
     unwritten: u64,
 }
@@ -59,14 +69,23 @@ impl World {
     pub(crate) fn open(settings: &Settings) -> Result<(Self, Vec<Room>), WorldError> {
         let mut world = Self::default();
         let mut kept: Vec<Kept> = Vec::new();
+        let mut durable = world.open_disk(settings)?.into_iter();
         for definition in &settings.kept {
             let name = &definition.name;
+            if definition.durable
+                && let Some(topic) = durable.next()
+            {
+                kept.push(Kept::new(topic));
+                continue;
+            }
             let topic = Topic::new(definition.clone());
             let topic =
                 topic.map_err(|refusal| WorldError::Topic { name: name.clone(), refusal })?;
             kept.push(Kept::new(topic));
         }
         world.add_views(settings, &mut kept)?;
+        // What was on disk is in views before anybody asks.
+        world.cascade.settle(0, &mut |_, _| {});
         for (at, one) in kept.iter().enumerate() {
             let is_same = |other: &Kept| (other.kind(), &other.name) == (one.kind(), &one.name);
             if kept[..at].iter().any(is_same) {
@@ -75,6 +94,27 @@ impl World {
         }
         world.kept = (0..kept.len() as u32).collect();
         Ok((world, kept.into_iter().map(|kept| Room::Kept(Box::new(kept))).collect()))
+    }
+
+    /// The durable topics as they were.
+    fn open_disk(&mut self, settings: &Settings) -> Result<Vec<Topic>, WorldError> {
+        let durable: Vec<_> = settings.kept.iter().filter(|one| one.durable).cloned().collect();
+        let Some(first) = durable.first() else { return Ok(Vec::new()) };
+        let storage = settings.storage.as_ref();
+        let storage = storage.ok_or_else(|| WorldError::Nowhere(first.name.clone()))?;
+        let (disk, topics) = Disk::open(storage, durable).map_err(Box::new)?;
+        self.disk = Some(disk);
+        Ok(topics)
+    }
+
+    /// Goes on with a checkpoint, if it is time for one; whether there is more to do at once.
+    pub(crate) fn keep_checkpoint(&mut self, topics: &[Room]) -> bool {
+        let Some(disk) = &mut self.disk else { return false };
+        let durable = self.kept.iter().filter_map(|number| match &topics[*number as usize] {
+            Room::Kept(kept) if kept.is_durable() => kept.own_topic(),
+            _ => None,
+        });
+        disk.keep_checkpoint(&durable.collect::<Vec<_>>())
     }
 
     fn add_views(&mut self, settings: &Settings, kept: &mut Vec<Kept>) -> Result<(), WorldError> {

@@ -17,13 +17,23 @@ pub struct TopicDefinition {
     pub lifetime: Option<Duration>,
     /// The fields by which queries with `=` or `IN` find records without looking at all of them.
     pub indexes: Vec<Path>,
+    /// Whether its records are to be there after a restart: an [`Archive`](crate::durable::Archive)
+    /// sees to that.
+    pub durable: bool,
 }
 
 impl TopicDefinition {
     /// A topic whose publishers supply the keys.
     pub fn new(name: &str, format: impl Into<Format>) -> Self {
         let (keys, indexes) = (Vec::new(), Vec::new());
-        Self { name: name.into(), format: format.into(), keys, lifetime: None, indexes }
+        Self {
+            name: name.into(),
+            format: format.into(),
+            keys,
+            lifetime: None,
+            indexes,
+            durable: false,
+        }
     }
 
     /// The same with one more field in the key.
@@ -44,6 +54,12 @@ impl TopicDefinition {
     pub fn index(mut self, path: &str) -> Result<Self, PathError> {
         self.indexes.push(path.parse()?);
         Ok(self)
+    }
+
+    /// The same with records that are there after a restart.
+    #[must_use]
+    pub fn durable(self) -> Self {
+        Self { durable: true, ..self }
     }
 
     /// The same with records that live so long, if their publisher does not say otherwise.

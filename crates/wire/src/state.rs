@@ -4,7 +4,7 @@
 //! ```text
 //! checkpoint   CheckpointHeader | block | block | ... | a block without entries
 //! block        BlockHeader | entry | entry | ...
-//! entry        StateHeader | name | message      a journal's record holds one
+//! entry        StateHeader | name | message      a journal's record holds one, or two
 //! ```
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -24,6 +24,8 @@ pub const STATE_DELETE: u16 = 2;
 pub const STATE_EXPIRE: u16 = 3;
 /// The entry begins a topic's records in a checkpoint.
 pub const STATE_TOPIC: u16 = 4;
+/// The entry is the last number that a client gave one of its messages.
+pub const STATE_CLIENT: u16 = 5;
 
 /// What stands before each entry.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -68,7 +70,7 @@ impl<'a> StateEntry<'a> {
     /// nothing is given if they are no entry.
     pub fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, rest) = StateHeader::read_from_prefix(bytes).ok()?;
-        if !(STATE_PUT..=STATE_TOPIC).contains(&header.kind.get()) {
+        if !(STATE_PUT..=STATE_CLIENT).contains(&header.kind.get()) {
             return None;
         }
         let (name, rest) = rest.split_at_checked(header.name_length.get().into())?;

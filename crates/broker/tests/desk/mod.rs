@@ -39,9 +39,7 @@ impl Served {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.at).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        Client { stream, bytes: Vec::new() }
+        Client::of(self.at)
     }
 
     /// A connection to where WebSockets are spoken.
@@ -65,6 +63,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// One of the server that listens there.
+    pub(crate) fn of(at: SocketAddr) -> Self {
+        let stream = TcpStream::connect(at).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self { stream, bytes: Vec::new() }
+    }
+
     pub(crate) fn send(&mut self, frame: &str) {
         let mut out = Vec::new();
         let start = begin_frame(&mut out);

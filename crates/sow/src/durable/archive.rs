@@ -10,6 +10,7 @@ use crate::key::Key;
 use crate::topic::{Next, Publication, Topic};
 use lanecast_journal::{AppendError, Entry, Hold, Journal, Level, Settings, Storage, StorageError};
 use lanecast_wire::state::{STATE_DELETE, STATE_EXPIRE, STATE_PUT};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Keeps topics on disk. They have to be changed through it, and through nothing else.
@@ -22,6 +23,8 @@ pub struct Archive<S: Storage> {
     covered: u64,
     /// The last journal record.
     last: u64,
+    /// The last number that each client gave a message.
+    clients: HashMap<Box<str>, u64>,
     body: Vec<u8>,
 }
 
@@ -54,9 +57,18 @@ impl<S: Storage + Clone> Archive<S> {
         restoring.replay(&journal, covered)?;
         hold.move_to(covered + 1);
         let last = journal.recovered().last;
-        let archive = Self { storage, journal, hold, covered, last, body: Vec::new() };
+        let topics = restoring.topics;
+        let archive = Self {
+            storage,
+            journal,
+            hold,
+            covered,
+            last,
+            clients: restoring.clients,
+            body: Vec::new(),
+        };
         archive.remove_others()?;
-        Ok((archive, restoring.topics))
+        Ok((archive, topics))
     }
 
     /// The journal, to ask and wait for what is persisted.
@@ -67,6 +79,16 @@ impl<S: Storage + Clone> Archive<S> {
     /// The last journal record that a checkpoint covers.
     pub fn covered(&self) -> u64 {
         self.covered
+    }
+
+    /// The last journal record: the last change, whether it is persisted or not.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The clients that have numbered their messages, each with its last number.
+    pub fn client_sequences(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.clients.iter().map(|(name, sequence)| (&**name, *sequence))
     }
 
     /// As [`Topic::publish`].
@@ -81,7 +103,7 @@ impl<S: Storage + Clone> Archive<S> {
         now_ns: u64,
     ) -> Result<Logged<'a>, StoreError> {
         let next = topic.prepare(publication, now_ns)?;
-        self.put(topic, next, Cause::Published, publication.client, now_ns)
+        self.put(topic, next, Cause::Published, publication, now_ns)
     }
 
     /// As [`Topic::publish_delta`]. The journal gets the whole message.
@@ -96,7 +118,7 @@ impl<S: Storage + Clone> Archive<S> {
         now_ns: u64,
     ) -> Result<Logged<'a>, StoreError> {
         let (next, cause) = topic.prepare_delta(publication, now_ns)?;
-        self.put(topic, next, cause, publication.client, now_ns)
+        self.put(topic, next, cause, publication, now_ns)
     }
 
     /// As [`Topic::delete`].
@@ -150,7 +172,7 @@ impl<S: Storage + Clone> Archive<S> {
     ///
     /// If the disk refuses.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint<S>, StorageError> {
-        Checkpoint::new(&self.storage, self.last)
+        Checkpoint::new(&self.storage, self.last, &self.clients)
     }
 
     /// Puts a sealed checkpoint in the place of the one before it, once the journal is durable up
@@ -179,12 +201,22 @@ impl<S: Storage + Clone> Archive<S> {
         topic: &'a mut Topic,
         next: Next,
         cause: Cause,
-        client: &'a str,
+        publication: &Publication<'a>,
         now_ns: u64,
     ) -> Result<Logged<'a>, StoreError> {
         self.body.clear();
         entry::put(topic.number(), next.record(), &mut self.body);
+        let client = publication.client;
+        let numbered = publication.sequence.filter(|_| is_name(client));
+        if let Some(sequence) = numbered {
+            entry::client(client, sequence, &mut self.body);
+        }
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
+        match (numbered, self.clients.get_mut(client)) {
+            (Some(sequence), Some(last)) => *last = sequence.max(*last),
+            (Some(sequence), None) => drop(self.clients.insert(client.into(), sequence)),
+            (None, _) => {}
+        }
         let change = topic.commit(next, cause, client, now_ns);
         Ok(Logged { change, journal_sequence })
     }
@@ -226,4 +258,9 @@ impl<S: Storage + Clone> Archive<S> {
         }
         Ok(())
     }
+}
+
+/// Whether a client of this name can be remembered.
+fn is_name(name: &str) -> bool {
+    (1..=usize::from(u16::MAX)).contains(&name.len())
 }

@@ -4,6 +4,7 @@ use super::entry;
 use crate::topic::Topic;
 use lanecast_journal::{Outcome, Storage, StoredFile};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};
+use std::collections::HashMap;
 use zerocopy::IntoBytes;
 
 /// Bytes of entries that make a block.
@@ -58,12 +59,16 @@ pub struct Checkpoint<S: Storage> {
 }
 
 impl<S: Storage> Checkpoint<S> {
-    pub(crate) fn new(storage: &S, covered: u64) -> Outcome<Self> {
+    pub(crate) fn new(
+        storage: &S,
+        covered: u64,
+        clients: &HashMap<Box<str>, u64>,
+    ) -> Outcome<Self> {
         let file = storage.create(&unfinished(covered))?;
         let mut header = CheckpointHeader::new(covered);
         header.crc = crc32c::crc32c(header.checked()).into();
         file.write_all_at(header.as_bytes(), 0)?;
-        Ok(Self {
+        let mut checkpoint = Self {
             file,
             covered,
             offset: size_of::<CheckpointHeader>() as u64,
@@ -72,7 +77,14 @@ impl<S: Storage> Checkpoint<S> {
             topic: 0,
             place: 0,
             is_sealed: false,
-        })
+        };
+        for (name, sequence) in clients {
+            entry::client(name, *sequence, &mut checkpoint.entries);
+            if checkpoint.entries.len() >= BLOCK {
+                checkpoint.write_block()?;
+            }
+        }
+        Ok(checkpoint)
     }
 
     /// Writes down about `limit` records of `topics`, which have to be all of the archive, in

@@ -2,7 +2,7 @@
 
 use crate::key::Identity;
 use crate::record::{NEVER, Record};
-use lanecast_wire::state::{STATE_PUT, STATE_TOPIC, StateHeader};
+use lanecast_wire::state::{STATE_CLIENT, STATE_PUT, STATE_TOPIC, StateHeader};
 use zerocopy::IntoBytes;
 
 /// Appends what `record` is.
@@ -36,6 +36,19 @@ pub(crate) fn gone(topic: u32, kind: u16, identity: Identity, sequence: u64, byt
         ..StateHeader::default()
     };
     bytes.extend_from_slice(header.as_bytes());
+}
+
+/// Appends which number a client gave its last message.
+pub(crate) fn client(name: &str, sequence: u64, bytes: &mut Vec<u8>) {
+    let header = StateHeader {
+        kind: STATE_CLIENT.into(),
+        name_length: (name.len() as u16).into(),
+        sequence: sequence.into(),
+        expires_unix_ns: NEVER.into(),
+        ..StateHeader::default()
+    };
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.extend_from_slice(name.as_bytes());
 }
 
 /// Appends that the records of a topic begin.

@@ -8,8 +8,8 @@ use crate::refusal::Refusal;
 use crate::topic::{Publication, Topic};
 use lanecast_journal::{Journal, Level, Mode, Start, Storage, StoredFile};
 use lanecast_wire::state::{
-    BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_PUT, STATE_TOPIC,
-    STATE_VERSION, StateEntry,
+    BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_PUT,
+    STATE_TOPIC, STATE_VERSION, StateEntry,
 };
 use std::collections::HashMap;
 use zerocopy::FromBytes;
@@ -17,6 +17,8 @@ use zerocopy::FromBytes;
 /// Topics on their way back.
 pub(crate) struct Restoring {
     pub(crate) topics: Vec<Topic>,
+    /// The last number of each client.
+    pub(crate) clients: HashMap<Box<str>, u64>,
     /// Where each topic is, by number.
     indexes: HashMap<u32, usize>,
 }
@@ -39,7 +41,7 @@ impl Restoring {
             }
             topics.push(topic);
         }
-        Ok(Self { topics, indexes })
+        Ok(Self { topics, clients: HashMap::new(), indexes })
     }
 
     /// Reads the newest checkpoint; tells what it covers, 0 if there is none.
@@ -70,13 +72,17 @@ impl Restoring {
     ) -> Result<(), ArchiveError> {
         let mut cursor = journal.cursor(Start::Sequence(covered + 1), Level::Persisted)?;
         while let Some(record) = cursor.read()? {
-            match self.apply(record.body) {
-                Ok([]) => {}
-                Ok(_) | Err(EntryError::NoEntry) => {
-                    return Err(ArchiveError::Foreign(record.sequence));
-                }
-                Err(EntryError::Refused(index, refusal)) => {
-                    return Err(self.refused(index, refusal));
+            let mut rest = record.body;
+            loop {
+                rest = match self.apply(rest) {
+                    Ok([]) => break,
+                    Ok(rest) => rest,
+                    Err(EntryError::NoEntry) => {
+                        return Err(ArchiveError::Foreign(record.sequence));
+                    }
+                    Err(EntryError::Refused(index, refusal)) => {
+                        return Err(self.refused(index, refusal));
+                    }
                 }
             }
         }
@@ -87,6 +93,12 @@ impl Restoring {
     fn apply<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], EntryError> {
         let (entry, rest) = StateEntry::split(bytes).ok_or(EntryError::NoEntry)?;
         let StateEntry { header, name, message } = entry;
+        if header.kind.get() == STATE_CLIENT {
+            let name = str::from_utf8(name).map_err(|_| EntryError::NoEntry)?;
+            let last = self.clients.entry(name.into()).or_default();
+            *last = header.sequence.get().max(*last);
+            return Ok(rest);
+        }
         let Some(index) = self.indexes.get(&header.topic.get()).copied() else { return Ok(rest) };
         let (topic, sequence) = (&mut self.topics[index], header.sequence.get());
         match header.kind.get() {

@@ -28,6 +28,7 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("STATE_DELETE", STATE_DELETE.into()),
         ("STATE_EXPIRE", STATE_EXPIRE.into()),
         ("STATE_TOPIC", STATE_TOPIC.into()),
+        ("STATE_CLIENT", STATE_CLIENT.into()),
     ] {
         let row = format!("| `{name}` | {value} |");
         assert!(PAGE.contains(&row), "docs/protocol/state.md should say {row}");

@@ -1,0 +1,136 @@
+//! Topics that outlive their server.
+
+mod desk;
+
+use desk::{Client, Served};
+use lanecast_broker::{OpenError, Server, Settings, Storage, ViewDefinition, WorldError};
+use lanecast_filter::kind::Kind;
+use lanecast_sow::TopicDefinition;
+use lanecast_wire::command::{Field, Header, Records};
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+fn served(directory: &Path, checkpoint_after: u64) -> Served {
+    Served::new(|settings| {
+        let topic = |name| TopicDefinition::new(name, Kind::Json).key("/id").expect("a path");
+        settings.kept = vec![topic("brief"), topic("orders").durable(), topic("fills").durable()];
+        let view = ViewDefinition::new("total", Kind::Json, "orders").project("SUM(/qty) AS /qty");
+        settings.views = vec![view];
+        let segment_bytes = 64 << 10;
+        settings.storage =
+            Some(Storage { segment_bytes, checkpoint_after, ..Storage::at(directory) });
+    })
+}
+
+fn log_on(served: &Served, name: &str) -> (Client, u64) {
+    let mut client = served.client();
+    client.send(&format!(r#"{{"c":"logon","cid":"0","a":"processed","client_name":"{name}"}}"#));
+    let answer = client.next().expect("an answer");
+    let header = Header::parse(answer.as_bytes()).expect("a header");
+    let sequence = header.number(Field::Sequence).expect("a number").expect("there");
+    (client, sequence)
+}
+
+fn state(client: &mut Client, topic: &str) -> Vec<String> {
+    client.send(&format!(r#"{{"c":"sow","cid":"q","t":"{topic}","bs":100,"orderby":"/id"}}"#));
+    assert!(client.next().expect("it begins").contains("group_begin"));
+    let mut bodies = Vec::new();
+    loop {
+        let payload = client.next().expect("it goes on");
+        if payload.contains("group_end") {
+            return bodies;
+        }
+        let header = Header::parse(payload.as_bytes()).expect("a header");
+        for record in Records::new(header.body()) {
+            bodies.push(String::from_utf8(record.expect("whole").1.to_vec()).expect("text"));
+        }
+    }
+}
+
+#[test]
+fn what_was_persisted_is_there_after_a_restart_and_is_not_taken_twice() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = served(directory.path(), 1_000);
+    let (mut client, sequence) = log_on(&first, "desk");
+    assert_eq!(sequence, 0);
+    client.send(
+        r#"{"c":"p","cid":"1","t":"orders","s":1,"a":"processed,persisted"}{"id":1,"qty":5}"#,
+    );
+    client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"1"}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"1","s":1}"#);
+    client.send(r#"{"c":"delta_publish","t":"orders","s":2}{"id":1,"qty":7}"#);
+    client.send(r#"{"c":"p","t":"orders","s":3}{"id":2,"qty":1}"#);
+    client.send(r#"{"c":"p","t":"fills","s":4}{"id":9}"#);
+    client.send(r#"{"c":"p","t":"brief"}{"id":3}"#);
+    client.send(r#"{"c":"sow_delete","cid":"2","t":"orders","a":"persisted"}{"id":2}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"2"}"#);
+    client.send(r#"{"c":"flush","cid":"3","a":"persisted"}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"3"}"#);
+    assert!(first.end());
+
+    let second = served(directory.path(), 1_000);
+    let (mut client, sequence) = log_on(&second, "desk");
+    assert_eq!(sequence, 4);
+    assert_eq!(state(&mut client, "orders"), [r#"{"id":1,"qty":7}"#]);
+    assert_eq!(state(&mut client, "fills"), [r#"{"id":9}"#]);
+    assert_eq!(state(&mut client, "total"), [r#"{"qty":7}"#], "the view is there at once");
+    assert!(state(&mut client, "brief").is_empty());
+    client.send(r#"{"c":"p","t":"orders","s":3,"a":"persisted"}{"id":2,"qty":1}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","s":3}"#);
+    assert_eq!(state(&mut client, "orders").len(), 1, "it had been published before");
+    assert!(second.end());
+}
+
+#[test]
+fn checkpoints_are_taken_while_publishing_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let names = || {
+        let names = std::fs::read_dir(directory.path()).expect("a directory");
+        let names = names.map(|entry| entry.expect("an entry").file_name().into_string());
+        names.map(|name| name.expect("text")).collect::<Vec<_>>()
+    };
+    let first = served(directory.path(), 500);
+    let (mut client, _) = log_on(&first, "desk");
+    let mut sequence = 0;
+    let is_taken = |names: &[String]| names.iter().any(|name| name.ends_with(".checkpoint"));
+    while sequence < 20_000 && !(sequence >= 5_000 && is_taken(&names())) {
+        for _ in 0..500 {
+            sequence += 1;
+            let body = format!(r#"{{"id":{},"qty":{sequence}}}"#, sequence % 700 + 1_000);
+            client.send(&format!(r#"{{"c":"p","t":"orders","s":{sequence}}}{body}"#));
+        }
+        client.flush();
+    }
+    assert!(is_taken(&names()), "{:?}", names());
+    let before = state(&mut client, "orders");
+    assert!(first.end());
+    let second = served(directory.path(), 500);
+    let (mut client, restored) = log_on(&second, "desk");
+    assert_eq!(restored, sequence);
+    assert_eq!(state(&mut client, "orders"), before);
+    assert!(second.end());
+}
+
+#[test]
+fn what_is_not_durable_is_not_said_to_be() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = served(directory.path(), 1_000);
+    let mut client = served.client();
+    for topic in ["brief", "passing"] {
+        client.send(&format!(r#"{{"c":"p","t":"{topic}","a":"persisted"}}{{"id":1}}"#));
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("failure") && answer.contains("not persisted"), "{answer}");
+    }
+    client.send(r#"{"c":"p","t":"orders","a":"persisted"}{"qty":1}"#);
+    let answer = client.next().expect("an answer");
+    assert!(answer.contains("failure") && answer.contains("/id"), "{answer}");
+    let mut again = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path").durable();
+    again.kept = vec![topic];
+    let error = Server::open(again.clone()).expect_err("it has nowhere to be");
+    assert!(matches!(error, OpenError::World(WorldError::Nowhere(_))), "{error}");
+    again.storage = Some(Storage::at(directory.path()));
+    let error = Server::open(again).expect_err("another server has it");
+    assert!(error.to_string().starts_with("durable topics: "), "{error}");
+    assert!(served.end());
+}
