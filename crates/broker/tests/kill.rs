@@ -174,7 +174,9 @@ fn what_was_persisted_outlives_kills() {
     }
     let served = Served::new(|settings| configure(settings, directory.path()));
     for (name, known) in NAMES.into_iter().zip(&mut known) {
-        verify(&mut served.client(), name, known);
+        let mut client = served.client();
+        verify(&mut client, name, known);
+        client.flush();
         assert!(known.sent > rounds, "{name}: only {} were persisted", known.sent);
     }
     assert!(served.end());
