@@ -1,10 +1,11 @@
 //! What a file says of how a server is to behave.
 
+use crate::disk::Storage;
 use crate::settings::Settings;
 use lanecast_base::{Size, parse_duration};
 use lanecast_filter::kind::Kind;
 use lanecast_filter::path::Path as FieldPath;
-use lanecast_sow::TopicDefinition;
+use lanecast_sow::{TopicDefinition, ViewDefinition};
 use serde::Deserialize;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -91,6 +92,9 @@ struct File {
     drain: Drain,
     #[serde(default)]
     topic: Vec<Topic>,
+    storage: Option<Store>,
+    #[serde(default)]
+    view: Vec<View>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -130,11 +134,42 @@ struct Topic {
     expiration: Option<Span>,
     #[serde(default)]
     index: Vec<FieldName>,
+    #[serde(default)]
+    durable: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Store {
+    directory: PathBuf,
+    segment: Option<Bytes<16_384>>,
+    checkpoint: Option<Count<1, ANY>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct View {
+    name: Box<str>,
+    r#type: MessageType,
+    topic: Box<str>,
+    #[serde(default)]
+    join: Vec<Join>,
+    projection: String,
+    #[serde(default)]
+    group_by: String,
+    filter: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Join {
+    topic: Box<str>,
+    on: String,
 }
 
 impl File {
     fn apply(self, settings: &mut Settings) {
-        let Self { listen, limits, drain, topic } = self;
+        let Self { listen, limits, drain, topic, storage, view } = self;
         put(&mut settings.listen, listen.tcp.map(|it| it.0));
         put(&mut settings.websocket, listen.websocket.map(|it| it.0));
         put(&mut settings.origins, listen.origins);
@@ -148,6 +183,8 @@ impl File {
         put(&mut settings.handshake, limits.handshake.map(|it| it.0));
         put(&mut settings.drain, drain.time.map(|it| it.0));
         settings.kept.extend(topic.into_iter().map(Topic::definition));
+        settings.storage = storage.map(Store::storage);
+        settings.views.extend(view.into_iter().map(View::definition));
     }
 }
 
@@ -157,7 +194,28 @@ impl Topic {
         definition.keys = self.key.into_iter().map(|field| field.0).collect();
         definition.indexes = self.index.into_iter().map(|field| field.0).collect();
         definition.lifetime = self.expiration.map(|span| span.0);
+        definition.durable = self.durable;
         definition
+    }
+}
+
+impl Store {
+    fn storage(self) -> Storage {
+        let mut storage = Storage::at(self.directory);
+        put(&mut storage.segment_bytes, self.segment.map(|it| it.0 as u64));
+        put(&mut storage.checkpoint_after, self.checkpoint.map(|it| it.0 as u64));
+        storage
+    }
+}
+
+impl View {
+    fn definition(self) -> ViewDefinition {
+        let mut definition = ViewDefinition::new(&self.name, self.r#type.0, &self.topic)
+            .project(&self.projection)
+            .group_by(&self.group_by);
+        definition.filter = self.filter;
+        let joins = self.join.into_iter();
+        joins.fold(definition, |definition, join| definition.join(&join.topic, &join.on))
     }
 }
 
@@ -262,6 +320,10 @@ mod tests {
         let topic = &said.kept[0];
         assert_eq!((&*topic.name, topic.keys.len(), topic.indexes.len()), ("orders", 1, 1));
         assert_eq!(topic.lifetime, Some(Duration::from_secs(86_400)));
+        assert!(topic.durable);
+        assert_eq!(said.storage, Some(Storage::at("state")));
+        let view = &said.views[0];
+        assert_eq!((&*view.name, &*view.topic, view.joins.len()), ("VWAP", "orders", 0));
     }
 
     #[test]
@@ -300,6 +362,9 @@ mod tests {
         told("[[topic]]\nname = 'a'\n", ["line 1", "type"]);
         told("[[topic]]\nname = 'a'\ntype = 'morse'\n", ["line 3", "nvfix"]);
         told("[[topic]]\nname = 'a'\ntype = 'fix'\nkey = ['//']\n", ["line 4", "no field"]);
+        told("[storage]\nsegment = '1MiB'\n", ["line 1", "directory"]);
+        told("[[view]]\nname = 'v'\ntype = 'json'\ntopic = 'a'\n", ["line 1", "projection"]);
+        told("[[topic]]\nname = 'a'\ntype = 'fix'\ndurable = 'yes'\n", ["line 4", "boolean"]);
         told("[limits\n", ["line 1", "limits"]);
     }
 }

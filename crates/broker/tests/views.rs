@@ -157,3 +157,27 @@ fn a_wrong_view_is_no_server_and_says_why() {
     refused(|it| it.kept.push(TopicDefinition::new("orders", Kind::Json)), "several topics orders");
     refused(|it| it.kept.push(it.kept[0].clone()), "orders");
 }
+
+#[test]
+fn the_example_file_shows_what_it_says() {
+    const FILE: &str = include_str!("../../../config/vwap.toml");
+    let served = Served::new(|settings| {
+        let said = Settings::from_toml(FILE).expect("it is valid");
+        (settings.kept, settings.views) = (said.kept, said.views);
+    });
+    let mut client = client(&served, "json");
+    // What the file tells to publish.
+    let orders = FILE.lines().filter_map(|line| line.split('\'').nth(1));
+    let orders: Vec<&str> = orders.filter(|order| order.starts_with('{')).collect();
+    assert_eq!(orders.len(), 3);
+    for order in orders {
+        client.send(&format!(r#"{{"c":"p","t":"orders"}}{order}"#));
+    }
+    client.send(r#"{"c":"sow","cid":"1","t":"VWAP","orderby":"/symbol DESC"}"#);
+    let expected = [
+        r#"{"customer":"c01","symbol":"INTC","vwap":34.70833}"#,
+        r#"{"customer":"c01","symbol":"INFA","vwap":18.75}"#,
+    ];
+    assert_eq!(state(&mut client), expected);
+    assert!(served.end());
+}
