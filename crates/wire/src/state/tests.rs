@@ -74,7 +74,7 @@ fn bytes_that_are_no_entry_are_refused() {
     header.length = 0.into();
     header.name_length = 1.into();
     assert!(StateEntry::split(header.as_bytes()).is_none(), "too short");
-    header.kind = 5.into();
+    header.kind = 6.into();
     assert!(StateEntry::split(&[header.as_bytes(), b"x"].concat()).is_none(), "unknown");
 }
 
