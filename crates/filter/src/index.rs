@@ -8,7 +8,7 @@
 
 mod bucket;
 mod entries;
-mod key;
+pub(crate) mod key;
 mod order;
 mod placing;
 mod ranges;
@@ -16,7 +16,7 @@ mod slab;
 mod sorted;
 mod spans;
 mod target;
-mod way;
+pub(crate) mod way;
 
 use crate::expr::Expr;
 use crate::fields::{Fields, Slot, SlotsTaken};

@@ -11,7 +11,8 @@
 //! - [`Selection`]: which fields of messages somebody wants to have;
 //! - [`Filter`], [`Projection`], [`expr`]: the language, read from text and printed again;
 //! - [`naive`]: what expressions mean; [`Plan`]: the same, faster;
-//! - [`index`]: the same for many filters at once.
+//! - [`index`]: the same for many filters at once;
+//! - [`explain`]: what plans and indexes make of a filter, for people.
 //!
 //! Nothing here does I/O, keeps time, or waits. Errors are for whoever wrote the filter or sent the
 //! message; neither can make this crate panic.
@@ -22,6 +23,7 @@ mod call;
 pub mod compose;
 pub mod difference;
 mod error;
+pub mod explain;
 pub mod expr;
 pub mod fields;
 pub mod filter;

@@ -19,7 +19,7 @@ pub struct Plan {
 
 /// A part of a plan.
 #[derive(Clone, Debug)]
-enum Node {
+pub(crate) enum Node {
     Constant(Truth),
     /// One field and literals.
     Predicate(Predicate),
@@ -44,11 +44,8 @@ impl Plan {
 
     /// The plan of a condition in normal form.
     pub(crate) fn of_condition(expr: &Expr<Slot>, semantics: Semantics) -> Self {
-        let conjuncts = match Node::new(expr, semantics) {
-            Node::And(parts) => parts,
-            node => [node].into(),
-        };
-        Self { conjuncts, semantics }
+        let parts = in_order(expr, semantics);
+        Self { conjuncts: parts.into_iter().map(|(_, node)| node).collect(), semantics }
     }
 
     /// Whether `message` meets the condition.
@@ -66,6 +63,21 @@ impl Plan {
     pub fn release(&self, fields: &mut Fields) {
         self.conjuncts.iter().for_each(|node| node.visit_slots(&mut |slot| fields.release(slot)));
     }
+}
+
+/// What has to hold for the condition `expr`, in normal form, to hold: the cheap parts first.
+pub(crate) fn in_order(expr: &Expr<Slot>, semantics: Semantics) -> Vec<(&Expr<Slot>, Node)> {
+    let parts = match expr {
+        Expr::And(parts) => parts,
+        other => std::slice::from_ref(other),
+    };
+    let mut parts: Vec<(&Expr<Slot>, Node)> =
+        parts.iter().map(|part| (part, Node::new(part, semantics))).collect();
+    // The order matters only where NULL on the left side decides.
+    if semantics == Semantics::Sql {
+        parts.sort_by_key(|(_, node)| node.cost());
+    }
+    parts
 }
 
 /// `expr` with its fields bound to slots: all values of them where they are asked for.
@@ -104,18 +116,20 @@ fn of_every_value(expr: &Expr) -> Vec<&Path> {
 
 impl Node {
     fn new(expr: &Expr<Slot>, semantics: Semantics) -> Self {
-        let parts = |parts: &[Expr<Slot>]| -> Box<[Self]> {
-            let mut parts: Vec<Self> =
-                parts.iter().map(|part| Self::new(part, semantics)).collect();
-            // The order matters only where NULL on the left side decides.
-            if semantics == Semantics::Sql {
-                parts.sort_by_key(Self::cost);
-            }
-            parts.into()
-        };
         match expr {
-            Expr::And(list) => Self::And(parts(list)),
-            Expr::Or(list) => Self::Or(parts(list)),
+            Expr::And(_) => {
+                let parts = in_order(expr, semantics);
+                Self::And(parts.into_iter().map(|(_, node)| node).collect())
+            }
+            Expr::Or(list) => {
+                let mut parts: Vec<Self> =
+                    list.iter().map(|part| Self::new(part, semantics)).collect();
+                // As above.
+                if semantics == Semantics::Sql {
+                    parts.sort_by_key(Self::cost);
+                }
+                Self::Or(parts.into())
+            }
             Expr::Not(part) => Self::Not(Self::new(part, semantics).into()),
             _ => match (normal::constant(expr), Predicate::new(expr)) {
                 (Some(truth), _) => Self::Constant(truth),
@@ -149,7 +163,7 @@ impl Node {
     }
 
     /// How long it takes, roughly, in comparisons.
-    fn cost(&self) -> usize {
+    pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Constant(_) => 0,
             Self::Predicate(predicate) => predicate.cost(),

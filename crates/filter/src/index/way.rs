@@ -81,14 +81,25 @@ pub(crate) fn ways(
     variety: &mut Variety,
     hashing: &Hashing,
 ) -> Vec<Way> {
-    let mut way = |expr: &Expr<Slot>| way(expr, variety, hashing);
+    let ways = alternatives(expr, semantics, variety, hashing);
+    ways.into_iter().map(|(_, way)| way).collect()
+}
+
+/// The ways to the condition `expr`, each with the part of it that it leads to.
+pub(crate) fn alternatives<'a>(
+    expr: &'a Expr<Slot>,
+    semantics: Semantics,
+    variety: &mut Variety,
+    hashing: &Hashing,
+) -> Vec<(&'a Expr<Slot>, Way)> {
+    let mut way = |expr: &'a Expr<Slot>| Some((expr, way(expr, variety, hashing)?));
     // Where NULL on the left side decides, alternatives cannot stand alone.
     if let Expr::Or(parts) = expr
         && semantics == Semantics::Sql
         && parts.len() <= WAYS_MAX
     {
-        let ways: Vec<Way> = parts.iter().filter_map(&mut way).collect();
-        if ways.iter().all(|way| way.keys.is_some() || way.range.is_some()) {
+        let ways: Vec<(&Expr<Slot>, Way)> = parts.iter().filter_map(&mut way).collect();
+        if ways.iter().all(|(_, way)| way.keys.is_some() || way.range.is_some()) {
             return ways;
         }
     }
