@@ -6,10 +6,12 @@
 
 mod archive;
 mod checkpoint;
+mod dump;
 mod entry;
 mod error;
 mod restore;
 
 pub use archive::{Archive, Logged};
 pub use checkpoint::Checkpoint;
+pub use dump::{Dump, DumpedRecord};
 pub use error::{ArchiveError, StoreError};

@@ -4,7 +4,7 @@ use lanecast_filter::kind::{Format, Kind};
 use lanecast_journal::{Directory, Level, Retention, Settings};
 use lanecast_sim::dice::Dice;
 use lanecast_sim::disk::SimulatedDisk;
-use lanecast_sow::durable::{Archive, ArchiveError, StoreError};
+use lanecast_sow::durable::{Archive, ArchiveError, Dump, StoreError};
 use lanecast_sow::{Publication, Refusal, Topic, TopicDefinition};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -263,4 +263,56 @@ fn a_crash_at_any_moment_leaves_what_was_persisted_and_nothing_else() {
         }
     }
     assert!(lives > seeds, "{lives}");
+}
+
+/// What a dump has of each topic.
+fn dumped(dump: &Dump) -> Vec<State> {
+    let numbers = ["orders", "blobs"].map(Dump::number_of);
+    let of = |number: &u32| {
+        let records = dump.records.iter().filter(|record| record.topic == *number);
+        let entry = |record: &lanecast_sow::durable::DumpedRecord| {
+            let bytes = [record.name.as_bytes(), &record.message].concat();
+            (record.key.0, (bytes, record.sequence, record.expires_ns))
+        };
+        records.map(entry).collect()
+    };
+    numbers.iter().map(of).collect()
+}
+
+#[test]
+fn a_dump_shows_what_its_owner_has_and_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = Directory::new(directory.path());
+    assert!(matches!(Dump::read(&storage), Err(ArchiveError::Open(_))), "nothing is there");
+    let (mut archive, mut topics) = open(&directory).expect("new");
+    let mut dice = Dice::new(11);
+    for round in 0..4 {
+        let mut last = 0;
+        for now_ns in 0..200 {
+            let logged = change(&mut archive, &mut topics, &mut dice, now_ns).expect("room");
+            last = logged.unwrap_or(last);
+        }
+        archive.journal().wait(last, Level::Persisted, LONG).expect("persisted");
+        let dump = Dump::read(&storage).expect("readable");
+        assert_eq!(dump.damage, []);
+        assert_eq!((dumped(&dump), dump.last), (world(&topics).0, last), "round {round}");
+        assert_eq!(dump.names.len(), if round == 0 { 0 } else { 2 });
+        checkpoint(&mut archive, &mut topics, &mut dice, 200).expect("room");
+    }
+    drop(archive);
+    let whole = dumped(&Dump::read(&storage).expect("readable"));
+    let (_, topics) = open(&directory).expect("unharmed");
+    assert_eq!(whole, world(&topics).0);
+
+    let path = std::fs::read_dir(directory.path())
+        .expect("files")
+        .map(|file| file.expect("a file").path());
+    let path =
+        path.into_iter().find(|path| path.extension().is_some_and(|end| end == "checkpoint"));
+    let path = path.expect("a checkpoint");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    *bytes.get_mut(100).expect("a long file") ^= 1;
+    std::fs::write(&path, bytes).expect("written");
+    let dump = Dump::read(&storage).expect("readable");
+    assert!(matches!(&*dump.damage, [ArchiveError::Damaged { offset: 32, .. }]), "{dump:?}");
 }

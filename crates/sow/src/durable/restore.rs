@@ -46,9 +46,7 @@ impl Restoring {
 
     /// Reads the newest checkpoint; tells what it covers, 0 if there is none.
     pub(crate) fn load<S: Storage>(&mut self, storage: &S) -> Result<u64, ArchiveError> {
-        let newest = storage.list()?.iter().filter_map(|name| covered_by(name)).max();
-        let Some(covered) = newest else { return Ok(0) };
-        let mut file = Blocks::open(storage, covered)?;
+        let Some(mut file) = Blocks::newest(storage)? else { return Ok(0) };
         while let Some(entries) = file.next()? {
             let mut rest = entries;
             while !rest.is_empty() {
@@ -61,7 +59,7 @@ impl Restoring {
                 };
             }
         }
-        Ok(covered)
+        Ok(file.covered)
     }
 
     /// Makes the changes behind `covered` again.
@@ -131,9 +129,10 @@ impl Restoring {
 const HINT_MAX: usize = 1 << 20;
 
 /// The blocks of a checkpoint.
-struct Blocks<F> {
+pub(crate) struct Blocks<F> {
     file: F,
     path: String,
+    covered: u64,
     length: u64,
     offset: u64,
     number: u64,
@@ -141,12 +140,23 @@ struct Blocks<F> {
 }
 
 impl<F: StoredFile> Blocks<F> {
+    /// Those of the newest checkpoint, if there is one.
+    pub(crate) fn newest<S: Storage<File = F>>(storage: &S) -> Result<Option<Self>, ArchiveError> {
+        let newest = storage.list()?.iter().filter_map(|name| covered_by(name)).max();
+        newest.map(|covered| Self::open(storage, covered)).transpose()
+    }
+
+    /// The last journal record that they cover.
+    pub(crate) fn covered(&self) -> u64 {
+        self.covered
+    }
+
     fn open<S: Storage<File = F>>(storage: &S, covered: u64) -> Result<Self, ArchiveError> {
         let name = name_of(covered);
         let file = storage.open(&name, Mode::Read)?;
         let (path, length) = (storage.path(&name), file.length()?);
         let (number, entries) = (0, Vec::new());
-        let mut blocks = Self { file, path, length, offset: 0, number, entries };
+        let mut blocks = Self { file, path, covered, length, offset: 0, number, entries };
         let header: CheckpointHeader = blocks.header()?;
         let is_whole = header.crc.get() == crc32c::crc32c(header.checked());
         if header.magic != CHECKPOINT_MAGIC || !is_whole || header.covered.get() != covered {
@@ -161,7 +171,7 @@ impl<F: StoredFile> Blocks<F> {
     }
 
     /// The entries of the next block; nothing behind the last one.
-    fn next(&mut self) -> Result<Option<&[u8]>, ArchiveError> {
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, ArchiveError> {
         self.offset += if self.number == 0 { 0 } else { BLOCK_HEADER + self.entries.len() as u64 };
         let header: BlockHeader = self.header()?;
         let length = header.length.get();
@@ -188,7 +198,7 @@ impl<F: StoredFile> Blocks<F> {
         T::read_from_bytes(bytes).map_err(|_| self.damaged())
     }
 
-    fn damaged(&self) -> ArchiveError {
+    pub(crate) fn damaged(&self) -> ArchiveError {
         ArchiveError::Damaged { path: self.path.clone(), offset: self.offset }
     }
 }
