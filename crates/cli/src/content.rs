@@ -1,17 +1,21 @@
 //! `lanecast publish`, `subscribe`, `query` and `delete`: topics of a content server in a shell.
 
+mod fields;
+mod form;
+mod grid;
+mod kind;
+mod lines;
 mod publish;
 mod query;
 mod subscribe;
 
+pub(crate) use kind::KindArgs;
+pub(crate) use lines::Lines;
 pub(crate) use publish::{PublishArgs, run as publish};
 pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
 pub(crate) use subscribe::{SubscribeArgs, run as subscribe};
 
 use lanecast_client::{Client, ClientError, Identity};
-
-/// Where FIX has the byte 1 between fields, people see and type something else.
-const SOH: u8 = 1;
 
 /// The server, and who asks it.
 #[derive(Debug, clap::Args)]
@@ -25,14 +29,8 @@ struct ServerArgs {
     #[arg(short, long, value_name = "NAME")]
     topic: String,
 
-    /// What messages are
-    #[arg(long = "type", value_name = "TYPE", default_value = "json")]
-    #[arg(value_parser = ["json", "nvfix", "fix", "xml", "binary"])]
-    message_type: String,
-
-    /// What stands for the byte 1 that ends the fields of fix and nvfix
-    #[arg(long, value_name = "CHARACTER", default_value = "|", value_parser = parse_separator)]
-    separator: u8,
+    #[command(flatten)]
+    kind: KindArgs,
 
     /// The client's name, which no other client has at the same time
     #[arg(long, value_name = "NAME", default_value = "")]
@@ -48,20 +46,8 @@ impl ServerArgs {
         let identity = Identity {
             name: self.name.clone(),
             user: self.user.clone(),
-            message_type: self.message_type.clone(),
+            message_type: self.kind.kind.name().to_owned(),
         };
         Client::connect(&self.server, &identity)
-    }
-
-    /// The byte that stands for the byte 1, if there is any.
-    fn stand_in(&self) -> Option<u8> {
-        matches!(&*self.message_type, "fix" | "nvfix").then_some(self.separator)
-    }
-}
-
-fn parse_separator(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        [byte] if byte.is_ascii_graphic() && *byte != b'=' => Ok(*byte),
-        _ => Err("one printable ASCII character other than `=`, such as | or ;".to_owned()),
     }
 }

@@ -9,6 +9,7 @@ mod context;
 mod counters;
 mod demo;
 mod doctor;
+mod filter;
 mod journal;
 mod ls;
 mod output;
@@ -18,6 +19,7 @@ mod report;
 mod resolve;
 mod serve;
 mod sessions;
+mod sow;
 mod stage;
 mod stat;
 mod stop;
@@ -26,6 +28,7 @@ mod table;
 mod top;
 mod watch;
 
+use anyhow::Context as _;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -55,6 +58,12 @@ enum Command {
     Query(content::QueryArgs),
     /// Remove records that a content server keeps of a topic
     Delete(content::DeleteArgs),
+    /// Look at the records that a content server keeps on disk
+    #[command(subcommand)]
+    Sow(sow::SowCommand),
+    /// Explain a filter, or try it on messages, without a server
+    #[command(subcommand)]
+    Filter(filter::FilterCommand),
     /// Show real processes at work: rates, latencies, and what becomes of a killed one
     Demo(demo::DemoArgs),
     /// List sessions, topics and subscribers, with rates and lags
@@ -85,6 +94,12 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the pages of the manual, one for each command, for `man ./lanecast-query.1`
+    Man {
+        /// The directory that they are written into
+        #[arg(value_name = "DIRECTORY")]
+        directory: std::path::PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -107,6 +122,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Subscribe(arguments) => content::subscribe(arguments),
         Command::Query(arguments) => content::query(arguments),
         Command::Delete(arguments) => content::delete(arguments),
+        Command::Sow(command) => sow::run(command),
+        Command::Filter(command) => filter::run(command),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Ls(arguments) => ls::run(arguments),
         Command::Clean(arguments) => clean::run(arguments),
@@ -124,6 +141,11 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), name, &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man { directory } => {
+            let written = clap_mangen::generate_to(Arguments::command(), directory);
+            written.with_context(|| format!("cannot write into {}", directory.display()))?;
             Ok(ExitCode::SUCCESS)
         }
     }

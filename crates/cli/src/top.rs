@@ -1,13 +1,13 @@
 //! `lanecast top`: a live view of a domain. It looks at each tick, and draws then, at a key,
 //! and at another size, and never in between.
 
-mod draw;
-mod keys;
+pub(crate) mod draw;
+pub(crate) mod keys;
 mod model;
 mod processes;
-mod screen;
-mod sheet;
-mod signals;
+pub(crate) mod screen;
+pub(crate) mod sheet;
+pub(crate) mod signals;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
     let mut next = Instant::now() + SOON.min(model.interval);
     let mut screen = Screen::open()?;
     loop {
-        screen.draw(&model)?;
+        screen.draw(|frame, palette| draw::draw(frame, &model, palette))?;
         match Screen::wait(next, model.is_typing, &stop)? {
             News::End => break,
             News::Resized => {}

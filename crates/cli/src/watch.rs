@@ -124,7 +124,7 @@ fn say_new(errors: &[String], said: &mut BTreeSet<String>) {
 }
 
 /// Columns and rows of the terminal.
-fn terminal_size() -> (usize, usize) {
+pub(crate) fn terminal_size() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(stdout()).ok();
     let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
     size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))

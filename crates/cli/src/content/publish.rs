@@ -1,12 +1,9 @@
 //! `lanecast publish`.
 
-use super::{SOH, ServerArgs};
+use super::{Lines, ServerArgs};
 use crate::output::say;
 use crate::stop;
 use crate::table::grouped;
-use anyhow::Context;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,25 +33,17 @@ pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
     let mut client = arguments.server.connect()?;
     let mut count = 0;
     let mut publish = |mut message: Vec<u8>| -> anyhow::Result<()> {
-        if let Some(stand_in) = arguments.server.stand_in() {
-            message.iter_mut().filter(|byte| **byte == stand_in).for_each(|byte| *byte = SOH);
-        }
+        arguments.server.kind.meant(&mut message);
         client.publish(&arguments.server.topic, &message)?;
         count += 1;
         Ok(())
     };
     if arguments.messages.is_empty() {
-        for line in lines(arguments)?.split(b'\n') {
-            let mut line = line.context("cannot read the input")?;
-            if line.last() == Some(&b'\r') {
-                line.pop();
-            }
-            if stop() {
-                break;
-            }
-            if !line.is_empty() {
-                publish(line)?;
-            }
+        let mut lines = Lines::open(arguments.from_file.as_deref())?;
+        while let Some(line) = lines.next()?
+            && !stop()
+        {
+            publish(line)?;
         }
     } else {
         arguments.messages.iter().try_for_each(|message| publish(message.clone().into_bytes()))?;
@@ -64,15 +53,4 @@ pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
         say(&format!("{} messages published", grouped(count)));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn lines(arguments: &PublishArgs) -> anyhow::Result<Box<dyn BufRead>> {
-    Ok(match &arguments.from_file {
-        None => Box::new(BufReader::new(io::stdin())),
-        Some(path) => {
-            let file = File::open(path);
-            let file = file.with_context(|| format!("cannot read {}", path.display()))?;
-            Box::new(BufReader::new(file))
-        }
-    })
 }

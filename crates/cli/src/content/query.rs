@@ -1,18 +1,20 @@
 //! `lanecast query` and `lanecast delete`.
 
-use super::{SOH, ServerArgs};
-use crate::output::{print_json, say};
+use super::ServerArgs;
+use super::form::{Form, FormArgs, Item};
+use crate::output::say;
 use crate::table::grouped;
 use lanecast_client::Question;
-use serde::Serialize;
-use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Arguments of `query`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Records are kept of topics that the server was told to keep: \
     lanecast serve --keep orders:json:/id.\n\
+    Examples:\n  \
+    lanecast query -t orders -f \"/qty > 100\" --order-by \"/qty DESC\" --top 10\n  \
+    lanecast query -t orders --format json | jq .qty\n\
     Exit status: 0 done, 1 error, 2 wrong arguments.")]
 pub(crate) struct QueryArgs {
     #[command(flatten)]
@@ -34,9 +36,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     skip: u64,
 
-    /// Print each record as an object of JSON, with its key
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// Arguments of `delete`.
@@ -51,13 +52,6 @@ pub(crate) struct DeleteArgs {
     filter: String,
 }
 
-/// A record as `--json` shows it. The key is a text, as it may be too great for a number of JSON.
-#[derive(Debug, Serialize)]
-struct Shown<'a> {
-    key: String,
-    body: Cow<'a, str>,
-}
-
 pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
     let mut client = arguments.server.connect()?;
     let question = Question {
@@ -66,19 +60,15 @@ pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
         top: arguments.top,
         skip: arguments.skip,
     };
-    for mut record in client.query(&arguments.server.topic, &question)? {
-        if let Some(stand_in) = arguments.server.stand_in() {
-            record.body.iter_mut().filter(|byte| **byte == SOH).for_each(|byte| *byte = stand_in);
-        }
-        if arguments.json {
-            let body = String::from_utf8_lossy(&record.body);
-            print_json(&Shown { key: record.key.to_string(), body })?;
-        } else {
-            record.body.push(b'\n');
-            io::stdout().lock().write_all(&record.body)?;
-        }
+    let usual = if io::stdout().is_terminal() { Form::Table } else { Form::Raw };
+    let mut printer = arguments.form.printer(arguments.server.kind, usual);
+    let topic = &arguments.server.topic;
+    for record in client.query(topic, &question)? {
+        let (topic, key) = (topic.clone(), Some(record.key));
+        let body = record.body;
+        printer.print(Item { command: "sow", topic, key, correlation: None, body })?;
     }
-    io::stdout().lock().flush()?;
+    printer.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 

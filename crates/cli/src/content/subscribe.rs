@@ -1,11 +1,9 @@
 //! `lanecast subscribe`.
 
-use super::{SOH, ServerArgs};
-use crate::output::print_json;
+use super::ServerArgs;
+use super::form::{Form, FormArgs, Item};
 use crate::stop;
 use lanecast_client::{Event, Message};
-use serde::Serialize;
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,47 +30,37 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
 
-    /// Print each message as an object of JSON, with its topic
-    #[arg(long)]
-    json: bool,
-}
-
-/// A message as `--json` shows it.
-#[derive(Debug, Serialize)]
-struct Shown<'a> {
-    topic: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    correlation_id: Option<&'a str>,
-    body: std::borrow::Cow<'a, str>,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 pub(crate) fn run(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
     let mut client = arguments.server.connect()?;
     client.subscribe(&arguments.server.topic, arguments.filter.as_deref())?;
+    let mut printer = arguments.form.printer(arguments.server.kind, Form::Raw);
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {
-        if let Some(Event::Message(mut message)) = client.next(Some(ROUND))? {
-            show(arguments, &mut message)?;
-            left -= 1;
+        let mut event = client.next(Some(Duration::ZERO))?;
+        if event.is_none() {
+            // Before it waits, what has come is shown.
+            printer.flush()?;
+            event = client.next(Some(ROUND))?;
+        }
+        match event {
+            Some(Event::Message(message)) => {
+                printer.print(item(message))?;
+                left -= 1;
+            }
+            Some(Event::Ended { error, .. }) => return Err(error.into()),
+            _ => {}
         }
     }
+    printer.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(arguments: &SubscribeArgs, message: &mut Message) -> io::Result<()> {
-    if let Some(stand_in) = arguments.server.stand_in() {
-        message.body.iter_mut().filter(|byte| **byte == SOH).for_each(|byte| *byte = stand_in);
-    }
-    if arguments.json {
-        return print_json(&Shown {
-            topic: &message.topic,
-            correlation_id: message.correlation.as_deref(),
-            body: String::from_utf8_lossy(&message.body),
-        });
-    }
-    message.body.push(b'\n');
-    let mut output = io::stdout().lock();
-    output.write_all(&message.body)?;
-    output.flush()
+fn item(message: Message) -> Item {
+    let Message { topic, key, correlation, body, .. } = message;
+    Item { command: "p", topic, key, correlation, body }
 }

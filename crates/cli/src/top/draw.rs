@@ -36,7 +36,7 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    fn style(self, tone: Tone) -> Style {
+    pub(crate) fn style(self, tone: Tone) -> Style {
         let style = Style::new();
         match (tone, self.has_colours) {
             (Tone::Plain, _) | (Tone::Good | Tone::Warning, false) => style,

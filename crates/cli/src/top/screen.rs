@@ -1,10 +1,9 @@
 //! The terminal in its special mode, given back on every way out.
 
-use crate::top::draw::{Palette, draw};
+use crate::top::draw::Palette;
 use crate::top::keys::{Action, action};
-use crate::top::model::Model;
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::{DefaultTerminal, Frame};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -38,8 +37,8 @@ impl Screen {
         Ok(Self { terminal, palette: Palette { has_colours } })
     }
 
-    pub(crate) fn draw(&mut self, model: &Model) -> io::Result<()> {
-        self.terminal.draw(|frame| draw(frame, model, self.palette)).map(|_| ())
+    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>, Palette)) -> io::Result<()> {
+        self.terminal.draw(|frame| picture(frame, self.palette)).map(|_| ())
     }
 
     /// Waits for a key, another size, a signal, or until `then`.

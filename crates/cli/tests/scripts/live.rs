@@ -27,7 +27,7 @@ impl Program {
 }
 
 /// A program on a terminal.
-struct Screen {
+pub(crate) struct Screen {
     program: Program,
     pty: Arc<Pty>,
     picture: Arc<Mutex<vt100::Parser>>,
@@ -57,7 +57,7 @@ fn some(number: u16) -> NonZeroU16 {
 }
 
 impl Screen {
-    fn open(stage: &Stage, line: &str, rows: u16, columns: u16) -> Self {
+    pub(crate) fn open(stage: &Stage, line: &str, rows: u16, columns: u16) -> Self {
         let (program, pty, pts) = spawn(stage, line, rows, columns);
         let (pty, picture) = (Arc::new(pty), vt100::Parser::new(some(rows), some(columns), 0));
         let picture = Arc::new(Mutex::new(picture));
@@ -79,24 +79,24 @@ impl Screen {
     }
 
     /// Waits for a picture.
-    fn until(&self, what: &str, holds: impl Fn(&[String]) -> bool) {
+    pub(crate) fn until(&self, what: &str, holds: impl Fn(&[String]) -> bool) {
         wait_for(&format!("{what} on the screen"), || holds(&self.lines()).then_some(()));
     }
 
-    fn until_shown(&self, text: &str) {
+    pub(crate) fn until_shown(&self, text: &str) {
         self.until(text, |lines| lines.iter().any(|line| line.contains(text)));
     }
 
-    fn press(&self, keys: &str) {
+    pub(crate) fn press(&self, keys: &str) {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }
 
-    fn resize(&self, rows: u16, columns: u16) {
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
         self.picture.lock().unwrap().screen_mut().set_size(some(rows), some(columns));
         self.pty.resize(pty_process::Size::new(rows, columns)).unwrap();
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.program.0), signal).unwrap();
     }
 
@@ -107,7 +107,7 @@ impl Screen {
     }
 
     /// Waits for the end with this status, after which the terminal must be as it was.
-    fn finish(mut self, code: i32) {
+    pub(crate) fn finish(mut self, code: i32) {
         let status = self.program.wait();
         assert_eq!(status.code(), Some(code), "{:?}", self.lines());
         wait_for("the terminal's own page", || (!self.is_special()).then_some(()));

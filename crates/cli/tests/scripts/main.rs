@@ -6,9 +6,12 @@ mod demo;
 mod doctor;
 mod domain;
 mod fanout;
+mod filters;
 mod floor;
+mod forms;
 mod hosts;
 mod journal;
+mod kept;
 mod lat;
 #[cfg(feature = "top")]
 mod live;

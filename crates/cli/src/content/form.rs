@@ -1,0 +1,184 @@
+//! How messages and records are printed.
+
+use super::fields::Fields;
+use super::grid::Grid;
+use super::kind::KindArgs;
+use crate::printable::printable;
+use crate::watch::terminal_size;
+use clap::ValueEnum;
+use lanecast_filter::path::Path;
+use serde_json::Value;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+/// Messages from which the columns of a table are made.
+const SAMPLE: usize = 50;
+
+/// A way to print messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Each as it is, on a line
+    Raw,
+    /// Each as an object of its fields, on a line of JSON
+    Json,
+    /// Their fields in columns
+    Table,
+}
+
+/// How to print messages.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FormArgs {
+    /// How messages are printed [default: raw; table for the records of a query on a terminal]
+    #[arg(long, value_name = "FORM", value_enum)]
+    format: Option<Form>,
+
+    /// The columns of the table, such as /id,/price; by default those that the first messages have
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_path)]
+    columns: Vec<Path>,
+
+    /// With JSON, also what messages came by: command, topic, key, correlation
+    #[arg(long)]
+    meta: bool,
+
+    /// Short for --format json --meta
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// A message or a record, and what it came by.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) command: &'static str,
+    pub(crate) topic: String,
+    pub(crate) key: Option<u64>,
+    pub(crate) correlation: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Prints items in one form.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    form: Form,
+    kind: KindArgs,
+    columns: Vec<Path>,
+    has_meta: bool,
+    is_terminal: bool,
+    /// Items that wait until the table's columns are known.
+    sample: Vec<Item>,
+    grid: Option<Grid>,
+    output: BufWriter<Stdout>,
+}
+
+/// A field's path, with or without the slash at its beginning.
+pub(crate) fn parse_path(text: &str) -> Result<Path, String> {
+    let text = text.trim();
+    let slash = if text.starts_with(['/', '[']) { "" } else { "/" };
+    format!("{slash}{text}").parse().map_err(|error| format!("{error}"))
+}
+
+impl FormArgs {
+    /// A printer; without a wish for any other form, of `usual`.
+    pub(crate) fn printer(&self, kind: KindArgs, usual: Form) -> Printer {
+        let chosen = match (self.format, self.json) {
+            (Some(form), _) => form,
+            (None, true) => Form::Json,
+            (None, false) if !self.columns.is_empty() => Form::Table,
+            (None, false) if self.meta => Form::Json,
+            (None, false) => usual,
+        };
+        Printer {
+            form: chosen,
+            kind,
+            columns: self.columns.clone(),
+            has_meta: self.meta || self.json,
+            is_terminal: io::stdout().is_terminal(),
+            sample: Vec::new(),
+            grid: None,
+            output: BufWriter::new(io::stdout()),
+        }
+    }
+}
+
+impl Printer {
+    /// Prints an item, now or at the next [`flush`](Self::flush).
+    pub(crate) fn print(&mut self, mut item: Item) -> anyhow::Result<()> {
+        match (self.form, &mut self.grid) {
+            (Form::Raw, _) => {
+                self.kind.typed(&mut item.body);
+                self.write_line(&item.body)?;
+            }
+            (Form::Json, _) => {
+                let line = self.object(&item);
+                self.write_line(line.as_bytes())?;
+            }
+            (Form::Table, Some(grid)) => {
+                let line = grid.line(&item.body, columns(self.is_terminal));
+                writeln!(self.output, "{line}")?;
+            }
+            (Form::Table, None) => {
+                self.sample.push(item);
+                if self.sample.len() >= SAMPLE {
+                    self.begin_table()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has everything on its way.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        if !self.sample.is_empty() {
+            self.begin_table()?;
+        }
+        Ok(self.output.flush()?)
+    }
+
+    fn begin_table(&mut self) -> anyhow::Result<()> {
+        let sample = std::mem::take(&mut self.sample);
+        let bodies = sample.iter().map(|item| &*item.body);
+        let mut grid = Grid::new(self.kind, &self.columns, bodies)?;
+        let columns = columns(self.is_terminal);
+        writeln!(self.output, "{}", grid.head(columns))?;
+        for item in &sample {
+            writeln!(self.output, "{}", grid.line(&item.body, columns))?;
+        }
+        self.grid = Some(grid);
+        Ok(())
+    }
+
+    /// On a terminal nothing but text gets through; elsewhere everything does.
+    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.is_terminal {
+            return writeln!(self.output, "{}", printable(&String::from_utf8_lossy(line)));
+        }
+        self.output.write_all(line)?;
+        self.output.write_all(b"\n")
+    }
+
+    fn object(&self, item: &Item) -> String {
+        let mut members = Vec::new();
+        let mut member = |name: &str, json: String| members.push(format!("\"{name}\":{json}"));
+        let quoted = |text: &str| Value::from(text).to_string();
+        if self.has_meta {
+            member("command", quoted(item.command));
+            member("topic", quoted(&item.topic));
+            // A text, as it may be too great for a number of JSON.
+            item.key.iter().for_each(|key| member("sow_key", quoted(&key.to_string())));
+            item.correlation.iter().for_each(|text| member("correlation_id", quoted(text)));
+        }
+        match Fields::of(self.kind.kind, &item.body) {
+            Ok(fields) if self.has_meta => member("message", fields.json()),
+            Ok(fields) => return fields.json(),
+            Err(error) => {
+                let text = String::from_utf8_lossy(&item.body);
+                member("malformed", quoted(&error));
+                member("text", quoted(&text));
+            }
+        }
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+/// The width that lines are cut to.
+fn columns(is_terminal: bool) -> Option<usize> {
+    is_terminal.then(|| terminal_size().0)
+}

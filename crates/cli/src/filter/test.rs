@@ -1,0 +1,137 @@
+//! `lanecast filter test`.
+
+use super::FilterArgs;
+use super::judge::Judge;
+use crate::content::Lines;
+use crate::output::complain;
+use crate::printable::printable;
+use lanecast_filter::malformed::Malformed;
+use lanecast_filter::truth::Truth;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `test`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Each line is a message; empty lines are passed over.\n\
+    Examples:\n  \
+    lanecast filter test \"/55 = 'IBM' and /38 >= 5000\" --type fix orders.txt\n  \
+    lanecast subscribe -t orders | lanecast filter test \"/qty / 2 > 10\" --verbose\n\
+    Exit status: 0 a message met it, 1 none did, 2 an error, or a message that cannot be read.")]
+pub(crate) struct TestArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    /// Where messages are read from; - and nothing are standard input
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Print every message, what the filter says of it, and why
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// A message as `--json` shows it.
+#[derive(Debug, Serialize)]
+struct Verdict<'a> {
+    line: u64,
+    truth: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
+    /// Values as filters write them.
+    fields: BTreeMap<String, Vec<String>>,
+    message: std::borrow::Cow<'a, str>,
+}
+
+pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
+    let filter = arguments.filter.parse()?;
+    let mut judge = Judge::new(&filter, arguments.filter.kind.kind)?;
+    let mut lines = Lines::open(arguments.file.as_deref())?;
+    let mut output = BufWriter::new(io::stdout().lock());
+    let is_terminal = io::stdout().is_terminal();
+    let (mut has_match, mut has_error) = (false, false);
+    while let Some(line) = lines.next()? {
+        let mut message = line.clone();
+        arguments.filter.kind.meant(&mut message);
+        let truth = judge.truth(&message);
+        has_match |= truth == Ok(Truth::True);
+        has_error |= truth.is_err();
+        match truth {
+            Err(error) if !arguments.verbose => {
+                complain(&format!("line {}: {error}", lines.number));
+            }
+            Ok(Truth::False | Truth::Unknown) if !arguments.verbose => {}
+            truth if arguments.filter.json => {
+                let verdict = verdict(&judge, lines.number, truth, &line, &message);
+                writeln!(output, "{}", serde_json::to_string(&verdict)?)?;
+            }
+            truth if arguments.verbose => {
+                let shown = printable(&String::from_utf8_lossy(&line));
+                let why = reasons(&judge, truth, &message);
+                writeln!(output, "{:<10} {shown}\n{:<10} {why}", word(truth), "")?;
+            }
+            _ if is_terminal => {
+                writeln!(output, "{}", printable(&String::from_utf8_lossy(&line)))?;
+            }
+            _ => {
+                output.write_all(&line)?;
+                output.write_all(b"\n")?;
+            }
+        }
+        if lines.may_wait() {
+            output.flush()?;
+        }
+    }
+    output.flush()?;
+    Ok(ExitCode::from(match (has_error, has_match) {
+        (true, _) => 2,
+        (false, true) => 0,
+        (false, false) => 1,
+    }))
+}
+
+fn word(truth: Result<Truth, Malformed>) -> &'static str {
+    match truth {
+        Ok(Truth::True) => "true",
+        Ok(Truth::False) => "false",
+        Ok(Truth::Unknown) => "unknown",
+        Err(_) => "malformed",
+    }
+}
+
+/// The condition that failed, and what was looked at.
+fn reasons(judge: &Judge, truth: Result<Truth, Malformed>, message: &[u8]) -> String {
+    if let Err(error) = truth {
+        return error.to_string();
+    }
+    let seen = judge.evidence(message).into_iter().map(|(path, values)| match &*values {
+        [] => format!("{path} absent"),
+        values => format!("{path} = {}", values.join(" and ")),
+    });
+    let seen = seen.collect::<Vec<_>>().join(", ");
+    printable(&match judge.objection(message) {
+        Some((text, truth)) => format!("{text} is {}: {seen}", word(Ok(truth))),
+        None => seen,
+    })
+}
+
+fn verdict<'a>(
+    judge: &Judge,
+    line: u64,
+    truth: Result<Truth, Malformed>,
+    typed: &'a [u8],
+    message: &[u8],
+) -> Verdict<'a> {
+    let (because, fields) = match truth {
+        Err(error) => (Some(error.to_string()), BTreeMap::new()),
+        Ok(_) => {
+            let objection = judge.objection(message);
+            let words = |(text, truth)| format!("{text} is {}", word(Ok(truth)));
+            (objection.map(words), judge.evidence(message).into_iter().collect())
+        }
+    };
+    let message = String::from_utf8_lossy(typed);
+    Verdict { line, truth: word(truth), because, fields, message }
+}

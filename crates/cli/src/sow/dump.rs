@@ -1,0 +1,87 @@
+//! `lanecast sow dump`.
+
+use crate::output::{complain, say};
+use crate::printable::printable;
+use crate::table::{grouped, utc};
+use lanecast_filter::kind::SOH;
+use lanecast_journal::Directory;
+use lanecast_sow::durable::{Dump, DumpedRecord};
+use serde_json::json;
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `dump`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "A line has: topic, key, number of the topic's change, when it expires, \
+    the key that its publisher supplied, message. The byte 1 of fix and nvfix is shown as |.\n\
+    Nothing is changed, and a server may be at work there. Of a topic that no checkpoint has \
+    named yet only the number is known.\n\
+    Examples:\n  \
+    lanecast sow dump /var/lib/lanecast\n  \
+    lanecast sow dump --topic orders --json /var/lib/lanecast\n\
+    Exit status: 0 done, 1 damaged, or an error.")]
+pub(crate) struct DumpArgs {
+    /// The directory of the records and their journal
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+
+    /// Only records of this topic
+    #[arg(short, long, value_name = "NAME")]
+    topic: Option<String>,
+
+    /// Print one JSON object on each line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
+    let mut dump = Dump::read(&Directory::new(&arguments.directory))?;
+    if let Some(topic) = &arguments.topic {
+        let number = Dump::number_of(topic);
+        dump.names.insert(number, topic.clone());
+        dump.records.retain(|record| record.topic == number);
+    }
+    let mut output = BufWriter::new(stdout().lock());
+    for record in &dump.records {
+        let line = if arguments.json { json_line(&dump, record) } else { line(&dump, record) };
+        writeln!(output, "{line}")?;
+    }
+    output.flush()?;
+    say(&format!(
+        "{} records; the journal was read up to its record {}, and a checkpoint has those up to {}",
+        grouped(dump.records.len() as u64),
+        grouped(dump.last),
+        grouped(dump.covered)
+    ));
+    for damage in &dump.damage {
+        complain(&format!("not all could be read: {}", printable(&damage.to_string())));
+    }
+    Ok(if dump.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn line(dump: &Dump, record: &DumpedRecord) -> String {
+    let number = || format!("#{}", record.topic);
+    let topic = dump.names.get(&record.topic).map_or_else(number, |name| printable(name));
+    let expires = record.expires_ns.map_or_else(|| "-".to_owned(), utc);
+    let name = if record.name.is_empty() { "-".to_owned() } else { printable(&record.name) };
+    let message = String::from_utf8_lossy(&record.message).replace(char::from(SOH), "|");
+    let (key, sequence) = (record.key, record.sequence);
+    format!("{topic}  {key:>20}  {sequence:>8}  {expires}  {name}  {}", printable(&message))
+}
+
+fn json_line(dump: &Dump, record: &DumpedRecord) -> String {
+    let mut object = json!({
+        "topic": dump.names.get(&record.topic), "topic_number": record.topic,
+        "sow_key": record.key.to_string(), "sequence": record.sequence,
+        "expires_unix_ns": record.expires_ns, "supplied_key": record.name,
+    });
+    match str::from_utf8(&record.message) {
+        Ok(text) => object["body"] = text.into(),
+        Err(_) => {
+            let digits = record.message.iter().map(|byte| format!("{byte:02x}"));
+            object["body_hex"] = digits.collect::<String>().into();
+        }
+    }
+    object.to_string()
+}

@@ -1,0 +1,107 @@
+//! `lanecast sow dump`: what lies in a directory, whole and damaged.
+
+use crate::run::Stage;
+use lanecast_filter::kind::Kind;
+use lanecast_journal::{Directory, Level, Settings};
+use lanecast_sow::durable::Archive;
+use lanecast_sow::{Publication, Topic, TopicDefinition};
+use serde_json::Value;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn open(stage: &Stage) -> (Archive<Directory>, Vec<Topic>) {
+    let orders = TopicDefinition::new("orders", Kind::Fix).key("/11").unwrap();
+    let blobs = TopicDefinition::new("blobs", Kind::Binary);
+    let settings = Settings { segment_bytes: 64 << 10, ..Settings::default() };
+    Archive::open(Directory::new(stage.path("kept")), settings, vec![orders, blobs]).unwrap()
+}
+
+/// Two orders and a blob, of which a checkpoint has the first order, if there is one.
+fn fill(stage: &Stage, has_checkpoint: bool) -> (Archive<Directory>, Vec<Topic>) {
+    let (mut archive, mut topics) = open(stage);
+    let [orders, blobs] = &mut *topics else { unreachable!("two topics") };
+    let of = Publication::of;
+    archive.publish(orders, &of(b"11=a\x0155=IBM\x01"), 0).unwrap();
+    if has_checkpoint {
+        let mut checkpoint = archive.begin_checkpoint().unwrap();
+        while checkpoint.advance(&[orders, blobs], 10).unwrap() {}
+        checkpoint.seal().unwrap();
+        archive.adopt(checkpoint, LONG).unwrap();
+    }
+    archive.publish(orders, &of(b"11=b\x0155=\x1b[2J\x01"), 1).unwrap();
+    archive.publish(orders, &of(b"11=c\x01"), 2).unwrap();
+    archive.delete_as(orders, &of(b"11=c\x01"), 3).unwrap();
+    let blob = Publication { key: Some("one"), lifetime: Some(LONG), ..of(b"\xff\x00") };
+    let last = archive.publish(blobs, &blob, 4).unwrap().journal_sequence;
+    archive.journal().wait(last, Level::Persisted, LONG).unwrap();
+    (archive, topics)
+}
+
+fn json(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+#[test]
+fn kept_records_are_printed_beside_their_owner() {
+    let stage = Stage::new();
+    let owner = fill(&stage, true);
+    let done = stage.run("sow dump kept");
+    let text = done.good();
+    assert_eq!(text.lines().count(), 3, "{text}");
+    for part in ["orders  ", "  -  -  11=a|55=IBM|\n", "1970-01-01 00:01:00.000  one  "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    assert!(done.err.starts_with("3 records; the journal was read up to its record 5"), "{done:?}");
+    let orders = json(&stage.run("sow dump --topic orders --json kept").good());
+    assert_eq!(orders.len(), 2);
+    assert_eq!((&orders[0]["topic"], &orders[0]["sequence"]), (&"orders".into(), &1.into()));
+    assert_eq!(orders[1]["body"], "11=b\u{1}55=\u{1b}[2J\u{1}");
+    let blobs = json(&stage.run("sow dump --topic blobs --json kept").good());
+    assert_eq!((&blobs[0]["body_hex"], &blobs[0]["supplied_key"]), (&"ff00".into(), &"one".into()));
+    assert_eq!(stage.run("sow dump --topic none kept").good(), "");
+    drop(owner);
+    let (_, topics) = open(&stage);
+    assert_eq!(topics.iter().map(Topic::len).collect::<Vec<_>>(), [2, 1], "nothing was changed");
+}
+
+#[test]
+fn a_topic_that_no_checkpoint_names_has_a_number() {
+    let stage = Stage::new();
+    drop(fill(&stage, false));
+    let records = json(&stage.run("sow dump --json kept").good());
+    assert!(records.len() == 3 && records[0]["topic"].is_null(), "{records:?}");
+    let orders = json(&stage.run("sow dump --json --topic orders kept").good());
+    assert!(orders.len() == 2 && orders[0]["topic"] == "orders", "{orders:?}");
+}
+
+#[test]
+fn damage_is_told_beside_what_can_be_read() {
+    let stage = Stage::new();
+    drop(fill(&stage, true));
+    let files = std::fs::read_dir(stage.path("kept")).unwrap().map(|file| file.unwrap().path());
+    let checkpoint = files.into_iter().find(|path| path.extension().unwrap() == "checkpoint");
+    let checkpoint = checkpoint.unwrap();
+    let mut bytes = std::fs::read(&checkpoint).unwrap();
+    bytes[60] ^= 1;
+    std::fs::write(&checkpoint, bytes).unwrap();
+    let done = stage.run("sow dump kept");
+    assert_eq!((done.code, done.out.iter().filter(|byte| **byte == b'\n').count()), (Some(1), 2));
+    let words = done.refused(1);
+    assert!(words.contains("checkpoint is damaged at byte 32"), "{words}");
+
+    std::fs::remove_file(&checkpoint).unwrap();
+    let segment = stage.path("kept").join(format!("{:016x}.segment", 1));
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[8192 + 70] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let done = stage.run("sow dump kept");
+    assert!(done.refused(1).contains("segment is corrupt"), "{}", done.err);
+
+    for line in ["sow dump missing", "sow dump ."] {
+        let done = stage.run(line);
+        let words = done.refused(1);
+        assert!(words.contains("no such file") || words.contains("no journal in"), "{words}");
+    }
+}
