@@ -129,3 +129,32 @@ impl Grid {
         columns.map_or_else(|| line.to_owned(), |columns| cut(line, columns))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(paths: &[&str], sample: &[&str]) -> Grid {
+        let paths: Vec<Path> = paths.iter().map(|path| path.parse().expect("a path")).collect();
+        let sample = sample.iter().map(|message| message.as_bytes());
+        Grid::new(KindArgs::json(), &paths, sample).expect("room")
+    }
+
+    #[test]
+    fn numbers_stand_right_and_texts_left() {
+        let mut grid = grid(&[], &[r#"{"a":1,"b":"x"}"#, r#"{"a":123,"c":"yyy"}"#]);
+        assert_eq!(grid.head(None), " /a  /b  /c");
+        assert_eq!(grid.line(br#"{"a":1,"b":"x","d":4}"#, None), "  1  x");
+        assert_eq!(grid.line(br#"{"c":"\u001b[2J","a":12345}"#, None), "12345      \u{fffd}[2J");
+        assert_eq!(grid.line(br#"{"a":1,"b":"xxxxx"}"#, Some(8)), "  1  x…");
+        assert!(grid.line(b"{", None).starts_with("malformed message: "));
+    }
+
+    #[test]
+    fn without_fields_messages_are_shown_whole() {
+        let mut grid = grid(&[], &["nonsense"]);
+        assert_eq!((grid.head(None), grid.line(b"a\nb", None)), ("message".into(), "a�b".into()));
+        let mut none = Grid::new(KindArgs::json(), &[], std::iter::empty()).expect("room");
+        assert_eq!(none.line(b"abcdef", Some(3)), "ab…");
+    }
+}

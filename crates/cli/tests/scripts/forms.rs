@@ -28,7 +28,7 @@ fn fix_is_printed_in_every_form() {
     assert_eq!(query(""), "11=bbb|55=M\u{1b}[2J|38=7|448=x|448=y|\n11=a|55=IBM|38=30|\n");
     let expected = r#"{"11":"bbb","55":"M\u001b[2J","38":"7","448":["x","y"]}"#;
     assert_eq!(query("--format json").lines().next(), Some(expected));
-    let table = "/11  /55     /38  /448\nbbb  M\u{fffd}[2J     7  x +1\na    IBM      30\n";
+    let table = "/11  /55    /38  /448\nbbb  M\u{fffd}[2J    7  x +1\na    IBM     30\n";
     assert_eq!(query("--format table"), table);
     assert_eq!(query("--columns 38,/55"), "/38  /55\n  7  M\u{fffd}[2J\n 30  IBM\n");
     let whole = json(&query("--meta"));
