@@ -56,6 +56,8 @@ enum Command {
     Subscribe(content::SubscribeArgs),
     /// Show the records that a content server keeps of a topic
     Query(content::QueryArgs),
+    /// Watch a query of a content server: a table that lives, or changes as lines
+    Watch(content::WatchArgs),
     /// Remove records that a content server keeps of a topic
     Delete(content::DeleteArgs),
     /// Look at the records that a content server keeps on disk
@@ -121,6 +123,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Publish(arguments) => content::publish(arguments),
         Command::Subscribe(arguments) => content::subscribe(arguments),
         Command::Query(arguments) => content::query(arguments),
+        Command::Watch(arguments) => content::watch(arguments),
         Command::Delete(arguments) => content::delete(arguments),
         Command::Sow(command) => sow::run(command),
         Command::Filter(command) => filter::run(command),

@@ -25,4 +25,5 @@ mod signals;
 mod smx;
 mod statuses;
 mod threads;
+mod watched;
 mod watching;

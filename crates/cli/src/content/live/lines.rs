@@ -1,0 +1,84 @@
+//! Changes as lines, where no terminal is.
+
+use super::{Change, News, Sign, WatchArgs, news};
+use crate::content::fields::Fields;
+use crate::content::grid::Grid;
+use crate::output::say;
+use crate::stop;
+use lanecast_client::Client;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::io::{BufWriter, Write, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How soon a wish to end is noticed.
+const ROUND: Duration = Duration::from_millis(100);
+
+pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {
+    let stop = stop::flag()?;
+    let mut grid = Grid::new(arguments.server.kind, &arguments.columns, std::iter::empty())?;
+    let mut known = HashSet::new();
+    let mut output = BufWriter::new(stdout());
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 && !stop() {
+        let mut event = client.next(Some(Duration::ZERO))?;
+        if event.is_none() {
+            output.flush()?;
+            event = client.next(Some(ROUND))?;
+        }
+        let Some(event) = event else { continue };
+        match news(event, |key| known.contains(&key))? {
+            News::Change(change) => {
+                match change.sign {
+                    Sign::Removed => known.remove(&change.key),
+                    _ => known.insert(change.key),
+                };
+                let line = if arguments.json {
+                    object(arguments, &change)
+                } else {
+                    format!("{} {}", sign(change.sign), shown(&mut grid, &change.body))
+                };
+                writeln!(output, "{line}")?;
+                left -= 1;
+            }
+            News::Current => {}
+            News::Restart => {
+                known.clear();
+                say("the connection broke and is there again: all records follow anew");
+            }
+        }
+    }
+    output.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const fn sign(sign: Sign) -> &'static str {
+    match sign {
+        Sign::Added => "+",
+        Sign::Changed => "~",
+        Sign::Removed => "-",
+    }
+}
+
+/// The chosen fields, or the message as it is typed; without anything that controls a terminal.
+fn shown(grid: &mut Grid, body: &[u8]) -> String {
+    match grid.cells(body) {
+        Ok(cells) if !cells.is_empty() => cells.join("\t"),
+        _ => grid.whole(body),
+    }
+}
+
+fn object(arguments: &WatchArgs, change: &Change) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let message = Fields::of(arguments.server.kind.kind, &change.body);
+    let message = message
+        .map_or_else(|_| quoted(&String::from_utf8_lossy(&change.body)), |fields| fields.json());
+    let reason = change.reason.as_deref().map(|reason| format!(r#""reason":{},"#, quoted(reason)));
+    format!(
+        r#"{{"change":"{}","sow_key":"{}",{}"message":{message}}}"#,
+        sign(change.sign),
+        change.key,
+        reason.unwrap_or_default()
+    )
+}

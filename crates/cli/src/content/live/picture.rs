@@ -1,0 +1,228 @@
+//! The records as a picture.
+
+use super::watched::Watched;
+use crate::printable::{cut, printable, width};
+use crate::table::{grouped, rate};
+use crate::top::draw::Palette;
+use crate::top::sheet::Tone;
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table, TableState};
+
+/// The widest column.
+const WIDTH_MAX: usize = 40;
+const KEYS: &str = "q quit  arrows jk choose  PgUp PgDn g G far  s sort  r turn";
+
+/// What is shown of the records.
+#[derive(Debug, Default)]
+pub(super) struct Pane {
+    /// The topic, and the filter if there is one.
+    title: String,
+    /// The number of the chosen row, if any was.
+    chosen: Option<usize>,
+    /// The first row on the screen.
+    offset: usize,
+    /// What is to be known about the connection.
+    pub(super) note: String,
+}
+
+impl Pane {
+    pub(super) fn new(title: String) -> Self {
+        Self { title, ..Self::default() }
+    }
+
+    /// Chooses a row so far from the one before.
+    pub(super) fn move_by(&mut self, rows: isize, count: usize) {
+        let last = count.saturating_sub(1);
+        let from = self.chosen.map_or(-isize::from(rows > 0), |chosen| chosen as isize);
+        self.chosen = Some((from.saturating_add(rows).max(0) as usize).min(last));
+    }
+
+    /// Keeps the chosen row among `room` of `count` rows.
+    fn scroll(&mut self, count: usize, room: usize) {
+        self.chosen = self.chosen.map(|chosen| chosen.min(count.saturating_sub(1)));
+        self.offset = match self.chosen {
+            None => 0,
+            Some(chosen) if chosen < self.offset => chosen,
+            Some(chosen) => self.offset.max((chosen + 1).saturating_sub(room)),
+        };
+    }
+}
+
+/// Draws the whole screen.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    watched: &mut Watched,
+    pane: &mut Pane,
+    palette: Palette,
+) {
+    let area = frame.area();
+    let heights = [
+        Constraint::Length(u16::from(area.height >= 2)),
+        Constraint::Min(1),
+        Constraint::Length(u16::from(area.height >= 4)),
+    ];
+    let [head, body, foot] = Layout::vertical(heights).areas(area);
+    draw_head(frame, head, watched, pane);
+    if watched.len() == 0 {
+        let empty = Paragraph::new("\nno records").alignment(Alignment::Center);
+        frame.render_widget(empty, body);
+    } else {
+        draw_rows(frame, body, watched, pane, palette);
+    }
+    let chosen = pane.chosen.and_then(|chosen| watched.sorted().get(chosen));
+    let line = match chosen {
+        _ if !pane.note.is_empty() => {
+            Line::styled(printable(&pane.note), palette.style(Tone::Warning))
+        }
+        Some(key) => Line::from(watched.whole(*key)),
+        None => Line::styled(KEYS, palette.style(Tone::Faint)),
+    };
+    frame.render_widget(Paragraph::new(line), foot);
+}
+
+fn draw_head(frame: &mut Frame<'_>, area: Rect, watched: &Watched, pane: &Pane) {
+    let counts = watched.counts;
+    let mut words = format!(
+        "{}: {} records  +{} ~{} -{}  {}",
+        pane.title,
+        grouped(watched.len() as u64),
+        grouped(counts.added),
+        grouped(counts.changed),
+        grouped(counts.removed),
+        rate(watched.rate)
+    );
+    if watched.passed_over > 0 {
+        words += &format!("  ({} more have no room: filter)", grouped(watched.passed_over));
+    }
+    let words = cut(&printable(&words), area.width.into());
+    frame.render_widget(Paragraph::new(Line::styled(words, Modifier::BOLD)), area);
+}
+
+fn draw_rows(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    watched: &mut Watched,
+    pane: &mut Pane,
+    palette: Palette,
+) {
+    let columns = fitting(watched, area.width.into());
+    let count = watched.sorted().len();
+    let room = usize::from(area.height.saturating_sub(1)).max(1);
+    pane.scroll(count, room);
+    let keys: Vec<u64> = watched.sorted().iter().skip(pane.offset).take(room).copied().collect();
+    let rows = keys.into_iter().map(|key| {
+        let (cells, is_fresh) = watched.row(key);
+        let cells = cells.iter().zip(&columns);
+        let cells = cells.map(|(cell, (_, width, is_number))| aligned(cell, *width, *is_number));
+        let style = palette.style(if is_fresh { Tone::Good } else { Tone::Plain });
+        let style = if is_fresh { style.add_modifier(Modifier::BOLD) } else { style };
+        Row::new(cells.collect::<Vec<_>>()).style(style)
+    });
+    let rows: Vec<Row<'_>> = rows.collect();
+    let underlined = Style::new().add_modifier(Modifier::UNDERLINED);
+    let titles = columns.iter();
+    let titles = titles.map(|(title, width, is_number)| aligned(title, *width, *is_number));
+    let widths = columns.iter().map(|(_, width, _)| Constraint::Length(*width as u16));
+    let table = Table::new(rows, widths)
+        .column_spacing(2)
+        .header(Row::new(titles.collect::<Vec<_>>()).style(underlined))
+        .row_highlight_style(Modifier::REVERSED);
+    let selected = pane.chosen.map(|chosen| chosen - pane.offset);
+    frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
+}
+
+fn aligned(text: &str, width: usize, is_number: bool) -> Line<'static> {
+    let alignment = if is_number { Alignment::Right } else { Alignment::Left };
+    Line::from(cut(text, width)).alignment(alignment)
+}
+
+/// The titles and widths of the columns that fit, and whether they hold numbers. The title of one
+/// that is sorted by says so.
+fn fitting(watched: &Watched, room: usize) -> Vec<(String, usize, bool)> {
+    let mut left = room;
+    let mut fitting = Vec::new();
+    for column in watched.columns() {
+        let order = watched.orders().first();
+        let order = order.filter(|order| order.path.to_string() == column.title);
+        let mark = match order.map(|order| order.is_descending) {
+            None => "",
+            Some(false) => "↑",
+            Some(true) => "↓",
+        };
+        let title = format!("{}{mark}", column.title);
+        let wanted = column.width.min(WIDTH_MAX).max(width(&title));
+        let is_first = fitting.is_empty();
+        if !is_first && left < wanted + 2 {
+            break;
+        }
+        let taken = wanted.min(left);
+        left = left.saturating_sub(taken + if is_first { 0 } else { 2 });
+        fitting.push((title, taken, column.is_number));
+    }
+    if fitting.is_empty() {
+        fitting.push(("message".to_owned(), room, false));
+    }
+    fitting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::kind::KindArgs;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn drawn(watched: &mut Watched, pane: &mut Pane, columns: u16, rows: u16) -> Vec<String> {
+        watched.arrange().expect("room");
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a backend");
+        let palette = Palette { has_colours: false };
+        terminal.draw(|frame| draw(frame, watched, pane, palette)).expect("a picture");
+        let buffer = terminal.backend().buffer();
+        let cells = buffer.content().chunks(columns.into());
+        let line = |cells: &[ratatui::buffer::Cell]| {
+            let text: String = cells.iter().map(ratatui::buffer::Cell::symbol).collect();
+            text.trim_end().to_owned()
+        };
+        cells.map(line).collect()
+    }
+
+    fn orders(count: u64) -> Watched {
+        let mut watched = Watched::new(KindArgs::json(), Vec::new(), Vec::new());
+        for id in 1..=count {
+            let text = format!("{{\"id\":{id},\"name\":\"a\\u001b[2J株\"}}");
+            watched.put(id, text.into_bytes());
+        }
+        watched
+    }
+
+    #[test]
+    fn records_are_a_table_that_scrolls() {
+        let (mut watched, mut pane) = (orders(20), Pane::new("orders".to_owned()));
+        let lines = drawn(&mut watched, &mut pane, 60, 6);
+        assert_eq!(lines[0], "orders: 20 records  +20 ~0 -0  0.0 /s");
+        assert_eq!(lines[1], "/id  /name");
+        assert!(lines[2].starts_with("  1  a\u{fffd}[2J株"), "{lines:?}");
+        assert_eq!(lines[5], KEYS);
+        pane.move_by(1 << 30, watched.len());
+        let lines = drawn(&mut watched, &mut pane, 60, 6);
+        assert!(lines[4].starts_with(" 20  a"), "{lines:?}");
+        assert!(lines[5].starts_with("{\"id\":20,"), "{lines:?}");
+        pane.move_by(-(1 << 30), watched.len());
+        assert!(drawn(&mut watched, &mut pane, 60, 6)[2].starts_with("  1  a"));
+        (1..=20).for_each(|key| watched.remove(key));
+        assert_eq!(drawn(&mut watched, &mut pane, 60, 6)[2].trim(), "no records");
+    }
+
+    #[test]
+    fn no_terminal_is_too_small() {
+        let (mut watched, mut pane) = (orders(3), Pane::new("orders".to_owned()));
+        pane.move_by(2, watched.len());
+        for (columns, rows) in [(1, 1), (2, 2), (5, 3), (3, 40), (200, 1)] {
+            let lines = drawn(&mut watched, &mut pane, columns, rows);
+            assert_eq!(lines.len(), usize::from(rows));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The records on a terminal, drawn again and again.
+
+use super::picture::{Pane, draw};
+use super::watched::{Order, Watched};
+use super::{Change, News, Sign, WatchArgs, news};
+use crate::top::keys::Action;
+use crate::top::screen::{self, Screen};
+use crate::top::signals::stop_flag;
+use lanecast_client::Client;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long a key may wait for events, and events for a key.
+const ROUND: Duration = Duration::from_millis(20);
+
+pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {
+    let stop = stop_flag()?;
+    let orders = arguments.order_by.iter().flat_map(|orders| orders.orders.clone()).collect();
+    let mut watched = Watched::new(arguments.server.kind, arguments.columns.clone(), orders);
+    let topic = &arguments.server.topic;
+    let title = arguments.filter.as_ref().map(|filter| format!("{topic} where {filter}"));
+    let mut pane = Pane::new(title.unwrap_or_else(|| topic.clone()));
+    let mut screen = Screen::open()?;
+    let mut drawn = Instant::now();
+    let mut next = drawn;
+    loop {
+        let now = Instant::now();
+        if now >= next {
+            watched.tick(now - drawn);
+            (drawn, next) = (now, now + arguments.interval);
+            picture(&mut screen, &mut watched, &mut pane)?;
+        }
+        listen(&mut client, &mut watched, &mut pane, next)?;
+        match Screen::wait(Instant::now(), false, &stop)? {
+            screen::News::End => break,
+            screen::News::Time => {}
+            screen::News::Resized => picture(&mut screen, &mut watched, &mut pane)?,
+            screen::News::Key(action) => {
+                if !apply(action, &mut watched, &mut pane) {
+                    break;
+                }
+                picture(&mut screen, &mut watched, &mut pane)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn picture(screen: &mut Screen, watched: &mut Watched, pane: &mut Pane) -> anyhow::Result<()> {
+    watched.arrange()?;
+    screen.draw(|frame, palette| draw(frame, watched, pane, palette))?;
+    Ok(())
+}
+
+/// Takes in what happens until the next picture is due, or until keys should be looked at.
+fn listen(
+    client: &mut Client,
+    watched: &mut Watched,
+    pane: &mut Pane,
+    next: Instant,
+) -> anyhow::Result<()> {
+    let until = next.min(Instant::now() + ROUND);
+    while let Some(event) = client.next(Some(until.saturating_duration_since(Instant::now())))? {
+        // Whether a record is new, the records themselves tell.
+        match news(event, |_| false)? {
+            News::Change(Change { sign: Sign::Removed, key, .. }) => watched.remove(key),
+            News::Change(Change { key, body, .. }) => watched.put(key, body),
+            News::Current => watched.settle(),
+            News::Restart => {
+                watched.restart();
+                "the connection broke and is there again".clone_into(&mut pane.note);
+            }
+        }
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Does what a key asks for; whether the program goes on.
+fn apply(action: Action, watched: &mut Watched, pane: &mut Pane) -> bool {
+    match action {
+        Action::Quit | Action::Back => return false,
+        Action::Move(rows) => pane.move_by(rows, watched.len()),
+        Action::NextSort => {
+            let columns = watched.columns();
+            let order = watched.orders().first().map(|order| order.path.to_string());
+            let at = columns.iter().position(|column| Some(&column.title) == order.as_ref());
+            let next = columns.get(at.map_or(0, |at| at + 1)).or(columns.first());
+            let path = next.and_then(|column| column.title.parse().ok());
+            watched.sort_by(
+                path.map(|path| Order { path, is_descending: false }).into_iter().collect(),
+            );
+        }
+        Action::Reverse => {
+            let mut orders = watched.orders().to_vec();
+            orders.iter_mut().for_each(|order| order.is_descending ^= true);
+            watched.sort_by(orders);
+        }
+        _ => {}
+    }
+    pane.note.clear();
+    true
+}

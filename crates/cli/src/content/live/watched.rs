@@ -1,0 +1,327 @@
+//! The records of a query as they are now, and what has happened to them.
+
+use crate::content::grid::{Column, Grid};
+use crate::content::kind::KindArgs;
+use lanecast_filter::path::Path;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Records that are kept to be shown.
+const ROWS_MAX: usize = 100_000;
+/// Records that the columns are made of, if nobody has chosen them.
+const SAMPLE: usize = 50;
+
+/// What became of records, and how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) added: u64,
+    pub(super) changed: u64,
+    pub(super) removed: u64,
+}
+
+/// By which fields rows are sorted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) path: Path,
+    pub(super) is_descending: bool,
+}
+
+/// A record.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) body: Vec<u8>,
+    /// When it came, by number.
+    number: u64,
+    /// When it was last changed, in ticks.
+    changed: u64,
+    /// What it is sorted by, once that was asked for.
+    keys: Vec<SortKey>,
+}
+
+/// A value in its order: numbers before texts, and nothing before both.
+#[derive(Clone, Debug, PartialEq)]
+enum SortKey {
+    Nothing,
+    Number(f64),
+    Text(String),
+}
+
+/// The records.
+#[derive(Debug)]
+pub(super) struct Watched {
+    kind: KindArgs,
+    chosen: Vec<Path>,
+    grid: Option<Grid>,
+    orders: Vec<Order>,
+    /// Of the fields in `orders`.
+    order_grid: Option<Grid>,
+    rows: HashMap<u64, Shown>,
+    /// All keys, in the order of the rows as they were when they were last sorted.
+    sorted: Vec<u64>,
+    is_sorted: bool,
+    arrivals: u64,
+    tick: u64,
+    pub(super) counts: Counts,
+    before: Counts,
+    /// Changes per second, since the tick before.
+    pub(super) rate: f64,
+    /// Records for which there was no room.
+    pub(super) passed_over: u64,
+}
+
+impl Watched {
+    pub(super) fn new(kind: KindArgs, columns: Vec<Path>, orders: Vec<Order>) -> Self {
+        Self {
+            kind,
+            chosen: columns,
+            grid: None,
+            orders,
+            order_grid: None,
+            rows: HashMap::new(),
+            sorted: Vec::new(),
+            is_sorted: true,
+            arrivals: 0,
+            tick: 1,
+            counts: Counts::default(),
+            before: Counts::default(),
+            rate: 0.0,
+            passed_over: 0,
+        }
+    }
+
+    /// Has a record be this now.
+    pub(super) fn put(&mut self, key: u64, body: Vec<u8>) {
+        self.is_sorted = false;
+        self.arrivals += 1;
+        if let Some(grid) = &mut self.grid {
+            grid.widen(&body);
+        }
+        if let Some(row) = self.rows.get_mut(&key) {
+            (row.body, row.changed) = (body, self.tick);
+            row.keys.clear();
+            self.counts.changed += 1;
+            return;
+        }
+        self.counts.added += 1;
+        if self.rows.len() >= ROWS_MAX {
+            self.passed_over += 1;
+        } else {
+            let (number, changed) = (self.arrivals, self.tick);
+            self.rows.insert(key, Shown { body, number, changed, keys: Vec::new() });
+        }
+    }
+
+    /// Has a record be gone.
+    pub(super) fn remove(&mut self, key: u64) {
+        self.is_sorted = false;
+        self.rows.remove(&key);
+        self.counts.removed += 1;
+    }
+
+    /// Forgets all records: they are told anew.
+    pub(super) fn restart(&mut self) {
+        self.rows.clear();
+        (self.is_sorted, self.passed_over) = (false, 0);
+    }
+
+    /// All records are there: what is new comes from now on.
+    pub(super) fn settle(&mut self) {
+        (self.counts, self.before) = (Counts::default(), Counts::default());
+        self.tick += 2;
+    }
+
+    /// So much time has passed since the tick before.
+    pub(super) fn tick(&mut self, elapsed: Duration) {
+        let changes = self.counts.total() - self.before.total();
+        self.rate = changes as f64 / elapsed.as_secs_f64().max(1e-9);
+        self.before = self.counts;
+        self.tick += 1;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Sorts by these fields from now on.
+    pub(super) fn sort_by(&mut self, orders: Vec<Order>) {
+        self.orders = orders;
+        self.order_grid = None;
+        self.rows.values_mut().for_each(|row| row.keys.clear());
+        self.is_sorted = false;
+    }
+
+    pub(super) fn orders(&self) -> &[Order] {
+        &self.orders
+    }
+
+    /// The columns, once there is a record to make them of.
+    pub(super) fn columns(&self) -> &[Column] {
+        self.grid.as_ref().map_or(&[], |grid| &grid.columns)
+    }
+
+    /// Puts the rows in order, and makes the columns if there are none yet.
+    pub(super) fn arrange(&mut self) -> anyhow::Result<()> {
+        if self.grid.is_none() && !(self.rows.is_empty() && self.chosen.is_empty()) {
+            let mut first: Vec<&Shown> = self.rows.values().collect();
+            first.sort_unstable_by_key(|row| row.number);
+            let sample = first.iter().take(SAMPLE).map(|row| &*row.body);
+            let mut grid = Grid::new(self.kind, &self.chosen, sample)?;
+            first.iter().skip(SAMPLE).for_each(|row| grid.widen(&row.body));
+            self.grid = Some(grid);
+        }
+        if self.is_sorted {
+            return Ok(());
+        }
+        let grid = match &mut self.order_grid {
+            Some(grid) => grid,
+            none => {
+                let paths: Vec<Path> = self.orders.iter().map(|order| order.path.clone()).collect();
+                // Without fields to sort by, no cell is asked for either.
+                none.insert(Grid::new(self.kind, &paths, std::iter::empty())?)
+            }
+        };
+        for row in self.rows.values_mut().filter(|row| row.keys.is_empty()) {
+            // One that cannot be read has nothing to be sorted by.
+            let cells = grid.cells(&row.body);
+            let cells = cells.unwrap_or_else(|_| vec![String::new(); self.orders.len()]);
+            row.keys = cells.into_iter().map(SortKey::from).collect();
+        }
+        self.sorted = self.rows.keys().copied().collect();
+        let (rows, orders) = (&self.rows, &self.orders);
+        self.sorted.sort_unstable_by(|a, b| compare(&rows[a], &rows[b], orders));
+        self.is_sorted = true;
+        Ok(())
+    }
+
+    /// The keys of rows, in their order.
+    pub(super) fn sorted(&self) -> &[u64] {
+        &self.sorted
+    }
+
+    /// The cells of a row, and whether it has changed since the tick before the last.
+    pub(super) fn row(&mut self, key: u64) -> (Vec<String>, bool) {
+        let (Some(grid), Some(row)) = (&mut self.grid, self.rows.get(&key)) else {
+            return (Vec::new(), false);
+        };
+        let cells = match grid.cells(&row.body) {
+            Ok(cells) if !cells.is_empty() => cells,
+            Ok(_) => vec![grid.whole(&row.body)],
+            Err(error) => vec![error.to_string()],
+        };
+        (cells, row.changed + 1 >= self.tick)
+    }
+
+    /// A record on a line.
+    pub(super) fn whole(&self, key: u64) -> String {
+        let row = self.rows.get(&key).zip(self.grid.as_ref());
+        row.map_or_else(String::new, |(row, grid)| grid.whole(&row.body))
+    }
+}
+
+impl Counts {
+    fn total(self) -> u64 {
+        self.added + self.changed + self.removed
+    }
+}
+
+impl From<String> for SortKey {
+    fn from(text: String) -> Self {
+        match text.parse() {
+            _ if text.is_empty() => Self::Nothing,
+            Ok(number) => Self::Number(number),
+            Err(_) => Self::Text(text),
+        }
+    }
+}
+
+impl SortKey {
+    fn order(&self, other: &Self) -> Ordering {
+        let rank = |key: &Self| match key {
+            Self::Nothing => 0,
+            Self::Number(_) => 1,
+            Self::Text(_) => 2,
+        };
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            _ => rank(self).cmp(&rank(other)),
+        }
+    }
+}
+
+fn compare(a: &Shown, b: &Shown, orders: &[Order]) -> Ordering {
+    let keys = a.keys.iter().zip(&b.keys).zip(orders);
+    let mut differences = keys.map(|((a, b), order)| {
+        let difference = a.order(b);
+        if order.is_descending { difference.reverse() } else { difference }
+    });
+    let difference = differences.find(|difference| difference.is_ne());
+    difference.unwrap_or(Ordering::Equal).then(a.number.cmp(&b.number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(orders: &[(&str, bool)]) -> Watched {
+        let orders = orders.iter().map(|(path, is_descending)| Order {
+            path: path.parse().expect("a path"),
+            is_descending: *is_descending,
+        });
+        Watched::new(KindArgs::json(), Vec::new(), orders.collect())
+    }
+
+    fn rows(watched: &mut Watched) -> Vec<String> {
+        watched.arrange().expect("room");
+        watched.sorted().to_vec().into_iter().map(|key| watched.row(key).0.join(" ")).collect()
+    }
+
+    fn put(watched: &mut Watched, key: u64, price: &str) {
+        watched.put(key, format!("{{\"id\":{key},\"price\":{price}}}").into_bytes());
+    }
+
+    #[test]
+    fn rows_keep_their_order_while_records_change() {
+        let mut watched = watched(&[("/price", true)]);
+        for (key, price) in [(1, "5"), (2, "10"), (3, "\"none\""), (4, "null")] {
+            put(&mut watched, key, price);
+        }
+        assert_eq!(rows(&mut watched), ["3 none", "2 10", "1 5", "4 "]);
+        put(&mut watched, 1, "10.5");
+        watched.remove(3);
+        assert_eq!(rows(&mut watched), ["1 10.5", "2 10", "4 "]);
+        watched.sort_by(Vec::new());
+        assert_eq!(rows(&mut watched), ["1 10.5", "2 10", "4 "], "as they came");
+        assert_eq!(watched.counts, Counts { added: 4, changed: 1, removed: 1 });
+        watched.restart();
+        assert_eq!(rows(&mut watched), [""; 0]);
+    }
+
+    #[test]
+    fn what_has_changed_is_fresh_until_the_next_tick_but_one() {
+        let mut watched = watched(&[]);
+        put(&mut watched, 1, "1");
+        put(&mut watched, 2, "2");
+        watched.settle();
+        let fresh = |watched: &mut Watched| {
+            watched.arrange().expect("room");
+            [1, 2].map(|key| watched.row(key).1)
+        };
+        assert_eq!(fresh(&mut watched), [false, false], "they were there before");
+        put(&mut watched, 2, "3");
+        watched.tick(Duration::from_millis(500));
+        assert_eq!((fresh(&mut watched), watched.rate), ([false, true], 2.0));
+        watched.tick(Duration::from_millis(500));
+        assert_eq!((fresh(&mut watched), watched.rate), ([false, false], 0.0));
+    }
+
+    #[test]
+    fn what_is_no_message_of_its_kind_has_a_row_too() {
+        let mut watched = watched(&[("/price", false)]);
+        put(&mut watched, 1, "1");
+        watched.put(2, b"\x1b[2J".to_vec());
+        assert_eq!(rows(&mut watched)[0], "malformed message: unexpected byte at byte 0");
+        assert!(!watched.whole(2).contains('\u{1b}'));
+    }
+}
