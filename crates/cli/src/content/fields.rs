@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn json_stays_as_it_is_written_but_for_white_space() {
-        let message = "{ \"b\": 1.10,\n \"a\": {\"x y\": [1, {\"z\": null}]}, \"n\": 12345678901234567890123 }";
+        let message = "{ \"b\": 1.10,\n \"a\": {\"x y\": [1, {\"z\": null}]}, \
+                       \"n\": 12345678901234567890123 }";
         let expected = r#"{"b":1.10,"a":{"x y":[1,{"z":null}]},"n":12345678901234567890123}"#;
         assert_eq!(json(Kind::Json, message).as_deref(), Ok(expected));
         assert_eq!(paths(Kind::Json, message), ["/b", "/a/[x y]", "/a/[x y]/z", "/n"]);

@@ -25,7 +25,8 @@ use watched::Order;
     Keys: q quits; arrows, j, k, PgUp, PgDn, g, G choose a row, which the last line shows whole; \
     s sorts by the next column, r turns the order.\n\
     Examples:\n  \
-    lanecast watch -t orders -f \"/qty >= 5000\" --order-by \"/qty DESC\" --columns /symbol,/qty\n  \
+    lanecast watch -t orders -f \"/qty >= 5000\" --order-by \"/qty DESC\"\n  \
+    lanecast watch -t orders --columns /symbol,/qty\n  \
     lanecast watch -t orders --json | jq 'select(.change == \"-\")'\n\
     Exit status: 0 ended by the user, a signal or --count, 1 error, 2 wrong arguments."
 )]

@@ -93,7 +93,8 @@ fn a_terminal_shows_a_table_that_lives() {
     watch.until("both records", |lines| {
         lines[0].starts_with("orders: 2 records  +0 ~0 -0")
             && lines[1].trim_end() == "/id↑  /name"
-            && lines[2].trim() == "1  b\u{fffd}2J"
+            && lines[2].trim().starts_with("1  b")
+            && lines[2].trim().ends_with("2J")
             && lines[3].trim() == "2  a"
     });
     watch.press("sG");
