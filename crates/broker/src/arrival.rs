@@ -45,6 +45,9 @@ impl Hub {
         let Ok(header) = Header::parse(payload) else {
             return self.depart(id, Departure::Garbage);
         };
+        if !self.admits(id, &header, payload) {
+            return;
+        }
         self.counters.commands += 1;
         let (acks, done) = match header.acks() {
             Ok(acks) => {
@@ -70,6 +73,11 @@ impl Hub {
         }
     }
 
+    /// Answers that a command is not done.
+    pub(crate) fn refuse(&mut self, id: ClientId, header: &Header<'_>, acks: Acks, why: &Refusal) {
+        self.reply(id, header, acks, |reply| fail(reply, why));
+    }
+
     fn reply(
         &mut self,
         id: ClientId,
@@ -89,6 +97,7 @@ impl Hub {
     }
 
     fn perform(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+        self.entitle(id, header)?;
         match header.command()? {
             Command::Publish => self.publish(at, id, header, false)?,
             Command::DeltaPublish => self.publish(at, id, header, true)?,
@@ -174,7 +183,7 @@ impl Hub {
     fn sow(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         let name = required(header, Field::Topic)?;
         check_options(header, &["none", "top_n", "skip_n", "select"])?;
-        let filter = self.filter(header)?;
+        let filter = self.filter(id, header)?;
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let kind = client.kind;
         let taste = inquiry::taste(header, kind)?;
@@ -183,11 +192,20 @@ impl Hub {
         Ok(Done::Asked)
     }
 
-    /// The filter of a command, if it has one.
-    pub(crate) fn filter(&self, header: &Header<'_>) -> Result<Option<Filter>, Refusal> {
+    /// The filter of a command, if it has one, or the client sees some messages only.
+    pub(crate) fn filter(
+        &self,
+        id: ClientId,
+        header: &Header<'_>,
+    ) -> Result<Option<Filter>, Refusal> {
         let text = header.text(Field::Filter).filter(|text| !text.trim().is_empty());
-        let filter = text.map(|text| Filter::parse_with(&text, &self.settings.filters));
-        Ok(filter.transpose().map_err(Box::new)?)
+        let parse = |text: &str| Filter::parse_with(text, &self.settings.filters);
+        // By itself first: its faults are told where the client finds them.
+        let filter = text.as_deref().map(parse).transpose().map_err(Box::new)?;
+        match self.narrowed(id, text.as_deref().unwrap_or_default()) {
+            Some(narrowed) => Ok(Some(parse(&narrowed).map_err(Box::new)?)),
+            None => Ok(filter),
+        }
     }
 
     /// Whether a named client has published this number, or a later one.

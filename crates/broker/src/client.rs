@@ -1,6 +1,7 @@
 //! A client, as the hub knows it.
 
 use crate::Nanos;
+use crate::guard::Pass;
 use crate::outbox::Outbox;
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
@@ -37,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) name: Option<Box<str>>,
     pub(crate) user: Option<Box<str>>,
     pub(crate) has_logged_on: bool,
+    /// Where users are known: who it is, and what it may do.
+    pub(crate) pass: Pass,
     /// The type of its messages.
     pub(crate) kind: Kind,
     /// Its subscriptions: their numbers, by the names that it gave them.
@@ -59,6 +62,7 @@ impl Client {
             name: None,
             user: None,
             has_logged_on: false,
+            pass: Pass::default(),
             kind: Kind::Json,
             subscriptions: HashMap::default(),
             pulse: None,

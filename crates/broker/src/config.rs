@@ -50,8 +50,12 @@ impl Settings {
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
-        Self::from_toml(&text)
-            .map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })
+        let mut settings = Self::from_toml(&text)
+            .map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })?;
+        // Files are named from where this one is.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        settings.users = settings.users.map(|users| folder.join(users));
+        Ok(settings)
     }
 
     /// The same of a file's text; an error has the line that it is about.
@@ -89,6 +93,8 @@ struct File {
     #[serde(default)]
     limits: Limits,
     #[serde(default)]
+    auth: Auth,
+    #[serde(default)]
     drain: Drain,
     #[serde(default)]
     topic: Vec<Topic>,
@@ -116,6 +122,12 @@ struct Limits {
     topics: Option<Count<1, ANY>>,
     names: Option<Count<0, ANY>>,
     handshake: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Auth {
+    users: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -169,7 +181,7 @@ struct Join {
 
 impl File {
     fn apply(self, settings: &mut Settings) {
-        let Self { listen, limits, drain, topic, storage, view } = self;
+        let Self { listen, limits, auth, drain, topic, storage, view } = self;
         put(&mut settings.listen, listen.tcp.map(|it| it.0));
         put(&mut settings.websocket, listen.websocket.map(|it| it.0));
         put(&mut settings.origins, listen.origins);
@@ -181,6 +193,9 @@ impl File {
         put(&mut settings.topics_max, limits.topics.map(|it| it.0));
         put(&mut settings.names_max, limits.names.map(|it| it.0));
         put(&mut settings.handshake, limits.handshake.map(|it| it.0));
+        // The empty name is that of no file.
+        let users = auth.users.map(|users| Some(users).filter(|it| *it != Path::new("")));
+        put(&mut settings.users, users);
         put(&mut settings.drain, drain.time.map(|it| it.0));
         settings.kept.extend(topic.into_iter().map(Topic::definition));
         settings.storage = storage.map(Store::storage);

@@ -2,6 +2,7 @@
 
 use crate::Nanos;
 use crate::outbox::Outbox;
+use crate::poller::Interest;
 use crate::sheet::Sheets;
 use crate::websocket::WebSocket;
 use lanecast_os::direct;
@@ -19,8 +20,8 @@ pub(crate) struct Connection {
     framing: Framing,
     /// When it came.
     pub(crate) since: Nanos,
-    /// Whether the poller waits until it takes bytes.
-    pub(crate) wants_write: bool,
+    /// What the poller waits for.
+    pub(crate) interest: Interest,
 }
 
 /// Frames with their lengths, or messages of a WebSocket.
@@ -44,7 +45,7 @@ impl Connection {
             Some(websocket) => Framing::WebSocket(Box::new(websocket)),
             None => Framing::Lengths(Vec::new()),
         };
-        Ok(Self { stream, framing, since, wants_write: false })
+        Ok(Self { stream, framing, since, interest: Interest::Read })
     }
 
     /// Whether commands can come: hands have been shaken.
@@ -63,7 +64,8 @@ impl Connection {
         }
     }
 
-    /// Hands over the payload of each frame that has come whole.
+    /// Hands over the payload of each frame that has come whole, until `each` says that this is
+    /// enough: the rest waits for [`resume`](Self::resume).
     ///
     /// # Errors
     /// If the connection has ended, or a frame is longer than `limit`.
@@ -71,7 +73,7 @@ impl Connection {
         &mut self,
         buffer: &mut [u8],
         limit: usize,
-        mut each: impl FnMut(&[u8]),
+        mut each: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<()> {
         for _ in 0..READS_MAX {
             let length = match direct::read(&self.stream, buffer) {
@@ -81,12 +83,24 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            self.framing.take(&buffer[..length], limit, &mut each)?;
-            if length < buffer.len() {
+            let goes_on = self.framing.take(&buffer[..length], limit, &mut each)?;
+            if !goes_on || length < buffer.len() {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Hands over what has come already.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn resume(
+        &mut self,
+        limit: usize,
+        mut each: impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<()> {
+        self.framing.take(&[], limit, &mut each).map(drop)
     }
 
     /// Sends what waits; whether all of it is gone.
@@ -143,35 +157,46 @@ fn flush(stream: &TcpStream, socket: &mut WebSocket) -> io::Result<bool> {
 }
 
 impl Framing {
-    /// Takes in what came.
-    fn take(&mut self, fresh: &[u8], limit: usize, each: &mut impl FnMut(&[u8])) -> io::Result<()> {
+    /// Takes in what came; whether more is wanted.
+    fn take(
+        &mut self,
+        fresh: &[u8],
+        limit: usize,
+        each: &mut impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<bool> {
         let partial = match self {
             Self::WebSocket(socket) => return socket.take(fresh, each),
             Self::Lengths(partial) => partial,
         };
         if partial.is_empty() {
-            let used = frames(fresh, limit, each)?;
+            let (used, goes_on) = frames(fresh, limit, each)?;
             partial.extend_from_slice(&fresh[used..]);
+            Ok(goes_on)
         } else {
             partial.extend_from_slice(fresh);
-            let used = frames(partial, limit, each)?;
+            let (used, goes_on) = frames(partial, limit, each)?;
             partial.drain(..used);
+            Ok(goes_on)
         }
-        Ok(())
     }
 }
 
-/// Hands over whole frames; how many bytes they took.
-fn frames(bytes: &[u8], limit: usize, each: &mut impl FnMut(&[u8])) -> io::Result<usize> {
-    let mut used = 0;
-    while let Some(total) =
-        frame_bytes(&bytes[used..], limit).map_err(|_| ErrorKind::InvalidData)?
+/// Hands over whole frames; how many bytes they took, and whether more are wanted.
+fn frames(
+    bytes: &[u8],
+    limit: usize,
+    each: &mut impl FnMut(&[u8]) -> bool,
+) -> io::Result<(usize, bool)> {
+    let (mut used, mut goes_on) = (0, true);
+    while goes_on
+        && let Some(total) =
+            frame_bytes(&bytes[used..], limit).map_err(|_| ErrorKind::InvalidData)?
     {
         // One without content is a sign of life.
         if total > LENGTH_BYTES {
-            each(&bytes[used + LENGTH_BYTES..used + total]);
+            goes_on = each(&bytes[used + LENGTH_BYTES..used + total]);
         }
         used += total;
     }
-    Ok(used)
+    Ok((used, goes_on))
 }

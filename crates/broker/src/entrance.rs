@@ -52,7 +52,7 @@ impl Entrances {
 
     /// Whether the poller's number is that of an entrance; other numbers are clients'.
     pub(crate) fn is_one(number: u64) -> bool {
-        number > u32::MAX.into()
+        number > u64::from(u32::MAX) << 1
     }
 
     /// Makes the poller wait for guests.

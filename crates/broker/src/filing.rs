@@ -5,6 +5,7 @@ use crate::client::ClientId;
 use crate::hub::{Hub, Moment};
 use crate::inquiry::{self, Question};
 use crate::refusal::Refusal;
+use crate::rights::Act;
 use crate::subscription::{Scope, Subscription, Taste};
 use crate::topic::is_pattern;
 use lanecast_filter::kind::Kind;
@@ -77,7 +78,7 @@ impl Hub {
         if header.text(Field::Bookmark).is_some() {
             return Err(Refusal::NotYet("bookmarks"));
         }
-        let filter = self.filter(header)?;
+        let filter = self.filter(id, header)?;
         let options = Options { delta: asked.deltas, ..inquiry::options(header)? };
         let given = header.text(Field::SubscriptionId);
         let name = given.or_else(|| header.text(Field::CommandId)).unwrap_or_default();
@@ -124,7 +125,10 @@ impl Hub {
         let scope = if by_pattern {
             let pattern = Pattern::new(topic, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
             let topics = self.topics_of(kind);
-            let holds = |topic: &u32| pattern.is_in(self.topics[*topic as usize].name().as_bytes());
+            let holds = |topic: &u32| {
+                let name = self.topics[*topic as usize].name();
+                pattern.is_in(name.as_bytes()) && self.may(client, Act::Subscribe, name)
+            };
             let topics: Vec<u32> = topics.into_iter().filter(holds).collect();
             for (done, topic) in topics.iter().enumerate() {
                 let room = &mut self.topics[*topic as usize];

@@ -4,10 +4,12 @@ use crate::Nanos;
 use crate::client::{Client, ClientId};
 use crate::disk::Disk;
 use crate::fanout::{Fanout, Mail};
+use crate::guard::Guard;
 use crate::outbox::Outbox;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::reply;
+use crate::rights::Act;
 use crate::settings::Settings;
 use crate::sheet::Sheets;
 use crate::subscription::{Scope, Subscriptions};
@@ -41,6 +43,8 @@ pub enum Departure {
     Displaced,
     /// What it sent is no command.
     Garbage,
+    /// It did not say who it is, too often.
+    Uninvited,
 }
 
 /// What has been done so far.
@@ -70,6 +74,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Hub {
     pub(crate) settings: Settings,
+    pub(crate) guard: Guard,
     pub(crate) clients: Vec<Option<Client>>,
     free: Vec<ClientId>,
     pub(crate) topics: Vec<Room>,
@@ -104,6 +109,7 @@ impl Hub {
         let sequences = known.map(|(name, sequence)| (name.into(), sequence)).collect();
         Ok(Self {
             settings,
+            guard: Guard::default(),
             world,
             clients: Vec::new(),
             free: Vec::new(),
@@ -165,6 +171,7 @@ impl Hub {
         {
             self.in_use.remove(&name);
         }
+        self.guard.forget(id);
         self.dirty.retain(|other| *other != id);
         self.departures.retain(|(other, _)| *other != id);
         self.free.push(id);
@@ -286,6 +293,7 @@ impl Hub {
             if let Scope::Topics(regex) = &subscription.scope
                 && subscription.kind == kind
                 && regex.is_in(name.as_bytes())
+                && self.may(subscription.client, Act::Subscribe, name)
             {
                 let (filter, options) = (subscription.filter.as_ref(), subscription.options);
                 topic.subscribe(*pattern, filter, options, &mut self.world)?;

@@ -75,7 +75,7 @@ impl Hub {
     ) -> Result<Deleted, Refusal> {
         let name = header.text(Field::Topic).ok_or(Refusal::Missing(Field::Topic))?;
         let keys = header.text(Field::SowKeys);
-        let filter = self.filter(header)?;
+        let filter = self.filter(id, header)?;
         let body = header.body();
         let key = header.text(Field::SowKey);
         let doomed = match (filter, keys, body.is_empty() && key.is_none()) {

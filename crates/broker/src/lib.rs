@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arrival;
+mod checker;
 mod client;
 mod config;
 mod connection;
@@ -15,6 +16,7 @@ mod disk;
 mod entrance;
 mod fanout;
 mod filing;
+mod guard;
 mod holding;
 mod hub;
 mod inquiry;
@@ -24,11 +26,13 @@ mod poller;
 mod post;
 mod refusal;
 mod reply;
+mod rights;
 mod server;
 mod settings;
 mod sheet;
 mod subscription;
 mod topic;
+mod users;
 mod websocket;
 mod world;
 
@@ -42,5 +46,6 @@ pub use self::disk::Storage;
 pub use self::hub::{Counters, Departure, Hub, Moment};
 pub use self::server::{OpenError, Server};
 pub use self::settings::{Settings, SettingsError};
+pub use self::users::{PasswordError, UsersError, hash_password};
 pub use self::world::WorldError;
 pub use lanecast_sow::{TopicDefinition, ViewDefinition};

@@ -16,6 +16,8 @@ pub(crate) enum Interest {
     Read,
     Write,
     Both,
+    /// Its end only.
+    Neither,
 }
 
 /// The sockets, each with a number.
@@ -85,5 +87,6 @@ fn wanted(what: Interest) -> epoll::EventFlags {
         Interest::Read => epoll::EventFlags::IN,
         Interest::Write => epoll::EventFlags::OUT,
         Interest::Both => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+        Interest::Neither => epoll::EventFlags::RDHUP,
     }
 }

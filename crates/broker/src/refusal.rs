@@ -73,6 +73,14 @@ pub(crate) enum Refusal {
     Unstored(#[from] AppendError),
     #[error("not persisted: the disk has failed, and only a restart can tell what is there: {0}")]
     Disk(Box<StorageError>),
+    #[error("not authorized: log on first, with user_id and password")]
+    NotLoggedOn,
+    #[error("not authorized: the user or the password is wrong")]
+    Credentials,
+    #[error("not entitled: this user may not {0} {1}")]
+    NotEntitled(&'static str, String),
+    #[error("not entitled: this user sees some messages only, and may not ask {0}")]
+    Confined(&'static str),
     #[error("bad heartbeat: the option is start,SECONDS, beat or stop")]
     Heartbeat,
 }

@@ -1,6 +1,7 @@
 //! The sockets around a hub.
 
 use crate::Nanos;
+use crate::checker::Checker;
 use crate::client::ClientId;
 use crate::connection::Connection;
 use crate::delays::{Delay, Delays};
@@ -8,6 +9,7 @@ use crate::entrance::{Entrances, Speech};
 use crate::hub::{Counters, Departure, Hub, Moment};
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::{Settings, SettingsError};
+use crate::users::{Users, UsersError};
 use crate::websocket::{Origins, WebSocket};
 use crate::world::WorldError;
 use lanecast_base::clock::Clock;
@@ -16,6 +18,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
+/// The number at the poller of what tells that a password has been checked.
+const BELL: u64 = 1 << 32;
 /// What is read at a time.
 const READ_BYTES: usize = 256 << 10;
 /// When so much has been written for outboxes to share, it is sent before more is read: it is
@@ -31,6 +35,9 @@ pub enum OpenError {
     /// What is to be kept cannot be.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// Who may come in cannot be read.
+    #[error(transparent)]
+    Users(#[from] UsersError),
     /// It cannot listen there.
     #[error("cannot listen on {at}: {error}")]
     Listen {
@@ -60,6 +67,8 @@ pub struct Server {
     entering: VecDeque<(Nanos, ClientId)>,
     /// Queries are being answered: the next round is not to wait.
     is_answering: bool,
+    /// Checks passwords, where users are known.
+    checker: Option<Checker>,
     delays: Delays,
     /// When what is to be sent began to be read.
     begun: Option<Nanos>,
@@ -79,9 +88,18 @@ impl Server {
         }
         let poller = Poller::new().map_err(OpenError::Poll)?;
         entrances.watch(&poller).map_err(OpenError::Poll)?;
+        let users = settings.users.as_deref().map(Users::read).transpose()?;
+        let checker = users.as_ref().map(|_| Checker::start()).transpose();
+        let checker = checker.map_err(OpenError::Poll)?;
+        if let Some(checker) = &checker {
+            poller.add(checker.bell(), BELL).map_err(OpenError::Poll)?;
+        }
+        let origins = Origins(settings.origins.as_slice().into());
+        let mut hub = Hub::new(settings)?;
+        hub.guard.users = users;
         Ok(Self {
-            origins: Origins(settings.origins.as_slice().into()),
-            hub: Hub::new(settings)?,
+            origins,
+            hub,
             entrances,
             poller,
             connections: Vec::new(),
@@ -90,6 +108,7 @@ impl Server {
             clock: Clock::host(),
             entering: VecDeque::new(),
             is_answering: false,
+            checker,
             delays: Delays::new(),
             begun: None,
         })
@@ -156,6 +175,9 @@ impl Server {
         let moment = self.moment();
         let mut has_guests = false;
         for one in &ready {
+            if one.number == BELL {
+                continue;
+            }
             if Entrances::is_one(one.number) {
                 has_guests = true;
             } else if one.to_read {
@@ -166,6 +188,7 @@ impl Server {
                 }
             }
         }
+        self.check_passwords(moment);
         self.hub.on_time(moment);
         self.is_answering = self.hub.advance(moment);
         for one in ready.iter().filter(|one| !Entrances::is_one(one.number) && one.to_write) {
@@ -186,6 +209,10 @@ impl Server {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let limit = self.hub.settings.frame_bytes_max;
         let (hub, delays, clock) = (&mut self.hub, &mut self.delays, &self.clock);
+        // What comes is not read while it is found out who it is: this is its end.
+        if hub.is_proving(id) {
+            return self.close(id);
+        }
         let heard = connection.read(&mut self.buffer, limit, |payload| {
             if delays.is_turn() {
                 let start = clock.ticks();
@@ -194,13 +221,50 @@ impl Server {
             } else {
                 hub.receive(moment, id, payload);
             }
+            !hub.is_proving(id)
         });
+        self.heard(id, heard);
+    }
+
+    /// What a client sent has been taken in.
+    fn heard(&mut self, id: ClientId, heard: io::Result<()>) {
+        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         if heard.is_err() {
             connection.say_goodbye();
             self.close(id);
-        } else if connection.has_unsent() {
+        } else if connection.has_unsent() || self.hub.is_proving(id) {
             self.write(id);
         }
+    }
+
+    /// Goes on with logons whose passwords have been checked, and has the next one checked.
+    fn check_passwords(&mut self, moment: Moment) {
+        let Some(checker) = &mut self.checker else { return };
+        let verdict = checker.verdict();
+        if let Some(verdict) = verdict {
+            self.hub.proved(moment, verdict);
+            self.resume(moment, verdict.client);
+        }
+        if let Some(checker) = &mut self.checker
+            && checker.is_free()
+            && let Some(proof) = self.hub.next_proof()
+        {
+            checker.check(proof);
+        }
+    }
+
+    /// Does what a client sent while its password was checked.
+    fn resume(&mut self, moment: Moment, id: ClientId) {
+        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
+        let limit = self.hub.settings.frame_bytes_max;
+        let hub = &mut self.hub;
+        let heard = connection.resume(limit, |payload| {
+            hub.receive(moment, id, payload);
+            !hub.is_proving(id)
+        });
+        self.heard(id, heard);
+        // It is listened to again.
+        self.write(id);
     }
 
     /// Hands outboxes to the system; lets those go who have to.
@@ -227,11 +291,17 @@ impl Server {
     fn write(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
-        let changed = connection.send(outbox, sheets).and_then(|is_empty| {
-            if connection.wants_write == is_empty {
-                connection.wants_write = !is_empty;
-                let what = if is_empty { Interest::Read } else { Interest::Both };
-                self.poller.change(&connection.stream, id.0.into(), what)?;
+        let sent = connection.send(outbox, sheets);
+        let changed = sent.and_then(|is_empty| {
+            let interest = match (self.hub.is_proving(id), is_empty) {
+                (false, true) => Interest::Read,
+                (false, false) => Interest::Both,
+                (true, true) => Interest::Neither,
+                (true, false) => Interest::Write,
+            };
+            if connection.interest != interest {
+                connection.interest = interest;
+                self.poller.change(&connection.stream, id.0.into(), interest)?;
             }
             Ok(())
         });
@@ -263,7 +333,7 @@ impl Server {
             self.connections.resize_with(at + 1, || None);
         }
         let added = self.poller.add(&connection.stream, id.0.into());
-        if !connection.is_open() {
+        if !connection.is_open() || !self.hub.is_admitted(id) {
             self.entering.push_back((now, id));
         }
         self.connections[at] = Some(connection);
@@ -279,7 +349,9 @@ impl Server {
         {
             self.entering.pop_front();
             let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
-            if connection.is_some_and(|it| it.since == since && !it.is_open()) {
+            if connection
+                .is_some_and(|it| it.since == since && !(it.is_open() && self.hub.is_admitted(id)))
+            {
                 self.close(id);
             }
         }

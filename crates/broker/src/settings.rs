@@ -5,6 +5,7 @@ use crate::disk::Storage;
 use lanecast_filter::Limits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a server behaves. Each limit bounds what one client may make it keep.
@@ -30,7 +31,10 @@ pub struct Settings {
     pub topics_max: usize,
     /// The most names of clients whose last sequence number is remembered.
     pub names_max: usize,
-    /// How long somebody may take to come in: until hands have been shaken.
+    /// The file that says who may come in, and what they may do; everybody may everything if none.
+    pub users: Option<PathBuf>,
+    /// How long somebody may take to come in: until hands have been shaken, and it is known who it
+    /// is.
     pub handshake: Duration,
     /// For how long outboxes are emptied when the server ends.
     pub drain: Duration,
@@ -58,6 +62,7 @@ impl Settings {
             subscriptions_max: 100_000,
             topics_max: 100_000,
             names_max: 100_000,
+            users: None,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(2),
             kept: Vec::new(),

@@ -85,11 +85,16 @@ impl WebSocket {
         matches!(self.state, Some(State::Open(_)))
     }
 
-    /// Takes in what came, and hands over the payload of each message that is whole.
+    /// Takes in what came, and hands over the payload of each message that is whole, until `each`
+    /// says that this is enough; whether more is wanted.
     ///
     /// # Errors
     /// If the connection is to end, once what is to be sent has been.
-    pub(crate) fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<bool> {
         let mut state = self.state.take().ok_or(ErrorKind::NotConnected)?;
         match &mut state {
             State::Asked(handshake) => handshake.get_mut().get_mut().put(bytes),
@@ -101,7 +106,7 @@ impl WebSocket {
                 Ok(socket) => Box::new(socket),
                 Err(HandshakeError::Interrupted(handshake)) => {
                     self.state = Some(State::Asked(Box::new(handshake)));
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(HandshakeError::Failure(error)) => {
                     let is_origin = matches!(error, Error::Http(_));
@@ -120,12 +125,12 @@ impl WebSocket {
     fn read(
         &mut self,
         socket: &mut tungstenite::WebSocket<Duct>,
-        each: &mut impl FnMut(&[u8]),
-    ) -> io::Result<()> {
+        each: &mut impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<bool> {
         loop {
             let message = match socket.read() {
                 Ok(message) => message,
-                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
                 Err(error) => {
                     // Told as far as it can be; the connection ends anyway.
                     drop(socket.close(Some(CloseFrame { code: code(&error), reason: "".into() })));
@@ -144,7 +149,9 @@ impl WebSocket {
             }
             let (payload, has_length) = message_payload(bytes).unwrap_or((bytes, false));
             (self.is_text, self.has_length) = (is_text, has_length);
-            each(payload);
+            if !each(payload) {
+                return Ok(false);
+            }
         }
     }
 

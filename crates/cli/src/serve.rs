@@ -7,10 +7,12 @@ use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    ConfigError, DEFAULTS, PORT, Server, Settings, TopicDefinition, WEBSOCKET_PORT, parse_address,
+    ConfigError, DEFAULTS, PORT, Server, Settings, TopicDefinition, WEBSOCKET_PORT, hash_password,
+    parse_address,
 };
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{BufRead, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +20,8 @@ use std::time::Duration;
 
 /// How soon a wish to end is noticed.
 const ROUND: Duration = Duration::from_millis(100);
+/// What is read to find the end of a password.
+const PASSWORD_INPUT_MAX: u64 = 1 << 16;
 /// Descriptors beside those of clients.
 const DESCRIPTORS: u64 = 64;
 
@@ -27,7 +31,11 @@ const DESCRIPTORS: u64 = 64;
     commands of docs/protocol/command.md over TCP or WebSocket.\n\
     Exit status: 0 ended by a signal and everybody got everything, 1 error, 2 wrong arguments, \
     3 some clients had not taken everything when --drain was over.")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    instead: Option<Instead>,
+
     /// A file of settings, in TOML; the other options come before what it says
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -49,6 +57,10 @@ pub(crate) struct ServeArgs {
     /// Listen to other hosts as well. Nobody is asked who it is
     #[arg(long)]
     allow_remote: bool,
+
+    /// A file that says who may come in, and what they may do
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
 
     /// The most clients [default: 1000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -73,6 +85,13 @@ pub(crate) struct ServeArgs {
     drain: Option<Duration>,
 }
 
+/// What is done instead of serving.
+#[derive(Debug, clap::Subcommand)]
+enum Instead {
+    /// Read a password from standard input, and print the line for it in a file of users
+    HashPassword,
+}
+
 impl ServeArgs {
     /// The defaults, what a file says otherwise, and what the options say otherwise.
     fn settings(&self) -> Result<Settings, ConfigError> {
@@ -82,6 +101,7 @@ impl ServeArgs {
         };
         put(&mut settings.listen, self.listen);
         put(&mut settings.websocket, self.websocket.map(Some));
+        put(&mut settings.users, self.users.clone().map(Some));
         put(&mut settings.clients_max, self.clients_max.map(|count| count as usize));
         put(&mut settings.outbox_bytes_max, self.outbox.map(|size| size.0 as usize));
         put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
@@ -114,6 +134,9 @@ fn parse_kept(text: &str) -> Result<TopicDefinition, String> {
 }
 
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
+    if let Some(Instead::HashPassword) = arguments.instead {
+        return print_hash();
+    }
     if arguments.print_config {
         print_line(DEFAULTS.trim_end())?;
         return Ok(ExitCode::SUCCESS);
@@ -150,6 +173,19 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// Prints what stands for the password on standard input, without the end of its line.
+fn print_hash() -> anyhow::Result<ExitCode> {
+    let mut password = Vec::new();
+    let input = std::io::stdin().take(PASSWORD_INPUT_MAX);
+    std::io::BufReader::new(input)
+        .read_until(b'\n', &mut password)
+        .context("cannot read a password from standard input")?;
+    let password = password.strip_suffix(b"\n").unwrap_or(&password);
+    let password = password.strip_suffix(b"\r").unwrap_or(password);
+    print_line(&format!("password = \"{}\"", hash_password(password)?))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Each client takes a descriptor; the usual limit is small, and may be raised.

@@ -116,3 +116,13 @@ fn a_file_says_how_to_serve_and_options_come_before_it() {
     refuses("[listen]\ntcp = \"0.0.0.0\"\n", &["other hosts"]);
     assert!(stage.run("serve --config none.toml").err.contains("cannot read none.toml"));
 }
+
+#[test]
+fn a_password_is_hashed_for_a_file_of_users() {
+    let stage = Stage::new();
+    let mut hashing = stage.start("serve hash-password");
+    hashing.feed("secret\n");
+    let line = hashing.finish().good();
+    assert!(line.starts_with("password = \"$argon2id$") && !line.contains("secret"), "{line}");
+    assert_eq!(stage.run("serve hash-password").code, Some(1), "there is no password");
+}

@@ -1,0 +1,188 @@
+//! Who a client is, and what it may do: where users are known.
+
+use crate::client::ClientId;
+use crate::hub::{Departure, Hub, Moment};
+use crate::refusal::Refusal;
+use crate::rights::{Act, Rights};
+use crate::topic::is_pattern;
+use crate::users::Users;
+use lanecast_wire::command::{Acks, Command, Field, Header, Options as Wishes};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// So many commands before a good logon, and the connection ends.
+const TRIES: u8 = 3;
+
+/// Whom a hub lets in. Without users it is everybody.
+#[derive(Debug, Default)]
+pub(crate) struct Guard {
+    pub(crate) users: Option<Users>,
+    /// Passwords that are to be checked.
+    proofs: VecDeque<Proof>,
+    serial: u64,
+}
+
+/// What a client knows of its guard.
+#[derive(Debug, Default)]
+pub(crate) struct Pass {
+    /// What it may do, once it is known.
+    pub(crate) rights: Option<Arc<Rights>>,
+    /// Its logon, while its password is checked.
+    logon: Option<(u64, Box<[u8]>)>,
+    tries: u8,
+}
+
+/// A password that is to be checked.
+#[derive(Debug)]
+pub(crate) struct Proof {
+    pub(crate) client: ClientId,
+    pub(crate) serial: u64,
+    pub(crate) hash: Arc<str>,
+    pub(crate) password: Vec<u8>,
+    /// Whether there is such a user at all.
+    pub(crate) is_known: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) client: ClientId,
+    pub(crate) serial: u64,
+    pub(crate) is_right: bool,
+}
+
+impl Guard {
+    /// A client has gone.
+    pub(crate) fn forget(&mut self, client: ClientId) {
+        self.proofs.retain(|proof| proof.client != client);
+    }
+}
+
+impl Hub {
+    /// Whether a client's commands are done: it is known, or nobody has to be. Otherwise begins to
+    /// find out who it is, or refuses.
+    pub(crate) fn admits(&mut self, id: ClientId, header: &Header<'_>, payload: &[u8]) -> bool {
+        let Some(users) = &self.guard.users else { return true };
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return false };
+        if client.pass.rights.is_some() {
+            return true;
+        }
+        if header.command() != Ok(Command::Logon) {
+            self.turn_down(id, header, &Refusal::NotLoggedOn);
+            return false;
+        }
+        let name = header.text(Field::UserId).unwrap_or_default();
+        let password = header.text(Field::Password).unwrap_or_default();
+        let (user, hash) = users.find(&name);
+        let (is_known, password) = (user.is_some(), password.as_bytes().to_vec());
+        self.guard.serial += 1;
+        let serial = self.guard.serial;
+        client.pass.logon = Some((serial, payload.into()));
+        self.guard.proofs.push_back(Proof { client: id, serial, hash, password, is_known });
+        false
+    }
+
+    fn turn_down(&mut self, id: ClientId, header: &Header<'_>, why: &Refusal) {
+        self.counters.refused += 1;
+        self.refuse(id, header, header.acks().unwrap_or(Acks::NONE), why);
+        let Some(client) = self.client(id) else { return };
+        client.pass.tries += 1;
+        if client.pass.tries >= TRIES {
+            self.depart(id, Departure::Uninvited);
+        }
+    }
+
+    /// A password that is to be checked; see [`proved`](Self::proved).
+    pub(crate) fn next_proof(&mut self) -> Option<Proof> {
+        self.guard.proofs.pop_front()
+    }
+
+    /// Whether a client's commands have to wait, as its password is being checked.
+    pub(crate) fn is_proving(&self, id: ClientId) -> bool {
+        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
+        client.is_some_and(|client| client.pass.logon.is_some())
+    }
+
+    /// Whether a client is known, or does not have to be.
+    pub(crate) fn is_admitted(&self, id: ClientId) -> bool {
+        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
+        self.guard.users.is_none() || client.is_some_and(|client| client.pass.rights.is_some())
+    }
+
+    /// Goes on with a logon whose password has been checked.
+    pub(crate) fn proved(&mut self, moment: Moment, verdict: Verdict) {
+        let Verdict { client: id, serial, is_right } = verdict;
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        // It may be somebody else by now.
+        let Some((_, payload)) = client.pass.logon.take_if(|(its, _)| *its == serial) else {
+            return;
+        };
+        let Ok(header) = Header::parse(&payload) else { return };
+        let name = header.text(Field::UserId).unwrap_or_default();
+        let user = self.guard.users.as_ref().and_then(|users| users.find(&name).0);
+        match user.filter(|_| is_right) {
+            Some(user) => {
+                client.pass.rights = Some(Arc::clone(&user.rights));
+                self.receive(moment, id, &payload);
+                // Refused for another reason, it may be tried again: with a password again.
+                if let Some(client) = self.client(id).filter(|client| !client.has_logged_on) {
+                    client.pass.rights = None;
+                }
+            }
+            None => self.turn_down(id, &header, &Refusal::Credentials),
+        }
+    }
+
+    fn rights(&self, id: ClientId) -> Option<&Rights> {
+        self.clients.get(id.0 as usize)?.as_ref()?.pass.rights.as_deref()
+    }
+
+    /// Whether a client may do that with a topic.
+    pub(crate) fn may(&self, id: ClientId, act: Act, topic: &str) -> bool {
+        self.guard.users.is_none() || self.rights(id).is_some_and(|its| its.has(act, topic))
+    }
+
+    /// The text of a filter, narrowed to what a client may see.
+    pub(crate) fn narrowed(&self, id: ClientId, text: &str) -> Option<String> {
+        self.rights(id).and_then(|rights| {
+            rights.filter.as_ref()?;
+            rights.narrow(Some(text).filter(|text| !text.trim().is_empty()))
+        })
+    }
+
+    /// Refuses what a client may not do. Of a subscription to several topics each is looked at by
+    /// itself.
+    pub(crate) fn entitle(&self, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+        if self.guard.users.is_none() {
+            return Ok(());
+        }
+        let acts: &[Act] = match header.command()? {
+            Command::Publish | Command::DeltaPublish => &[Act::Publish],
+            Command::Subscribe | Command::DeltaSubscribe => &[Act::Subscribe],
+            Command::Sow => &[Act::Query],
+            Command::SowAndSubscribe | Command::SowAndDeltaSubscribe => {
+                &[Act::Query, Act::Subscribe]
+            }
+            Command::SowDelete => &[Act::Delete],
+            _ => return Ok(()),
+        };
+        let topic = header.text(Field::Topic).unwrap_or_default();
+        let list = header.text(Field::Options).unwrap_or_default();
+        let wishes = Wishes::parse(&list)?;
+        let by_pattern = is_pattern(&topic) && !wishes.has("non_regex_topic");
+        if !(by_pattern && acts == [Act::Subscribe])
+            && let Some(act) = acts.iter().find(|act| !self.may(id, **act, &topic))
+        {
+            return Err(Refusal::NotEntitled(act.name(), topic.into_owned()));
+        }
+        if self.rights(id).is_some_and(|rights| rights.filter.is_some()) {
+            if wishes.has("oof") || header.flag(Field::SendOof)? {
+                return Err(Refusal::Confined("to be told what leaves the filter"));
+            }
+            if acts == [Act::Delete] && header.text(Field::Filter).is_none() {
+                return Err(Refusal::Confined("to delete but by a filter"));
+            }
+        }
+        Ok(())
+    }
+}
