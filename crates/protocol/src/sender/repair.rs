@@ -138,7 +138,7 @@ impl Sender {
                 if !self.is_within_budget(now, at, (first, end)) {
                     break;
                 }
-                if let Some(plan) = self.plan_missing(now, at, (first, end)) {
+                if let Some(plan) = self.plan_missing(at, first, end) {
                     return Some(plan);
                 }
             }
@@ -146,14 +146,9 @@ impl Sender {
         None
     }
 
-    /// For how long what was sent again is not once more: it may just not have arrived.
-    const fn repair_pause(&self) -> Nanos {
-        self.round_trip.smoothed() / 2
-    }
-
     /// The receiver's first range, without what is overwritten or was just sent again.
     fn next_missing(&mut self, now: Nanos, at: usize) -> Option<(u64, u64)> {
-        let pause = self.repair_pause();
+        let pause = self.round_trip.smoothed() / 2;
         loop {
             let member = &mut self.members[at];
             let (first, end) = *member.missing.ranges.first()?;
@@ -187,8 +182,7 @@ impl Sender {
     }
 
     /// A run of what the receiver misses; what it does not want is said to be void.
-    fn plan_missing(&mut self, now: Nanos, at: usize, (first, end): (u64, u64)) -> Option<Planned> {
-        let pause = self.repair_pause();
+    fn plan_missing(&mut self, at: usize, first: u64, end: u64) -> Option<Planned> {
         let is_group = self.is_group();
         let member = &self.members[at];
         let Peer::Address(own) = member.peer else {
@@ -206,9 +200,7 @@ impl Sender {
             self.send_ranges(Peer::Address(own), (Kind::Void, flag::UNWANTED), &[(first, upto)]);
             return None;
         }
-        let run = window.run(first, end, |sequence| {
-            wanted(sequence) && !window.is_repaired(sequence, member.receiver, now, pause)
-        });
+        let run = window.run(first, end, wanted);
         let alone = !is_group || member.missing.alone || member.missing.greedy;
         let to = match self.settings.distribution {
             Distribution::Group(group) if !alone => group,
