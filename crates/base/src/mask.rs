@@ -10,8 +10,41 @@ pub const BLOCK: usize = 64;
 
 /// Makes masks of blocks with one instruction set.
 pub trait Masks: Copy {
+    /// Whether [`Masks::classes`] takes no longer than looking at a byte here and there.
+    const HAS_CLASSES: bool;
+
     /// Bit `i` is set if byte `i` of `block` is any of `wanted`.
     fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64;
+
+    /// Bit `i` is set if byte `i` of `block` is a decimal digit.
+    fn digits(self, block: &[u8; BLOCK]) -> u64;
+
+    /// Bit `i` is set if byte `i` of the first block and byte `i` of the second have a class in
+    /// common.
+    fn classes(self, blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64;
+}
+
+/// Classes of pairs of bytes: up to eight, each a bit, by the lower four bits of the first byte and
+/// of the second. Bytes from 128 on have none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Classes([[u8; 16]; 2]);
+
+impl Classes {
+    /// Puts `pair` into the class whose bit is `class`. Whether it has one then.
+    pub fn put(&mut self, pair: [u8; 2], class: u8) -> bool {
+        for (table, byte) in self.0.iter_mut().zip(pair) {
+            table[usize::from(byte % 16)] |= class;
+        }
+        pair.is_ascii()
+    }
+
+    fn of(&self, pair: [u8; 2]) -> u8 {
+        let classes = |index: usize| match pair[index] {
+            byte @ ..128 => self.0[index][usize::from(byte % 16)],
+            _ => 0,
+        };
+        classes(0) & classes(1)
+    }
 }
 
 /// Something to run with the best masks there are.
@@ -51,6 +84,15 @@ pub struct Block<'a> {
     bytes: &'a [u8; BLOCK],
     /// Bytes at its start that belong to the block before.
     shift: u32,
+    ahead: Option<Ahead<'a>>,
+}
+
+/// A block and the byte behind it.
+#[derive(Clone, Copy, Debug)]
+struct Ahead<'a> {
+    bytes: &'a [u8; BLOCK + 1],
+    /// As above.
+    shift: u32,
 }
 
 impl<'a> Blocks<'a> {
@@ -66,12 +108,28 @@ impl<'a> Blocks<'a> {
     /// The block that starts at `start`, a multiple of [`BLOCK`], if anything does.
     #[inline(always)]
     pub fn get(self, start: usize) -> Option<Block<'a>> {
-        if let Some(bytes) = self.bytes.get(start..start + BLOCK).and_then(<[u8]>::first_chunk) {
-            return Some(Block { bytes, shift: 0 });
-        }
+        self.inner(start).or_else(|| self.last(start))
+    }
+
+    /// The block that starts at `start`, unless nothing is behind it.
+    #[inline(always)]
+    pub fn inner(self, start: usize) -> Option<Block<'a>> {
+        let bytes = self.bytes.get(start..start + BLOCK + 1)?.first_chunk()?;
+        Some(Block {
+            bytes: bytes.first_chunk()?,
+            shift: 0,
+            ahead: Some(Ahead { bytes, shift: 0 }),
+        })
+    }
+
+    /// The block that starts at `start`, if the bytes end in it.
+    #[inline(always)]
+    pub fn last(self, start: usize) -> Option<Block<'a>> {
         // The last bytes there are, so that nothing behind the end is read.
         let missing = (start + BLOCK).checked_sub(self.bytes.len()).filter(|gap| *gap < BLOCK)?;
-        Some(Block { bytes: self.bytes.last_chunk().unwrap_or(self.short), shift: missing as u32 })
+        let (bytes, shift) = (self.bytes.last_chunk().unwrap_or(self.short), missing as u32);
+        let ahead = self.bytes.last_chunk().map(|bytes| Ahead { bytes, shift: shift + 1 });
+        Some(Block { bytes, shift, ahead })
     }
 }
 
@@ -80,6 +138,21 @@ impl Block<'_> {
     #[inline(always)]
     pub fn any<M: Masks, const N: usize>(self, masks: M, wanted: [u8; N]) -> u64 {
         masks.any(self.bytes, wanted) >> self.shift
+    }
+
+    /// Bit `i` is set if byte `i` of the block is a decimal digit.
+    #[inline(always)]
+    pub fn digits<M: Masks>(self, masks: M) -> u64 {
+        masks.digits(self.bytes) >> self.shift
+    }
+
+    /// Bit `i` is set if byte `i` of the block has a class in common with the byte behind it, of
+    /// which the last byte of all has none. Nothing is known if all bytes are no more than a block.
+    #[inline(always)]
+    pub fn classes<M: Masks>(self, masks: M, classes: &Classes) -> Option<u64> {
+        let Ahead { bytes, shift } = self.ahead?;
+        let both = [bytes.first_chunk()?, bytes.last_chunk()?];
+        Some(masks.classes(both, classes).checked_shr(shift).unwrap_or(0))
     }
 }
 
@@ -91,22 +164,49 @@ pub struct Baseline;
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
 
+impl Portable {
+    #[inline(always)]
+    fn mask(is_set: impl Fn(usize) -> bool) -> u64 {
+        (0..BLOCK).fold(0, |mask, at| mask | u64::from(is_set(at)) << at)
+    }
+}
+
 impl Masks for Portable {
+    const HAS_CLASSES: bool = false;
+
     #[inline(always)]
     fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
-        let mut mask = 0;
-        for (at, byte) in block.iter().enumerate() {
-            mask |= u64::from(wanted.contains(byte)) << at;
-        }
-        mask
+        Self::mask(|at| wanted.contains(&block[at]))
+    }
+
+    #[inline(always)]
+    fn digits(self, block: &[u8; BLOCK]) -> u64 {
+        Self::mask(|at| block[at].is_ascii_digit())
+    }
+
+    #[inline(always)]
+    fn classes(self, blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64 {
+        Self::mask(|at| classes.of([blocks[0][at], blocks[1][at]]) != 0)
     }
 }
 
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 impl Masks for Baseline {
+    const HAS_CLASSES: bool = false;
+
     #[inline(always)]
     fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
         Portable.any(block, wanted)
+    }
+
+    #[inline(always)]
+    fn digits(self, block: &[u8; BLOCK]) -> u64 {
+        Portable.digits(block)
+    }
+
+    #[inline(always)]
+    fn classes(self, blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64 {
+        Portable.classes(blocks, classes)
     }
 }
 
@@ -114,156 +214,27 @@ impl Masks for Baseline {
 use x86_64::{is_x86_64_v3, scan_avx2};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod x86_64 {
-    use super::{BLOCK, Baseline, Masks, Scan};
-    use core::arch::x86_64::{
-        __m128i, __m256i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128,
-        _mm_set1_epi8, _mm_setzero_si128, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setzero_si256,
-    };
-
-    /// Proof that the processor has AVX2 and what comes with it: made in [`scan_avx2`] alone.
-    #[derive(Clone, Copy, Debug)]
-    pub(super) struct Avx2(());
-
-    #[inline(always)]
-    pub(super) fn is_x86_64_v3() -> bool {
-        // Each is a load and a test: the standard library keeps the answers.
-        is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-    }
-
-    /// # Safety
-    ///
-    /// The processor must have AVX2, BMI1 and BMI2.
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    pub(super) unsafe fn scan_avx2<S: Scan>(job: S) -> S::Output {
-        job.run(Avx2(()))
-    }
-
-    impl Masks for Baseline {
-        #[inline(always)]
-        fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
-            let (parts, _) = block.as_chunks::<16>();
-            let mut mask = 0;
-            for (index, part) in parts.iter().enumerate() {
-                // SAFETY: every x86-64 has SSE2.
-                let found = unsafe { any_16(part, wanted) };
-                mask |= u64::from(found) << (16 * index);
-            }
-            mask
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The processor must have SSE2.
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    unsafe fn any_16<const N: usize>(part: &[u8; 16], wanted: [u8; N]) -> u16 {
-        // SAFETY: the array has 16 bytes, and the load needs no alignment.
-        let bytes = unsafe { _mm_loadu_si128(part.as_ptr().cast::<__m128i>()) };
-        let mut found = _mm_setzero_si128();
-        for byte in wanted {
-            found = _mm_or_si128(found, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())));
-        }
-        _mm_movemask_epi8(found) as u16
-    }
-
-    impl Masks for Avx2 {
-        #[inline(always)]
-        fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
-            let (parts, _) = block.as_chunks::<32>();
-            // SAFETY: an `Avx2` exists only where the processor has it.
-            let low = unsafe { any_32(&parts[0], wanted) };
-            // SAFETY: as above.
-            let high = unsafe { any_32(&parts[1], wanted) };
-            u64::from(low) | u64::from(high) << 32
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The processor must have AVX2.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn any_32<const N: usize>(part: &[u8; 32], wanted: [u8; N]) -> u32 {
-        // SAFETY: the array has 32 bytes, and the load needs no alignment.
-        let bytes = unsafe { _mm256_loadu_si256(part.as_ptr().cast::<__m256i>()) };
-        let mut found = _mm256_setzero_si256();
-        for byte in wanted {
-            let wanted = _mm256_set1_epi8(byte.cast_signed());
-            found = _mm256_or_si256(found, _mm256_cmpeq_epi8(bytes, wanted));
-        }
-        _mm256_movemask_epi8(found).cast_unsigned()
-    }
-}
+mod x86_64;
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
-mod aarch64 {
-    use super::{BLOCK, Baseline, Masks};
-    use core::arch::aarch64::{
-        uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8,
-        vreinterpretq_u64_u8,
-    };
-
-    const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
-
-    impl Masks for Baseline {
-        #[inline(always)]
-        fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
-            // SAFETY: every aarch64 has NEON.
-            unsafe { any_64(block, wanted) }
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The processor must have NEON.
-    #[inline]
-    #[target_feature(enable = "neon")]
-    unsafe fn any_64<const N: usize>(block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
-        let (parts, _) = block.as_chunks::<16>();
-        // SAFETY: the caller's promise.
-        let [a, b, c, d] = [0, 1, 2, 3].map(|index| unsafe { bits_16(&parts[index], wanted) });
-        // Three rounds of adding neighbours bring the 64 bits together, in order.
-        let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
-        vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
-    }
-
-    /// For each byte that is found, its bit within its half.
-    ///
-    /// # Safety
-    ///
-    /// The processor must have NEON.
-    #[inline]
-    #[target_feature(enable = "neon")]
-    unsafe fn bits_16<const N: usize>(part: &[u8; 16], wanted: [u8; N]) -> uint8x16_t {
-        // SAFETY: the array has 16 bytes.
-        let bytes = unsafe { vld1q_u8(part.as_ptr()) };
-        let mut found = vdupq_n_u8(0);
-        for byte in wanted {
-            found = vorrq_u8(found, vceqq_u8(bytes, vdupq_n_u8(byte)));
-        }
-        // SAFETY: as above.
-        vandq_u8(found, unsafe { vld1q_u8(BITS.as_ptr()) })
-    }
-}
+mod aarch64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The masks of one kind, of whatever processor the job runs on.
-    struct Both<'a>(&'a [u8; BLOCK], [u8; 3]);
+    struct All<'a>([&'a [u8; BLOCK]; 2], [u8; 3], Classes);
 
-    impl Scan for Both<'_> {
-        type Output = (u64, u64);
+    impl Scan for All<'_> {
+        type Output = [u64; 4];
 
         #[inline(always)]
-        fn run<M: Masks>(self, masks: M) -> (u64, u64) {
-            (masks.any(self.0, self.1), masks.any(self.0, [self.1[0]]))
+        fn run<M: Masks>(self, masks: M) -> Self::Output {
+            let Self(blocks, wanted, classes) = self;
+            let digits = masks.digits(blocks[0]);
+            let any = [masks.any(blocks[0], wanted), masks.any(blocks[0], [wanted[0]])];
+            [any[0], any[1], digits, masks.classes(blocks, &classes)]
         }
     }
 
@@ -281,13 +252,53 @@ mod tests {
     fn every_instruction_set_finds_the_same() {
         for seed in 0..2_000 {
             let (block, wanted) = (block(seed), [1, (seed % 256) as u8, 3]);
-            let slow = block
-                .iter()
-                .rev()
-                .fold(0, |mask: u64, byte| mask << 1 | u64::from(wanted.contains(byte)));
-            assert_eq!(Portable.any(&block, wanted), slow);
-            assert_eq!(Baseline.any(&block, wanted), slow);
-            assert_eq!(scan(Both(&block, wanted)), (slow, Portable.any(&block, [1])));
+            let (mut other, mut classes) = (block, Classes::default());
+            other.rotate_left(1);
+            classes.put([wanted[1], 3], 1);
+            classes.put([4, wanted[1] / 2], 128);
+            let slow = |is_set: &dyn Fn(usize) -> bool| {
+                (0..BLOCK).rev().fold(0, |mask: u64, at| mask << 1 | u64::from(is_set(at)))
+            };
+            let expected = [
+                slow(&|at| wanted.contains(&block[at])),
+                slow(&|at| block[at] == 1),
+                slow(&|at| block[at].is_ascii_digit()),
+                slow(&|at| classes.of([block[at], other[at]]) != 0),
+            ];
+            let all = || All([&block, &other], wanted, classes);
+            assert_eq!(all().run(Portable), expected);
+            assert_eq!(all().run(Baseline), expected);
+            assert_eq!(scan(all()), expected);
+        }
+    }
+
+    #[test]
+    fn pairs_share_the_classes_that_they_were_put_into() {
+        let mut classes = Classes::default();
+        assert!(classes.put(*b"55", 1) && classes.put(*b"3=", 2));
+        assert!(!classes.put([b'5', 0x80], 4), "has none");
+        assert_eq!((classes.of(*b"55"), classes.of(*b"3=")), (1, 2));
+        for other in [*b"35", *b"5=", *b"56", *b"\xb55", *b"5\xb5"] {
+            assert_eq!(classes.of(other), 0, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn classes_are_known_of_every_byte_but_the_last() {
+        let mut classes = Classes::default();
+        classes.put([0, 3], 1);
+        let all = block(7).repeat(3);
+        for length in 0..all.len() {
+            let (bytes, mut short) = (&all[..length], [3; BLOCK]);
+            let blocks = Blocks::new(bytes, &mut short);
+            for start in (0..length).step_by(BLOCK) {
+                let pairs = bytes[start..].windows(2).take(BLOCK).enumerate();
+                let found = pairs.filter(|(_, pair)| classes.of([pair[0], pair[1]]) != 0);
+                let expected = found.fold(0_u64, |mask, (at, _)| mask | 1 << at);
+                let expected = (length > BLOCK).then_some(expected);
+                let block = blocks.get(start).expect("bytes");
+                assert_eq!(block.classes(Baseline, &classes), expected);
+            }
         }
     }
 

@@ -27,7 +27,7 @@ use joining::Joining;
 use lanecast_wire::net::{Blocks, DataHeader, Frame, FrameHeader, Kind};
 use life::Life;
 use nak::Nak;
-use status::Status;
+use status::{Status, Told};
 use std::net::SocketAddr;
 use topics::{Origin, Topics};
 use transport::{Gap, Transport};
@@ -301,9 +301,13 @@ impl Receiver {
             return None;
         }
         let ids = (self.session, self.settings.receiver);
-        let counts = (self.counters.lost_datagrams, self.topics.numbered());
+        let told = Told {
+            lost: self.counters.lost_datagrams,
+            topics: self.topics.numbered(),
+            round_trip: if self.trip.is_known() { self.trip.smoothed().max(1) } else { 0 },
+        };
         if self.phase == Phase::Over {
-            return self.life.write_leave(&mut self.status, &self.transport, counts, ids, buffer);
+            return self.life.write_leave(&mut self.status, &self.transport, told, ids, buffer);
         }
         let live = self.phase == Phase::Live;
         let place = (self.session, live.then(|| self.transport.expected()));
@@ -314,13 +318,16 @@ impl Receiver {
         let nak = self.nak.write(&mut self.transport, &self.trip, now, ids, buffer);
         if nak.is_some() {
             self.counters.naks += 1;
+            // How long to wait for the answer should be known, and while something is missing
+            // nothing else may be told.
+            self.status.measure_again(now);
             return nak;
         }
         // Until the sender has said where it goes on, what it thinks of this receiver may be old.
         if self.joining.is_resuming() {
             return None;
         }
-        self.status.write(&self.transport, counts, now, ids, buffer)
+        self.status.write(&self.transport, told, now, ids, buffer)
     }
 
     /// How far the deliveries so far go.

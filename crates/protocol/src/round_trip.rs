@@ -1,4 +1,6 @@
-//! How long a frame takes there and back: the estimator of RFC 6298, in nanoseconds.
+//! How long a frame takes there and back, in nanoseconds: the estimator of RFC 6298, but for one
+//! thing. A sample tells the way, and how long nobody looked at the sockets at its end: so what is
+//! longer than expected counts for little, and what is shorter for much.
 
 use crate::{MICROSECOND, MILLISECOND, Nanos};
 
@@ -25,15 +27,21 @@ impl RoundTrip {
         Self { smoothed: Self::UNKNOWN, variation: Self::UNKNOWN / 2, known: false }
     }
 
-    /// Takes one measured round trip into account.
+    /// Takes one measured round trip into account, up to the longest patience.
     pub fn note(&mut self, sample: Nanos) {
+        let sample = sample.min(Self::PATIENCE_MAX);
         if !self.known {
             *self = Self { smoothed: sample, variation: sample / 2, known: true };
             return;
         }
-        let deviation = self.smoothed.abs_diff(sample);
-        self.variation = self.variation - self.variation / 4 + deviation / 4;
-        self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
+        let sample = sample.min(self.expected());
+        if let Some(longer) = sample.checked_sub(self.smoothed) {
+            self.variation = self.variation - self.variation / 4 + longer / 4;
+            self.smoothed = self.smoothed.saturating_add(longer / 8);
+        } else {
+            self.variation /= 2;
+            self.smoothed = self.smoothed / 2 + sample / 2;
+        }
     }
 
     /// The smoothed round trip.
@@ -48,8 +56,13 @@ impl RoundTrip {
 
     /// How long to wait for an answer.
     pub fn patience(&self) -> Nanos {
+        self.expected().clamp(Self::PATIENCE_MIN, Self::PATIENCE_MAX)
+    }
+
+    /// Few samples are longer.
+    fn expected(&self) -> Nanos {
         let wait = self.smoothed.saturating_add(self.variation.saturating_mul(4));
-        wait.saturating_add(Self::SLACK).clamp(Self::PATIENCE_MIN, Self::PATIENCE_MAX)
+        wait.saturating_add(Self::SLACK)
     }
 }
 
@@ -75,6 +88,20 @@ mod tests {
     }
 
     const SECONDS: Nanos = 5_000 * MILLISECOND;
+
+    #[test]
+    fn few_samples_of_who_stood_still_change_little_and_a_bad_first_one_is_forgotten() {
+        let mut trip = RoundTrip::new();
+        trip.note(10 * MILLISECOND);
+        (0..20).for_each(|_| trip.note(20 * MICROSECOND));
+        assert_eq!(trip.patience(), RoundTrip::PATIENCE_MIN);
+        for round in 0..100 {
+            trip.note(if round % 4 == 0 { 10 * MILLISECOND } else { 20 * MICROSECOND });
+            assert!(trip.patience() < 200 * MICROSECOND, "{trip:?} in round {round}");
+        }
+        (0..20).for_each(|_| trip.note(10 * MILLISECOND));
+        assert_eq!(trip.patience(), RoundTrip::PATIENCE_MAX, "the way has become longer");
+    }
 
     #[test]
     fn absurd_samples_do_no_harm() {

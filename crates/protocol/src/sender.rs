@@ -23,7 +23,6 @@ mod window;
 pub use counters::Counters;
 pub use refused::{Refused, TopicError};
 
-use crate::round_trip::RoundTrip;
 use crate::{MILLISECOND, Nanos, SECOND};
 use answers::Answers;
 use heartbeat::Heartbeat;
@@ -196,10 +195,10 @@ pub struct Sender {
     data_turn: usize,
     group_beat: Heartbeat,
     heads_told: usize,
-    round_trip: RoundTrip,
-    /// When somebody was last asked for a status, and when the group was that has not answered.
+    /// The longest round trip that a receiver has told, if one has.
+    round_trip: Option<Nanos>,
+    /// When somebody was last asked for a status.
     probed_at: Option<Nanos>,
-    asked: Option<Nanos>,
     closed: bool,
     farewells: u32,
     /// When somebody last looked at the time.
@@ -244,9 +243,8 @@ impl Sender {
             data_turn: 0,
             group_beat: Heartbeat::new(now, heartbeat),
             heads_told: 0,
-            round_trip: RoundTrip::new(),
+            round_trip: None,
             probed_at: None,
-            asked: None,
             closed: false,
             farewells: 0,
             looked: now,

@@ -8,6 +8,7 @@
 //! - [`history`]: what happened last, for the report of a failure
 //! - [`scenario`], [`fault`]: what a run is like, drawn from its seed
 //! - [`publisher`], [`subscriber`], [`hearing`], [`connection`]: actors, with the real protocols
+//! - [`line`](mod@line): a world of its own, in which what is asked is how long a message takes
 //! - [`medium`], [`world`]: what they act in, and what drives them
 //! - [`trial`]: a run from its seed to its verdict
 //! - [`disk`]: files that survive a crash in part
@@ -21,6 +22,7 @@ pub mod fault;
 pub mod hearing;
 pub mod history;
 pub mod ledger;
+pub mod line;
 pub mod link;
 pub mod medium;
 pub mod network;

@@ -91,6 +91,10 @@ impl Receiver {
             && let Some(sample) = self.status.take_echo(body.echo.get(), now)
         {
             self.life.hear(now);
+            if sample < self.trip.smoothed() / 2 {
+                // What was measured before is far off, and would put off what is asked for again.
+                self.status.measure();
+            }
             self.trip.note(sample);
         }
         Some(())

@@ -1,6 +1,6 @@
 //! Whether the sender lives, and how a session ends.
 
-use super::status::Status;
+use super::status::{Status, Told};
 use super::transport::Transport;
 use super::{Delivery, LossReason, Phase, Receiver, Why, nak};
 use crate::Nanos;
@@ -126,7 +126,7 @@ impl Life {
         &mut self,
         status: &mut Status,
         transport: &Transport,
-        counts: (u64, u32),
+        told: Told,
         ids: (u64, u64),
         buffer: &mut [u8],
     ) -> Option<usize> {
@@ -135,7 +135,7 @@ impl Life {
             Farewell::Status => {
                 self.farewell = Farewell::Leave(LEAVES);
                 status.hurry();
-                status.write(transport, counts, self.heard, ids, buffer)
+                status.write(transport, told, self.heard, ids, buffer)
             }
             Farewell::Leave(left) => {
                 let rest = Farewell::Leave(left - 1);

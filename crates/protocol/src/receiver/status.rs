@@ -14,6 +14,17 @@ pub(super) fn interval(liveness: Nanos) -> Nanos {
     (liveness / 10).max(1)
 }
 
+/// What else the sender is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// How many datagrams were given up.
+    pub(super) lost: u64,
+    /// How many topics have numbers.
+    pub(super) topics: u32,
+    /// 0 if it is not known.
+    pub(super) round_trip: Nanos,
+}
+
 /// How far the application has read, and what the sender knows of it.
 #[derive(Debug)]
 pub(super) struct Status {
@@ -71,6 +82,16 @@ impl Status {
         self.urgent = true;
     }
 
+    /// Measures the round trip at the next opportunity.
+    pub(super) const fn measure(&mut self) {
+        (self.urgent, self.echo_due) = (true, 0);
+    }
+
+    /// The same, if the last time is long ago.
+    pub(super) const fn measure_again(&mut self, now: Nanos) {
+        self.urgent |= self.echo_due <= now;
+    }
+
     /// The application has read everything so far.
     #[inline]
     pub(super) fn read_all(&mut self, transport: &Transport) {
@@ -106,7 +127,7 @@ impl Status {
     pub(super) fn write(
         &mut self,
         transport: &Transport,
-        (lost, topics): (u64, u32),
+        told: Told,
         now: Nanos,
         (session, receiver): (u64, u64),
         buffer: &mut [u8],
@@ -121,9 +142,9 @@ impl Status {
             limit: self.consumed.wrapping_add(u64::from(self.window)).into(),
             echo: echo.into(),
             tag: self.tag.into(),
-            lost: (lost as u32).into(),
-            topics: topics.into(),
-            reserved: 0.into(),
+            lost: (told.lost as u32).into(),
+            topics: told.topics.into(),
+            round_trip: u32::try_from(told.round_trip).unwrap_or(u32::MAX).into(),
         };
         let mut writer = FrameWriter::new(buffer, Kind::Status, 0, session, self.consumed);
         if !writer.add(&body) {
@@ -145,7 +166,7 @@ mod tests {
 
     fn tell(status: &mut Status, transport: &Transport, now: Nanos) -> Option<(u64, StatusBody)> {
         let mut buffer = [0; 128];
-        let length = status.write(transport, (0, 0), now, (1, 2), &mut buffer)?;
+        let length = status.write(transport, Told::default(), now, (1, 2), &mut buffer)?;
         let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
         Some((frame.sequence, *StatusBody::split(frame.body).expect("a body").0))
     }

@@ -145,7 +145,7 @@ impl Sender {
             cursor: start,
             skipped: 0,
             heard: now,
-            asked: None,
+            round_trip: None,
             holds_since: None,
             missing: Missing::new(share, now),
             heads_told: 0,

@@ -2,6 +2,7 @@
 
 use super::member::{Member, Peer};
 use super::{Distribution, Sender};
+use crate::round_trip::RoundTrip;
 use crate::sequence::before;
 use crate::{MICROSECOND, Nanos};
 use lanecast_wire::net::{Kind, SessionBody, TopicHead, flag};
@@ -41,9 +42,14 @@ impl Heartbeat {
 }
 
 impl Sender {
+    /// How long a frame takes to the receivers and back, as far as is known.
+    fn round_trip(&self) -> Nanos {
+        self.round_trip.unwrap_or(RoundTrip::UNKNOWN)
+    }
+
     /// When the tail is probed after data.
     pub(super) fn first_beat(&self, now: Nanos) -> Heartbeat {
-        let wait = self.round_trip.smoothed().saturating_mul(2).max(TAIL_MIN);
+        let wait = (2 * self.round_trip()).max(TAIL_MIN);
         Heartbeat::new(now, wait.min(self.settings.heartbeat))
     }
 
@@ -56,7 +62,7 @@ impl Sender {
         let quiet = |member: &Member| now.saturating_sub(member.heard) > self.settings.liveness / 2;
         let probing = self.closed
             || self.is_held()
-            || !self.round_trip.is_known()
+            || self.round_trip.is_none()
             || self.members.iter().any(quiet);
         let due = match self.settings.distribution {
             Distribution::Group(_) => self.group_beat.is_due(now, longest),
@@ -84,7 +90,7 @@ impl Sender {
 
     /// Asks for everybody's status, once in a round trip.
     pub fn probe(&mut self, now: Nanos) {
-        let pause = self.round_trip.patience();
+        let pause = (2 * self.round_trip()).max(RoundTrip::PATIENCE_MIN);
         if self.probed_at.is_some_and(|at| now.saturating_sub(at) < pause) {
             return;
         }
@@ -132,7 +138,6 @@ impl Sender {
         if probing {
             flags |= flag::PROBE;
             self.probed_at = Some(now);
-            *member.map_or(&mut self.asked, |at| &mut self.members[at].asked) = Some(now);
         }
         let topics: Vec<u32> = match (complete, member) {
             (false, _) => Vec::new(),

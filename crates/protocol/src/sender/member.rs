@@ -75,8 +75,8 @@ pub(super) struct Member {
     /// How many datagrams before `cursor` it was not sent because it wants nothing in them.
     pub(super) skipped: u32,
     pub(super) heard: Nanos,
-    /// When it was last asked for its status by itself, until it answers.
-    pub(super) asked: Option<Nanos>,
+    /// How long a frame takes to it and back, once it has told.
+    pub(super) round_trip: Option<Nanos>,
     /// Since when it has held the sender up.
     pub(super) holds_since: Option<Nanos>,
     pub(super) missing: Missing,

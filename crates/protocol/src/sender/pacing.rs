@@ -196,6 +196,7 @@ impl Sender {
         // What was given out to be sent may have been for it, or for one behind it.
         self.peeked = None;
         self.share_repairs();
+        self.refresh_round_trip();
         if !self.wants_all {
             for want in &member.wants {
                 let wanted = self.members.iter().any(|other| other.wants(want.topic));

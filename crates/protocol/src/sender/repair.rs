@@ -6,6 +6,7 @@ use super::transmit::Planned;
 use super::window::Run;
 use super::{Distribution, Sender};
 use crate::Nanos;
+use crate::round_trip::RoundTrip;
 use crate::sequence::{ahead, before, earlier, later};
 use lanecast_wire::net::{Frame, Kind, NakBody, Range, flag, list};
 use std::net::SocketAddr;
@@ -138,7 +139,7 @@ impl Sender {
                 if !self.is_within_budget(now, at, (first, end)) {
                     break;
                 }
-                if let Some(plan) = self.plan_missing(at, first, end) {
+                if let Some(plan) = self.plan_missing(now, at, (first, end)) {
                     return Some(plan);
                 }
             }
@@ -146,9 +147,15 @@ impl Sender {
         None
     }
 
+    /// For how long what was sent again is not once more: it may just not have arrived. By what
+    /// the receiver itself says, so that it waits longer before it asks again.
+    fn repair_pause(&self, at: usize) -> Nanos {
+        self.members[at].round_trip.unwrap_or(RoundTrip::UNKNOWN) / 2
+    }
+
     /// The receiver's first range, without what is overwritten or was just sent again.
     fn next_missing(&mut self, now: Nanos, at: usize) -> Option<(u64, u64)> {
-        let pause = self.round_trip.smoothed() / 2;
+        let pause = self.repair_pause(at);
         loop {
             let member = &mut self.members[at];
             let (first, end) = *member.missing.ranges.first()?;
@@ -182,7 +189,8 @@ impl Sender {
     }
 
     /// A run of what the receiver misses; what it does not want is said to be void.
-    fn plan_missing(&mut self, at: usize, first: u64, end: u64) -> Option<Planned> {
+    fn plan_missing(&mut self, now: Nanos, at: usize, (first, end): (u64, u64)) -> Option<Planned> {
+        let pause = self.repair_pause(at);
         let is_group = self.is_group();
         let member = &self.members[at];
         let Peer::Address(own) = member.peer else {
@@ -200,7 +208,9 @@ impl Sender {
             self.send_ranges(Peer::Address(own), (Kind::Void, flag::UNWANTED), &[(first, upto)]);
             return None;
         }
-        let run = window.run(first, end, wanted);
+        let run = window.run(first, end, |sequence| {
+            wanted(sequence) && !window.is_repaired(sequence, member.receiver, now, pause)
+        });
         let alone = !is_group || member.missing.alone || member.missing.greedy;
         let to = match self.settings.distribution {
             Distribution::Group(group) if !alone => group,

@@ -87,15 +87,20 @@ impl Sender {
             }
             self.members[at].settle();
         }
-        if let Some(asked) = self.asked.take().or(self.members[at].asked.take()) {
-            // After longer than that one of the two was lost, and this tells something else.
-            let sample = now.saturating_sub(asked).clamp(1, RoundTrip::PATIENCE_MAX);
-            self.round_trip.note(sample);
+        let told = Nanos::from(body.round_trip.get());
+        if told > 0 {
+            self.members[at].round_trip = Some(told.min(RoundTrip::PATIENCE_MAX));
+            self.refresh_round_trip();
         }
         self.refresh_gates();
         if body.echo.get() != 0 {
             self.echo(from, body);
         }
+    }
+
+    /// Looks for the longest of the receivers' round trips.
+    pub(super) fn refresh_round_trip(&mut self) {
+        self.round_trip = self.members.iter().filter_map(|member| member.round_trip).max();
     }
 
     fn echo(&mut self, to: Peer, status: &StatusBody) {

@@ -65,6 +65,11 @@ fn status(receiver: u64, read: u64, limit: u64) -> Vec<u8> {
 
 /// From a receiver that knows the beginning of `topics`.
 fn status_of(topics: u32, receiver: u64, read: u64, limit: u64) -> Vec<u8> {
+    status_from((topics, 0), receiver, read, limit)
+}
+
+/// The same, from a receiver that is so far away.
+fn status_from((topics, round_trip): (u32, u32), receiver: u64, read: u64, limit: u64) -> Vec<u8> {
     written((Kind::Status, 0), read, |writer| {
         let body = StatusBody {
             receiver: receiver.into(),
@@ -74,7 +79,7 @@ fn status_of(topics: u32, receiver: u64, read: u64, limit: u64) -> Vec<u8> {
             tag: 0.into(),
             lost: 0.into(),
             topics: topics.into(),
-            reserved: 0.into(),
+            round_trip: round_trip.into(),
         };
         assert!(writer.add(&body));
     })

@@ -1,7 +1,7 @@
 //! An open file of the disk.
 
 use super::{SimulatedDisk, State, fault};
-use lanecast_journal::{Fault, Outcome, StoredFile};
+use lanecast_journal::{Fault, Outcome, Pace, StoredFile};
 
 /// An open file of a [`SimulatedDisk`].
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl StoredFile for SimulatedFile {
         Ok(state.inodes[self.inode].now().len() as u64)
     }
 
-    fn preallocate(&self, bytes: u64) -> Outcome<()> {
+    fn preallocate(&self, bytes: u64, _pace: Pace<'_>) -> Outcome<()> {
         let mut state = self.disk.state();
         self.begin(&mut state, "reserve space for")?;
         let has = state.inodes[self.inode].now().len() as u64;

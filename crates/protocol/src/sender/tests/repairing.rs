@@ -1,6 +1,7 @@
 //! Receivers miss datagrams.
 
 use super::*;
+use crate::round_trip::RoundTrip;
 
 /// A group of two with `count` datagrams sent; the first of them.
 fn group_of_two(count: usize, change: impl FnOnce(&mut Settings)) -> (Sender, u64) {
@@ -29,9 +30,32 @@ fn what_is_missing_is_sent_again_once_in_half_a_round_trip() {
     assert_eq!(again, [2, 3, 4, 10]);
     hear(&mut sender, 13, address(2), &nak(2, 0, &[(start.wrapping_add(2), 2)]));
     assert!(of_kind(&sent(&mut sender, 13), Kind::Data).is_empty(), "they are on their way");
+    hear(&mut sender, 14, address(2), &nak(2, 0, &[(start.wrapping_add(1), 11)]));
+    let data = of_kind(&sent(&mut sender, 14), Kind::Data);
+    let again: Vec<u64> = data.iter().map(|one| one.2.wrapping_sub(start)).collect();
+    assert_eq!(again, [1, 5, 6, 7, 8, 9, 11], "only what is not");
     let later = 12 + RoundTrip::UNKNOWN;
     hear(&mut sender, later, address(1), &asked);
     assert_eq!(of_kind(&sent(&mut sender, later), Kind::Data).len(), 4);
+}
+
+#[test]
+fn who_asks_again_after_its_own_round_trip_is_not_kept_waiting_by_others() {
+    let (mut sender, start) = group_of_two(1, |_| {});
+    let limit = start.wrapping_add(64);
+    hear(&mut sender, 1, address(1), &status_from((9, 20_000), 1, start, limit));
+    hear(&mut sender, 1, address(2), &status_from((9, u32::MAX), 2, start, limit));
+    let mut answers = |now, receiver| {
+        let asked = nak(receiver, 0, &[(start, 1)]);
+        hear(&mut sender, now, address(receiver as u16), &asked);
+        of_kind(&sent(&mut sender, now), Kind::Data).len()
+    };
+    assert_eq!(answers(100, 1), 1);
+    assert_eq!(answers(9_000, 1), 0, "the answer is on its way");
+    assert_eq!(answers(20_100, 2), 0, "and longer so to the other");
+    assert_eq!(answers(20_100, 1), 1, "it was lost");
+    let longest = 20_100 + RoundTrip::PATIENCE_MAX / 2;
+    assert_eq!(answers(longest, 2), 1, "nobody is believed to be further away than that");
 }
 
 #[test]

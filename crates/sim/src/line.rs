@@ -1,0 +1,330 @@
+//! A line: one publisher that speaks at an even pace, and how long its subscribers wait for what
+//! it says, in time that no processor disturbs.
+//!
+//! What `scenario` draws by chance is set here: how a loss delays messages can be told from how
+//! an actor that stands still does.
+
+use crate::agenda::Agenda;
+use crate::connection::whole;
+use crate::dice::Dice;
+use crate::link::Weather;
+use crate::network::{Host, Network, Socket, address, group_address, owner};
+use lanecast_protocol::receiver::{self, Delivery, Receiver};
+use lanecast_protocol::sender::{self, Distribution, Sender};
+use lanecast_protocol::{Nanos, SECOND};
+use lanecast_wire::net::{FrameHeader, Items, Kind, flag};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// The session's number.
+const SESSION: u64 = 7;
+/// The publisher's host and socket; subscribers have the next ones.
+const PUBLISHER: (Host, Socket) = (1, 50);
+/// When the first message is due: all have joined by then, even those that sleep a lot.
+pub const BEGIN: Nanos = 20 * SECOND;
+/// How long after the last message something may still come.
+const PATIENCE: Nanos = 5 * SECOND;
+/// A message's bytes: its number, and others.
+const MESSAGE: usize = 24;
+/// A duty cycle takes some time, so nothing can be due for ever without time passing.
+const TURN_MIN: Nanos = 1_000;
+
+/// What a line is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Where its chance comes from.
+    pub seed: u64,
+    /// To a group, or to each subscriber by itself.
+    pub is_group: bool,
+    /// How many subscribers.
+    pub subscribers: usize,
+    /// Both ways.
+    pub weather: Weather,
+    /// How many messages.
+    pub messages: u64,
+    /// The time from one message to the next.
+    pub interval: Nanos,
+    /// The delays of the first ones do not count.
+    pub uncounted: u64,
+    /// When actors look at their sockets.
+    pub habits: Habits,
+}
+
+/// When an actor looks at its socket and at the time.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// It does so once in this time; at once if that is 0.
+    pub turn: Nanos,
+    /// It is given a processor for so long, ...
+    pub awake: Nanos,
+    /// ... and then not for so long, until `until`.
+    pub asleep: Nanos,
+    /// See `asleep`.
+    pub until: Nanos,
+    /// How many datagrams wait in its socket; what comes beyond that is lost.
+    pub room: usize,
+}
+
+impl Habits {
+    /// All is seen at once.
+    pub const ATTENTIVE: Self = Self { turn: 0, awake: 0, asleep: 0, until: 0, room: 4_096 };
+
+    /// When something that is due `at` is done.
+    fn seen(&self, at: Nanos, actor: usize) -> Nanos {
+        let at = if self.turn > 0 { at.next_multiple_of(self.turn) } else { at };
+        if at >= self.until {
+            return at;
+        }
+        let round = self.awake + self.asleep;
+        // Not all sleep at the same time.
+        let phase = (at + actor as u64 * round * 3 / 7) % round;
+        if phase < self.awake { at } else { (at + round - phase).min(self.until) }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    /// How long after it was due each message that counts was delivered to each subscriber.
+    pub delays: Vec<Nanos>,
+    /// How many datagrams were sent again.
+    pub repairs: u64,
+    /// How many NAKs were sent.
+    pub naks: u64,
+    /// How many messages were told to be lost.
+    pub lost: u64,
+}
+
+impl Waits {
+    /// The delay that `share` of the messages do not exceed.
+    ///
+    /// # Panics
+    /// If nothing was delivered.
+    pub fn percentile(&self, share: f64) -> Nanos {
+        let mut delays = self.delays.clone();
+        delays.sort_unstable();
+        let at = (delays.len() as f64 * share).ceil() as usize;
+        delays[at.clamp(1, delays.len()) - 1]
+    }
+}
+
+#[derive(Debug)]
+enum Event {
+    Arrives { actor: usize, from: SocketAddr, bytes: Rc<[u8]> },
+    Acts(usize),
+}
+
+/// An actor's socket, and when it acts next.
+#[derive(Debug, Default)]
+struct Desk {
+    inbox: VecDeque<(SocketAddr, Rc<[u8]>)>,
+    alarm: Option<Nanos>,
+}
+
+struct Run {
+    line: Line,
+    now: Nanos,
+    agenda: Agenda<Event>,
+    network: Network,
+    /// The publisher's first.
+    desks: Vec<Desk>,
+    sender: Sender,
+    receivers: Vec<Receiver>,
+    out: Vec<Delivery>,
+    said: u64,
+    waits: Waits,
+}
+
+impl Line {
+    /// Lets all be said and heard; what takes longer than some seconds after the last message
+    /// does not come.
+    pub fn run(&self) -> Waits {
+        let mut run = Run::new(*self);
+        let end = BEGIN + self.messages * self.interval + PATIENCE;
+        let all = (self.messages - self.uncounted) as usize * self.subscribers;
+        while run.waits.delays.len() < all
+            && let Some((at, event)) = run.agenda.take()
+            && at <= end
+        {
+            run.now = at;
+            run.happen(event);
+        }
+        run.waits
+    }
+}
+
+impl Run {
+    fn new(line: Line) -> Self {
+        let group = group_address(1);
+        let distribution =
+            if line.is_group { Distribution::Group(group) } else { Distribution::Each };
+        let liveness = 60 * SECOND;
+        let settings = sender::Settings {
+            session: SESSION,
+            distribution,
+            liveness,
+            seed: line.seed,
+            ..sender::Settings::default()
+        };
+        let mut network = Network::new(line.weather, Dice::new(line.seed));
+        let mut sender = Sender::new(settings, 1);
+        // There is no second name to be refused.
+        let _first = sender.add_topic("line");
+        let source = address(PUBLISHER.0, PUBLISHER.1);
+        let receivers = (1..=line.subscribers).map(|actor| {
+            network.enter(group, PUBLISHER.0 + actor as Host, PUBLISHER.1 + actor as Socket);
+            let settings = receiver::Settings {
+                receiver: actor as u64,
+                liveness,
+                recovery: liveness,
+                group: line.is_group,
+                seed: line.seed ^ actor as u64,
+                ..receiver::Settings::default()
+            };
+            Receiver::new(settings, SESSION, source, &["line"], 1)
+        });
+        let receivers = receivers.collect();
+        let mut agenda = Agenda::new();
+        (0..=line.subscribers).for_each(|actor| agenda.enter(1, Event::Acts(actor)));
+        let desk = || Desk { alarm: Some(1), ..Desk::default() };
+        let desks = std::iter::repeat_with(desk).take(line.subscribers + 1).collect();
+        let (out, waits) = (Vec::new(), Waits::default());
+        Self { line, now: 1, agenda, network, desks, sender, receivers, out, said: 0, waits }
+    }
+
+    /// When a message is due.
+    const fn due(&self, number: u64) -> Nanos {
+        BEGIN + number * self.line.interval
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrives { actor, from, bytes } => {
+                let desk = &mut self.desks[actor];
+                if desk.inbox.len() < self.line.habits.room {
+                    desk.inbox.push_back((from, bytes));
+                }
+                self.call(actor, self.now);
+            }
+            Event::Acts(actor) if self.desks[actor].alarm == Some(self.now) => {
+                self.desks[actor].alarm = None;
+                match actor {
+                    0 => self.publish(),
+                    _ => self.subscribe(actor),
+                }
+            }
+            Event::Acts(_) => {}
+        }
+    }
+
+    /// The actor acts at that time, or before.
+    fn call(&mut self, actor: usize, at: Nanos) {
+        let at = self.line.habits.seen(at, actor);
+        if self.desks[actor].alarm.is_none_or(|set| at < set) {
+            self.desks[actor].alarm = Some(at);
+            self.agenda.enter(at, Event::Acts(actor));
+        }
+    }
+
+    fn publish(&mut self) {
+        while let Some((from, bytes)) = self.desks[0].inbox.pop_front() {
+            if let Some(frame) = whole(&bytes) {
+                self.waits.naks += u64::from(frame.kind == Kind::Nak);
+                self.sender.on_frame(self.now, from, &frame);
+            }
+        }
+        if self.sender.next_deadline().is_some_and(|due| due <= self.now) {
+            self.sender.on_time(self.now);
+        }
+        while self.said < self.line.messages && self.due(self.said) <= self.now {
+            let Ok(bytes) = self.sender.stage(0, MESSAGE) else {
+                self.sender.probe(self.now);
+                break;
+            };
+            bytes[..8].copy_from_slice(&self.said.to_le_bytes());
+            self.sender.publish();
+            self.sender.flush();
+            self.said += 1;
+        }
+        while let Some(transmit) = self.sender.next_transmit(self.now) {
+            for datagram in transmit.bytes.chunks(transmit.segment) {
+                let again = whole(datagram).is_some_and(|frame| {
+                    frame.kind == Kind::Data && frame.flags & flag::AGAIN != 0
+                });
+                self.waits.repairs += u64::from(again);
+                send((&mut self.network, &mut self.agenda), self.now, 0, transmit.to, datagram);
+            }
+            self.sender.transmitted(self.now);
+        }
+        let more = (self.said < self.line.messages).then(|| self.due(self.said));
+        let soon = self.now + TURN_MIN;
+        if let Some(at) = self.sender.next_deadline().into_iter().chain(more).min() {
+            self.call(0, at.max(soon));
+        }
+    }
+
+    fn subscribe(&mut self, actor: usize) {
+        while let Some((_, bytes)) = self.desks[actor].inbox.pop_front() {
+            if let Some(frame) = whole(&bytes) {
+                let receiver = &mut self.receivers[actor - 1];
+                receiver.on_frame(self.now, &frame, size_of::<FrameHeader>(), &mut self.out);
+                self.hear(&bytes);
+            }
+        }
+        let (now, receiver) = (self.now, &mut self.receivers[actor - 1]);
+        if receiver.next_deadline().is_some_and(|due| due <= now) {
+            receiver.on_time(now, &mut self.out);
+        }
+        receiver.has_read_all(now);
+        let mut buffer = [0; 1_400];
+        while let Some(length) = receiver.next_transmit(now, &mut buffer) {
+            let to = address(PUBLISHER.0, PUBLISHER.1);
+            send((&mut self.network, &mut self.agenda), now, actor, to, &buffer[..length]);
+        }
+        let due = receiver.next_deadline();
+        self.hear(&[]);
+        due.into_iter().for_each(|at| self.call(actor, at.max(now + TURN_MIN)));
+    }
+
+    /// Notes what was delivered.
+    fn hear(&mut self, buffer: &[u8]) {
+        for delivery in std::mem::take(&mut self.out) {
+            match delivery {
+                Delivery::Run { start, end, .. } => {
+                    self.read(&buffer[start as usize..end as usize]);
+                }
+                Delivery::Kept { items, .. } => self.read(&items),
+                Delivery::Lost { count, .. } => self.waits.lost += count.unwrap_or(1),
+                Delivery::Joined { .. } | Delivery::Message { .. } | Delivery::Left { .. } => {}
+            }
+        }
+    }
+
+    fn read(&mut self, items: &[u8]) {
+        for item in Items::new(items) {
+            let Some((number, _)) = item.bytes.split_first_chunk() else { continue };
+            let number = u64::from_le_bytes(*number);
+            if number >= self.line.uncounted {
+                self.waits.delays.push(self.now - self.due(number));
+            }
+        }
+    }
+}
+
+fn send(
+    (network, agenda): (&mut Network, &mut Agenda<Event>),
+    now: Nanos,
+    actor: usize,
+    to: SocketAddr,
+    bytes: &[u8],
+) {
+    let from = address(PUBLISHER.0 + actor as Host, PUBLISHER.1 + actor as Socket);
+    let (host, copy): (_, Rc<[u8]>) = (owner(from).map_or(0, |(host, _)| host), bytes.into());
+    network.send(now, host, to, bytes.len(), |socket, fate| {
+        if let crate::network::Fate::Arrives(at) = fate {
+            let actor = usize::from(socket - PUBLISHER.1);
+            agenda.enter(at, Event::Arrives { actor, from, bytes: Rc::clone(&copy) });
+        }
+    });
+}
