@@ -1,6 +1,8 @@
 //! What a subscriber was told, written down.
 
-use lanecast_carrier::{ClaimError, Event, Pressure, Publish, SessionId, Stream, Subscribe, Why};
+use lanecast_carrier::{
+    ClaimError, Event, LossReason, Pressure, Publish, SessionId, Stream, Subscribe, Why,
+};
 use std::time::{Duration, Instant};
 
 /// The longest that any case waits for anything.
@@ -21,7 +23,16 @@ pub enum Entry {
         bytes: Vec<u8>,
     },
     /// Something was lost.
-    Lost(Stream),
+    Lost {
+        /// Of which stream.
+        stream: Stream,
+        /// The first message, as the subscriber counts them.
+        first: u64,
+        /// How many, if that is known.
+        count: Option<u64>,
+        /// Why.
+        why: LossReason,
+    },
     /// A stream is over.
     Left(Stream, Why),
 }
@@ -52,7 +63,10 @@ impl Record {
                 topic: message.stream().topic.clone(),
                 bytes: message.bytes().to_vec(),
             },
-            Event::Lost(gap) => Entry::Lost(gap.stream.clone()),
+            Event::Lost(gap) => {
+                let (first, count, why) = (gap.first, gap.count, gap.why);
+                Entry::Lost { stream: gap.stream.clone(), first, count, why }
+            }
             Event::Left(stream, why) => Entry::Left(stream.clone(), why),
             other => panic!("an event that the suite does not know: {other:?}"),
         });
@@ -126,7 +140,10 @@ impl Record {
                     let key = (*session, topic.as_str());
                     assert!(alive.contains(&key), "a message of {topic} outside its life");
                 }
-                Entry::Lost(stream) => panic!("{stream} lost messages"),
+                Entry::Lost { stream, first, count, why } => panic!(
+                    "{stream} lost messages: {count:?} from {first} on, {why:?}; {}",
+                    self.summary()
+                ),
                 Entry::Left(stream, _) => {
                     let key = (stream.session, stream.topic.as_str());
                     let place = alive.iter().position(|other| *other == key);
