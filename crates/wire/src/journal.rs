@@ -4,7 +4,8 @@
 //! ```text
 //! 0      SegmentHeader   written before the file has its name
 //! 4096   SegmentHeader   the same again
-//! 8192   records         each a RecordHeader and a body, padded to 8 bytes; then zeros
+//! 8192   records         each a RecordHeader and a body, padded to 8 bytes; then zeros, or what
+//!                        the file held when it was another segment
 //! ```
 //!
 //! What is read here is plausible; whether it is true is told by the checksums, which are
@@ -16,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first bytes of a segment.
 pub const JOURNAL_MAGIC: [u8; 8] = *b"LANEJRNL";
 /// The version of the layout.
-pub const JOURNAL_VERSION: u32 = 1;
+pub const JOURNAL_VERSION: u32 = 2;
 /// Where the two copies of the header start.
 pub const HEADER_OFFSETS: [u64; 2] = [0, 4096];
 /// Where the records start.
@@ -37,6 +38,9 @@ pub const RECORD_HEADER: u64 = size_of::<RecordHeader>() as u64;
 pub const KIND_ENTRY: u16 = 1;
 /// The record says that the segment is complete and the next one goes on.
 pub const KIND_SEAL: u16 = 2;
+/// A segment's flag: the file was another segment before, so bytes that are no record of this one
+/// are left from that.
+pub const FLAG_RECYCLED: u32 = 1;
 
 /// A segment's first bytes; they never change.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -46,8 +50,9 @@ pub struct SegmentHeader {
     pub magic: [u8; 8],
     /// [`JOURNAL_VERSION`].
     pub version: U32,
-    _reserved: U32,
-    /// The journal's number: random, the same in all its segments, and part of every checksum.
+    /// [`FLAG_RECYCLED`], or nothing.
+    pub flags: U32,
+    /// The journal's number: random, the same in all its segments.
     pub journal: U64,
     /// The segment's number, from 1.
     pub segment: U64,
@@ -69,7 +74,7 @@ impl SegmentHeader {
         Self {
             magic: JOURNAL_MAGIC,
             version: JOURNAL_VERSION.into(),
-            _reserved: U32::ZERO,
+            flags: U32::ZERO,
             journal: journal.into(),
             segment: segment.into(),
             segment_bytes: segment_bytes.into(),
@@ -99,7 +104,8 @@ impl SegmentHeader {
         }
         let length = header.segment_bytes.get();
         let fits = (SEGMENT_MIN..=SEGMENT_MAX).contains(&length) && length % RECORD_ALIGN == 0;
-        if !fits || !(1..NUMBER_END).contains(&header.segment.get()) {
+        let is_known = header.flags.get() & !FLAG_RECYCLED == 0;
+        if !fits || !is_known || !(1..NUMBER_END).contains(&header.segment.get()) {
             return Err(SegmentError::Damaged);
         }
         Ok(header)
@@ -124,6 +130,20 @@ pub enum SegmentError {
     /// They contradict themselves or their checksum.
     #[error("its header is damaged")]
     Damaged,
+    /// They are of another segment than the file's name says.
+    #[error("it is segment {found}, and its name says another")]
+    Number {
+        /// The number there.
+        found: u64,
+    },
+    /// The file has been cut, or has grown.
+    #[error("the file has {found} bytes, and its header says {expected}")]
+    Length {
+        /// How long the file is.
+        found: u64,
+        /// How long it should be.
+        expected: u64,
+    },
 }
 
 /// What stands before each body.

@@ -28,7 +28,8 @@ fn the_normative_page_states_the_layout_of_the_code() {
             assert_eq!(row(name), there, "{name}");
         )+};
     }
-    same!(SegmentHeader: magic, version, journal, segment, segment_bytes, created_unix_ns, crc);
+    same!(SegmentHeader: magic, version, flags, journal, segment, segment_bytes, created_unix_ns,
+        crc);
     same!(RecordHeader: crc, body_crc, previous, length, sequence, unix_ns, topic, client,
         client_sequence, unsynced, flags, kind);
     for (name, value) in [
@@ -41,6 +42,7 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("NUMBER_END", NUMBER_END),
         ("KIND_ENTRY", u64::from(KIND_ENTRY)),
         ("KIND_SEAL", u64::from(KIND_SEAL)),
+        ("FLAG_RECYCLED", u64::from(FLAG_RECYCLED)),
     ] {
         let cell = format!("| `{name}` | {value} |");
         assert!(PAGE.contains(&cell), "docs/protocol/journal.md should say {cell}");
@@ -63,7 +65,7 @@ fn a_segment_header_is_golden_and_reads_back() {
     let bytes = segment().as_bytes().to_vec();
     assert_eq!(
         bytes,
-        b"LANEJRNL\x01\0\0\0\0\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\x03\0\0\0\0\0\0\0\
+        b"LANEJRNL\x02\0\0\0\0\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\x03\0\0\0\0\0\0\0\
           \0\0\x10\0\0\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x44\x33\x22\x11"
     );
     assert_eq!(SegmentHeader::read(&bytes).unwrap().as_bytes(), bytes);
@@ -78,8 +80,9 @@ fn a_segment_header_that_cannot_be_is_refused_with_the_reason() {
     };
     assert_eq!(SegmentHeader::read(&[0; 63]).unwrap_err(), SegmentError::Short);
     assert_eq!(refuse(&|h| h.magic[7] = 0), SegmentError::Foreign);
-    assert_eq!(refuse(&|h| h.version = 2.into()), SegmentError::Version { found: 2 });
-    let damaged: [&dyn Fn(&mut SegmentHeader); 5] = [
+    assert_eq!(refuse(&|h| h.version = 1.into()), SegmentError::Version { found: 1 });
+    let damaged: [&dyn Fn(&mut SegmentHeader); 6] = [
+        &|h| h.flags = 2.into(),
         &|h| h.segment = 0.into(),
         &|h| h.segment = NUMBER_END.into(),
         &|h| h.segment_bytes = (SEGMENT_MIN - 8).into(),

@@ -156,8 +156,8 @@ body! {
         lost: U32,
         /// How many topics it knows the beginning of.
         topics: U32,
-        /// 0.
-        reserved: U32,
+        /// How long a frame takes to the sender and back, in nanoseconds; 0: it does not know.
+        round_trip: U32,
     }
 }
 

@@ -113,7 +113,7 @@ fn the_normative_page_states_the_layouts_of_the_code() {
     same!(ChallengeBody[24]: receiver, cookie, echo);
     same!(WelcomeBody[40]: receiver, echo, longest, window, receivers, pid, liveness_ms, reserved);
     same!(TopicEntry[24]: topic, name, reserved, piece, message);
-    same!(StatusBody[48]: receiver, received, limit, echo, tag, lost, topics, reserved);
+    same!(StatusBody[48]: receiver, received, limit, echo, tag, lost, topics, round_trip);
     same!(EchoBody[16]: receiver, echo);
     same!(LeaveBody[8]: receiver);
     same!(EjectBody[8]: receiver);
