@@ -1,6 +1,7 @@
 //! What the functions of the language do.
 
 use crate::arithmetic::{absolute, number};
+use crate::date;
 use crate::expr::Expr;
 use crate::function::Function;
 use crate::naive::{Computed, Record, Walk, text};
@@ -79,6 +80,12 @@ fn of_present<'a>(function: Function, arguments: &[Value<'_>]) -> Computed<'a> {
         }
         (Function::StrequalI, &[left, right]) => {
             Value::Bool(text(left).eq_ignore_ascii_case(&text(right))).into()
+        }
+        (Function::Strftime, &[format, time]) => {
+            date::format(&text(format), number(time)).map_or(Computed::NULL, Computed::Text)
+        }
+        (Function::Strptime, &[value, format]) => {
+            date::parse(&text(value), &text(format)).map_or(Value::Null, Value::Float).into()
         }
         (Function::Substr, &[value, start, ref length @ ..]) => {
             let length = length.first().map(|&length| number(length).to_f64());

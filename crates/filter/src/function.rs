@@ -47,6 +47,10 @@ pub enum Function {
     Reverse,
     /// `STREQUAL_I(text, text)`: whether they differ by the case of ASCII letters at most.
     StrequalI,
+    /// `STRFTIME(format, seconds)`: the time so many seconds after 1970, written in UTC.
+    Strftime,
+    /// `STRPTIME(text, format)`: the seconds since 1970 of a time that is written.
+    Strptime,
     /// `SUBSTR(text, start)` and `SUBSTR(text, start, length)`, counted from 1, or from the end if
     /// `start` is negative.
     Substr,
@@ -76,7 +80,7 @@ type Entry = (Function, &'static str, usize, usize);
 /// As many as one likes.
 const MANY: usize = usize::MAX;
 
-const TABLE: [Entry; 31] = [
+const TABLE: [Entry; 33] = [
     (Function::Abs, "ABS", 1, 1),
     (Function::ArrayCount, "ARRAY_COUNT", 1, 1),
     (Function::ArrayToString, "ARRAY_TO_STRING", 2, 2),
@@ -98,6 +102,8 @@ const TABLE: [Entry; 31] = [
     (Function::Replace, "REPLACE", 3, 3),
     (Function::Reverse, "REVERSE", 1, 1),
     (Function::StrequalI, "STREQUAL_I", 2, 2),
+    (Function::Strftime, "STRFTIME", 2, 2),
+    (Function::Strptime, "STRPTIME", 2, 2),
     (Function::Substr, "SUBSTR", 2, 3),
     (Function::TopicName, "TOPIC_NAME", 0, 0),
     (Function::UnixTimestamp, "UNIX_TIMESTAMP", 0, 0),

@@ -21,6 +21,7 @@
 mod arithmetic;
 mod call;
 pub mod compose;
+mod date;
 pub mod difference;
 mod error;
 pub mod explain;

@@ -1,10 +1,11 @@
 //! FIX and NVFIX: names and values, one pair behind another.
 //!
-//! A mask says where the fields of 64 bytes end. The name of each is compared, as a word of eight
-//! bytes, with the one that stood there in the last message, and looked up only if it is another
-//! one; values are not looked at.
+//! A sieve says which of the fields in 64 bytes may be wanted, and whether all of them have names.
+//! The name of each that passes is compared, as a word of eight bytes, with the one in its place in
+//! the last message, and looked up only if it is another one; values are not looked at.
 
 mod name;
+mod sieve;
 
 use crate::fields::{Fields, SLOTS_MAX, Slot};
 use crate::kind::{Format, Kind};
@@ -14,14 +15,17 @@ use crate::path::Step;
 use crate::row::{Form, Piece, Row, Sink};
 use lanecast_base::mask::{BLOCK, Blocks, Masks, Scan, scan};
 use name::{Guess, Name};
+use sieve::{Carry, Sieve};
 use std::collections::BTreeMap;
 
 /// What is wanted of messages made of pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs {
     field: u8,
+    sieve: Sieve,
     known: Known,
-    /// The names of the last messages, in their order: those of the next are likely to be the same.
+    /// The names that passed in the last messages, in their order: those of the next are likely to
+    /// be the same.
     guesses: Box<[Guess<Target>; GUESSES]>,
     groups: Vec<Group>,
     /// Values to find before a message needs no more reading; `None` if it is read to its end.
@@ -93,9 +97,11 @@ impl Pairs {
             targets.push((name.as_bytes(), target));
         }
         let (field, pair) = (format.field_separator(), format.pair_separator());
-        let (is_fix, names) = (format.kind() == Kind::Fix, Names::new(&targets, pair));
-        let known = Known { is_fix, pair, names };
-        Self { field, known, guesses: Box::new([Guess::never(); GUESSES]), groups, wanted }
+        let is_fix = format.kind() == Kind::Fix;
+        let sieve = Sieve::new(is_fix, [field, pair], targets.iter().map(|(name, _)| *name));
+        let known = Known { is_fix, pair, names: Names::new(&targets, pair) };
+        let guesses = Box::new([Guess::never(); GUESSES]);
+        Self { field, sieve, known, guesses, groups, wanted }
     }
 
     #[inline]
@@ -131,18 +137,36 @@ impl Scan for Read<'_> {
     #[inline(always)]
     fn run<M: Masks>(self, masks: M) -> Self::Output {
         let (bytes, mut sink) = (self.bytes, self.row.sink());
-        let Pairs { field, ref known, ref mut guesses, ref mut groups, wanted } = *self.pairs;
-        let mut guesses = guesses.iter_mut();
+        let Pairs { field, ref sieve, ref known, ref mut guesses, ref mut groups, wanted } =
+            *self.pairs;
         let mut left = wanted.unwrap_or(u32::MAX);
         let mut short = [0; BLOCK];
         let blocks = Blocks::new(bytes, &mut short);
-        // What the last field lacks is put where it would be.
-        let is_ended = bytes.last().is_none_or(|last| *last == field);
-        let (mut start, mut at) = (0, 0);
-        while at <= bytes.len() {
-            let mut ends = blocks.get(at).map_or(0, |block| block.any(masks, [field]));
-            if !is_ended && bytes.len() - at < BLOCK {
-                ends |= 1 << (bytes.len() - at);
+        // The last separator may be missing.
+        let length = bytes.len() - usize::from(bytes.last() == Some(&field));
+        let (mut carry, mut is_open, mut start, mut at) = (Carry::FIRST, false, 0, 0);
+        let mut guesses = guesses.iter_mut();
+        while at <= length && !bytes.is_empty() {
+            let marks = sieve.marks(masks, (blocks, at, length), &mut carry);
+            let mut wanted = marks.wanted;
+            if !marks.are_sound {
+                // Each is looked at, also the one that started before: the first is to be named.
+                wanted = marks.starts;
+                (start, is_open) = start_before(bytes, at, field);
+            } else if wanted == 0 && !is_open {
+                at += BLOCK;
+                continue;
+            }
+            // Adding carries each bit through the field that it stands before, to its end.
+            let (past, goes_on) = (!marks.ends).overflowing_add(wanted | u64::from(is_open));
+            let mut ends = past & marks.ends;
+            let mut next = || {
+                let next = at + wanted.trailing_zeros() as usize;
+                wanted &= wanted.wrapping_sub(1);
+                next
+            };
+            if !is_open {
+                start = next();
             }
             while ends != 0 {
                 let end = at + ends.trailing_zeros() as usize;
@@ -153,7 +177,7 @@ impl Scan for Read<'_> {
                     guess => known.look_up(bytes, start, end, guess)?,
                 };
                 let piece = Piece::new(Form::Text, start + length + 1, end);
-                start = end + 1;
+                start = next();
                 left -= match sink.try_set(target.0, piece) {
                     Some(was_free) => was_free.into(),
                     None if target == NOBODY => continue,
@@ -163,10 +187,18 @@ impl Scan for Read<'_> {
                     return Ok(());
                 }
             }
+            is_open = goes_on;
             at += BLOCK;
         }
         Ok(())
     }
+}
+
+/// Where the field starts that goes on at `at`, if one does, and whether one does.
+#[cold]
+fn start_before(bytes: &[u8], at: usize, field: u8) -> (usize, bool) {
+    let start = bytes[..at].iter().rposition(|byte| *byte == field).map_or(0, |end| end + 1);
+    (start, start < at)
 }
 
 /// Gives a value to those of a group who take it. How many of them need no other.
@@ -333,28 +365,43 @@ mod tests {
         pairs.filter(|pair| pair.0 == name.as_bytes()).map(|pair| pair.1).collect()
     }
 
-    fn is_well_formed(message: &[u8], is_fix: bool) -> bool {
-        let mut fields = message.strip_suffix(b";").unwrap_or(message).split(|byte| *byte == b';');
-        message.is_empty()
-            || fields.all(|field| {
-                let name = field.split(|byte| *byte == b'=').next().unwrap_or_default();
-                let is_named = !name.is_empty() && name.len() < field.len();
-                is_named && (!is_fix || name.iter().all(u8::is_ascii_digit))
-            })
+    /// What is wrong with `message`, found slowly.
+    fn fault(message: &[u8], is_fix: bool) -> Option<Malformed> {
+        let whole = message.strip_suffix(b";").unwrap_or(message);
+        let mut start = 0;
+        for field in whole.split(|byte| *byte == b';').filter(|_| !message.is_empty()) {
+            let end = start + field.len();
+            let Some(length) = field.iter().position(|byte| *byte == b'=') else {
+                return Some(Malformed::new(end, Reason::NoValue));
+            };
+            let stray = field[..length].iter().position(|byte| !byte.is_ascii_digit());
+            if let Some(at) = stray.filter(|_| is_fix) {
+                return Some(Malformed::new(start + at, Reason::NotATag));
+            }
+            if length == 0 {
+                return Some(Malformed::new(start, Reason::NoName));
+            }
+            start = end + 1;
+        }
+        None
     }
 
     proptest! {
         #[test]
         fn the_reader_finds_what_splitting_finds(
             message in "([0-9ab]{1,17}=[a-z0-9=.]{0,12};){0,12}([0-9]{1,3}=x)?",
-            damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+            damage in prop::collection::vec(
+                (any::<prop::sample::Index>(), prop_oneof![any::<u8>(), Just(b';'), Just(b'=')]),
+                0..4,
+            ),
             is_fix: bool,
-            wanted in prop::collection::vec("[0-9ab]{1,2}", 1..6),
+            wanted in prop::collection::vec("[0-9ab]{1,2}", 1..20),
         ) {
             let mut message = message.into_bytes();
-            if let Some((at, byte)) = damage && !message.is_empty() {
-                let at = at.index(message.len());
-                message[at] = byte;
+            for (at, byte) in damage {
+                if let length @ 1.. = message.len() {
+                    message[at.index(length)] = byte;
+                }
             }
             // A field that is never found makes the reader go to the end.
             let names: Vec<String> = wanted.into_iter().chain(["9999999".into()]).collect();
@@ -362,7 +409,7 @@ mod tests {
             let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
             let kind = if is_fix { Kind::Fix } else { Kind::Nvfix };
             let found = read(kind, &message, &paths);
-            prop_assert_eq!(found.is_ok(), is_well_formed(&message, is_fix));
+            prop_assert_eq!(found.as_ref().err().copied(), fault(&message, is_fix));
             for (found, name) in found.iter().flatten().zip(&names) {
                 let expected: Vec<String> = split(&message, name)
                     .iter()
