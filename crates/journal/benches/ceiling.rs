@@ -8,7 +8,7 @@
 
 mod raw;
 
-use lanecast_journal::{Directory, Entry, Journal, Level, Settings, Start};
+use lanecast_journal::{Directory, Entry, Journal, Level, Retention, Settings, Start};
 use raw::{Fill, RawGroup, RawLog};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,6 +23,20 @@ const BODY: usize = 200;
 const WRITERS: usize = 64;
 const LONG: Duration = Duration::from_secs(600);
 const REPLAYED: u64 = 2_000_000;
+/// How many segments are kept where old ones become new ones.
+const KEPT: u64 = 3;
+
+/// What the journal's segments are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Segments {
+    /// One, which is ready, as the raw log's file is.
+    Ready,
+    /// Of the default length, filled with zeros meanwhile.
+    New,
+    /// Of the default length, made of files that were segments before; as the raw log's file,
+    /// they were written already.
+    Recycled,
+}
 
 fn main() {
     let (mut pairs, mut only) = (5, String::new());
@@ -45,15 +59,17 @@ fn main() {
     println!("records of {BODY} bytes per second; median of {pairs} pairs, lowest and highest");
     println!("{:<28} {:>11} {:>11}  journal / raw", "", "raw", "journal");
     for batch in [1, 10, 100, 1_000, 10_000] {
-        let run = |stage: &Stage| [stage.raw(batch), stage.journal(batch, true)];
+        let run = |stage: &Stage| [stage.raw(batch), stage.journal(batch, Segments::Ready)];
         stage.row(&format!("batches of {batch}"), run);
     }
     stage.row(&format!("{WRITERS} writers, 1 each"), |stage| {
         [stage.raw_writers(), stage.journal_writers()]
     });
-    for batch in [100, 10_000] {
-        let run = |stage: &Stage| [stage.raw(batch), stage.journal(batch, false)];
-        stage.row(&format!("batches of {batch}, going on"), run);
+    for (name, segments) in [("new", Segments::New), ("recycled", Segments::Recycled)] {
+        for batch in [100, 10_000] {
+            let run = |stage: &Stage| [stage.raw(batch), stage.journal(batch, segments)];
+            stage.row(&format!("batches of {batch}, {name} files"), run);
+        }
     }
     stage.replay();
 }
@@ -91,10 +107,11 @@ impl Stage<'_> {
         })
     }
 
-    /// In one segment that is ready, as the raw log; or in segments of the default length, made
-    /// meanwhile.
-    fn journal(&self, batch: usize, is_ready: bool) -> f64 {
-        let journal = self.open(is_ready);
+    fn journal(&self, batch: usize, segments: Segments) -> f64 {
+        let journal = self.open(segments);
+        if segments == Segments::Recycled {
+            go_round(&journal);
+        }
         let mut fill = Fill::new(3);
         let mut bodies = vec![[0; BODY]; batch];
         let measured = rate(batch, (BODY + 56) as u64, || {
@@ -108,10 +125,16 @@ impl Stage<'_> {
         measured
     }
 
-    fn open(&self, is_ready: bool) -> Journal<Directory> {
-        let settings = Settings::default();
-        let segment_bytes = if is_ready { ROOM } else { settings.segment_bytes };
-        let settings = Settings { segment_bytes, ..settings };
+    fn open(&self, segments: Segments) -> Journal<Directory> {
+        let mut settings = Settings::default();
+        match segments {
+            Segments::Ready => settings.segment_bytes = ROOM,
+            Segments::New => {}
+            Segments::Recycled => {
+                let bytes = Some(KEPT * settings.segment_bytes);
+                settings.retention = Retention { bytes, age: None };
+            }
+        }
         let journal = Journal::open(Directory::new(self.journal_path()), settings).expect("opened");
         journal.prepared().expect("prepared");
         journal
@@ -137,7 +160,7 @@ impl Stage<'_> {
     }
 
     fn journal_writers(&self) -> f64 {
-        let journal = self.open(true);
+        let journal = self.open(Segments::Ready);
         let measured = writers(|fill, body| {
             fill.fill(body);
             journal.persist(&[Entry { body, ..Entry::default() }], LONG).expect("persisted");
@@ -151,7 +174,7 @@ impl Stage<'_> {
         if !"replay".contains(&self.only) {
             return;
         }
-        let journal = self.open(true);
+        let journal = self.open(Segments::Ready);
         let body = [7; BODY];
         let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
         for _ in 0..REPLAYED / entries.len() as u64 {
@@ -173,6 +196,16 @@ impl Stage<'_> {
         println!("{:<28} {:>11} {median:>11.0}  ({low:.0} to {high:.0})", "replay, checked", "");
         drop(journal);
         self.clear();
+    }
+}
+
+/// Fills segments until old ones have become new ones.
+fn go_round(journal: &Journal<Directory>) {
+    let body = [7; BODY];
+    let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
+    let bytes = 2 * (KEPT + 1) * Settings::default().segment_bytes;
+    for _ in 0..bytes / (entries.len() * (BODY + 56)) as u64 {
+        journal.persist(&entries, LONG).expect("persisted");
     }
 }
 

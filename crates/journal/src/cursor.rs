@@ -5,7 +5,6 @@ mod seek;
 use self::seek::{Place, first_of};
 use crate::catalog::Catalog;
 use crate::chain::Chain;
-use crate::checksum::Seed;
 use crate::deadline;
 use crate::error::{OpenError, ReadError};
 use crate::hold::{Hold, Holds};
@@ -60,7 +59,6 @@ pub(crate) struct Limit {
 pub struct Cursor<S: Storage> {
     source: Arc<Source<S>>,
     segment: Segment<S::File>,
-    seed: Seed,
     walk: Walk,
     window: Window,
     limit: Option<Limit>,
@@ -87,7 +85,6 @@ impl<S: Storage> Cursor<S> {
         let segment = Segment::open(&source.storage, number, Mode::Read)?;
         let readable = if limit.is_some() { 0 } else { u64::MAX };
         let mut cursor = Self {
-            seed: Seed::new(segment.journal),
             walk: Walk::new(Chain::at_segment(number)),
             source,
             segment,
@@ -166,7 +163,7 @@ impl<S: Storage> Cursor<S> {
             if !self.may_read() {
                 return Ok(None);
             }
-            match self.walk.step(&mut self.window, &self.segment, self.seed)? {
+            match self.walk.step(&mut self.window, &self.segment)? {
                 Step::Record(header, body) => return Ok(Some((header, body))),
                 Step::Sealed => self.is_sealed = true,
                 Step::Stopped(_) => {
@@ -213,6 +210,17 @@ impl<S: Storage> Cursor<S> {
         Ok(true)
     }
 
+    /// A file whose segment was removed may be another segment by now.
+    fn refuse_given_up(&self) -> Result<(), ReadError> {
+        let number = self.segment.number;
+        match Segment::open(&self.source.storage, number, Mode::Read) {
+            Err(OpenError::Storage(error)) if error.fault == Fault::Missing => {
+                self.refuse_removed(number)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A segment is missing: it is not there yet, or not any more.
     fn refuse_removed(&self, number: u64) -> Result<(), ReadError> {
         let wanted = self.walk.chain.next.unwrap_or(1);
@@ -229,19 +237,21 @@ impl<S: Storage> Cursor<S> {
     fn look_again(&mut self) -> Result<bool, ReadError> {
         let mut ahead = self.walk;
         self.window.forget();
-        let flaw = match ahead.step(&mut self.window, &self.segment, self.seed)? {
+        let flaw = match ahead.step(&mut self.window, &self.segment)? {
             Step::Stopped(flaw) => flaw,
             _ => return Ok(true),
         };
         let is_promised = self.limit.is_some();
         if !is_promised && (self.judged == Some(self.walk.offset) || !self.is_damaged()?) {
+            self.refuse_given_up()?;
             return Ok(false);
         }
         // It may have been written between the two looks.
         self.window.forget();
-        if !matches!(ahead.step(&mut self.window, &self.segment, self.seed)?, Step::Stopped(_)) {
+        if !matches!(ahead.step(&mut self.window, &self.segment)?, Step::Stopped(_)) {
             return Ok(true);
         }
+        self.refuse_given_up()?;
         let (storage, number) = (&self.source.storage, self.segment.number);
         let next = self.walk.chain.next;
         Err(corruption(storage, number, &self.walk, next, flaw).into())
@@ -252,7 +262,7 @@ impl<S: Storage> Cursor<S> {
         let Some(expected) = self.walk.chain.next else {
             return Ok(self.segment.number > 1);
         };
-        let rest = Rest::look(&mut self.window, &self.segment, self.seed, self.walk.offset)?;
+        let rest = Rest::look(&mut self.window, &self.segment, self.walk.offset)?;
         if rest.durable >= Some(expected) {
             return Ok(true);
         }

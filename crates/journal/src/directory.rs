@@ -1,7 +1,7 @@
 //! A directory of real files.
 
 use crate::name::OWNER;
-use crate::storage::{Fault, Mode, Outcome, Storage, StorageError, StoredFile};
+use crate::storage::{Fault, Mode, Outcome, Pace, Storage, StorageError, StoredFile};
 use lanecast_os::LockByte;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -9,7 +9,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many zeros are written at a time.
+/// How many zeros are written at a time. Small enough that a synchronisation that has to wait
+/// for them does not wait long.
 const ZEROS: usize = 1 << 20;
 
 /// A directory of the file system.
@@ -151,7 +152,7 @@ impl StoredFile for PlacedFile {
         Ok(self.file.metadata().map_err(self.error("look at"))?.len())
     }
 
-    fn preallocate(&self, bytes: u64) -> Outcome<()> {
+    fn preallocate(&self, bytes: u64, pace: Pace<'_>) -> Outcome<()> {
         // Reserved first, so that a full disk shows before anything is written. Not every file
         // system can; writing zeros does it then.
         match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
@@ -161,11 +162,16 @@ impl StoredFile for PlacedFile {
         // Blocks that were reserved and never written cost a journal entry of the file system
         // at their first synchronisation.
         let zeros = vec![0; ZEROS];
-        let mut offset = 0;
+        let (mut offset, mut is_urgent) = (0, false);
         while offset < bytes {
             let length = (bytes - offset).min(ZEROS as u64);
             self.write_all_at(&zeros[..length as usize], offset)?;
             offset += length;
+            if !is_urgent {
+                // Else all come to the disk at once, and whoever synchronises meanwhile waits.
+                self.sync_data()?;
+            }
+            is_urgent = pace(bytes - offset);
         }
         Ok(())
     }

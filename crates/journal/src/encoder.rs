@@ -38,7 +38,7 @@ impl Encoder {
     ) -> Self {
         Self {
             shape,
-            seed: Seed::new(shape.journal),
+            seed: Seed::new(shape.journal, segment),
             segment,
             segment_bytes,
             offset,
@@ -91,6 +91,7 @@ impl Encoder {
         header.body_crc = self.seed.body(&[]).into();
         self.put(&mut header, &[], group);
         self.segment += 1;
+        self.seed = Seed::new(self.shape.journal, self.segment);
         self.segment_bytes = self.shape.segment_bytes;
         self.offset = RECORDS_OFFSET;
     }

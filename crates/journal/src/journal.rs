@@ -28,7 +28,7 @@ struct Back<S: Storage> {
     intake: Arc<Intake>,
     source: Arc<Source<S>>,
     writer: Mutex<Writer<S>>,
-    stock: Arc<Stock<S>>,
+    stock: Stock<S>,
     holds: Holds,
     /// Held by whoever removes segments.
     retaining: Mutex<()>,
@@ -85,20 +85,23 @@ impl<S: Storage> Journal<S> {
     ) -> Result<Self, OpenError> {
         let opened = Opened::open(&storage, &settings)?;
         let source = Arc::new(Source { storage, catalog: Mutex::new(opened.catalog) });
-        let Opened { shape, spares, next_segment, recovered, ownership, .. } = opened;
+        let Opened { shape, spares, reserve, next_segment, recovered, ownership, .. } = opened;
         let (shelf, wanted) = (Arc::clone(&source), settings.spares);
         let back = Arc::new(Back {
             intake: Arc::new(Intake::new(opened.encoder, settings.pending_bytes)),
             source,
             writer: Mutex::new(Writer::new(opened.current)),
-            stock: Arc::new(Stock::new(shelf, shape, wanted, spares, next_segment)),
+            stock: Stock::new(shelf, reserve, shape, wanted, spares, next_segment),
             holds: Holds::default(),
             retaining: Mutex::new(()),
             settings,
             listener,
         });
-        let (stock, behind) = (Arc::clone(&back.stock), Arc::clone(&back));
-        let preparer = thread("lanecast-spares", move || stock.keep_filled())?;
+        let (beside, behind) = (Arc::clone(&back), Arc::clone(&back));
+        // What cannot be removed now is tried again with the next segment.
+        let preparer = thread("lanecast-spares", move || {
+            beside.stock.keep_filled(|| drop(beside.retain()));
+        })?;
         let mut journal = Self {
             back,
             committer: None,
@@ -170,7 +173,7 @@ impl<S: Storage> Journal<S> {
     }
 
     /// Removes what the settings' retention and the holds let go; tells how many segments. The
-    /// committer does the same whenever it goes on in another segment.
+    /// preparer does the same whenever the journal has gone on in another segment.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -230,7 +233,7 @@ impl<S: Storage> Back<S> {
 
     /// Writes a group and says what is true then.
     fn commit(&self, mut group: Group) {
-        let mut supply = &*self.stock;
+        let mut supply = &self.stock;
         let mut is_new = false;
         let outcome = {
             let mut writer = lock(&self.writer);
@@ -238,6 +241,7 @@ impl<S: Storage> Back<S> {
                 Reached::Received(sequence) => self.intake.receive(sequence),
                 Reached::Persisted(sequence) => {
                     lock(&self.source.catalog).note(piece, bytes);
+                    self.stock.note_left(bytes - piece.offset - piece.range.len() as u64);
                     is_new |= piece.first.is_some();
                     self.intake.persist(sequence);
                 }
@@ -248,15 +252,15 @@ impl<S: Storage> Back<S> {
             listener(self.intake.reached(Level::Persisted));
         }
         if is_new {
-            // What cannot be removed now is tried again with the next segment.
-            let _ = self.retain();
+            self.stock.tidy();
         }
     }
 
     fn retain(&self) -> Outcome<usize> {
         let _turn = lock(&self.retaining);
         let Source { storage, catalog } = &*self.source;
-        retain(storage, catalog, self.settings.retention, &self.holds, unix_ns())
+        let (reserve, retention) = (self.stock.reserve(), self.settings.retention);
+        retain(storage, catalog, reserve, retention, &self.holds, unix_ns())
     }
 }
 

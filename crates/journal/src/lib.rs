@@ -45,6 +45,7 @@ mod reader;
 mod record;
 mod recovery;
 mod repair;
+mod reserve;
 mod rest;
 mod retention;
 mod segment;
@@ -68,7 +69,7 @@ pub use reader::Reader;
 pub use record::{Entry, Record};
 pub use repair::Repair;
 pub use settings::{Retention, Settings};
-pub use storage::{Fault, Mode, Outcome, Storage, StorageError, StoredFile};
+pub use storage::{Fault, Mode, Outcome, Pace, Storage, StorageError, StoredFile};
 pub use survey::{SegmentSurvey, Survey, Verdict};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -8,6 +8,7 @@ use crate::hold::{Hold, Holds};
 use crate::lock;
 use crate::opening::{Opened, Recovered};
 use crate::record::Entry;
+use crate::reserve::Reserve;
 use crate::retention::retain;
 use crate::segment::{Segment, Shape};
 use crate::settings::Settings;
@@ -49,6 +50,7 @@ pub struct Log<S: Storage> {
 #[derive(Debug)]
 struct Stock<S: Storage> {
     storage: Arc<Source<S>>,
+    reserve: Reserve,
     shape: Shape,
     spares: VecDeque<Segment<S::File>>,
     next: u64,
@@ -56,7 +58,8 @@ struct Stock<S: Storage> {
 
 impl<S: Storage> Stock<S> {
     fn make(&mut self) -> Outcome<()> {
-        let made = Segment::make(&self.storage.storage, self.shape, self.next, unix_ns())?;
+        let Self { storage, reserve, shape, next, .. } = self;
+        let made = Segment::make(&storage.storage, reserve, *shape, *next, &mut |_| true)?;
         self.next += 1;
         self.spares.push_back(made);
         Ok(())
@@ -87,6 +90,7 @@ impl<S: Storage> Log<S> {
         Ok(Self {
             stock: Stock {
                 storage: Arc::clone(&source),
+                reserve: opened.reserve,
                 shape: opened.shape,
                 spares: opened.spares,
                 next: opened.next_segment,
@@ -186,7 +190,8 @@ impl<S: Storage> Log<S> {
     /// If the disk refuses.
     pub fn retain(&mut self) -> Outcome<usize> {
         let Source { storage, catalog } = &*self.source;
-        retain(storage, catalog, self.settings.retention, &self.holds, unix_ns())
+        let (reserve, retention) = (&self.stock.reserve, self.settings.retention);
+        retain(storage, catalog, reserve, retention, &self.holds, unix_ns())
     }
 
     /// Keeps records from `sequence` on from being removed.

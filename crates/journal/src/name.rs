@@ -17,14 +17,20 @@ pub(crate) fn unfinished(number: u64) -> String {
     format!("{number:016x}.new")
 }
 
+/// The name of a segment's file after retention has given the segment up.
+pub(crate) fn given_up(number: u64) -> String {
+    format!("{number:016x}.free")
+}
+
 /// The number of the segment with this name, if it is one.
 pub(crate) fn number(name: &str) -> Option<u64> {
     parse(name.strip_suffix(".segment")?)
 }
 
-/// Whether it is the name of a segment that is being made.
-pub(crate) fn is_unfinished(name: &str) -> bool {
-    name.strip_suffix(".new").and_then(parse).is_some()
+/// Whether it is the name of a file that may become a segment, and is none.
+pub(crate) fn is_no_segment_yet(name: &str) -> bool {
+    let digits = name.strip_suffix(".new").or_else(|| name.strip_suffix(".free"));
+    digits.and_then(parse).is_some()
 }
 
 fn parse(digits: &str) -> Option<u64> {
@@ -43,7 +49,8 @@ mod tests {
         assert_eq!(segment(0x1a), "000000000000001a.segment");
         assert_eq!(number(&segment(NUMBER_END - 1)), Some(NUMBER_END - 1));
         assert_eq!([0, NUMBER_END, u64::MAX].map(|n| number(&segment(n))), [None; 3]);
-        assert!(is_unfinished(&unfinished(7)) && !is_unfinished(&segment(7)));
+        let loose = [unfinished(7), given_up(7), segment(7)].map(|name| is_no_segment_yet(&name));
+        assert_eq!(loose, [true, true, false]);
         let foreign = ["1a.segment", "000000000000001A.segment", "+00000000000001a.segment", OWNER];
         assert!(foreign.iter().all(|name| number(name).is_none()));
         assert_eq!(number("000000000000001a.new"), None);

@@ -5,10 +5,10 @@ use crate::encoder::Encoder;
 use crate::error::OpenError;
 use crate::name;
 use crate::recovery::{Recovery, complete, settle};
+use crate::reserve::Reserve;
 use crate::segment::{Segment, Shape, numbers};
 use crate::settings::Settings;
 use crate::storage::{Fault, Mode, Outcome, Storage, StorageError};
-use crate::unix_ns;
 use std::collections::VecDeque;
 
 /// What opening found.
@@ -30,6 +30,7 @@ pub(crate) struct Opened<S: Storage> {
     pub(crate) encoder: Encoder,
     pub(crate) current: Option<Segment<S::File>>,
     pub(crate) spares: VecDeque<Segment<S::File>>,
+    pub(crate) reserve: Reserve,
     /// The number of the next segment that is to be made.
     pub(crate) next_segment: u64,
     pub(crate) catalog: Catalog,
@@ -41,11 +42,12 @@ impl<S: Storage> Opened<S> {
     pub(crate) fn open(storage: &S, settings: &Settings) -> Result<Self, OpenError> {
         settings.check()?;
         let ownership = storage.own()?;
-        remove_unfinished(storage)?;
+        remove_loose(storage)?;
+        let reserve = Reserve::new(settings.spares, settings.segment_bytes);
         if numbers(storage)?.is_empty() {
             let journal = random(storage)?;
             let shape = Shape { journal, segment_bytes: settings.segment_bytes };
-            Segment::make(storage, shape, 1, unix_ns())?;
+            Segment::make(storage, &reserve, shape, 1, &mut |_| true)?;
         }
         let numbers = complete(storage)?;
         let mut recovery = Recovery::new(storage, &numbers);
@@ -71,7 +73,17 @@ impl<S: Storage> Opened<S> {
             torn_bytes: end.torn.map_or(0, |range| range.end - range.start),
         };
         let next_segment = end.segment + u64::from(exists) + spares.len() as u64;
-        Ok(Self { ownership, shape, encoder, current, spares, next_segment, catalog, recovered })
+        Ok(Self {
+            ownership,
+            shape,
+            encoder,
+            current,
+            spares,
+            reserve,
+            next_segment,
+            catalog,
+            recovered,
+        })
     }
 }
 
@@ -96,9 +108,10 @@ fn spares<S: Storage>(
     Ok(spares)
 }
 
-/// Segments that a crash left unfinished are no part of the journal.
-fn remove_unfinished<S: Storage>(storage: &S) -> Outcome<()> {
-    for name in storage.list()?.iter().filter(|name| name::is_unfinished(name)) {
+/// Segments that were not finished, and files that wait to be used again, are no part of the
+/// journal.
+fn remove_loose<S: Storage>(storage: &S) -> Outcome<()> {
+    for name in storage.list()?.iter().filter(|name| name::is_no_segment_yet(name)) {
         storage.remove(name)?;
     }
     Ok(())

@@ -2,7 +2,6 @@
 
 use crate::catalog::Listed;
 use crate::chain::Chain;
-use crate::checksum::Seed;
 use crate::error::{Corruption, Flaw, OpenError};
 use crate::index::{Index, Mark};
 use crate::name;
@@ -54,17 +53,28 @@ pub(crate) struct Recovery<'a, S: Storage> {
     journal: Option<u64>,
     window: Window,
     indexes: Vec<(u64, Index)>,
+    /// Reads files of any length, as far as they go.
+    bears_odd: bool,
 }
 
 impl<'a, S: Storage> Recovery<'a, S> {
     /// Of the segments with these numbers: at least one, and none missing among them.
     pub(crate) fn new(storage: &'a S, numbers: &'a [u64]) -> Self {
-        Self { storage, numbers, journal: None, window: Window::default(), indexes: Vec::new() }
+        let (window, indexes) = (Window::default(), Vec::new());
+        Self { storage, numbers, journal: None, window, indexes, bears_odd: false }
+    }
+
+    /// The same, of files of any length: they are read as far as they go.
+    pub(crate) fn bearing_odd(self) -> Self {
+        Self { bears_odd: true, ..self }
     }
 
     /// Opens a segment and checks that it belongs to the same journal as the others.
     pub(crate) fn open(&mut self, number: u64) -> Result<Segment<S::File>, OpenError> {
-        let segment = Segment::open(self.storage, number, Mode::Read)?;
+        let segment = Segment::open_odd(self.storage, number, Mode::Read)?;
+        if !self.bears_odd {
+            segment.check_length(self.storage)?;
+        }
         if *self.journal.get_or_insert(segment.journal) != segment.journal {
             let path = self.storage.path(&name::segment(number));
             return Err(OpenError::Mixed { segment: number, path });
@@ -76,8 +86,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     pub(crate) fn list(&mut self, number: u64) -> Result<Option<Listed>, OpenError> {
         let segment = self.open(number)?;
         self.window.forget();
-        let seed = Seed::new(segment.journal);
-        let first = header_at(&mut self.window, &segment, seed, RECORDS_OFFSET)?;
+        let first = header_at(&mut self.window, &segment, RECORDS_OFFSET)?;
         Ok(first.ok().filter(|header| header.kind.get() == KIND_ENTRY).map(|header| Listed {
             number,
             bytes: segment.bytes,
@@ -119,14 +128,13 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let mut unsure = None;
         for place in start..self.numbers.len() {
             let segment = self.open(self.numbers[place])?;
-            let seed = Seed::new(segment.journal);
             let (mut index, mut last) = (Index::default(), None);
             walk.offset = RECORDS_OFFSET;
             self.window.forget();
             show(Seen::Segment(&Header::of(&segment)));
             let stopped = loop {
                 let offset = walk.offset;
-                match walk.step(&mut self.window, &segment, seed)? {
+                match walk.step(&mut self.window, &segment)? {
                     Step::Record(header, body) => {
                         index.note(Mark::of(&header, offset));
                         last = Some(header.durable());
@@ -168,8 +176,10 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let Some(expected) = walk.chain.next else {
             return Err(corrupt(None).into());
         };
-        let seed = Seed::new(segment.journal);
-        let rest = Rest::look(&mut self.window, segment, seed, walk.offset)?;
+        // Whoever looks beside the owner may see the file become another segment; it has lost its
+        // name before that.
+        self.open(segment.number)?;
+        let rest = Rest::look(&mut self.window, segment, walk.offset)?;
         if rest.durable >= Some(expected) {
             return Err(corrupt(Some(expected)).into());
         }

@@ -1,6 +1,5 @@
 //! Cutting a damaged journal to the longest beginning that is right.
 
-use crate::checksum::Seed;
 use crate::checksum::of_segment;
 use crate::error::OpenError;
 use crate::name;
@@ -9,7 +8,7 @@ use crate::rest::Rest;
 use crate::segment::{Segment, numbers};
 use crate::storage::{Mode, Outcome, Storage, StoredFile};
 use crate::window::Window;
-use lanecast_wire::journal::{HEADER_OFFSETS, RECORDS_OFFSET, SegmentHeader};
+use lanecast_wire::journal::{HEADER_OFFSETS, RECORDS_OFFSET};
 use zerocopy::IntoBytes;
 
 /// What repairing a journal would do.
@@ -25,6 +24,8 @@ pub struct Repair {
     pub lost_records: u64,
     /// Segments of which one copy of the header is written again.
     pub halved: Vec<u64>,
+    /// Segments whose files get the length that their headers say: zeros at the end, or none.
+    pub odd: Vec<u64>,
 }
 
 impl Repair {
@@ -40,7 +41,7 @@ impl Repair {
         let gap = numbers.windows(2).position(|pair| pair[0] + 1 != pair[1]);
         let together = gap.map_or(&numbers[..], |last| &numbers[..=last]);
         let mut repair = Self::default();
-        let read = Recovery::new(storage, together).read_all(|_| {});
+        let read = Recovery::new(storage, together).bearing_odd().read_all(|_| {});
         let damage = match (read, gap) {
             (Err(error), _) => Some(error),
             (Ok(_), None) => None,
@@ -73,8 +74,17 @@ impl Repair {
         repair.removed = numbers.iter().copied().filter(|n| *n >= removed_from).collect();
         repair.count_lost(storage)?;
         for number in numbers.iter().filter(|number| **number < removed_from) {
-            if Segment::open(storage, *number, Mode::Read)?.is_halved {
+            let segment = Segment::open_odd(storage, *number, Mode::Read)?;
+            if segment.is_halved {
                 repair.halved.push(*number);
+            }
+            if let Err(error) = segment.check_length(storage) {
+                repair.odd.push(*number);
+                // That is why there is no record where it is cut.
+                let is_why = repair.cut.is_some_and(|(cut, _)| cut == *number);
+                if is_why || repair.damage.is_none() {
+                    repair.damage = Some(error);
+                }
             }
         }
         Ok(repair)
@@ -96,6 +106,11 @@ impl Repair {
             storage.remove(&name::segment(*number))?;
             storage.sync_directory()?;
         }
+        for number in &self.odd {
+            let segment = Segment::open_odd(storage, *number, Mode::Write)?;
+            segment.file.set_length(segment.bytes)?;
+            segment.file.sync_data()?;
+        }
         if let Some((number, offset)) = self.cut {
             let segment = Segment::open(storage, number, Mode::Write)?;
             blank(&segment.file, offset..segment.bytes)?;
@@ -111,17 +126,15 @@ impl Repair {
         let removed = self.removed.iter().map(|number| (*number, RECORDS_OFFSET));
         for (number, offset) in self.cut.into_iter().chain(removed) {
             // What has no header cannot be read, and is not counted.
-            let Ok(segment) = Segment::open(storage, number, Mode::Read) else { continue };
-            let seed = Seed::new(segment.journal);
-            self.lost_records += Rest::look(&mut window, &segment, seed, offset)?.records;
+            let Ok(segment) = Segment::open_odd(storage, number, Mode::Read) else { continue };
+            self.lost_records += Rest::look(&mut window, &segment, offset)?.records;
         }
         Ok(())
     }
 }
 
 fn write_headers<F: StoredFile>(segment: &Segment<F>) -> Outcome<()> {
-    let Segment { journal, number, bytes, created_unix_ns, .. } = *segment;
-    let mut header = SegmentHeader::new(journal, number, bytes, created_unix_ns);
+    let mut header = segment.header();
     header.crc = of_segment(&header).into();
     // One after the other: there is always a good one.
     for offset in HEADER_OFFSETS {

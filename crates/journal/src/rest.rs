@@ -1,11 +1,11 @@
 //! What lies behind the place where records stop.
 
-use crate::checksum::Seed;
 use crate::segment::Segment;
 use crate::storage::{Outcome, StoredFile};
 use crate::walk::header_at;
 use crate::window::Window;
-use lanecast_wire::journal::{KIND_ENTRY, RECORD_ALIGN, RECORDS_OFFSET};
+use core::ops::Range;
+use lanecast_wire::journal::{KIND_ENTRY, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET};
 
 /// How many zeros are looked at in one step.
 const ZEROS: u64 = 4096;
@@ -13,7 +13,8 @@ const ZEROS: u64 = 4096;
 /// Everything from some offset of a segment on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// Behind the last byte that is not zero; `None` if all are.
+    /// Behind the last byte that a writer has left; `None` if it left none. That is one that is
+    /// not zero, or, where the file was another segment before, a header's.
     pub(crate) end: Option<u64>,
     /// What the headers there say was durable before they were written: the largest.
     pub(crate) durable: Option<u64>,
@@ -27,7 +28,6 @@ impl Rest {
     pub(crate) fn look<F: StoredFile>(
         window: &mut Window,
         segment: &Segment<F>,
-        seed: Seed,
         from: u64,
     ) -> Outcome<Self> {
         window.forget();
@@ -37,8 +37,10 @@ impl Rest {
             let length = (segment.bytes - offset).min(ZEROS);
             let Some(bytes) = window.get(&segment.file, offset, length as usize)? else { break };
             if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
-                rest.end = Some(offset + last as u64 + 1);
-                rest.look_for_headers(window, segment, seed, offset..offset + length)?;
+                if !segment.is_recycled {
+                    rest.end = Some(offset + last as u64 + 1);
+                }
+                rest.look_for_headers(window, segment, offset..offset + length)?;
             }
             offset += length;
         }
@@ -49,13 +51,15 @@ impl Rest {
         &mut self,
         window: &mut Window,
         segment: &Segment<F>,
-        seed: Seed,
-        range: core::ops::Range<u64>,
+        range: Range<u64>,
     ) -> Outcome<()> {
         for offset in range.step_by(RECORD_ALIGN as usize) {
-            if let Ok(header) = header_at(window, segment, seed, offset)? {
+            if let Ok(header) = header_at(window, segment, offset)? {
                 self.durable = self.durable.max(Some(header.durable()));
                 self.records += u64::from(header.kind.get() == KIND_ENTRY);
+                if segment.is_recycled {
+                    self.end = Some(offset + RECORD_HEADER);
+                }
             }
         }
         Ok(())
@@ -70,7 +74,13 @@ pub(crate) fn is_blank<F: StoredFile>(window: &mut Window, segment: &Segment<F>)
         let length = (segment.bytes - offset).min(ZEROS);
         let Some(bytes) = window.get(&segment.file, offset, length as usize)? else { break };
         if bytes.iter().any(|byte| *byte != 0) {
-            return Ok(false);
+            let mut rest = Rest::default();
+            if segment.is_recycled {
+                rest.look_for_headers(window, segment, offset..offset + length)?;
+            }
+            if !segment.is_recycled || rest.end.is_some() {
+                return Ok(false);
+            }
         }
         offset += length;
     }

@@ -1,10 +1,12 @@
 //! One segment: how it is made, and how it is opened.
 
-use crate::checksum::of_segment;
+use crate::checksum::{Seed, of_segment};
 use crate::error::OpenError;
 use crate::name;
-use crate::storage::{Mode, Outcome, Storage, StoredFile};
-use lanecast_wire::journal::{HEADER_OFFSETS, SegmentError, SegmentHeader};
+use crate::reserve::Reserve;
+use crate::storage::{Mode, Outcome, Pace, Storage, StoredFile};
+use crate::unix_ns;
+use lanecast_wire::journal::{FLAG_RECYCLED, HEADER_OFFSETS, SegmentError, SegmentHeader};
 use zerocopy::IntoBytes;
 
 /// What the segments of a journal have in common.
@@ -23,51 +25,94 @@ pub(crate) struct Segment<F> {
     pub(crate) number: u64,
     pub(crate) bytes: u64,
     pub(crate) journal: u64,
+    /// What its checksums begin with.
+    pub(crate) seed: Seed,
     pub(crate) created_unix_ns: u64,
     /// One copy of the header is damaged, the other tells all the same.
     pub(crate) is_halved: bool,
+    /// The file's length is another than the header says.
+    pub(crate) is_odd: bool,
+    /// Its file was another segment before: what is no record of this one is left from that.
+    pub(crate) is_recycled: bool,
 }
 
 impl<F: StoredFile> Segment<F> {
     /// Makes a segment: complete and durable, or not there at all.
+    ///
+    /// It is a file from `reserve`, if there is one; else a new one, which takes its time as
+    /// `pace` says.
     pub(crate) fn make<S: Storage<File = F>>(
         storage: &S,
+        reserve: &Reserve,
         shape: Shape,
         number: u64,
-        unix_ns: u64,
+        pace: Pace<'_>,
     ) -> Outcome<Self> {
-        let unfinished = name::unfinished(number);
-        let made = Self::fill(storage, &unfinished, shape, number, unix_ns);
-        let file = made.inspect_err(|_| {
-            // What was reserved is given back; if that fails too, opening does it.
-            let _ = storage.remove(&unfinished);
-        })?;
-        storage.rename(&unfinished, &name::segment(number))?;
-        storage.sync_directory()?;
-        let Shape { journal, segment_bytes: bytes } = shape;
-        Ok(Self { file, number, bytes, journal, created_unix_ns: unix_ns, is_halved: false })
-    }
-
-    fn fill<S: Storage<File = F>>(
-        storage: &S,
-        name: &str,
-        shape: Shape,
-        number: u64,
-        unix_ns: u64,
-    ) -> Outcome<F> {
-        let file = storage.create(name)?;
-        file.preallocate(shape.segment_bytes)?;
-        let mut header = SegmentHeader::new(shape.journal, number, shape.segment_bytes, unix_ns);
+        let mut header = SegmentHeader::new(shape.journal, number, shape.segment_bytes, unix_ns());
+        let recycled = reserve.take();
+        header.flags = if recycled.is_some() { FLAG_RECYCLED } else { 0 }.into();
         header.crc = of_segment(&header).into();
-        for offset in HEADER_OFFSETS {
-            file.write_all_at(header.as_bytes(), offset)?;
-        }
-        file.sync_data()?;
-        Ok(file)
+        let (name, file) = match recycled {
+            Some(name) => (name.clone(), storage.open(&name, Mode::Write)),
+            None => {
+                let name = name::unfinished(number);
+                (name.clone(), create(storage, &name, shape.segment_bytes, pace))
+            }
+        };
+        let written = file.and_then(|file| {
+            for offset in HEADER_OFFSETS {
+                file.write_all_at(header.as_bytes(), offset)?;
+            }
+            file.sync_data()?;
+            Ok(file)
+        });
+        let file = written.inspect_err(|_| {
+            // What was reserved is given back; if that fails too, opening does it.
+            let _ = storage.remove(&name);
+        })?;
+        storage.rename(&name, &name::segment(number))?;
+        storage.sync_directory()?;
+        Ok(Self::new(file, &header, false))
     }
 
-    /// Opens a segment and checks its header.
+    fn new(file: F, header: &SegmentHeader, is_halved: bool) -> Self {
+        let (journal, number) = (header.journal.get(), header.segment.get());
+        Self {
+            file,
+            number,
+            bytes: header.segment_bytes.get(),
+            journal,
+            seed: Seed::new(journal, number),
+            created_unix_ns: header.created_unix_ns.get(),
+            is_halved,
+            is_odd: false,
+            is_recycled: header.flags.get() & FLAG_RECYCLED != 0,
+        }
+    }
+
+    /// Opens a segment and checks its header and its length.
     pub(crate) fn open<S: Storage<File = F>>(
+        storage: &S,
+        number: u64,
+        mode: Mode,
+    ) -> Result<Self, OpenError> {
+        let segment = Self::open_odd(storage, number, mode)?;
+        segment.check_length(storage)?;
+        Ok(segment)
+    }
+
+    /// Whether the file is as long as its header says.
+    pub(crate) fn check_length<S: Storage<File = F>>(&self, storage: &S) -> Result<(), OpenError> {
+        if !self.is_odd {
+            return Ok(());
+        }
+        let why = SegmentError::Length { found: self.file.length()?, expected: self.bytes };
+        let path = storage.path(&name::segment(self.number));
+        Err(OpenError::Segment { segment: self.number, path, why })
+    }
+
+    /// Opens a segment, whatever its length, and checks its header.
+    pub(crate) fn open_odd<S: Storage<File = F>>(
         storage: &S,
         number: u64,
         mode: Mode,
@@ -81,19 +126,29 @@ impl<F: StoredFile> Segment<F> {
             [Ok(header), _] | [_, Ok(header)] => header,
             [Err(why), _] => return Err(refused(why)),
         };
-        let bytes = header.segment_bytes.get();
-        if header.segment.get() != number || file.length()? != bytes {
-            return Err(refused(SegmentError::Damaged));
+        let found = header.segment.get();
+        if found != number {
+            return Err(refused(SegmentError::Number { found }));
         }
-        Ok(Self {
-            file,
-            number,
-            bytes,
-            journal: header.journal.get(),
-            created_unix_ns: header.created_unix_ns.get(),
-            is_halved: copies.iter().any(Result::is_err),
-        })
+        let is_odd = file.length()? != header.segment_bytes.get();
+        let is_halved = copies.iter().any(Result::is_err);
+        Ok(Self { is_odd, ..Self::new(file, &header, is_halved) })
     }
+
+    /// Its header, without the checksum.
+    pub(crate) fn header(&self) -> SegmentHeader {
+        let Self { journal, number, bytes, created_unix_ns, is_recycled, .. } = *self;
+        let mut header = SegmentHeader::new(journal, number, bytes, created_unix_ns);
+        header.flags = if is_recycled { FLAG_RECYCLED } else { 0 }.into();
+        header
+    }
+}
+
+fn create<S: Storage>(storage: &S, name: &str, bytes: u64, pace: Pace<'_>) -> Outcome<S::File> {
+    let file = storage.create(name)?;
+    // The name is given back by whoever calls, as for all that fails from here on.
+    file.preallocate(bytes, pace)?;
+    Ok(file)
 }
 
 fn read_header<F: StoredFile>(

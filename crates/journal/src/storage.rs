@@ -125,6 +125,10 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     fn sync_directory(&self) -> Outcome<()>;
 }
 
+/// Hears after each part of a long work how many bytes are left, may let it rest, and tells
+/// whether the next part is urgent.
+pub type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;
+
 /// An open file of a [`Storage`].
 pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     /// The file's length in bytes.
@@ -133,11 +137,12 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     /// If the disk refuses.
     fn length(&self) -> Outcome<u64>;
 
-    /// Makes the file `bytes` zero bytes long, so that writing to them needs no more space.
+    /// Makes the file `bytes` zero bytes long, so that writing to them needs no more space. If
+    /// that takes long, it is done in parts, at that pace.
     ///
     /// # Errors
     /// [`Fault::NoSpace`], or if the disk refuses.
-    fn preallocate(&self, bytes: u64) -> Outcome<()>;
+    fn preallocate(&self, bytes: u64, pace: Pace<'_>) -> Outcome<()>;
 
     /// Writes the beginning of `bytes` at `offset`; tells how many, at least one.
     ///

@@ -1,7 +1,6 @@
 //! From record to record through a segment, checking each.
 
 use crate::chain::Chain;
-use crate::checksum::Seed;
 use crate::error::Flaw;
 use crate::segment::Segment;
 use crate::storage::{Outcome, StoredFile};
@@ -38,9 +37,8 @@ impl Walk {
         &mut self,
         window: &mut Window,
         segment: &Segment<F>,
-        seed: Seed,
     ) -> Outcome<Step> {
-        let header = match header_at(window, segment, seed, self.offset)? {
+        let header = match header_at(window, segment, self.offset)? {
             Ok(header) => header,
             Err(flaw) => return Ok(Step::Stopped(flaw)),
         };
@@ -49,7 +47,7 @@ impl Walk {
         }
         let (body, length) = (self.offset + RECORD_HEADER, header.length.get() as usize);
         let bytes = window.get(&segment.file, body, length)?;
-        if bytes.is_none_or(|bytes| seed.body(bytes) != header.body_crc.get()) {
+        if bytes.is_none_or(|bytes| segment.seed.body(bytes) != header.body_crc.get()) {
             return Ok(Step::Stopped(Flaw::Body));
         }
         self.chain.advance(&header);
@@ -64,14 +62,13 @@ impl Walk {
 pub(crate) fn header_at<F: StoredFile>(
     window: &mut Window,
     segment: &Segment<F>,
-    seed: Seed,
     offset: u64,
 ) -> Outcome<Result<RecordHeader, Flaw>> {
     let Some(bytes) = window.get(&segment.file, offset, RECORD_HEADER as usize)? else {
         return Ok(Err(Flaw::Nothing));
     };
     let read = RecordHeader::read(bytes, offset, segment.bytes);
-    Ok(match read.filter(|header| seed.vouches(header)) {
+    Ok(match read.filter(|header| segment.seed.vouches(header)) {
         Some(header) => Ok(header),
         None if bytes.iter().all(|byte| *byte == 0) => Err(Flaw::Nothing),
         None => Err(Flaw::Header),

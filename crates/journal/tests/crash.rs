@@ -27,7 +27,7 @@ struct Trial {
 impl Trial {
     fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
-        let bytes = dice.percent(30).then(|| dice.within(2..=5) * SEGMENT);
+        let bytes = dice.percent(50).then(|| dice.within(1..=4) * SEGMENT);
         let settings = Settings {
             segment_bytes: SEGMENT + 8 * dice.within(0..=64),
             spares: dice.within(0..=2) as usize,
@@ -143,10 +143,15 @@ impl Trial {
     }
 }
 
+/// How many seeds: some, many with `LONG_TESTS`, or as `SEEDS` says.
+fn seeds() -> u64 {
+    let many = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 10_000 };
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(many)
+}
+
 #[test]
 fn what_was_persisted_survives_every_crash() {
-    let count = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 10_000 };
-    (0..count).for_each(|seed| Trial::new(seed).run());
+    (0..seeds()).for_each(|seed| Trial::new(seed).run());
 }
 
 /// One and the same life, stopped at each of its calls in turn, several times.

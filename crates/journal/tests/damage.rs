@@ -210,6 +210,36 @@ fn segments_that_are_missing_or_foreign_are_refused_by_name() {
 }
 
 #[test]
+fn a_file_that_was_cut_loses_what_was_cut_and_no_more() {
+    let last = Survey::read(&journal(), |_, _| {}).unwrap().segments.len() as u64;
+    for number in [2, last] {
+        let disk = journal();
+        let (offset, header) = records(&disk, number)[3];
+        let file = disk.open(&name(number), lanecast_journal::Mode::Write).unwrap();
+        file.set_length(offset + 10).unwrap();
+        let error = open(&disk).unwrap_err();
+        assert!(matches!(error, OpenError::Segment { segment, .. } if segment == number));
+        let text = error.to_string();
+        assert!(text.contains(&format!("has {} bytes", offset + 10)), "{text}");
+        let plan = Repair::plan(&disk).unwrap();
+        assert_eq!(plan.odd, [number]);
+        let behind: Vec<u64> = (number + 1..=last).collect();
+        assert_eq!(plan.removed, behind, "{plan:?}");
+        plan.apply(&disk).unwrap();
+        // What is left of the record that was cut is a torn end to opening.
+        assert_eq!(open(&disk).unwrap().recovered().last, header.sequence.get() - 1);
+        assert_eq!(Survey::read(&disk, |_, _| {}).unwrap().verdict, Verdict::Whole);
+    }
+    let disk = journal();
+    let file = disk.open(&name(last), lanecast_journal::Mode::Write).unwrap();
+    file.set_length(SEGMENT + 1).unwrap();
+    let plan = Repair::plan(&disk).unwrap();
+    assert!(plan.is_needed() && plan.lost_records == 0, "{plan:?}");
+    plan.apply(&disk).unwrap();
+    assert_eq!(read(&disk), (GROUPS * TOGETHER, None));
+}
+
+#[test]
 fn names_that_are_none_of_its_business_are_left_alone() {
     let disk = journal();
     for name in ["notes.txt", "1.segment", "000000000000000g.segment", "x.new"] {

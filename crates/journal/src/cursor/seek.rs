@@ -70,7 +70,7 @@ impl<S: Storage> Cursor<S> {
                 break;
             }
             let before = self.walk;
-            match self.walk.step(&mut self.window, &self.segment, self.seed)? {
+            match self.walk.step(&mut self.window, &self.segment)? {
                 Step::Record(header, _) if is_from(&header, from) => {
                     self.walk = before;
                     break;
