@@ -1,5 +1,6 @@
 //! What a message costs from its bytes to the record of a view: the last value is replaced, a
-//! filter looked at, what the record was taken out of the sums, and what it is put in.
+//! filter looked at, what the record was taken out of the sums, and what it is put in. A view that
+//! nobody follows is not written.
 //! `cargo bench -p lanecast-sow --bench views`, or `-- --quick` for a look.
 #![forbid(unsafe_code)]
 
@@ -49,11 +50,12 @@ fn orders(size: Size) -> (Topic, Plan, Vec<Vec<u8>>) {
     (topic, plan, messages)
 }
 
-fn vwap(topic: &Topic, projection: &str) -> View {
+fn vwap(topic: &mut Topic, projection: &str) -> View {
     let definition = ViewDefinition::new("VWAP", Kind::Nvfix, "orders")
         .project(&format!("/11 AS /customer, /55 AS /symbol, {projection}"))
         .group_by("/11, /55");
     let mut view = View::new(definition, &|_| Some(topic)).expect("a view");
+    view.read_along(topic).expect("room");
     write(&mut view);
     view
 }
@@ -84,10 +86,14 @@ fn updates_of(size: Size, criterion: &mut Criterion) {
     let exact = "sum(/14 * /99) / sum(/14) AS /vwap, count(/14) AS /count";
     let extremes = format!("{exact}, min(/99) AS /low, max(/99) AS /high");
     for (name, projection) in [("vwap, count", exact), ("vwap, count, min, max", &extremes)] {
-        for batch in [1, 64] {
-            let mut view = vwap(&topic, projection);
+        for batch in [1, 64, usize::MAX] {
+            let mut view = vwap(&mut topic, projection);
             let mut since = 0;
-            group.bench_function(format!("{name}, written after {batch}"), |bencher| {
+            let when = match batch {
+                usize::MAX => "not written".to_owned(),
+                _ => format!("written after {batch}"),
+            };
+            group.bench_function(format!("{name}, {when}"), |bencher| {
                 bencher.iter(|| {
                     let change = topic.publish(&next(), 0).expect("it is taken");
                     let after = change.after.expect("it is there");

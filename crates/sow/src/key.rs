@@ -35,13 +35,20 @@ impl Sum {
         Self(SipHasher13::new()).with(topic.as_bytes())
     }
 
-    /// Adds a value. Its length is part of it, so that neighbours do not flow together.
+    /// The same with a value more.
     pub(crate) fn with(mut self, value: &[u8]) -> Self {
-        self.0.write(&(value.len() as u64).to_le_bytes());
-        self.0.write(value);
+        self.add(value);
         self
     }
 
+    /// Adds a value. Its length is part of it, so that neighbours do not flow together.
+    #[inline]
+    pub(crate) fn add(&mut self, value: &[u8]) {
+        self.0.write(&(value.len() as u64).to_le_bytes());
+        self.0.write(value);
+    }
+
+    #[inline]
     pub(crate) fn identity(&self) -> Identity {
         let sum = self.0.finish128();
         Identity { checksum: sum.h1, proof: sum.h2 }

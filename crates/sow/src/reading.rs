@@ -37,11 +37,16 @@ impl Reading {
     }
 
     /// Reads `bytes`, which are at hand from now on.
+    #[inline]
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<&Row, Malformed> {
-        self.forget();
-        let mut row = self.spare.take();
-        self.reader.get_mut().read(bytes, &mut row)?;
-        Ok(self.row.get_or_init(|| row))
+        // A row that is there is used again where it is.
+        let mut row = match self.row.take() {
+            Some(row) => row,
+            None => self.spare.take(),
+        };
+        let read = self.reader.get_mut().read(bytes, &mut row);
+        let row = self.row.get_or_init(|| row);
+        read.map(|()| row)
     }
 
     /// What stands in `bytes`, which are at hand: nothing, if they cannot be read.

@@ -64,6 +64,11 @@ impl Record {
         Self { sequence, expires_ns, ..self }
     }
 
+    /// Another version of it.
+    pub(crate) fn renewed(&self, bytes: Arc<[u8]>, sequence: u64) -> Self {
+        Self { bytes, name: self.name.clone(), sequence, ..*self }
+    }
+
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }

@@ -5,6 +5,7 @@ use crate::definition::TopicDefinition;
 use crate::expiry::Expiry;
 use crate::hash_index::{HashIndex, candidates};
 use crate::key::{Identity, Key, Sum};
+use crate::publication::Publication;
 use crate::query::Query;
 use crate::reading::Reading;
 use crate::record::{NEVER, Record};
@@ -17,29 +18,6 @@ use lanecast_filter::merge::merge;
 use lanecast_filter::naive::Environment;
 use lanecast_filter::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// A message that is published.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Publication<'a> {
-    /// The message.
-    pub bytes: &'a [u8],
-    /// Its key, in topics whose publishers supply keys.
-    pub key: Option<&'a str>,
-    /// How long its record lives, if not as long as the topic says.
-    pub lifetime: Option<Duration>,
-    /// Who publishes it.
-    pub client: &'a str,
-    /// Its publisher's own number of it, which a durable topic remembers.
-    pub sequence: Option<u64>,
-}
-
-impl<'a> Publication<'a> {
-    /// A message and nothing else.
-    pub fn of(bytes: &'a [u8]) -> Self {
-        Self { bytes, ..Self::default() }
-    }
-}
 
 /// A record that is about to be.
 #[derive(Debug)]
@@ -127,6 +105,11 @@ impl Topic {
     /// All records, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
+    }
+
+    /// The same with their places.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, &Record)> {
+        (0..self.end()).filter_map(|place| Some((place, self.at(place)?)))
     }
 
     /// Answers `query` at once.
@@ -274,6 +257,8 @@ impl Topic {
     }
 
     /// The record that a message will be: the message is at hand from now on.
+    // Inline, as those below: a record that is handed from one to the next is copied each time.
+    #[inline(always)]
     pub(crate) fn prepare(
         &mut self,
         publication: &Publication<'_>,
@@ -310,7 +295,21 @@ impl Topic {
         Ok((self.prepare(&whole, now_ns)?, Cause::Merged))
     }
 
+    /// Puts `bytes` in the place of those of a record, if it is there. They have its key too.
+    pub(crate) fn renew<'a>(
+        &'a mut self,
+        key: Key,
+        bytes: &[u8],
+        now_ns: u64,
+    ) -> Option<Change<'a>> {
+        let place = self.records.find_key(key)?;
+        let record = self.records.get(place)?.renewed(bytes.into(), self.sequence + 1);
+        self.reading.forget();
+        Some(self.commit(Next { found: Some(place), record }, Cause::Published, "", now_ns))
+    }
+
     /// Makes what was prepared last the record.
+    #[inline(always)]
     pub(crate) fn commit<'a>(
         &'a mut self,
         next: Next,
@@ -352,6 +351,7 @@ impl Topic {
     }
 
     /// What a message's key values are. Leaves the message at hand.
+    #[inline]
     fn identity(&mut self, publication: &Publication<'_>) -> Result<Identity, Refusal> {
         let row = self.reading.read(publication.bytes)?;
         match (publication.key, &*self.keys) {
@@ -364,7 +364,7 @@ impl Topic {
                 let mut sum = self.sum.clone();
                 for (slot, path) in slots.iter().zip(&self.definition.keys) {
                     let value = row.text(*slot, publication.bytes);
-                    sum = sum.with(value.ok_or_else(|| Refusal::NoKeyField(path.clone()))?);
+                    sum.add(value.ok_or_else(|| Refusal::NoKeyField(path.clone()))?);
                 }
                 Ok(sum.identity())
             }
@@ -379,13 +379,16 @@ impl Topic {
     }
 
     /// Puts `record` where the one before it is, or at a new place.
+    #[inline(always)]
     fn store(&mut self, found: Option<u32>, record: Record) -> u32 {
         let to_ns = record.expires_ns().unwrap_or(NEVER);
         let (place, before) = match found {
             Some(place) => (place, self.records.replace(place, record)),
             None => (self.records.insert(record), None),
         };
-        if let Some(record) = self.records.get(place) {
+        if !self.indexes.is_empty()
+            && let Some(record) = self.records.get(place)
+        {
             let row = self.reading.row(record.bytes());
             self.indexes.iter_mut().for_each(|(_, index)| index.put(place, row, record));
         }

@@ -16,6 +16,7 @@ mod exact;
 mod fold;
 mod formula;
 mod groups;
+mod share;
 mod tables;
 mod template;
 
@@ -26,10 +27,10 @@ pub use definition::{Clause, Join, ViewDefinition, ViewError};
 use crate::change::{Change, Version};
 use crate::definition::TopicDefinition;
 use crate::key::Key;
+use crate::publication::Publication;
 use crate::record::Record;
 use crate::refusal::Refusal;
-use crate::topic::{Publication, Topic};
-use accumulator::Step;
+use crate::topic::Topic;
 use blueprint::Blueprint;
 use fold::{Fold, NOWHERE};
 use groups::Age;
@@ -37,7 +38,8 @@ use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
-use lanecast_filter::{Message, Plan};
+use lanecast_filter::{Filter, Message, Plan};
+use share::Share;
 use smallvec::smallvec;
 use tables::{Held, Tables};
 use thiserror::Error;
@@ -47,9 +49,14 @@ use thiserror::Error;
 pub struct View {
     definition: ViewDefinition,
     sources: Box<[Source]>,
+    wishes: Wishes,
+    /// Its topic reads what it wants.
+    reads_along: bool,
     fold: Fold,
     /// The records of its topics, if it has several.
     tables: Option<Tables>,
+    /// What each record has put in, by its place, if there is but one topic.
+    shares: Vec<Option<Share>>,
     topic: Topic,
     /// The key of its record, if it has no grouping and so but one.
     key: Option<Box<str>>,
@@ -58,12 +65,19 @@ pub struct View {
 
 /// A topic that a view looks at.
 ///
-/// The view reads messages by itself: what it wants of them stays the same whatever others want, so
-/// what it takes out of a sum is what it has put in.
+/// The view reads messages by itself, unless it was told to read along.
 #[derive(Debug)]
 struct Source {
     reader: Reader,
     row: Row,
+}
+
+/// What a view wants of messages: the fields that it asks for, of which topic, and those of its
+/// filter.
+#[derive(Debug)]
+struct Wishes {
+    inputs: Vec<(usize, Path)>,
+    filter: Option<Filter>,
 }
 
 /// Why a record of a view could not be brought up to date. It stays what it was.
@@ -101,14 +115,47 @@ impl View {
         own.keys = blueprint.key_columns.iter().map(|at| blueprint.paths[*at].clone()).collect();
         let key = own.keys.is_empty().then(|| own.name.clone());
         let topic = Topic::new(own).map_err(|error| ViewError::new(Clause::Grouping, 0, error))?;
-        let (sources, slots, plan) = bind(&blueprint, &topics)?;
+        let wishes = Wishes { inputs: blueprint.inputs.clone(), filter: blueprint.filter.clone() };
+        let mut fields: Vec<Fields> =
+            topics.iter().map(|topic| Fields::new(topic.definition().format)).collect();
+        let (slots, plan) = wishes.bind(&mut fields.iter_mut().collect::<Vec<_>>())?;
+        let sources = fields.iter().map(Source::new).collect();
         let tables = (topics.len() > 1).then(|| Tables::new(&blueprint.links, &slots));
         let fold = Fold::new(blueprint, &names, slots, plan);
-        let mut view = Self { sources, fold, tables, topic, key, record: Vec::new(), definition };
+        let (shares, record) = (Vec::new(), Vec::new());
+        let mut view = Self {
+            definition,
+            sources,
+            wishes,
+            reads_along: false,
+            fold,
+            tables,
+            shares,
+            topic,
+            key,
+            record,
+        };
         for (number, topic) in topics.iter().enumerate() {
-            topic.iter().for_each(|record| view.change(number, record.key(), None, Some(record)));
+            for (place, record) in topic.places() {
+                view.change(number, place, record.key(), None, Some((record, None)));
+            }
         }
         Ok(view)
+    }
+
+    /// Has `topic` read what the view wants of its messages, which then are read once. It has to be
+    /// the topic that the view was made of. A view of several topics goes on reading by itself.
+    ///
+    /// # Errors
+    ///
+    /// If the topic has no room for so many fields. The view goes on reading by itself.
+    pub fn read_along(&mut self, topic: &mut Topic) -> Result<(), SlotsTaken> {
+        if self.tables.is_none() && !self.reads_along {
+            let (slots, plan) = topic.with_fields(|fields| self.wishes.bind(&mut [fields]))?;
+            self.fold.rebind(slots, plan);
+            self.reads_along = true;
+        }
+        Ok(())
     }
 
     /// What it shows.
@@ -136,11 +183,18 @@ impl View {
         self.fold.stray
     }
 
+    /// How many records may have to be brought up to date.
+    pub fn waiting(&self) -> usize {
+        self.fold.groups.waiting()
+    }
+
     /// Learns of a change of one of its topics, counted from 0 in the order of the definition.
     #[inline]
-    pub fn apply(&mut self, number: usize, change: &Change<'_>) {
-        let [before, after] = [change.before, change.after].map(|one| one.map(Version::record));
-        self.change(number, change.key, before, after);
+    pub fn apply<'a>(&mut self, number: usize, change: &Change<'a>) {
+        let before = change.before.map(Version::record);
+        let row = |after: Version<'a>| self.reads_along.then(|| after.row());
+        let after = change.after.map(|after| (after.record(), row(after)));
+        self.change(number, change.place, change.key, before, after);
     }
 
     /// Brings one record up to date and says what has changed, if anything has: call it until there
@@ -169,28 +223,52 @@ impl View {
             if current.is_some_and(|current| current.bytes() == &**record) {
                 continue;
             }
+            if let Some(key) = current.map(Record::key) {
+                return topic.renew(key, record, now_ns).map(Ok);
+            }
             let publication = Publication { key: key.as_deref(), ..Publication::of(record) };
             return Some(publish(topic, fold, place, &publication, now_ns));
         }
     }
 
     #[inline]
-    fn change(&mut self, number: usize, key: Key, before: Option<&Record>, after: Option<&Record>) {
+    fn change(
+        &mut self,
+        number: usize,
+        place: u32,
+        key: Key,
+        before: Option<&Record>,
+        after: Option<(&Record, Option<&Row>)>,
+    ) {
         let source = &mut self.sources[number];
         if let Some(tables) = &mut self.tables {
-            let held = after.map(|record| source.held(record));
+            let held = after.map(|(record, _)| source.held(record));
             return tables.change(number, key, held, &mut self.fold);
         }
-        for (record, step) in [(before, Step::Retract), (after, Step::Add)] {
-            if let Some(record) = record {
-                let age: Age = smallvec![record.sequence()];
-                self.fold.take(&[Some(source.message(record.bytes()))], &age, step);
-            }
+        let place = place as usize;
+        if self.shares.len() <= place {
+            self.shares.resize(place + 1, None);
+        }
+        let share = &mut self.shares[place];
+        if let (Some(record), Some(share)) = (before, share.take()) {
+            self.fold.remove(&share, &smallvec![record.sequence()]);
+        }
+        if let Some((record, row)) = after {
+            let (age, bytes): (Age, _) = (smallvec![record.sequence()], record.bytes());
+            let message = match row {
+                Some(row) => Message { row, bytes, environment: &NOWHERE },
+                None => source.message(bytes),
+            };
+            *share = self.fold.add(&[Some(message)], &age);
         }
     }
 }
 
 impl Source {
+    fn new(fields: &Fields) -> Self {
+        Self { reader: Reader::new(fields), row: Row::new() }
+    }
+
     #[inline]
     fn message<'a>(&'a mut self, bytes: &'a [u8]) -> Message<'a> {
         // A malformed message leaves the row empty, which is what shall be found in it.
@@ -218,21 +296,28 @@ fn publish<'a>(
     Ok(change)
 }
 
-type Bound = (Box<[Source]>, Box<[(usize, Slot)]>, Option<Plan>);
+type Bound = (Box<[(usize, Slot)]>, Option<Plan>);
 
-/// What reads the messages of these topics, the slots of all inputs, and the plan of the filter if
-/// there is but one topic.
-fn bind(blueprint: &Blueprint, topics: &[&Topic]) -> Result<Bound, SlotsTaken> {
-    let mut fields: Vec<Fields> =
-        topics.iter().map(|topic| Fields::new(topic.definition().format)).collect();
-    let slots = blueprint.inputs.iter().map(|(topic, path)| {
-        let slot = fields[*topic].slot(path)?;
-        Ok((*topic, slot))
-    });
-    let slots = slots.collect::<Result<_, _>>()?;
-    let filter = blueprint.filter.as_ref().filter(|_| topics.len() == 1);
-    let plan = filter.map(|filter| Plan::new(filter, &mut fields[0])).transpose()?;
-    let sources =
-        fields.iter().map(|fields| Source { reader: Reader::new(fields), row: Row::new() });
-    Ok((sources.collect(), slots, plan))
+impl Wishes {
+    /// The slots of all inputs, and the plan of the filter if there is but one topic.
+    fn bind(&self, fields: &mut [&mut Fields]) -> Result<Bound, SlotsTaken> {
+        let mut slots = Vec::new();
+        let plan = self.hold(fields, &mut slots);
+        if plan.is_err() {
+            slots.iter().for_each(|(topic, slot): &(usize, Slot)| fields[*topic].release(*slot));
+        }
+        Ok((slots.into(), plan?))
+    }
+
+    fn hold(
+        &self,
+        fields: &mut [&mut Fields],
+        slots: &mut Vec<(usize, Slot)>,
+    ) -> Result<Option<Plan>, SlotsTaken> {
+        for (topic, path) in &self.inputs {
+            slots.push((*topic, fields[*topic].slot(path)?));
+        }
+        let filter = self.filter.as_ref().filter(|_| fields.len() == 1);
+        filter.map(|filter| Plan::new(filter, fields[0])).transpose()
+    }
 }

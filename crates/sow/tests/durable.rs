@@ -1,79 +1,21 @@
-//! Topics that are there again: after a restart, after a crash of the machine at any moment.
+//! Topics that are there again after a restart, and what is said if they are not.
 
-use lanecast_filter::kind::{Format, Kind};
-use lanecast_journal::{Directory, Level, Retention, Settings};
+mod topics;
+
+use lanecast_filter::kind::Kind;
+use lanecast_journal::{Directory, Level};
 use lanecast_sim::dice::Dice;
-use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sow::durable::{Archive, ArchiveError, Dump, StoreError};
 use lanecast_sow::{Publication, Refusal, Topic, TopicDefinition};
-use std::collections::BTreeMap;
 use std::time::Duration;
+use topics::{State, change, definitions, settings, state, world};
 
 const LONG: Duration = Duration::from_secs(60);
-
-/// What a topic holds, by key.
-type State = BTreeMap<u64, (Vec<u8>, u64, Option<u64>)>;
-
-fn settings() -> Settings {
-    let retention = Retention { bytes: Some(1), age: None };
-    Settings { segment_bytes: 32 << 10, retention, ..Settings::default() }
-}
-
-fn definitions() -> Vec<TopicDefinition> {
-    let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
-    let orders = TopicDefinition::new("orders", format).key("/11").expect("a path");
-    let orders = orders.index("/38").expect("a path");
-    vec![orders, TopicDefinition::new("blobs", Kind::Binary)]
-}
-
-fn state(topic: &Topic) -> State {
-    let record = |record: &lanecast_sow::Record| {
-        let bytes = [record.name().unwrap_or_default().as_bytes(), record.bytes()].concat();
-        (record.key().0, (bytes, record.sequence(), record.expires_ns()))
-    };
-    topic.iter().map(record).collect()
-}
-
-fn world(topics: &[Topic]) -> (Vec<State>, Vec<u64>) {
-    (topics.iter().map(state).collect(), topics.iter().map(Topic::sequence).collect())
-}
 
 type Opened = (Archive<Directory>, Vec<Topic>);
 
 fn open(directory: &tempfile::TempDir) -> Result<Opened, ArchiveError> {
     Archive::open(Directory::new(directory.path()), settings(), definitions())
-}
-
-/// Changes one of the topics in some way, and gives the number in the journal if it changed.
-fn change<S: lanecast_journal::Storage + Clone>(
-    archive: &mut Archive<S>,
-    topics: &mut [Topic],
-    dice: &mut Dice,
-    now_ns: u64,
-) -> Result<Option<u64>, StoreError> {
-    let id = dice.within(0..=40);
-    let lifetime = dice.percent(20).then(|| Duration::from_nanos(dice.within(1..=50)));
-    let filling = "x".repeat(dice.spread(1..=300) as usize);
-    let message = format!("11={id};38={};58={filling};", dice.within(0..=9));
-    let orders = Publication { lifetime, ..Publication::of(message.as_bytes()) };
-    let name = format!("blob {id}");
-    let blob = Publication { key: Some(&name), lifetime, ..Publication::of(message.as_bytes()) };
-    let which = usize::from(dice.percent(40));
-    let publication = if which == 0 { &orders } else { &blob };
-    let topic = &mut topics[which];
-    let logged = match dice.within(0..=9) {
-        0..=6 => Some(archive.publish(topic, publication, now_ns)?),
-        7 => archive.delete_as(topic, publication, now_ns)?,
-        8 => {
-            let key = topic.iter().next().map(|record| record.key());
-            match key {
-                Some(key) => archive.delete(topic, key, "", now_ns)?,
-                None => None,
-            }
-        }
-        _ => archive.expire(topic, now_ns)?,
-    };
-    Ok(logged.map(|logged| logged.journal_sequence))
 }
 
 fn checkpoint<S: lanecast_journal::Storage + Clone>(
@@ -188,81 +130,6 @@ fn topics_are_told_apart_and_forgotten_ones_do_not_matter() {
     let blobs = definitions().split_off(1);
     let (_, topics) = Archive::open(storage, settings(), blobs).expect("opened");
     assert_eq!(state(&topics[0]), expected);
-}
-
-/// A life on the simulated disk: changes and checkpoints until the machine stops. Gives all states
-/// by the journal's number, and how much was said to be persisted.
-fn live(
-    disk: &SimulatedDisk,
-    dice: &mut Dice,
-    now_ns: u64,
-) -> Option<(BTreeMap<u64, Vec<State>>, u64)> {
-    let (mut archive, mut topics) = Archive::open(disk.clone(), settings(), definitions()).ok()?;
-    let first = archive.journal().recovered().last;
-    let mut history = BTreeMap::from([(first, world(&topics).0)]);
-    let mut persisted = first;
-    for step in 0..80 {
-        match change(&mut archive, &mut topics, dice, now_ns + step) {
-            Ok(Some(sequence)) => drop(history.insert(sequence, world(&topics).0)),
-            Ok(None) => {}
-            Err(_) => break,
-        }
-        let last = *history.last_key_value()?.0;
-        if dice.percent(10)
-            && last > first
-            && archive.journal().wait(last, Level::Persisted, LONG).is_err()
-        {
-            break;
-        }
-        persisted = persisted.max(archive.journal().reached(Level::Persisted));
-        if dice.percent(5) {
-            let mut taken = archive.begin_checkpoint().ok();
-            while let Some(checkpoint) = &mut taken {
-                let all: Vec<&Topic> = topics.iter().collect();
-                match checkpoint.advance(&all, 5) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(_) => taken = None,
-                }
-                if let Ok(Some(sequence)) = change(&mut archive, &mut topics, dice, now_ns + step) {
-                    history.insert(sequence, world(&topics).0);
-                }
-            }
-            if let Some(checkpoint) = taken
-                && archive.adopt(checkpoint, LONG).is_err()
-            {
-                break;
-            }
-        }
-    }
-    persisted = persisted.max(archive.journal().reached(Level::Persisted));
-    Some((history, persisted))
-}
-
-#[test]
-fn a_crash_at_any_moment_leaves_what_was_persisted_and_nothing_else() {
-    let seeds = if std::env::var_os("LONG_TESTS").is_some() { 10_000 } else { 150 };
-    let mut lives = 0;
-    for seed in 0..seeds {
-        let mut dice = Dice::new(seed);
-        let disk = SimulatedDisk::new(dice.any(), 4 << 20);
-        for life in 0..3 {
-            disk.stop_after(dice.spread(5..=400));
-            let lived = live(&disk, &mut dice, life * 1_000);
-            disk.crash();
-            let (archive, topics) = Archive::open(disk.clone(), settings(), definitions())
-                .unwrap_or_else(|error| panic!("seed {seed}, life {life}: {error}"));
-            let last = archive.journal().recovered().last;
-            if let Some((history, persisted)) = lived {
-                lives += 1;
-                assert!(last >= persisted, "seed {seed}: {last} of {persisted}");
-                let expected = history.get(&last);
-                assert_eq!(Some(&world(&topics).0), expected, "seed {seed}, life {life}");
-            }
-            drop(archive);
-        }
-    }
-    assert!(lives > seeds, "{lives}");
 }
 
 /// What a dump has of each topic.

@@ -109,8 +109,13 @@ impl Dump {
         self.last = self.covered;
         let mut cursor = journal.cursor(Start::Sequence(self.covered + 1))?;
         while let Some(record) = cursor.read()? {
-            if self.apply(record.body, records).is_none_or(|rest| !rest.is_empty()) {
-                return Err(ArchiveError::Foreign(record.sequence));
+            let mut rest = record.body;
+            // Behind a change may stand the number that its publisher gave it.
+            loop {
+                rest = self.apply(rest, records).ok_or(ArchiveError::Foreign(record.sequence))?;
+                if rest.is_empty() {
+                    break;
+                }
             }
             self.last = record.sequence;
         }

@@ -4,8 +4,9 @@ use super::checkpoint::{checksum, covered_by, name_of};
 use super::error::ArchiveError;
 use crate::definition::TopicDefinition;
 use crate::key::Identity;
+use crate::publication::Publication;
 use crate::refusal::Refusal;
-use crate::topic::{Publication, Topic};
+use crate::topic::Topic;
 use lanecast_journal::{Journal, Level, Mode, Start, Storage, StoredFile};
 use lanecast_wire::state::{
     BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_PUT,

@@ -3,6 +3,7 @@
 use super::datum::Datum;
 use super::decimal::Decimal;
 use super::exact::Exact;
+use super::share::{Input, Need};
 use lanecast_filter::Function;
 use lanecast_filter::expr::Arithmetic;
 use std::cmp::Ordering;
@@ -78,6 +79,15 @@ impl Measure {
         }
     }
 
+    /// What it has to know of its argument.
+    pub(crate) fn need(self) -> Need {
+        match self {
+            Self::Count => Need::Presence,
+            Self::Tally | Self::Extremes => Need::Number,
+            Self::Distinct => Need::Whole,
+        }
+    }
+
     pub(crate) fn accumulator(self) -> Accumulator {
         match self {
             Self::Tally => Accumulator::Tally { sum: Decimal::ZERO, count: 0, nans: 0 },
@@ -91,29 +101,28 @@ impl Measure {
 impl Accumulator {
     /// Adds a value, or takes one back that was added. NULL changes nothing.
     #[inline]
-    pub(crate) fn take(&mut self, datum: &Datum<'_>, step: Step) {
-        if datum.is_null() {
-            return;
-        }
-        match self {
-            Self::Tally { sum, count, nans } => match datum.number().as_deref() {
-                Some(Exact::Decimal(number)) => {
+    pub(crate) fn take(&mut self, input: &Input, step: Step) {
+        match (self, input) {
+            (_, Input::Null) => {}
+            (Self::Count(count), _) => step.apply(count),
+            (Self::Tally { sum, count, .. }, Input::Number { units, scale }) => {
+                let units =
+                    if step == Step::Add { i128::from(*units) } else { -i128::from(*units) };
+                sum.add(units, *scale);
+                step.apply(count);
+            }
+            (Self::Tally { sum, count, nans }, _) => match input.decimal() {
+                Some(number) => {
                     *sum = match step {
-                        Step::Add => sum.plus(number),
-                        Step::Retract => sum.minus(number),
+                        Step::Add => sum.plus(&number),
+                        Step::Retract => sum.minus(&number),
                     };
                     step.apply(count);
                 }
-                _ => step.apply(nans),
+                None => step.apply(nans),
             },
-            Self::Count(count) => step.apply(count),
-            Self::Extremes(values) => {
-                let number = datum.number();
-                take(values, Value::new(number.as_deref(), datum), step);
-            }
-            Self::Distinct(values) => {
-                let number = if let Datum::Text(_) = datum { None } else { datum.number() };
-                take(values, Value::new(number.as_deref(), datum), step);
+            (Self::Extremes(values) | Self::Distinct(values), _) => {
+                take(values, Value::new(input), step);
             }
         }
     }
@@ -156,13 +165,9 @@ fn take(values: &mut Multiset, value: Option<Value>, step: Step) {
 }
 
 impl Value {
-    /// The value of `datum`, which is `number` if it counts as one.
-    fn new(number: Option<&Exact>, datum: &Datum<'_>) -> Option<Self> {
-        match (number, datum) {
-            (Some(Exact::Decimal(number)), _) => Some(Self::Number(number.clone())),
-            (_, Datum::Text(text)) => Some(Self::Text((**text).into())),
-            _ => None,
-        }
+    fn new(input: &Input) -> Option<Self> {
+        let text = || input.text().map(|text| Self::Text(text.into()));
+        input.decimal().map(Self::Number).or_else(text)
     }
 
     fn datum(value: Option<&Self>) -> Datum<'_> {
@@ -212,16 +217,21 @@ mod tests {
         }
     }
 
+    fn input(text: &str, measure: Measure) -> Input {
+        Input::new(Datum::text(text.as_bytes()), measure.need())
+    }
+
     fn outcome(function: Function, texts: &[&str]) -> String {
-        let mut accumulator = Measure::of(function).expect("an aggregate").accumulator();
+        let measure = Measure::of(function).expect("an aggregate");
+        let mut accumulator = measure.accumulator();
         // Something comes and goes before.
         for (text, step) in [("7", Step::Add), ("x", Step::Add), ("7", Step::Retract)] {
-            accumulator.take(&Datum::text(text.as_bytes()), step);
+            accumulator.take(&input(text, measure), step);
         }
         for text in texts {
-            accumulator.take(&Datum::text(text.as_bytes()), Step::Add);
+            accumulator.take(&input(text, measure), Step::Add);
         }
-        accumulator.take(&Datum::text(&b"x"[..]), Step::Retract);
+        accumulator.take(&input("x", measure), Step::Retract);
         shown(&accumulator.outcome(function))
     }
 
@@ -265,19 +275,19 @@ mod tests {
     fn a_million_updates_leave_no_trace() {
         let rounds = 1_000_000_u64;
         let mut accumulator = Measure::Tally.accumulator();
-        accumulator.take(&Datum::text(&b"0.1"[..]), Step::Add);
-        let text = |round: u64| {
+        accumulator.take(&input("0.1", Measure::Tally), Step::Add);
+        let number = |round: u64| {
             let large = round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-            format!("{}.{:03}", large, round % 1_000)
+            input(&format!("{}.{:03}", large, round % 1_000), Measure::Tally)
         };
         for round in 0..rounds {
-            accumulator.take(&Datum::text(text(round).into_bytes()), Step::Add);
+            accumulator.take(&number(round), Step::Add);
             if let Some(old) = round.checked_sub(10) {
-                accumulator.take(&Datum::text(text(old).into_bytes()), Step::Retract);
+                accumulator.take(&number(old), Step::Retract);
             }
         }
         for round in rounds - 10..rounds {
-            accumulator.take(&Datum::text(text(round).into_bytes()), Step::Retract);
+            accumulator.take(&number(round), Step::Retract);
         }
         assert_eq!(shown(&accumulator.outcome(Function::Sum)), "0.1");
         assert_eq!(shown(&accumulator.outcome(Function::Avg)), "0.1");

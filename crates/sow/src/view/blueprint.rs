@@ -3,6 +3,7 @@
 use super::accumulator::Measure;
 use super::definition::{Clause, ViewDefinition, ViewError};
 use super::formula::Formula;
+use super::groups::VALUES_MAX;
 use super::template::Template;
 use lanecast_filter::expr::Expr;
 use lanecast_filter::path::Path;
@@ -214,6 +215,11 @@ impl<'a> Draft<'a> {
             if !self.keys.contains(&input) {
                 self.keys.push(input);
             }
+        }
+        if self.keys.len() > VALUES_MAX {
+            let what = format!("{} fields are more than {VALUES_MAX}", self.keys.len());
+            let error = ViewError::new(Clause::Grouping, 0, what);
+            return Err(error.with_hint("group by fewer fields"));
         }
         Ok(grouping)
     }

@@ -3,16 +3,26 @@
 use super::{Clause, EmitError, View, ViewDefinition, ViewError};
 use crate::change::Change;
 use crate::topic::Topic;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
+
+/// Records of a view that nobody follows that may wait to be brought up to date: whoever comes
+/// waits for no more than these.
+const WAITING_MAX: usize = 4_096;
 
 /// Views, each over topics or over views that were added before it.
 #[derive(Debug, Default)]
 pub struct Cascade {
     views: Vec<View>,
+    names: Vec<Box<str>>,
     /// Which views look at a topic: as which one of theirs.
-    feeds: HashMap<Box<str>, Vec<Feed>>,
+    feeds: HashMap<Box<str>, Vec<Feed>, RandomState>,
     /// The same for the topic of each view.
     own_feeds: Vec<Vec<Feed>>,
+    /// Which views somebody follows.
+    followed: Vec<bool>,
+    /// Those, and the views that they look at.
+    needed: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +64,9 @@ impl Cascade {
             }
         }
         self.own_feeds.push(Vec::new());
+        self.names.push(view.definition().name.clone());
+        self.followed.push(false);
+        self.needed.push(false);
         self.views.push(view);
         Ok(&self.views[self.views.len() - 1])
     }
@@ -86,17 +99,71 @@ impl Cascade {
         now_ns: u64,
         see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
     ) {
+        self.settle_to(now_ns, |_| 0, see);
+    }
+
+    /// Brings those views up to date that are followed, and shows `see` what has changed. Of each
+    /// other view some records may wait until somebody [follows](Self::follow) it.
+    pub fn settle_followed(
+        &mut self,
+        now_ns: u64,
+        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+    ) {
+        let needed = std::mem::take(&mut self.needed);
+        self.settle_to(now_ns, |number| if needed[number] { 0 } else { WAITING_MAX }, see);
+        self.needed = needed;
+    }
+
+    /// Somebody follows the view of this number, in the order in which they were added, from now
+    /// on. It is brought up to date, and what it looks at; what has changed of them has no one to
+    /// see it but `see`.
+    pub fn follow(
+        &mut self,
+        number: usize,
+        now_ns: u64,
+        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+    ) {
+        if !self.followed[number] {
+            self.followed[number] = true;
+            self.find_needed();
+            self.settle_followed(now_ns, see);
+        }
+    }
+
+    /// Nobody follows the view of this number any more.
+    pub fn unfollow(&mut self, number: usize) {
+        if self.followed[number] {
+            self.followed[number] = false;
+            self.find_needed();
+        }
+    }
+
+    fn find_needed(&mut self) {
+        for number in (0..self.views.len()).rev() {
+            let is_seen = self.own_feeds[number].iter().any(|feed| self.needed[feed.view]);
+            self.needed[number] = self.followed[number] || is_seen;
+        }
+    }
+
+    /// Brings records up to date until no more than so many of each view wait.
+    fn settle_to(
+        &mut self,
+        now_ns: u64,
+        waiting_max: impl Fn(usize) -> usize,
+        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+    ) {
         for (number, feeds) in self.own_feeds.iter().enumerate() {
             let (before, behind) = self.views.split_at_mut(number + 1);
             let view = &mut before[number];
-            let name = view.definition().name.clone();
-            while let Some(emitted) = view.emit(now_ns) {
+            while view.waiting() > waiting_max(number)
+                && let Some(emitted) = view.emit(now_ns)
+            {
                 if let Ok(change) = &emitted {
                     for feed in feeds {
                         behind[feed.view - number - 1].apply(feed.number, change);
                     }
                 }
-                see(&name, emitted.as_ref().map_err(EmitError::clone));
+                see(&self.names[number], emitted.as_ref().map_err(EmitError::clone));
             }
         }
     }

@@ -81,6 +81,32 @@ impl Decimal {
         Self::small(number, 0)
     }
 
+    pub(crate) fn of_small(units: i64, scale: u32) -> Self {
+        Self::small(units.into(), scale)
+    }
+
+    /// The number as so many units, and how many digits of them stand behind the point.
+    #[inline]
+    pub(crate) fn to_small(&self) -> Option<(i64, u32)> {
+        match &self.units {
+            Units::Small(units) => Some((i64::try_from(*units).ok()?, self.scale)),
+            Units::Wide(_) => None,
+        }
+    }
+
+    /// Adds so many units, of which so many digits stand behind the point.
+    #[inline]
+    pub(crate) fn add(&mut self, units: i128, scale: u32) {
+        if let Units::Small(sum) = &mut self.units
+            && self.scale == scale
+            && let Some(more) = sum.checked_add(units)
+        {
+            *sum = more;
+        } else {
+            *self = self.plus_unlike(&Self::small(units, scale));
+        }
+    }
+
     pub(crate) fn is_zero(&self) -> bool {
         matches!(self.units, Units::Small(0))
     }
@@ -207,6 +233,19 @@ impl Decimal {
 
     /// Whether the units are at least those of `other` with so many zeros behind, signs aside.
     fn reaches(&self, other: &Self, zeros: i64) -> bool {
+        if let (Units::Small(left), Units::Small(right)) = (&self.units, &other.units)
+            && let Some(power) = small_power(zeros.unsigned_abs())
+        {
+            let [left, right, power] = [*left, *right, power].map(i128::unsigned_abs);
+            let (left, right) = if zeros < 0 {
+                (left.checked_mul(power), Some(right))
+            } else {
+                (Some(left), right.checked_mul(power))
+            };
+            if let (Some(left), Some(right)) = (left, right) {
+                return left >= right;
+            }
+        }
         let power = Pow::pow(BigInt::from(10), zeros.unsigned_abs());
         let (mut left, mut right) = (self.big().abs(), other.big().abs());
         if zeros < 0 {
@@ -220,7 +259,15 @@ impl Decimal {
     /// How many digits the units have.
     fn length(&self) -> u32 {
         match &self.units {
-            Units::Small(units) => units.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1),
+            Units::Small(units) => {
+                let units = units.unsigned_abs();
+                // Machine words take a fraction of the time.
+                let log = match u64::try_from(units) {
+                    Ok(units) => units.checked_ilog10(),
+                    Err(_) => units.checked_ilog10(),
+                };
+                log.map_or(1, |log| log + 1)
+            }
             Units::Wide(units) => units.magnitude().to_string().len() as u32,
         }
     }

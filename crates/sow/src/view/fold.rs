@@ -1,12 +1,12 @@
 //! From rows to groups: what a view does with each row that comes or goes.
 
-use super::accumulator::{Accumulator, Measure, Step};
+use super::accumulator::{Measure, Step};
 use super::blueprint::{Blueprint, Leaf, numbered};
 use super::datum::Datum;
-use super::decimal::Rounding;
-use super::exact::Exact;
+use super::decimal::Decimal;
 use super::formula::{Formula, Leaves};
 use super::groups::{Age, Group, Groups, Name};
+use super::share::{Input, Need, Share, SharePlace};
 use super::template::{Template, Unwritable};
 use lanecast_filter::expr::Expr;
 use lanecast_filter::fields::Slot;
@@ -15,6 +15,7 @@ use lanecast_filter::path::Path;
 use lanecast_filter::truth::{Semantics, Truth};
 use lanecast_filter::value::Value;
 use lanecast_filter::{Message, Plan};
+use smallvec::SmallVec;
 
 /// A message of each topic, as far as there is one: what stands in one line of a join.
 pub(crate) type Parts<'a> = [Option<Message<'a>>];
@@ -44,7 +45,8 @@ pub(crate) struct Fold {
     slots: Box<[(usize, Slot)]>,
     condition: Condition,
     keys: Vec<usize>,
-    arguments: Vec<Formula>,
+    /// What has to be known of which formulas.
+    arguments: Vec<(Formula, Need)>,
     measures: Vec<(Measure, usize)>,
     lasts: Vec<usize>,
     leaves: Vec<Leaf>,
@@ -73,11 +75,18 @@ impl Fold {
                 blueprint.input(topics, path).expect("each path of a filter is an input")
             })),
         };
+        let measures = &blueprint.measures;
+        let need = |number: usize| {
+            let own = measures.iter().filter(|(_, argument)| *argument == number);
+            own.map(|(measure, _)| measure.need()).max().unwrap_or(Need::Presence)
+        };
+        let arguments = blueprint.arguments.into_iter().enumerate();
+        let arguments = arguments.map(|(number, formula)| (formula, need(number))).collect();
         Self {
             slots,
             condition,
             keys: blueprint.keys,
-            arguments: blueprint.arguments,
+            arguments,
             measures: blueprint.measures,
             lasts: blueprint.lasts,
             leaves: blueprint.leaves,
@@ -90,31 +99,70 @@ impl Fold {
         }
     }
 
-    /// A row comes, or one goes that came before.
+    /// The inputs have other slots from now on, and so has the filter of the only topic.
+    pub(crate) fn rebind(&mut self, slots: Box<[(usize, Slot)]>, plan: Option<Plan>) {
+        self.slots = slots;
+        if let Some(plan) = plan {
+            self.condition = Condition::Plan(plan);
+        }
+    }
+
+    /// A row comes. What it has put into its group, if it meets the condition.
     #[inline]
-    pub(crate) fn take(&mut self, parts: &Parts<'_>, age: &Age, step: Step) {
+    pub(crate) fn add(&mut self, parts: &Parts<'_>, age: &Age) -> Option<Share> {
+        let share = self.share(parts)?;
+        self.apply(&share, Step::Add);
+        if let SharePlace::Group(place) = share.place
+            && !self.lasts.is_empty()
+            && let Some(group) = self.groups.get_mut(place)
+        {
+            let row = Row { slots: &self.slots, parts };
+            let values = self.lasts.iter().map(|input| row.leaf(*input).into_owned());
+            group.keep_last(age, values.collect());
+        }
+        Some(share)
+    }
+
+    /// A row goes that had this share.
+    #[inline]
+    pub(crate) fn remove(&mut self, share: &Share, age: &Age) {
+        self.apply(share, Step::Retract);
+        if let SharePlace::Group(place) = share.place
+            && !self.lasts.is_empty()
+            && let Some(group) = self.groups.get_mut(place)
+        {
+            group.forget_last(age);
+        }
+    }
+
+    /// What a row has put or would put into which group, if it meets the condition.
+    #[inline]
+    pub(crate) fn share(&mut self, parts: &Parts<'_>) -> Option<Share> {
         let row = Row { slots: &self.slots, parts };
         if !self.condition.holds(&row) {
-            return;
+            return None;
         }
         self.name.clear();
         for key in &self.keys {
             if !self.name.push(&row.leaf(*key)) {
-                return step.apply(&mut self.stray);
+                let inputs = SmallVec::new();
+                return Some(Share { place: SharePlace::Stray, plain: 0, inputs });
             }
         }
         let measures = &self.measures;
         let accumulators = || measures.iter().map(|(measure, _)| measure.accumulator()).collect();
-        let group = self.groups.take(&self.name, step, accumulators);
-        for (number, argument) in self.arguments.iter().enumerate() {
-            let datum = fine(argument.datum(&row));
-            let accumulators = group.accumulators.iter_mut().zip(measures);
-            let own = accumulators.filter(|(_, (_, argument))| *argument == number);
-            own.for_each(|(accumulator, _): (&mut Accumulator, _)| accumulator.take(&datum, step));
-        }
-        if !self.lasts.is_empty() {
-            let values = self.lasts.iter().map(|input| row.leaf(*input).into_owned());
-            group.take_last(age, values.collect(), step);
+        let place = SharePlace::Group(self.groups.place(&self.name, accumulators));
+        let inputs = self.arguments.iter();
+        let inputs = inputs.map(|(formula, need)| Input::of(formula, *need, &row));
+        Some(Share { place, plain: self.name.plain, inputs: inputs.collect() })
+    }
+
+    #[inline]
+    fn apply(&mut self, share: &Share, step: Step) {
+        let SharePlace::Group(place) = share.place else { return step.apply(&mut self.stray) };
+        let group = self.groups.take(place, share.plain, step);
+        for (accumulator, (_, argument)) in group.accumulators.iter_mut().zip(&self.measures) {
+            accumulator.take(&share.inputs[*argument], step);
         }
     }
 
@@ -138,17 +186,6 @@ impl Condition {
     }
 }
 
-/// What goes into sums and other memories is a decimal.
-#[inline]
-fn fine(datum: Datum<'_>) -> Datum<'_> {
-    match datum {
-        Datum::Number(number @ Exact::Quotient(_)) => {
-            Datum::Number(Exact::Decimal(number.rounded(Rounding::FINE)))
-        }
-        datum => datum,
-    }
-}
-
 impl Leaves for Row<'_> {
     #[inline]
     fn leaf(&self, number: usize) -> Datum<'_> {
@@ -157,6 +194,13 @@ impl Leaves for Row<'_> {
             Some(message) => Datum::of_field(message.row, slot, message.bytes),
             None => Datum::Null,
         }
+    }
+
+    #[inline]
+    fn small(&self, number: usize) -> Option<(i64, u32)> {
+        let (topic, slot) = self.slots[number];
+        let message = self.parts[topic].as_ref()?;
+        Decimal::parse_small(message.row.text(slot, message.bytes)?)
     }
 }
 

@@ -49,14 +49,18 @@ pub(crate) struct Groups {
 #[derive(Debug, Default)]
 pub(crate) struct Name {
     bytes: Vec<u8>,
-    /// Which values are no texts.
-    plain: SmallVec<[bool; 2]>,
+    values: u32,
+    /// A bit for each value, in their order: set if it is no text.
+    pub(crate) plain: u64,
 }
+
+/// Values that a name may have.
+pub(crate) const VALUES_MAX: usize = u64::BITS as usize;
 
 impl Name {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.plain.clear();
+        (self.values, self.plain) = (0, 0);
     }
 
     /// Adds a value, unless it is NULL. Numbers that are equal are one value.
@@ -73,7 +77,8 @@ impl Name {
         }
         let length = (self.bytes.len() - start - LENGTH) as u32;
         self.bytes[start..start + LENGTH].copy_from_slice(&length.to_le_bytes());
-        self.plain.push(!matches!(datum, Datum::Text(_)));
+        self.plain |= u64::from(!matches!(datum, Datum::Text(_))) << self.values;
+        self.values += 1;
         true
     }
 }
@@ -85,7 +90,7 @@ impl Group {
         Self {
             name: SmallVec::from_slice(&name.bytes),
             rows: 0,
-            plain: name.plain.iter().map(|_| 0).collect(),
+            plain: SmallVec::from_elem(0, name.values as usize),
             accumulators,
             lasts: BTreeMap::new(),
             published: None,
@@ -124,21 +129,23 @@ impl Group {
         latest.and_then(|(_, values)| values.get(number)).cloned().unwrap_or(Datum::Null)
     }
 
-    /// Keeps the other fields of a row, or forgets them.
-    pub(crate) fn take_last(&mut self, age: &Age, values: Box<[Datum<'static>]>, step: Step) {
-        match step {
-            Step::Add => self.lasts.insert(age.clone(), values),
-            Step::Retract => self.lasts.remove(age),
-        };
+    /// Keeps the other fields of a row.
+    pub(crate) fn keep_last(&mut self, age: &Age, values: Box<[Datum<'static>]>) {
+        self.lasts.insert(age.clone(), values);
+    }
+
+    /// Forgets the other fields of a row.
+    pub(crate) fn forget_last(&mut self, age: &Age) {
+        self.lasts.remove(age);
     }
 
     #[inline]
-    fn count(&mut self, name: &Name, step: Step) {
+    fn count(&mut self, plain: u64, step: Step) {
         step.apply(&mut self.rows);
-        for (count, is_plain) in self.plain.iter_mut().zip(&name.plain) {
-            if *is_plain {
-                step.apply(count);
-            }
+        let mut left = plain;
+        while left != 0 {
+            step.apply(&mut self.plain[left.trailing_zeros() as usize]);
+            left &= left - 1;
         }
     }
 }
@@ -149,17 +156,12 @@ impl Groups {
         self.table.len()
     }
 
-    /// The group that a row belongs to, which it now joins or leaves.
+    /// The group at `place`, which a row joins or leaves.
     #[inline]
-    pub(crate) fn take(
-        &mut self,
-        name: &Name,
-        step: Step,
-        accumulators: impl FnOnce() -> Accumulators,
-    ) -> &mut Group {
-        let place = self.place(name, accumulators);
-        let group = self.places[place as usize].as_mut().expect("places in the table are taken");
-        group.count(name, step);
+    pub(crate) fn take(&mut self, place: u32, plain: u64, step: Step) -> &mut Group {
+        self.recent = place;
+        let group = self.places[place as usize].as_mut().expect("rows are in groups");
+        group.count(plain, step);
         if !group.is_changed {
             group.is_changed = true;
             self.changed.push_back(place);
@@ -167,8 +169,13 @@ impl Groups {
         group
     }
 
+    /// Where the group of this name is, which is made if there is none.
     #[inline]
-    fn place(&mut self, name: &Name, accumulators: impl FnOnce() -> Accumulators) -> u32 {
+    pub(crate) fn place(
+        &mut self,
+        name: &Name,
+        accumulators: impl FnOnce() -> Accumulators,
+    ) -> u32 {
         let is_it = |place: u32| {
             let group = self.places.get(place as usize).and_then(Option::as_ref);
             group.is_some_and(|group| *group.name == *name.bytes)
@@ -177,12 +184,10 @@ impl Groups {
             return self.recent;
         }
         let hash = self.state.hash_one(&*name.bytes);
-        let found = self.table.find(hash, |place| is_it(*place)).copied();
-        self.recent = match found {
-            Some(place) => place,
+        match self.table.find(hash, |place| is_it(*place)) {
+            Some(place) => *place,
             None => self.insert(hash, Group::new(name, accumulators())),
-        };
-        self.recent
+        }
     }
 
     fn insert(&mut self, hash: u64, group: Group) -> u32 {
@@ -197,6 +202,11 @@ impl Groups {
             group.map_or(0, |group| state.hash_one(&*group.name))
         });
         place
+    }
+
+    /// How many groups have changed.
+    pub(crate) fn waiting(&self) -> usize {
+        self.changed.len()
     }
 
     /// The group that has been changed for longest, to be looked at once.

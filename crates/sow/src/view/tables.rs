@@ -152,7 +152,16 @@ fn show(line: &Line<'_>, step: Step, fold: &mut Fold) {
     let parts: SmallVec<[Option<Message<'_>>; 4]> =
         line.iter().map(|held| held.map(Held::message)).collect();
     let age: Age = line.iter().map(|held| held.map_or(0, |held| held.sequence)).collect();
-    fold.take(&parts, &age, step);
+    match step {
+        Step::Add => {
+            fold.add(&parts, &age);
+        }
+        Step::Retract => {
+            if let Some(share) = fold.share(&parts) {
+                fold.remove(&share, &age);
+            }
+        }
+    }
 }
 
 impl Held {

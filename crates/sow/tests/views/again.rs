@@ -60,10 +60,10 @@ fn world() -> World {
     World::new(&["orders", "customers"], plain(Kind::Nvfix))
 }
 
-/// What views say that are made anew over the topics of `world`.
+/// What views say that are made anew over the topics of `world`, and read by themselves.
 fn anew(world: &mut World) -> BTreeMap<String, Vec<String>> {
     let topics = std::mem::take(&mut world.topics);
-    let mut other = World { topics, ..World::new(&[], Kind::Nvfix.into()) };
+    let mut other = World { topics, reads_along: false, ..World::new(&[], Kind::Nvfix.into()) };
     for definition in definitions() {
         other = other.with(definition);
     }

@@ -2,6 +2,7 @@
 
 mod again;
 mod document;
+mod followed;
 mod joined;
 mod refused;
 mod world;

@@ -19,6 +19,8 @@ pub(crate) struct World {
     /// What the views have said: the records of each.
     pub(crate) told: BTreeMap<String, BTreeMap<u64, String>>,
     pub(crate) now_ns: u64,
+    /// Whether the topics read what views want.
+    pub(crate) reads_along: bool,
 }
 
 impl World {
@@ -29,13 +31,20 @@ impl World {
             views: Cascade::new(),
             told: BTreeMap::new(),
             now_ns: 0,
+            reads_along: true,
         }
     }
 
     pub(crate) fn with(mut self, definition: ViewDefinition) -> Self {
         let topics = &self.topics;
         let find = |name: &str| topics.iter().find(|topic| &*topic.definition().name == name);
+        let (view, source) = (definition.name.clone(), definition.topic.clone());
         self.views.add(definition, &find).expect("a view");
+        let topic = self.topics.iter_mut().find(|topic| topic.definition().name == source);
+        if let (Some(topic), true) = (topic, self.reads_along) {
+            let view = self.views.view_mut(&view).expect("it was added");
+            view.read_along(topic).expect("there is room");
+        }
         self
     }
 

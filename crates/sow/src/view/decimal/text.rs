@@ -13,28 +13,30 @@ impl Decimal {
     /// none, or one of more digits than numbers have.
     #[inline]
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
-        let (is_negative, digits) = match text {
-            [b'-', digits @ ..] => (true, digits),
-            [b'+', digits @ ..] => (false, digits),
-            digits => (false, digits),
-        };
+        match Self::parse_small(text) {
+            Some((units, scale)) => Some(Self::of_small(units, scale)),
+            None => parse_any(text),
+        }
+    }
+
+    /// The same of short and plain texts only: so many units, and how many digits of them stand
+    /// behind the point.
+    #[inline]
+    pub(crate) fn parse_small(text: &[u8]) -> Option<(i64, u32)> {
+        let (is_negative, digits) = signed(text);
         if digits.is_empty() || digits.len() > WORD_DIGITS {
-            return parse_any(is_negative, digits);
+            return None;
         }
         let (mut units, mut point) = (0_i64, None);
         for (at, &byte) in digits.iter().enumerate() {
             match byte {
                 b'0'..=b'9' => units = units * 10 + i64::from(byte - b'0'),
-                b'.' if point.is_none() => point = Some(at),
-                _ => return parse_any(is_negative, digits),
+                b'.' if point.is_none() && digits.len() > 1 => point = Some(at),
+                _ => return None,
             }
         }
-        let scale = match point {
-            None => 0,
-            Some(_) if digits.len() == 1 => return None,
-            Some(point) => digits.len() - 1 - point,
-        };
-        Some(Self::small(if is_negative { -units } else { units }.into(), scale as u32))
+        let scale = point.map_or(0, |point| digits.len() - 1 - point);
+        Some((if is_negative { -units } else { units }, scale as u32))
     }
 
     /// The shortest decimal number that is read as `number`, if it is one at all.
@@ -59,9 +61,20 @@ impl Decimal {
     }
 }
 
+/// Whether `text` writes a negative number, and what stands behind the sign.
+#[inline]
+fn signed(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    }
+}
+
 /// What [`Decimal::parse`] does with long and unusual texts.
 #[cold]
-fn parse_any(is_negative: bool, text: &[u8]) -> Option<Decimal> {
+fn parse_any(text: &[u8]) -> Option<Decimal> {
+    let (is_negative, text) = signed(text);
     let at = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
     let (mantissa, exponent) = match at {
         Some(at) => (&text[..at], exponent(&text[at + 1..])?),
