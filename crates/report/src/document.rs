@@ -40,6 +40,7 @@ pub(crate) enum Block {
     Commands(Vec<Words>),
     Table(Table),
     Charts(Vec<Chart>),
+    Bars(Bars),
     Histogram(Histogram),
     /// More than most want to see at once.
     Fold {
@@ -249,6 +250,20 @@ pub(crate) struct Point {
     pub(crate) line: usize,
     /// What it is, in words; a dot is drawn if there are any.
     pub(crate) title: String,
+}
+
+/// Figures of one kind beside one another, as bars from nothing to the greatest.
+#[derive(Clone, Debug)]
+pub(crate) struct Bars {
+    pub(crate) title: String,
+    pub(crate) bars: Vec<Bar>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) voice: Voice,
+    pub(crate) figure: Figure,
 }
 
 /// How often which times occurred.

@@ -21,6 +21,7 @@ mod conditions;
 mod distribution;
 mod doctor;
 mod document;
+mod fanout;
 mod hgrm;
 mod hlog;
 mod html;

@@ -3,6 +3,7 @@
 use crate::conditions::Host;
 use crate::distribution::Distribution;
 use crate::doctor::Doctor;
+use crate::fanout::Fanout;
 use crate::outcome::{Jitter, Publisher, Subscriber};
 use crate::round_trip::{Floor, Ping, Pong};
 use crate::series::{Rival, Run, Skipped};
@@ -44,9 +45,11 @@ impl Line {
             Record::Ping(ping) => ping.doubts().collect(),
             Record::Pong(pong) => pong.conditions.doubts().iter().collect(),
             Record::Floor(floor) => floor.doubts().collect(),
-            Record::Skipped(_) | Record::Rival(_) | Record::Doctor(_) | Record::Log(_) => {
-                Vec::new()
-            }
+            Record::Skipped(_)
+            | Record::Rival(_)
+            | Record::Doctor(_)
+            | Record::Fanout(_)
+            | Record::Log(_) => Vec::new(),
         }
     }
 
@@ -63,6 +66,7 @@ impl Line {
             Record::Ping(ping) => ping.wrong(),
             Record::Pong(pong) => pong.traffic.wrong(),
             Record::Floor(floor) => floor.lost.unwrap_or(0),
+            Record::Fanout(fanout) => fanout.wrong(),
             _ => self.outcome().map_or(0, Outcome::wrong),
         }
     }
@@ -115,6 +119,7 @@ pub(crate) enum Record {
     Ping(Box<Ping>),
     Pong(Box<Pong>),
     Floor(Box<Floor>),
+    Fanout(Box<Fanout>),
     /// An interval of a HdrHistogram log.
     Log(Box<Interval>),
 }

@@ -13,7 +13,8 @@ fn checkout(path: &str) -> String {
 
 /// A line for each kind, with every member that there is.
 fn examples() -> String {
-    checkout("crates/report/tests/recorded/every-member.jsonl")
+    let recorded = |name| checkout(&format!("crates/report/tests/recorded/{name}.jsonl"));
+    recorded("every-member") + &recorded("fanout")
 }
 
 /// In backticks on the page, and no member.
@@ -28,15 +29,16 @@ fn words(page: &str) -> Vec<&str> {
 
 #[test]
 fn every_member_of_the_page_is_in_an_example() {
-    let (page, examples) = (checkout("docs/protocol/measurements.md"), examples());
+    let pages = ["docs/protocol/measurements.md", "docs/protocol/fanout.md"].map(checkout);
+    let (page, examples) = (pages.concat(), examples());
     let words = words(&page);
     assert!(words.len() > 100 && words.contains(&"p99_999_ns"));
     for word in words {
         let (member, value) = (format!("\"{word}\":"), format!("\"{word}\""));
         assert!(
             examples.contains(&member) || examples.contains(&value),
-            "`{word}` is in docs/protocol/measurements.md, but in no line of \
-             crates/report/tests/recorded/every-member.jsonl"
+            "`{word}` is in docs/protocol/measurements.md or fanout.md, but in no line of \
+             every-member.jsonl or fanout.jsonl of crates/report/tests/recorded"
         );
     }
 }
@@ -59,6 +61,7 @@ fn every_member_of_the_examples_is_known_to_the_reader() {
             Record::Ping(record) => serde_json::to_value(record),
             Record::Pong(record) => serde_json::to_value(record),
             Record::Floor(record) => serde_json::to_value(record),
+            Record::Fanout(record) => serde_json::to_value(record),
             Record::Log(_) => continue,
         };
         let mut known = serde_json::to_value(&line.head).expect("heads are objects");

@@ -81,6 +81,7 @@ fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
         Some("rings") => Record::Rings(json(text)?),
         Some("ping") => Record::Ping(json(text)?),
         Some("pong") => Record::Pong(json(text)?),
+        Some("fanout") => Record::Fanout(json(text)?),
         Some("floor") => Record::Floor(json(text)?),
         Some(_) => return Ok(None),
     };

@@ -140,6 +140,10 @@ fn distributions<'a>(line: &'a Line, since: &[Since]) -> Vec<Named<'a>> {
             vec![(tag, None, Some(&interval.times))]
         }
         Record::Ping(ping) => round_trips(&ping.latency, ping.duration_ns, since),
+        Record::Fanout(fanout) => {
+            let duration_ns = fanout.seconds.map(|seconds| (seconds * 1e9) as u64);
+            vec![(String::new(), duration_ns, fanout.latency.as_ref())]
+        }
         Record::Floor(floor) => round_trips(&floor.latency, floor.duration_ns, since),
         Record::Skipped(_)
         | Record::Pong(_)

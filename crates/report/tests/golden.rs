@@ -80,6 +80,16 @@ fn round_trips_beside_bare_sockets_and_the_document() {
 }
 
 #[test]
+fn bursts_to_many_subscribers() {
+    let report = report(&["fanout.jsonl"]);
+    compare("fanout.txt", &report.to_text(140));
+    let page = report.to_html();
+    compare("fanout.html", &page);
+    assert_eq!(page.matches("<figure>").count(), 2, "everything, and a quarter");
+    assert_eq!(page.matches("<rect").count(), 8, "each case has a bar");
+}
+
+#[test]
 fn two_series_and_what_makes_them_differ() {
     compare("two.txt", &report(&["smx.jsonl", "smx-later.jsonl"]).to_text(120));
 }
@@ -113,6 +123,7 @@ fn every_link_to_a_line_has_its_target_and_nothing_leads_out() {
         &["hand.jsonl"],
         &["threads.jsonl"],
         &["round-trips.jsonl"],
+        &["fanout.jsonl"],
     ];
     for names in lists {
         let page = report(names).to_html();

@@ -4,7 +4,7 @@
 use super::burst::{Balance, Bursts};
 use super::load::{Load, Order, stamp, stamped};
 use super::outcome::FanoutResult;
-use super::server::keep_on;
+use super::server::{BARRIERS, begin, keep_on};
 use crate::recorder::Recorder;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
@@ -62,7 +62,7 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
                         }
                         Err(error) => {
                             balance.end();
-                            for _ in 0..2 * bursts.count {
+                            for _ in 0..BARRIERS * bursts.count {
                                 barrier.wait();
                             }
                             Err(error)
@@ -131,7 +131,7 @@ fn run(
 ) {
     let (clock, deck) = (Clock::host(), matcher.load.deck());
     for _ in 0..bursts {
-        barrier.wait();
+        begin(barrier);
         let mut owed = 0;
         for (number, order) in (0..share).zip(deck.iter().cycle()) {
             matcher.find(order.bytes());

@@ -89,6 +89,15 @@ pub(super) fn keep_on(cpus: &[usize]) -> io::Result<()> {
     cpus.first().map_or(Ok(()), |cpu| affinity::pin(*cpu))
 }
 
+/// How often all wait for all in a burst: when they are ready, when the clock runs, at the end.
+pub(super) const BARRIERS: usize = 3;
+
+/// Waits until all are ready and the clock runs.
+pub(super) fn begin(barrier: &Barrier) {
+    barrier.wait();
+    barrier.wait();
+}
+
 impl Bursts {
     /// A publisher's part of a burst.
     pub(super) fn share(&self, number: usize) -> u64 {
@@ -101,7 +110,10 @@ impl Bursts {
         let mut took = Duration::ZERO;
         for _ in 0..self.count {
             barrier.wait();
+            // All are ready, and none begins before the clock: it may take this thread a while to
+            // go on where CPUs are few.
             let start = Instant::now();
+            barrier.wait();
             // All is owed when the publishers are through.
             barrier.wait();
             if !balance.wait(|balance| balance.open() == 0) {
@@ -122,7 +134,7 @@ struct Publisher<'a, S> {
 }
 
 impl<S: Speech> Publisher<'_, S> {
-    /// Publishes so many messages in each burst. Passes both barriers of each whatever happens, as
+    /// Publishes so many messages in each burst. Passes all barriers of each whatever happens, as
     /// others wait there. The connection outlives it: closed with something unread, it would be
     /// reset, and the server would never see what it has not read yet.
     fn run(
@@ -137,7 +149,7 @@ impl<S: Speech> Publisher<'_, S> {
         let mut done = keep_on(cpus).and_then(|()| self.stream.write_all(&out));
         let deck = self.load.deck();
         for _ in 0..bursts {
-            barrier.wait();
+            begin(barrier);
             if done.is_ok() {
                 done = self.burst(&deck, share, &mut out);
             }

@@ -1,7 +1,7 @@
 //! The parts of a section, as elements.
 
-use super::chart;
 use super::element::{Element, element};
+use super::{bars, chart};
 use crate::document::{Block, Figure, Piece, Table, Tile, Words};
 use crate::line::Line;
 
@@ -18,6 +18,7 @@ pub(super) fn block(found: &Block, lines: &[Line]) -> Element {
         Block::Charts(charts) => {
             element("div").class("charts").children(charts.iter().map(chart::figure))
         }
+        Block::Bars(found) => element("div").class("charts").child(bars::figure(found)),
         Block::Histogram(histogram) => {
             element("div").class("charts pair").children(chart::histogram(histogram))
         }

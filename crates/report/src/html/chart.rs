@@ -80,12 +80,12 @@ fn at_y(axis: &Axis, value: f64) -> f64 {
 }
 
 /// A coordinate, short.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-fn line(x: [f64; 2], y: [f64; 2], class: &'static str) -> Element {
+pub(super) fn line(x: [f64; 2], y: [f64; 2], class: &'static str) -> Element {
     element("line")
         .class(class)
         .set("x1", short(x[0]))
@@ -94,7 +94,7 @@ fn line(x: [f64; 2], y: [f64; 2], class: &'static str) -> Element {
         .set("y2", short(y[1]))
 }
 
-fn label(x: f64, y: f64, anchor: &'static str, text: &str) -> Element {
+pub(super) fn label(x: f64, y: f64, anchor: &'static str, text: &str) -> Element {
     element("text").set("x", short(x)).set("y", short(y)).set("text-anchor", anchor).text(text)
 }
 
@@ -154,7 +154,7 @@ fn path(points: &[Point], chart: &Chart) -> String {
 }
 
 /// A link that the keyboard passes by: the tables have the same ones.
-fn link(line: usize) -> Element {
+pub(super) fn link(line: usize) -> Element {
     element("a").set("href", format!("#l{line}")).set("tabindex", -1)
 }
 
@@ -209,7 +209,7 @@ fn legend(series: &[Series]) -> Element {
 }
 
 /// Colour and dashes of a series; after eight they come again.
-fn class(voice: Voice) -> String {
+pub(super) fn class(voice: Voice) -> String {
     match voice {
         Voice::Own(at) if at < 8 => format!("own c{at}"),
         Voice::Own(at) => format!("own again c{}", at % 8),

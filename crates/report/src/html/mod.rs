@@ -1,5 +1,6 @@
 //! The report as one page that is complete in itself.
 
+mod bars;
 mod blocks;
 mod chart;
 mod element;

@@ -6,6 +6,7 @@ mod chart;
 mod comparison;
 mod difference;
 mod doctor;
+mod fanout;
 mod floor;
 mod histogram;
 mod jitter;
@@ -31,7 +32,7 @@ const EXPERIMENTS: [&str; 9] =
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);
-    let sections: [fn(&Cases<'_>) -> Option<Section>; 19] = [
+    let sections: [fn(&Cases<'_>) -> Option<Section>; 20] = [
         machine::section,
         doctor::section,
         rate::size,
@@ -46,6 +47,7 @@ pub(crate) fn document(lines: &Lines) -> Document {
         floor::section,
         pipes::section,
         rings::section,
+        fanout::section,
         single::section,
         single::logs,
         jitter::section,

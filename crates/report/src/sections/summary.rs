@@ -27,7 +27,7 @@ type Is = fn(&Record) -> bool;
 
 /// How many lines of what.
 fn what(cases: &Cases<'_>, unknown: usize) -> Words {
-    let kinds: [(&str, &str, Is); 13] = [
+    let kinds: [(&str, &str, Is); 14] = [
         ("run", "runs", |record| matches!(record, Record::Run(_))),
         ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
         ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
@@ -37,6 +37,7 @@ fn what(cases: &Cases<'_>, unknown: usize) -> Words {
         }),
         ("run of a pipe", "runs of pipes", |record| matches!(record, Record::Pipes(_))),
         ("run of a ring", "runs of rings", |record| matches!(record, Record::Rings(_))),
+        ("run of fan-out", "runs of fan-out", |record| matches!(record, Record::Fanout(_))),
         ("run of round trips", "runs of round trips", |record| matches!(record, Record::Ping(_))),
         ("side that answered", "sides that answered", |record| matches!(record, Record::Pong(_))),
         ("look at the floor", "looks at the floor", |record| matches!(record, Record::Floor(_))),
@@ -118,7 +119,11 @@ fn wrong(cases: &Cases<'_>) -> Option<Tile> {
     let counted = |line: &&Line| {
         let counts = matches!(
             line.record,
-            Record::Run(_) | Record::Subscriber(_) | Record::Ping(_) | Record::Floor(_)
+            Record::Run(_)
+                | Record::Subscriber(_)
+                | Record::Ping(_)
+                | Record::Floor(_)
+                | Record::Fanout(_)
         );
         counts || line.outcome().is_some()
     };

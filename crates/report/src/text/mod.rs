@@ -62,7 +62,7 @@ impl Page {
             Block::List(items) | Block::Commands(items) => self.list(items),
             Block::Table(table) => self.table(table),
             // The tables have their figures.
-            Block::Charts(_) => {}
+            Block::Charts(_) | Block::Bars(_) => {}
             Block::Histogram(histogram) => self.histogram(histogram),
             Block::Fold { title, blocks } => {
                 let is_list = |block: &Block| matches!(block, Block::List(_));
