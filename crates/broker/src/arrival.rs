@@ -135,20 +135,21 @@ impl Hub {
             return Ok(());
         }
         let Some(client) = self.client(id) else { return Ok(()) };
-        let (kind, publisher) = (client.kind, client.name.clone().unwrap_or_default());
+        let (kind, its_name) = (client.kind, client.name.clone());
+        let publisher = its_name.as_deref().unwrap_or_default();
         let topic = self.topic(kind, &name)?;
         let correlation = header.text(Field::CorrelationId);
         let key = header.text(Field::SowKey);
         let lifetime = header.number(Field::Expiration)?.map(Duration::from_secs);
         let (bytes, key) = (header.body(), key.as_deref());
-        let sequence = sequence.filter(|_| self.is_numbered(&publisher));
-        let publication = Publication { bytes, key, lifetime, client: &publisher, sequence };
+        let sequence = sequence.filter(|_| self.is_numbered(publisher));
+        let publication = Publication { bytes, key, lifetime, client: publisher, sequence };
         let taken = self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref());
         // What could not be stored may be sent again.
         if let Some(sequence) = sequence
             && !matches!(taken, Err(Refusal::Unstored(_)))
         {
-            self.sequences.insert(publisher.clone(), sequence);
+            self.remember(publisher, sequence);
         }
         taken?;
         if !merges
@@ -156,7 +157,7 @@ impl Hub {
             && let Some(client) = self.client(id)
         {
             let header = header.bytes().into();
-            client.usual = Some(Box::new(Usual { header, topic, publisher }));
+            client.usual = Some(Box::new(Usual { header, topic, publisher: its_name }));
         }
         Ok(())
     }
@@ -169,7 +170,8 @@ impl Hub {
         if let Some(bytes) = body {
             self.counters.commands += 1;
             self.counters.published += 1;
-            let publication = Publication { client: &usual.publisher, ..Publication::of(bytes) };
+            let client = usual.publisher.as_deref().unwrap_or_default();
+            let publication = Publication { client, ..Publication::of(bytes) };
             let taken = self.take(usual.topic, &publication, false, at.unix_ns, None);
             // Nobody has asked to be told.
             self.counters.refused += u64::from(taken.is_err());
@@ -208,10 +210,18 @@ impl Hub {
         }
     }
 
+    /// The last sequence number of a named client.
+    fn remember(&mut self, name: &str, sequence: u64) {
+        match self.sequences.get_mut(name) {
+            Some(last) => *last = sequence,
+            None => drop(self.sequences.insert(name.into(), sequence)),
+        }
+    }
+
     /// Whether a named client has published this number, or a later one.
     fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
         let Some(Some(client)) = self.clients.get(id.0 as usize) else { return false };
-        let last = client.name.as_ref().and_then(|name| self.sequences.get(name));
+        let last = client.name.as_deref().and_then(|name| self.sequences.get(name));
         last.is_some_and(|last| *last >= sequence)
     }
 

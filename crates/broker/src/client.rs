@@ -5,6 +5,10 @@ use crate::guard::Pass;
 use crate::outbox::Outbox;
 use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
+use std::sync::Arc;
+
+/// A query as long as this is answered before anything else of its client is done.
+const LONG_BYTES: usize = 64 << 10;
 
 /// A client's number. It is used again when the client has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,8 +26,8 @@ pub(crate) struct Pulse {
 pub(crate) struct Usual {
     pub(crate) header: Box<[u8]>,
     pub(crate) topic: u32,
-    /// The client's name.
-    pub(crate) publisher: Box<str>,
+    /// The client's name, if it has one.
+    pub(crate) publisher: Option<Arc<str>>,
 }
 
 /// Who is connected.
@@ -35,7 +39,7 @@ pub(crate) struct Client {
     /// It is being disconnected: nothing more is for it.
     pub(crate) is_leaving: bool,
     /// The name that it gave, once it did, and whose it said to be.
-    pub(crate) name: Option<Box<str>>,
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Box<str>>,
     pub(crate) has_logged_on: bool,
     /// Where users are known: who it is, and what it may do.
@@ -45,6 +49,10 @@ pub(crate) struct Client {
     /// Its subscriptions: their numbers, by the names that it gave them.
     pub(crate) subscriptions: HashMap<Box<str>, u32>,
     pub(crate) pulse: Option<Pulse>,
+    /// Each of its queries has one of these until it is answered.
+    queries: Arc<()>,
+    /// One of them is long.
+    asks_much: bool,
     /// When it was last heard.
     pub(crate) heard: Nanos,
     /// The names of subscriptions that the message at hand is for, of which there are several.
@@ -66,9 +74,28 @@ impl Client {
             kind: Kind::Json,
             subscriptions: HashMap::default(),
             pulse: None,
+            queries: Arc::new(()),
+            asks_much: false,
             heard: now,
             gathered: Vec::new(),
             usual: None,
         }
+    }
+
+    /// Has a query of so many bytes counted for as long as what this gives is there.
+    pub(crate) fn count_query(&mut self, bytes: usize) -> Arc<()> {
+        self.asks_much = self.asks_much && self.queries() > 0 || bytes >= LONG_BYTES;
+        Arc::clone(&self.queries)
+    }
+
+    /// Whether as many of its queries are being answered as may: what else it sends has to wait.
+    #[inline]
+    pub(crate) fn asks_enough(&self, most: usize) -> bool {
+        let queries = self.queries();
+        queries >= most || self.asks_much && queries > 0
+    }
+
+    fn queries(&self) -> usize {
+        Arc::strong_count(&self.queries) - 1
     }
 }

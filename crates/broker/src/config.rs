@@ -1,16 +1,18 @@
 //! What a file says of how a server is to behave.
 
+use crate::backlog::Spooling;
 use crate::disk::Storage;
 use crate::settings::Settings;
-use lanecast_base::{Size, parse_duration};
-use lanecast_filter::kind::Kind;
-use lanecast_filter::path::Path as FieldPath;
+use crate::tls::Tls;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use serde::Deserialize;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+
+mod value;
+
+use self::value::{ANY, Address, Bytes, Count, FieldName, MessageType, Span, WebSocketAddress};
 
 /// The port of a server where none is given.
 pub const PORT: u16 = 9007;
@@ -54,7 +56,18 @@ impl Settings {
             .map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })?;
         // Files are named from where this one is.
         let folder = path.parent().unwrap_or(Path::new(""));
-        settings.users = settings.users.map(|users| folder.join(users));
+        let named = |path: PathBuf| folder.join(path);
+        settings.users = settings.users.map(named);
+        settings.tls = settings.tls.map(|tls| Tls {
+            certificate: named(tls.certificate),
+            key: named(tls.key),
+            clients: tls.clients.map(named),
+        });
+        if let Some(Spooling { directory, .. }) = &mut settings.spooling
+            && directory != Path::new("")
+        {
+            *directory = folder.join(&directory);
+        }
         Ok(settings)
     }
 
@@ -93,7 +106,10 @@ struct File {
     #[serde(default)]
     limits: Limits,
     #[serde(default)]
+    slow: Slow,
+    #[serde(default)]
     auth: Auth,
+    tls: Option<Certified>,
     #[serde(default)]
     drain: Drain,
     #[serde(default)]
@@ -119,6 +135,7 @@ struct Limits {
     frame: Option<Bytes<1_024>>,
     outbox: Option<Bytes<1_024>>,
     subscriptions: Option<Count<1, ANY>>,
+    queries: Option<Count<1, ANY>>,
     topics: Option<Count<1, ANY>>,
     names: Option<Count<0, ANY>>,
     handshake: Option<Span>,
@@ -126,8 +143,37 @@ struct Limits {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Slow {
+    #[serde(default)]
+    policy: Policy,
+    total: Option<Bytes<1_024>>,
+    #[serde(default)]
+    directory: PathBuf,
+    disk: Option<Bytes<1_024>>,
+    age: Option<Span>,
+}
+
+/// What becomes of a client that reads too slowly.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Policy {
+    #[default]
+    Disconnect,
+    Offline,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Auth {
     users: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Certified {
+    certificate: PathBuf,
+    key: PathBuf,
+    clients: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -181,7 +227,7 @@ struct Join {
 
 impl File {
     fn apply(self, settings: &mut Settings) {
-        let Self { listen, limits, auth, drain, topic, storage, view } = self;
+        let Self { listen, limits, slow, auth, tls, drain, topic, storage, view } = self;
         put(&mut settings.listen, listen.tcp.map(|it| it.0));
         put(&mut settings.websocket, listen.websocket.map(|it| it.0));
         put(&mut settings.origins, listen.origins);
@@ -190,16 +236,33 @@ impl File {
         put(&mut settings.frame_bytes_max, limits.frame.map(|it| it.0));
         put(&mut settings.outbox_bytes_max, limits.outbox.map(|it| it.0));
         put(&mut settings.subscriptions_max, limits.subscriptions.map(|it| it.0));
+        put(&mut settings.queries_max, limits.queries.map(|it| it.0));
         put(&mut settings.topics_max, limits.topics.map(|it| it.0));
         put(&mut settings.names_max, limits.names.map(|it| it.0));
         put(&mut settings.handshake, limits.handshake.map(|it| it.0));
+        put(&mut settings.waiting_bytes_max, slow.total.as_ref().map(|it| it.0));
+        settings.spooling = slow.spooling();
         // The empty name is that of no file.
         let users = auth.users.map(|users| Some(users).filter(|it| *it != Path::new("")));
         put(&mut settings.users, users);
+        settings.tls =
+            tls.map(|Certified { certificate, key, clients }| Tls { certificate, key, clients });
         put(&mut settings.drain, drain.time.map(|it| it.0));
         settings.kept.extend(topic.into_iter().map(Topic::definition));
         settings.storage = storage.map(Store::storage);
         settings.views.extend(view.into_iter().map(View::definition));
+    }
+}
+
+impl Slow {
+    fn spooling(self) -> Option<Spooling> {
+        let mut spooling = Spooling::at(self.directory);
+        put(&mut spooling.bytes_max, self.disk.map(|it| it.0 as u64));
+        put(&mut spooling.age_max, self.age.map(|it| it.0));
+        match self.policy {
+            Policy::Disconnect => None,
+            Policy::Offline => Some(spooling),
+        }
     }
 }
 
@@ -240,88 +303,10 @@ fn put<T>(setting: &mut T, said: Option<T>) {
     }
 }
 
-/// A bound that is none.
-const ANY: usize = u32::MAX as usize;
-
-/// A number within bounds.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "i64")]
-struct Count<const LEAST: usize, const MOST: usize>(usize);
-
-impl<const LEAST: usize, const MOST: usize> TryFrom<i64> for Count<LEAST, MOST> {
-    type Error = String;
-
-    fn try_from(number: i64) -> Result<Self, String> {
-        let count = usize::try_from(number).ok().filter(|it| (LEAST..=MOST).contains(it));
-        count.map(Self).ok_or_else(|| format!("{number} is not from {LEAST} to {MOST}"))
-    }
-}
-
-/// A number of bytes.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-struct Bytes<const LEAST: usize>(usize);
-
-impl<const LEAST: usize> TryFrom<String> for Bytes<LEAST> {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let size: Size = text.parse().map_err(|error| format!("{error}"))?;
-        let bytes = usize::try_from(size.0).ok().filter(|it| (LEAST..=ANY).contains(it));
-        bytes.map(Self).ok_or_else(|| format!("{text} is not from {LEAST} to {ANY} bytes"))
-    }
-}
-
-/// Reads a text as `$parse` does.
-macro_rules! text {
-    ($(#[$about:meta])* $name:ident($of:ty), $parse:expr) => {
-        $(#[$about])*
-        #[derive(Debug, Deserialize)]
-        #[serde(try_from = "String")]
-        struct $name($of);
-
-        impl TryFrom<String> for $name {
-            type Error = String;
-
-            fn try_from(text: String) -> Result<Self, String> {
-                $parse(&text).map(Self)
-            }
-        }
-    };
-}
-
-text!(
-    /// An address to listen at.
-    Address(SocketAddr),
-    |text: &str| parse_address(text, PORT)
-);
-text!(
-    /// An address to listen at for WebSockets; the empty one is none.
-    WebSocketAddress(Option<SocketAddr>),
-    |text: &str| match text {
-        "" => Ok(None),
-        text => parse_address(text, WEBSOCKET_PORT).map(Some),
-    }
-);
-text!(
-    /// A time that something takes.
-    Span(Duration),
-    |text: &str| parse_duration(text).map_err(|error| error.to_string())
-);
-text!(
-    /// What messages are written in.
-    MessageType(Kind),
-    |text: &str| text.parse::<Kind>().map_err(|error| error.to_string())
-);
-text!(
-    /// A field of messages.
-    FieldName(FieldPath),
-    |text: &str| text.parse::<FieldPath>().map_err(|error| format!("{text:?} is no field: {error}"))
-);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn the_printed_defaults_are_the_defaults() {
@@ -337,6 +322,8 @@ mod tests {
         assert_eq!(topic.lifetime, Some(Duration::from_secs(86_400)));
         assert!(topic.durable);
         assert_eq!(said.storage, Some(Storage::at("state")));
+        let tls = said.tls.expect("files");
+        assert_eq!((tls.key.to_str(), tls.clients.is_some()), (Some("server.key"), true));
         let view = &said.views[0];
         assert_eq!((&*view.name, &*view.topic, view.joins.len()), ("VWAP", "orders", 0));
     }
@@ -357,6 +344,19 @@ mod tests {
     }
 
     #[test]
+    fn slow_clients_go_offline_where_that_is_said() {
+        let said = |text: &str| Settings::from_toml(text).expect("it is valid");
+        assert_eq!(said("[slow]\ndirectory = 'spool'\ndisk = '2MiB'\n").spooling, None);
+        let text = "[slow]\npolicy = 'offline'\ntotal = '3MiB'\nage = '5s'\n";
+        let offline = said(&format!("{text}directory = 'spool'\n"));
+        let age_max = Duration::from_secs(5);
+        assert_eq!(offline.spooling, Some(Spooling { age_max, ..Spooling::at("spool") }));
+        assert_eq!((offline.waiting_bytes_max, offline.check()), (3 << 20, Ok(())));
+        let nowhere = said(text).check().expect_err("nowhere to wait").to_string();
+        assert!(nowhere.contains("directory"), "{nowhere}");
+    }
+
+    #[test]
     fn what_cannot_be_is_told_with_its_line() {
         let told = |text: &str, words: [&str; 2]| {
             let message = Settings::from_toml(text).expect_err(text);
@@ -371,12 +371,14 @@ mod tests {
         told("[limits]\nclients = '7'\n", ["line 2", "expected i64"]);
         told("[limits]\nframe = '1'\n", ["line 2", "frame"]);
         told("[limits]\noutbox = 'big'\n", ["line 2", "64KiB"]);
+        told("[slow]\npolicy = 'wait'\n", ["line 2", "offline"]);
         told("[listen]\ntcp = 'here'\n", ["line 2", "10.0.0.1:9007"]);
         told("[drain]\ntime = 2\n", ["line 2", "string"]);
         told("[drain]\ntime = 'soon'\n", ["line 2", "ms"]);
         told("[[topic]]\nname = 'a'\n", ["line 1", "type"]);
         told("[[topic]]\nname = 'a'\ntype = 'morse'\n", ["line 3", "nvfix"]);
         told("[[topic]]\nname = 'a'\ntype = 'fix'\nkey = ['//']\n", ["line 4", "no field"]);
+        told("[tls]\nkey = 'a'\n", ["line 1", "certificate"]);
         told("[storage]\nsegment = '1MiB'\n", ["line 1", "directory"]);
         told("[[view]]\nname = 'v'\ntype = 'json'\ntopic = 'a'\n", ["line 1", "projection"]);
         told("[[topic]]\nname = 'a'\ntype = 'fix'\ndurable = 'yes'\n", ["line 4", "boolean"]);

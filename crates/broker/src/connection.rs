@@ -1,22 +1,22 @@
 //! A client's connection.
 
 use crate::Nanos;
-use crate::outbox::Outbox;
+use crate::channel::Channel;
+use crate::client::ClientId;
+use crate::hub::Hub;
 use crate::poller::Interest;
-use crate::sheet::Sheets;
-use crate::websocket::WebSocket;
-use lanecast_os::direct;
+use crate::reply;
+use crate::websocket::{Farewell, NO_TLS, WebSocket};
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::TcpStream;
 
 /// Reads at a time from one client, so that nobody keeps the others waiting.
 const READS_MAX: usize = 4;
 
-/// A socket, and how commands are told apart on it.
+/// What carries bytes, and how commands are told apart on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
+    pub(crate) channel: Channel,
     framing: Framing,
     /// When it came.
     pub(crate) since: Nanos,
@@ -34,34 +34,30 @@ enum Framing {
 
 impl Connection {
     /// A connection that carries frames, or the messages of a WebSocket if one is given.
-    pub(crate) fn new(
-        stream: TcpStream,
-        websocket: Option<WebSocket>,
-        since: Nanos,
-    ) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
+    pub(crate) fn new(channel: Channel, websocket: Option<WebSocket>, since: Nanos) -> Self {
         let framing = match websocket {
             Some(websocket) => Framing::WebSocket(Box::new(websocket)),
             None => Framing::Lengths(Vec::new()),
         };
-        Ok(Self { stream, framing, since, interest: Interest::Read })
+        Self { channel, framing, since, interest: Interest::Read }
     }
 
     /// Whether commands can come: hands have been shaken.
     pub(crate) fn is_open(&self) -> bool {
-        match &self.framing {
+        let is_open = match &self.framing {
             Framing::Lengths(_) => true,
             Framing::WebSocket(socket) => socket.is_open(),
-        }
+        };
+        is_open && self.channel.is_open()
     }
 
     /// Whether there is something to be sent that is in no outbox.
     pub(crate) fn has_unsent(&self) -> bool {
-        match &self.framing {
+        let has_unsent = match &self.framing {
             Framing::Lengths(_) => false,
             Framing::WebSocket(socket) => !socket.unsent().is_empty(),
-        }
+        };
+        has_unsent || self.channel.has_unsent()
     }
 
     /// Hands over the payload of each frame that has come whole, until `each` says that this is
@@ -76,15 +72,14 @@ impl Connection {
         mut each: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<()> {
         for _ in 0..READS_MAX {
-            let length = match direct::read(&self.stream, buffer) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(length) => length,
+            let (length, is_all) = match self.channel.read(buffer) {
+                Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             let goes_on = self.framing.take(&buffer[..length], limit, &mut each)?;
-            if !goes_on || length < buffer.len() {
+            if !goes_on || is_all {
                 return Ok(());
             }
         }
@@ -103,27 +98,36 @@ impl Connection {
         self.framing.take(&[], limit, &mut each).map(drop)
     }
 
-    /// Sends what waits; whether all of it is gone.
+    /// Sends what waits for a client, this is whose; whether all of it is gone.
     ///
     /// # Errors
     /// If the connection has ended.
-    pub(crate) fn send(&mut self, outbox: &mut Outbox, sheets: &Sheets) -> io::Result<bool> {
-        let stream = &self.stream;
-        let Framing::WebSocket(socket) = &mut self.framing else {
-            return outbox.send(sheets, |slices| direct::write_vectored(stream, slices));
+    pub(crate) fn send(&mut self, hub: &mut Hub, id: ClientId) -> io::Result<bool> {
+        let Self { channel, framing, .. } = self;
+        let is_empty = match framing {
+            Framing::Lengths(_) => hub.send(id, |slices| channel.write(slices))?,
+            Framing::WebSocket(socket) => {
+                let is_empty = hub.send(id, |slices| {
+                    let taken = put(socket, slices)?;
+                    flush(channel, socket).map(|_| taken)
+                })?;
+                flush(channel, socket)? && is_empty
+            }
         };
-        let is_empty = outbox.send(sheets, |slices| {
-            let taken = put(socket, slices)?;
-            flush(stream, socket).map(|_| taken)
-        })?;
-        Ok(flush(stream, socket)? && is_empty)
+        Ok(channel.flush()? && is_empty)
     }
 
-    /// Sends what a client is told whose connection ends, as far as it can be at once.
-    pub(crate) fn say_goodbye(&mut self) {
-        if let Framing::WebSocket(socket) = &mut self.framing {
-            // It ends in any case.
-            drop(flush(&self.stream, socket));
+    /// Tells a client that its connection ends, as far as that can be done at once.
+    pub(crate) fn say_goodbye(&mut self, why: Farewell) {
+        let Self { channel, framing, .. } = self;
+        match framing {
+            Framing::Lengths(_) => channel.end(reply::no_tls),
+            Framing::WebSocket(socket) => {
+                socket.close(why);
+                // It ends in any case.
+                drop(flush(channel, socket));
+                channel.end(|| NO_TLS.as_bytes().to_vec());
+            }
         }
     }
 }
@@ -142,10 +146,10 @@ fn put(socket: &mut WebSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     Ok(taken)
 }
 
-/// Sends messages; whether all are gone.
-fn flush(stream: &TcpStream, socket: &mut WebSocket) -> io::Result<bool> {
+/// Sends messages; whether all are gone from here.
+fn flush(channel: &mut Channel, socket: &mut WebSocket) -> io::Result<bool> {
     while !socket.unsent().is_empty() {
-        match direct::write(stream, socket.unsent()) {
+        match channel.write(&[IoSlice::new(socket.unsent())]) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => socket.sent(count),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

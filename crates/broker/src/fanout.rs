@@ -2,6 +2,7 @@
 
 use crate::client::{Client, ClientId};
 use crate::sheet::{Part, Sheets};
+use crate::slow::Lag;
 use crate::subscription::Subscriptions;
 use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES};
 
@@ -39,8 +40,12 @@ pub(crate) struct Mail<'a> {
     /// Those with something to be sent, each once.
     pub(crate) dirty: &'a mut Vec<ClientId>,
     /// Those that read too slowly.
-    pub(crate) slow: &'a mut Vec<ClientId>,
-    pub(crate) outbox_bytes_max: usize,
+    pub(crate) slow: &'a mut Vec<(ClientId, Lag)>,
+    /// The most bytes that may wait for a client, and that should in memory.
+    pub(crate) most: usize,
+    pub(crate) memory_max: usize,
+    /// More waits in memory for some client than should: it is to be sent, or put by.
+    pub(crate) is_pressed: &'a mut bool,
 }
 
 impl Fanout {
@@ -139,27 +144,19 @@ impl Mail<'_> {
         client.filter(|client| !client.is_leaving)
     }
 
-    /// The client cannot be given what it asked for: more waits than may.
-    pub(crate) fn give_up(&mut self, id: ClientId) {
-        if let Some(client) = self.client(id) {
-            client.is_leaving = true;
-            self.slow.push(id);
-        }
-    }
-
     /// Something was written for the client.
     #[inline]
     pub(crate) fn note(&mut self, id: ClientId) {
-        let limit = self.outbox_bytes_max;
+        let (most, memory_max) = (self.most, self.memory_max);
         let Some(client) = self.client(id) else { return };
-        let is_slow = client.outbox.len() > limit;
-        client.is_leaving |= is_slow;
+        let (waiting, is_pressed) = (client.outbox.len(), client.outbox.held() > memory_max);
         let was_dirty = std::mem::replace(&mut client.is_dirty, true);
-        if is_slow {
-            self.slow.push(id);
-        }
         if !was_dirty {
             self.dirty.push(id);
+        }
+        *self.is_pressed |= is_pressed;
+        if waiting > most {
+            self.give_up(id, Lag::Outbox(waiting));
         }
     }
 }

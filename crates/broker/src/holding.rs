@@ -24,6 +24,14 @@ impl Holding {
         }
     }
 
+    /// The same, to ask for fields.
+    pub(crate) fn own_mut(&mut self) -> Option<&mut Topic> {
+        match self {
+            Self::Own(topic) | Self::Durable(topic) => Some(topic),
+            Self::View(_) => None,
+        }
+    }
+
     pub(crate) fn topic_mut<'a>(&'a mut self, cascade: &'a mut Cascade) -> &'a mut Topic {
         match self {
             Self::Own(topic) | Self::Durable(topic) => topic,

@@ -1,17 +1,17 @@
 //! What the server decides, without sockets and without a clock.
 
 use crate::Nanos;
+use crate::backlog::Overflow;
 use crate::client::{Client, ClientId};
 use crate::disk::Disk;
 use crate::fanout::{Fanout, Mail};
 use crate::guard::Guard;
-use crate::outbox::Outbox;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::rights::Act;
 use crate::settings::Settings;
-use crate::sheet::Sheets;
+use crate::slow::Lag;
 use crate::subscription::{Scope, Subscriptions};
 use crate::topic::{NAME_MAX, Room, Topic, is_name};
 use crate::world::{World, WorldError, numbers};
@@ -19,9 +19,14 @@ use foldhash::HashMap;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
 use lanecast_wire::command::Command;
+use std::collections::VecDeque;
 
 /// A client that agreed on signs of life may miss so many of them.
 const MISSED_MAX: Nanos = 3;
+
+/// When so much has been written for outboxes to share, it is sent before more is read: it is
+/// still in the cache then.
+const ROUND_BYTES: usize = 64 << 10;
 
 /// When something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +52,19 @@ pub enum Departure {
     Uninvited,
 }
 
+impl Departure {
+    /// What the client is told, where there is a way to.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Slow => "it read too slowly",
+            Self::Silent => "it gave no sign of life",
+            Self::Displaced => "another connection took its name",
+            Self::Garbage => "what it sent is no command",
+            Self::Uninvited => "it did not say who it is",
+        }
+    }
+}
+
 /// What has been done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -66,6 +84,12 @@ pub struct Counters {
     pub delivered: u64,
     /// Clients that were disconnected because they read too slowly.
     pub slow: u64,
+    /// How often a client fell behind, so that what waited for it went to disk.
+    pub fallen_behind: u64,
+    /// Clients for which something waits on disk now.
+    pub behind: u64,
+    /// Bytes that went to disk for clients that had fallen behind.
+    pub spooled_bytes: u64,
     /// Records of views that could not be written.
     pub unwritten: u64,
 }
@@ -88,13 +112,21 @@ pub struct Hub {
     pub(crate) sequences: HashMap<Box<str>, u64>,
     pub(crate) in_use: HashMap<Box<str>, ClientId>,
     dirty: Vec<ClientId>,
-    slow: Vec<ClientId>,
+    slow: Vec<(ClientId, Lag)>,
+    /// More waits in memory for some client than should.
+    is_pressed: bool,
+    pub(crate) overflow: Overflow,
+    /// When slow clients are to be looked after.
+    pub(crate) slow_due: Option<Nanos>,
+    /// They are not looked at before.
+    pub(crate) slow_next: Nanos,
+    pub(crate) words: VecDeque<String>,
     departures: Vec<(ClientId, Departure)>,
     /// The subscriptions that the message at hand is for.
     matches: Vec<u32>,
     /// Topics with queries that are being answered.
     pub(crate) busy: Vec<u32>,
-    fanout: Fanout,
+    pub(crate) fanout: Fanout,
     pub(crate) counters: Counters,
 }
 
@@ -107,6 +139,8 @@ impl Hub {
         let (world, topics) = World::open(&settings)?;
         let known = world.disk.iter().flat_map(Disk::client_sequences);
         let sequences = known.map(|(name, sequence)| (name.into(), sequence)).collect();
+        let spooling = settings.spooling.clone();
+        let memory_max = settings.outbox_bytes_max;
         Ok(Self {
             settings,
             guard: Guard::default(),
@@ -121,6 +155,11 @@ impl Hub {
             in_use: HashMap::default(),
             dirty: Vec::new(),
             slow: Vec::new(),
+            is_pressed: false,
+            overflow: Overflow { spooling, memory_max, ..Overflow::default() },
+            slow_due: None,
+            slow_next: 0,
+            words: VecDeque::new(),
             departures: Vec::new(),
             matches: Vec::new(),
             busy: Vec::new(),
@@ -167,9 +206,9 @@ impl Hub {
             disk.forget(id);
         }
         if let Some(name) = client.name
-            && self.in_use.get(&name) == Some(&id)
+            && self.in_use.get(&*name) == Some(&id)
         {
-            self.in_use.remove(&name);
+            self.in_use.remove(&*name);
         }
         self.guard.forget(id);
         self.dirty.retain(|other| *other != id);
@@ -188,8 +227,9 @@ impl Hub {
 
     /// A client that is to be disconnected.
     pub fn next_departure(&mut self) -> Option<(ClientId, Departure)> {
-        while let Some(id) = self.slow.pop() {
+        while let Some((id, why)) = self.slow.pop() {
             self.counters.slow += 1;
+            self.note_word(id, &why);
             self.departures.push((id, Departure::Slow));
         }
         self.departures.pop()
@@ -197,7 +237,13 @@ impl Hub {
 
     /// What has been done so far.
     pub fn counters(&self) -> Counters {
-        Counters { unwritten: self.world.unwritten(), ..self.counters }
+        Counters {
+            unwritten: self.world.unwritten(),
+            fallen_behind: self.overflow.times,
+            behind: self.behind() as u64,
+            spooled_bytes: self.overflow.bytes,
+            ..self.counters
+        }
     }
 
     /// How many clients there are.
@@ -205,20 +251,28 @@ impl Hub {
         self.clients.len() - self.free.len()
     }
 
-    /// A client's outbox, and what it shares with others.
-    pub(crate) fn outbox(&mut self, id: ClientId) -> Option<(&mut Outbox, &Sheets)> {
-        let client = self.clients.get_mut(id.0 as usize)?.as_mut()?;
-        Some((&mut client.outbox, &self.fanout.sheets))
+    /// Whether something waits for a client.
+    pub(crate) fn has_unsent(&mut self, id: ClientId) -> bool {
+        self.client(id).is_some_and(|client| !client.outbox.is_empty())
     }
 
-    /// How much has been written for outboxes to share in this round.
-    pub(crate) fn shared_bytes(&self) -> usize {
-        self.fanout.sheets.len()
+    /// Whether so much has been written in this round that it is to be sent before more is read.
+    pub(crate) fn is_round_full(&self) -> bool {
+        self.is_pressed || self.fanout.sheets.len() >= ROUND_BYTES
     }
 
     /// All outboxes with something to be sent have been sent, or hold it as their own.
-    pub(crate) fn end_round(&mut self) {
+    pub fn end_round(&mut self) {
+        self.is_pressed = false;
         self.fanout.sheets.end_round();
+    }
+
+    /// Whether a client's commands are taken: they have to wait while its password is checked, and
+    /// while as many of its queries are being answered as may.
+    pub(crate) fn listens_to(&self, id: ClientId) -> bool {
+        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
+        let has_enough = |client: &Client| client.asks_enough(self.settings.queries_max);
+        !self.is_proving(id) && !client.is_some_and(has_enough)
     }
 
     pub(crate) fn client(&mut self, id: ClientId) -> Option<&mut Client> {
@@ -238,13 +292,8 @@ impl Hub {
         self.mail().note(id);
     }
 
-    fn mail(&mut self) -> Mail<'_> {
-        Mail {
-            clients: &mut self.clients,
-            dirty: &mut self.dirty,
-            slow: &mut self.slow,
-            outbox_bytes_max: self.settings.outbox_bytes_max,
-        }
+    pub(crate) fn mail(&mut self) -> Mail<'_> {
+        self.parts(None).2.mail
     }
 
     /// Sends signs of life, and lets those go who send none.
@@ -253,6 +302,10 @@ impl Hub {
         let now = moment.now;
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };
+            if client.asks_enough(self.settings.queries_max) {
+                // It is not listened to, which is no fault of its own.
+                client.heard = now;
+            }
             let Some(pulse) = &mut client.pulse else { continue };
             let id = ClientId(at as u32);
             if now.saturating_sub(client.heard) > pulse.interval.saturating_mul(MISSED_MAX) {
@@ -272,7 +325,7 @@ impl Hub {
         let kept = self.next_kept_ns();
         let kept = kept.map(|due| moment.now + due.saturating_sub(moment.unix_ns));
         let disk = self.world.disk.as_ref().and_then(|disk| disk.next_deadline(moment.now));
-        [pulse, kept, disk].into_iter().flatten().min()
+        [pulse, kept, disk, self.slow_due].into_iter().flatten().min()
     }
 
     /// The topic of that name, made if need be.
@@ -335,7 +388,9 @@ impl Hub {
             clients: &mut self.clients,
             dirty: &mut self.dirty,
             slow: &mut self.slow,
-            outbox_bytes_max: self.settings.outbox_bytes_max,
+            most: self.overflow.most(),
+            memory_max: self.overflow.memory_max,
+            is_pressed: &mut self.is_pressed,
         };
         let (subscriptions, fanout) = (&self.subscriptions, &mut self.fanout);
         let post = Post { subscriptions, mail, fanout, correlation, delivered: 0 };

@@ -59,7 +59,9 @@ impl Hub {
             acks = acks.with(ack);
         }
         let batch = options(header)?.batch;
-        let inquiry = Inquiry { client: id, query_id, command_id, acks, batch, taste };
+        let Some(client) = self.client(id) else { return Ok(()) };
+        let _counted = client.count_query(header.bytes().len());
+        let inquiry = Inquiry { client: id, query_id, command_id, acks, batch, taste, _counted };
         self.busy.push(topic);
         self.with_kept(topic, at, |kept, world, _| {
             kept.ask(inquiry, &query, follow, at.unix_ns, world)

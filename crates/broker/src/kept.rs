@@ -4,6 +4,7 @@ use crate::client::ClientId;
 use crate::holding::Holding;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
+use crate::slow::Lag;
 use crate::subscription::Taste;
 use crate::world::World;
 use foldhash::HashMap;
@@ -13,9 +14,10 @@ use lanecast_sow::{
     Answer, Change, Event, Feed, Key, Options, Publication, Query, Reason, Record, Topic,
 };
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter};
+use std::sync::Arc;
 
 /// Records of one query that are answered before others get their turn.
-const STEP: usize = 256;
+const STEP: usize = 64;
 /// How soon it is tried again to let something expire.
 const EXPIRE_AGAIN_NS: u64 = 100_000_000;
 
@@ -30,6 +32,8 @@ pub(crate) struct Inquiry {
     /// Records of a message at most.
     pub(crate) batch: usize,
     pub(crate) taste: Taste,
+    /// By this its client's queries are counted.
+    pub(crate) _counted: Arc<()>,
 }
 
 /// The records, who follows them, and who has asked for them.
@@ -99,6 +103,11 @@ impl Kept {
         self.holding.own()
     }
 
+    /// The same, to ask for fields.
+    pub(crate) fn own_topic_mut(&mut self) -> Option<&mut Topic> {
+        self.holding.own_mut()
+    }
+
     pub(crate) fn is_durable(&self) -> bool {
         matches!(self.holding, Holding::Durable(_))
     }
@@ -132,10 +141,27 @@ impl Kept {
         options: Options,
         world: &mut World,
     ) -> Result<(), Refusal> {
+        self.begin_to_follow(world);
         let topic = self.holding.topic_mut(&mut world.cascade);
         let id = self.followers.feed.subscribe(topic, filter, options)?;
         self.followers.ties.name(id, number);
         Ok(())
+    }
+
+    /// Brings a view up to date before somebody looks at it.
+    fn begin_to_follow(&self, world: &mut World) {
+        if let Holding::View(view) = self.holding {
+            world.follow(view, true);
+        }
+    }
+
+    /// Spares a view that nobody looks at any more the work of being up to date.
+    fn end_following(&self, world: &mut World) {
+        if let Holding::View(view) = self.holding
+            && self.followers.feed.is_empty()
+        {
+            world.follow(view, false);
+        }
     }
 
     /// Ends what goes by the server's number.
@@ -146,6 +172,7 @@ impl Kept {
         ties.subscriptions[id] = None;
         ties.drop_inquiry(id as u32);
         feed.unsubscribe(self.holding.topic_mut(&mut world.cascade), id as u32);
+        self.end_following(world);
     }
 
     /// Ends a client's queries that are not answered yet.
@@ -161,6 +188,7 @@ impl Kept {
                 feed.unsubscribe(self.holding.topic_mut(&mut world.cascade), id);
             }
         }
+        self.end_following(world);
     }
 
     /// Begins to answer a query; it is also the beginning of the subscription of that number, if
@@ -173,6 +201,7 @@ impl Kept {
         now_ns: u64,
         world: &mut World,
     ) -> Result<(), Refusal> {
+        self.begin_to_follow(world);
         // That the answer begins is told when it does: the command is acknowledged before.
         let mut quiet = |_: &[u32], _: Event<'_>| {};
         let topic = self.holding.topic_mut(&mut world.cascade);
@@ -204,7 +233,9 @@ impl Kept {
         let mut sink = Letters { topic: &self.name, format: *format, ties, post };
         let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
         let topic = self.holding.topic_mut(&mut world.cascade);
-        feed.advance(topic, now_ns, STEP, &mut write)
+        let more = feed.advance(topic, now_ns, STEP, &mut write);
+        self.end_following(world);
+        more
     }
 
     /// Tells those who do not want to be told everything what is due by now.
@@ -395,7 +426,7 @@ impl Letters<'_, '_> {
     /// More was published during the query than may wait for its end.
     fn overrun(&mut self, id: u32) {
         if let Some(inquiry) = self.ties.inquiries.remove(&id) {
-            self.post.mail.give_up(inquiry.client);
+            self.post.mail.give_up(inquiry.client, Lag::Answer);
         }
     }
 }

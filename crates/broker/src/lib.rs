@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod arrival;
+mod backlog;
+mod channel;
 mod checker;
 mod client;
 mod config;
@@ -21,6 +23,7 @@ mod holding;
 mod hub;
 mod inquiry;
 mod kept;
+mod opening;
 mod outbox;
 mod poller;
 mod post;
@@ -30,7 +33,10 @@ mod rights;
 mod server;
 mod settings;
 mod sheet;
+mod slow;
+mod spool;
 mod subscription;
+mod tls;
 mod topic;
 mod users;
 mod websocket;
@@ -39,13 +45,16 @@ mod world;
 /// Nanoseconds of a clock that only goes forward.
 pub type Nanos = u64;
 
+pub use self::backlog::Spooling;
 pub use self::client::ClientId;
 pub use self::config::{ConfigError, DEFAULTS, PORT, WEBSOCKET_PORT, parse_address};
 pub use self::delays::Delay;
 pub use self::disk::Storage;
 pub use self::hub::{Counters, Departure, Hub, Moment};
-pub use self::server::{OpenError, Server};
+pub use self::opening::OpenError;
+pub use self::server::Server;
 pub use self::settings::{Settings, SettingsError};
+pub use self::tls::{Tls, TlsError};
 pub use self::users::{PasswordError, UsersError, hash_password};
 pub use self::world::WorldError;
 pub use lanecast_sow::{TopicDefinition, ViewDefinition};

@@ -1,5 +1,6 @@
 //! What waits to be sent to a client.
 
+use crate::backlog::{Backlog, Overflow};
 use crate::sheet::{Part, Sheets};
 use std::io::{self, IoSlice};
 
@@ -7,6 +8,19 @@ use std::io::{self, IoSlice};
 const KEPT_BYTES: usize = 1 << 20;
 /// So many pieces are handed over at a time.
 const SLICES: usize = 64;
+/// When a client has taken so much at a time, others get their turn.
+const TURN_BYTES: usize = 1 << 20;
+/// What comes for a client that has fallen behind goes to disk in pieces of this size or more.
+const SPILL_BYTES: usize = 64 << 10;
+
+/// Why nothing can be sent to a client any more.
+#[derive(Debug)]
+pub(crate) enum SendError {
+    /// Its connection has ended.
+    Ended(io::Error),
+    /// What it does not read in time cannot be put by, or not be read back.
+    Disk(io::Error),
+}
 
 /// A part of a sheet between the outbox's own bytes.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +42,8 @@ pub(crate) struct Outbox {
     first: usize,
     /// How many bytes of them wait.
     shared: usize,
+    /// What is to leave before all this, if the client has fallen behind.
+    backlog: Option<Box<Backlog>>,
 }
 
 impl Outbox {
@@ -56,6 +72,18 @@ impl Outbox {
     /// How many bytes wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
+        self.fresh() + self.backlog.as_ref().map_or(0, |backlog| backlog.len())
+    }
+
+    /// How many of them are in memory.
+    #[inline]
+    pub(crate) fn held(&self) -> usize {
+        self.fresh() + self.backlog.as_ref().map_or(0, |backlog| backlog.held())
+    }
+
+    /// How many of them are in no backlog.
+    #[inline]
+    fn fresh(&self) -> usize {
         self.own.len() - self.sent + self.shared
     }
 
@@ -63,28 +91,54 @@ impl Outbox {
         self.len() == 0
     }
 
-    /// Sends until nothing is left, or `write` takes no more: then says that it is not empty, and
-    /// has made what is left its own.
+    /// Whether the client has fallen behind.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.backlog.is_some()
+    }
+
+    /// What the client has fallen behind with, if it has.
+    pub(crate) fn backlog(&mut self) -> Option<&mut Backlog> {
+        self.backlog.as_deref_mut()
+    }
+
+    /// Sends until nothing is left, `write` takes no more, or it is the turn of others: then says
+    /// that it is not empty, and has made what is left its own.
     ///
     /// # Errors
-    /// What `write` says, but `WouldBlock` and `Interrupted`.
+    /// See [`SendError`]: what `write` says ends it, but for `WouldBlock` and `Interrupted`.
     pub(crate) fn send(
         &mut self,
         sheets: &Sheets,
+        overflow: &mut Overflow,
         mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
-    ) -> io::Result<bool> {
+    ) -> Result<bool, SendError> {
+        let mut room = TURN_BYTES;
         while !self.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let count = self.fill(sheets, &mut slices);
-            match write(&slices[..count]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => self.leave(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.settle(sheets);
-                    return Ok(false);
+            let taken = match &mut self.backlog {
+                Some(backlog) => {
+                    let next = backlog.next().map_err(SendError::Disk)?;
+                    write(&[IoSlice::new(next)])
                 }
-                Err(error) => return Err(error),
+                None => {
+                    let mut slices = [IoSlice::new(&[]); SLICES];
+                    let count = self.fill(sheets, &mut slices);
+                    write(&slices[..count])
+                }
+            };
+            match taken {
+                Ok(0) => return Err(SendError::Ended(io::ErrorKind::WriteZero.into())),
+                Ok(count) => {
+                    self.leave(count);
+                    room = room.saturating_sub(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => room = 0,
+                Err(error) => return Err(SendError::Ended(error)),
+            }
+            if room == 0 && !self.is_empty() {
+                self.settle(sheets);
+                self.overflow(overflow).map_err(SendError::Disk)?;
+                return Ok(false);
             }
         }
         self.inserts.clear();
@@ -95,6 +149,43 @@ impl Outbox {
             self.own.clear();
         }
         Ok(true)
+    }
+
+    /// Sees to it that no more is held in memory than may be.
+    fn overflow(&mut self, overflow: &mut Overflow) -> io::Result<()> {
+        let fresh = self.fresh();
+        match &mut self.backlog {
+            None if fresh > overflow.memory_max => self.fall_behind(overflow),
+            Some(backlog) if fresh >= SPILL_BYTES => {
+                backlog.push(&self.own[self.sent..], overflow)?;
+                (self.own, self.sent) = (Vec::new(), 0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a backlog of all that waits, if there may be one. Nothing may be shared.
+    fn fall_behind(&mut self, overflow: &mut Overflow) -> io::Result<()> {
+        if let Some(spool) = overflow.spool()? {
+            let (front, sent) = (std::mem::take(&mut self.own), std::mem::take(&mut self.sent));
+            self.backlog = Some(Box::new(Backlog::new(front, sent, spool)));
+        }
+        Ok(())
+    }
+
+    /// Moves so many bytes from memory to disk, if they may be there. Nothing may be shared.
+    ///
+    /// # Errors
+    /// If there is no room on disk.
+    pub(crate) fn shed(&mut self, count: usize, overflow: &mut Overflow) -> io::Result<()> {
+        if self.backlog.is_none() {
+            self.fall_behind(overflow)?;
+        }
+        match &mut self.backlog {
+            Some(backlog) => backlog.shed(count, overflow),
+            None => Ok(()),
+        }
     }
 
     /// The next bytes to leave; how many slices they fill.
@@ -120,6 +211,13 @@ impl Outbox {
 
     /// So many bytes have left.
     fn leave(&mut self, mut count: usize) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.leave(count);
+            if backlog.len() == 0 {
+                self.backlog = None;
+            }
+            return;
+        }
         while count > 0 {
             let insert = self.inserts.get_mut(self.first);
             let until = insert.as_ref().map_or(self.own.len(), |insert| insert.at);
@@ -162,6 +260,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backlog::Spooling;
     use std::io::ErrorKind;
 
     /// Takes at most so much of what is offered.
@@ -178,12 +277,25 @@ mod tests {
 
     #[test]
     fn all_leaves_in_order_however_it_is_taken() {
+        leaves_in_order(Overflow { memory_max: usize::MAX, ..Overflow::default() });
+    }
+
+    #[test]
+    fn all_leaves_in_order_by_way_of_the_disk() {
+        let spooling = Some(Spooling::at(std::env::temp_dir()));
+        let overflow =
+            leaves_in_order(Overflow { spooling, memory_max: 30_000, ..Overflow::default() });
+        assert!(overflow.times > 0 && overflow.bytes > 1_000_000, "{overflow:?}");
+    }
+
+    /// Also where some of it is moved to disk now and then.
+    fn leaves_in_order(mut overflow: Overflow) -> Overflow {
         let (mut sheets, mut outbox) = (Sheets::default(), Outbox::default());
         let (mut taken, mut put) = (Vec::new(), Vec::new());
         for round in 0..2_000u32 {
             let pages = [sheets.fresh(), sheets.fresh()];
             for piece in 0..round % 150 {
-                let bytes = (round << 8 | piece).to_le_bytes().repeat(piece as usize % 3);
+                let bytes = (round << 8 | piece).to_le_bytes().repeat(piece as usize % 3 * 40);
                 match (round ^ piece.wrapping_mul(0x9e37_79b9)) >> 7 & 3 {
                     0 => outbox.bytes().extend_from_slice(&bytes),
                     which => {
@@ -197,19 +309,33 @@ mod tests {
                 }
                 put.extend_from_slice(&bytes);
             }
-            let mut room = (round as usize * 37) % 700;
-            let sent = outbox.send(&sheets, |slices| take(slices, &mut room, &mut taken));
+            let mut room = (round as usize * 1_480) % 28_000;
+            let write = |slices: &[IoSlice<'_>]| take(slices, &mut room, &mut taken);
+            let sent = outbox.send(&sheets, &mut overflow, write);
             assert_eq!(sent.expect("no error"), outbox.is_empty());
             assert_eq!(outbox.len(), put.len() - taken.len());
             sheets.end_round();
+            if round % 17 == 0 && !outbox.is_empty() {
+                outbox.shed(round as usize * 50, &mut overflow).expect("room");
+                assert_eq!(outbox.len(), put.len() - taken.len());
+            }
+            // Now and then somebody takes it all.
+            if round % 400 == 399 {
+                let mut write =
+                    |slices: &[IoSlice<'_>]| take(slices, &mut { usize::MAX }, &mut taken);
+                while !outbox.send(&sheets, &mut overflow, &mut write).expect("room") {}
+                assert!(!outbox.is_behind() && outbox.held() == 0);
+            }
         }
         let mut room = usize::MAX;
-        assert!(outbox.send(&sheets, |slices| take(slices, &mut room, &mut taken)).expect("room"));
+        let mut write = |slices: &[IoSlice<'_>]| take(slices, &mut room, &mut taken);
+        while !outbox.send(&sheets, &mut overflow, &mut write).expect("room") {}
         assert_eq!(taken, put);
-        assert!(outbox.send(&sheets, |_| Ok(0)).expect("nothing to send"));
+        assert!(outbox.send(&sheets, &mut overflow, |_| Ok(0)).expect("nothing to send"));
         outbox.bytes().push(1);
-        let closed = outbox.send(&sheets, |_| Ok(0)).expect_err("closed");
-        assert_eq!(closed.kind(), ErrorKind::WriteZero);
+        let closed = outbox.send(&sheets, &mut overflow, |_| Ok(0)).expect_err("closed");
+        assert!(matches!(closed, SendError::Ended(error) if error.kind() == ErrorKind::WriteZero));
+        overflow
     }
 
     #[test]
@@ -219,7 +345,7 @@ mod tests {
         for _ in 0..1_000 {
             outbox.share(sheets.write(page, |out| out.extend_from_slice(b"frame")));
         }
-        let sent = outbox.send(&sheets, |slices| {
+        let sent = outbox.send(&sheets, &mut Overflow::default(), |slices| {
             assert_eq!((slices.len(), slices[0].len()), (1, 5_000));
             Ok(5_000)
         });

@@ -48,7 +48,8 @@ impl<'a> Reply<'a> {
         let header = HeaderWriter::command(self.out, Command::Ack).acks(Acks::NONE.with(ack));
         let id = self.header.text(Field::CommandId);
         let header = header.text(Field::Status, status).text_if(Field::CommandId, id.as_deref());
-        more(header).end();
+        let query = self.header.text(Field::QueryId);
+        more(header.text_if(Field::QueryId, query.as_deref())).end();
         end_frame(self.out, frame);
     }
 }
@@ -67,6 +68,19 @@ pub(crate) fn persisted(owed: &Owed, why: Option<&Refusal>, out: &mut Vec<u8>) {
     let reason = why.map(Refusal::to_string);
     header.text_if(Field::Reason, reason.as_deref()).end();
     end_frame(out, frame);
+}
+
+/// What somebody is told who does not encrypt where that is needed.
+pub(crate) fn no_tls() -> Vec<u8> {
+    let mut out = Vec::new();
+    let frame = begin_frame(&mut out);
+    HeaderWriter::command(&mut out, Command::Ack)
+        .acks(Acks::NONE.with(Ack::Processed))
+        .text(Field::Status, "failure")
+        .text(Field::Reason, "not authorized: this server speaks TLS alone: connect with tcps://")
+        .end();
+    end_frame(&mut out, frame);
+    out
 }
 
 /// A sign of life.

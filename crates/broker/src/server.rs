@@ -1,55 +1,33 @@
 //! The sockets around a hub.
 
 use crate::Nanos;
+use crate::backlog::Spooling;
+use crate::channel::Channel;
 use crate::checker::Checker;
 use crate::client::ClientId;
 use crate::connection::Connection;
 use crate::delays::{Delay, Delays};
 use crate::entrance::{Entrances, Speech};
 use crate::hub::{Counters, Departure, Hub, Moment};
+use crate::opening::OpenError;
 use crate::poller::{Interest, Poller, Ready};
-use crate::settings::{Settings, SettingsError};
-use crate::users::{Users, UsersError};
-use crate::websocket::{Origins, WebSocket};
-use crate::world::WorldError;
+use crate::settings::Settings;
+use crate::spool::Spool;
+use crate::tls::Tls;
+use crate::users::Users;
+use crate::websocket::{Farewell, Origins, WebSocket};
 use lanecast_base::clock::Clock;
+use rustls::ServerConfig;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The number at the poller of what tells that a password has been checked.
 const BELL: u64 = 1 << 32;
 /// What is read at a time.
 const READ_BYTES: usize = 256 << 10;
-/// When so much has been written for outboxes to share, it is sent before more is read: it is
-/// still in the cache then.
-const ROUND_BYTES: usize = 64 << 10;
-
-/// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The settings make no sense.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// What is to be kept cannot be.
-    #[error(transparent)]
-    World(#[from] WorldError),
-    /// Who may come in cannot be read.
-    #[error(transparent)]
-    Users(#[from] UsersError),
-    /// It cannot listen there.
-    #[error("cannot listen on {at}: {error}")]
-    Listen {
-        /// Where.
-        at: SocketAddr,
-        /// Why.
-        error: io::Error,
-    },
-    /// The system has no means to wait for sockets.
-    #[error("cannot wait for sockets: {0}")]
-    Poll(io::Error),
-}
 
 /// A content server. [`turn`](Self::turn) it until it is to end, then [`drain`](Self::drain) it.
 #[derive(Debug)]
@@ -57,6 +35,8 @@ pub struct Server {
     hub: Hub,
     entrances: Entrances,
     origins: Origins,
+    /// How connections are encrypted, if they are.
+    tls: Option<Arc<ServerConfig>>,
     poller: Poller,
     /// By their clients' numbers.
     connections: Vec<Option<Connection>>,
@@ -70,6 +50,8 @@ pub struct Server {
     /// Checks passwords, where users are known.
     checker: Option<Checker>,
     delays: Delays,
+    /// Those that have asked as much as may be answered at a time.
+    asking: Vec<ClientId>,
     /// When what is to be sent began to be read.
     begun: Option<Nanos>,
 }
@@ -81,6 +63,10 @@ impl Server {
     /// See [`OpenError`].
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         settings.check()?;
+        if let Some(Spooling { directory, .. }) = &settings.spooling {
+            Spool::create(directory, 1)
+                .map_err(|error| OpenError::Spool { directory: directory.clone(), error })?;
+        }
         let mut entrances = Entrances::default();
         let websocket = settings.websocket.map(|at| (at, Speech::WebSocket));
         for (at, speech) in [(settings.listen, Speech::Frames)].into_iter().chain(websocket) {
@@ -88,6 +74,7 @@ impl Server {
         }
         let poller = Poller::new().map_err(OpenError::Poll)?;
         entrances.watch(&poller).map_err(OpenError::Poll)?;
+        let tls = settings.tls.as_ref().map(Tls::load).transpose()?;
         let users = settings.users.as_deref().map(Users::read).transpose()?;
         let checker = users.as_ref().map(|_| Checker::start()).transpose();
         let checker = checker.map_err(OpenError::Poll)?;
@@ -99,6 +86,7 @@ impl Server {
         hub.guard.users = users;
         Ok(Self {
             origins,
+            tls,
             hub,
             entrances,
             poller,
@@ -110,8 +98,23 @@ impl Server {
             is_answering: false,
             checker,
             delays: Delays::new(),
+            asking: Vec::new(),
             begun: None,
         })
+    }
+
+    /// Reads again who may come in, and by what the server shows who it is. That holds for those
+    /// who come from now on.
+    ///
+    /// # Errors
+    /// If a file cannot be used: then all is as it was.
+    pub fn read_again(&mut self) -> Result<(), OpenError> {
+        let settings = &self.hub.settings;
+        let tls = settings.tls.as_ref().map(Tls::load).transpose()?;
+        let users = settings.users.as_deref().map(Users::read).transpose()?;
+        self.tls = tls;
+        self.hub.guard.users = users;
+        Ok(())
     }
 
     /// Where it listens.
@@ -139,6 +142,11 @@ impl Server {
     /// How many clients there are.
     pub fn clients(&self) -> usize {
         self.hub.clients()
+    }
+
+    /// A sentence about a client that was disconnected as it read too slowly, each once.
+    pub fn next_word(&mut self) -> Option<String> {
+        self.hub.words.pop_front()
     }
 
     /// How long it takes from when a command is taken up until what follows from it is written for
@@ -173,6 +181,7 @@ impl Server {
         ready.clear();
         self.poller.wait(Some(until.map_or(limit, |until| until.min(limit))), &mut ready)?;
         let moment = self.moment();
+        self.hub.look_after_slow(moment.now);
         let mut has_guests = false;
         for one in &ready {
             if one.number == BELL {
@@ -183,14 +192,15 @@ impl Server {
             } else if one.to_read {
                 self.begun.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
                 self.read(moment, ClientId(one.number as u32));
-                if self.hub.shared_bytes() >= ROUND_BYTES {
+                if self.hub.is_round_full() {
                     self.send();
                 }
             }
         }
         self.check_passwords(moment);
+        self.resume_asking(moment);
         self.hub.on_time(moment);
-        self.is_answering = self.hub.advance(moment);
+        self.is_answering = self.hub.advance(moment) || !self.asking.is_empty();
         for one in ready.iter().filter(|one| !Entrances::is_one(one.number) && one.to_write) {
             self.write(ClientId(one.number as u32));
         }
@@ -199,8 +209,10 @@ impl Server {
         // Last, as a number that has become free may be given again.
         self.hurry(moment.now);
         self.entrances.on_time(moment.now, &self.poller);
-        if has_guests {
-            self.accept(moment.now);
+        while has_guests
+            && let Some((stream, speech)) = self.entrances.next(moment.now, &self.poller)
+        {
+            self.welcome(moment.now, stream, speech);
         }
         Ok(())
     }
@@ -213,6 +225,10 @@ impl Server {
         if hub.is_proving(id) {
             return self.close(id);
         }
+        // What it has asked is being answered: its end is seen after that.
+        if !hub.listens_to(id) {
+            return;
+        }
         let heard = connection.read(&mut self.buffer, limit, |payload| {
             if delays.is_turn() {
                 let start = clock.ticks();
@@ -221,7 +237,7 @@ impl Server {
             } else {
                 hub.receive(moment, id, payload);
             }
-            !hub.is_proving(id)
+            hub.listens_to(id)
         });
         self.heard(id, heard);
     }
@@ -230,9 +246,11 @@ impl Server {
     fn heard(&mut self, id: ClientId, heard: io::Result<()>) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         if heard.is_err() {
-            connection.say_goodbye();
-            self.close(id);
-        } else if connection.has_unsent() || self.hub.is_proving(id) {
+            self.dismiss(id, Farewell::Silent);
+        } else if connection.has_unsent() || !self.hub.listens_to(id) {
+            if !self.hub.is_proving(id) && !self.hub.listens_to(id) {
+                self.asking.push(id);
+            }
             self.write(id);
         }
     }
@@ -253,14 +271,24 @@ impl Server {
         }
     }
 
-    /// Does what a client sent while its password was checked.
+    /// Goes on with those whose queries have been answered meanwhile.
+    fn resume_asking(&mut self, moment: Moment) {
+        for id in std::mem::take(&mut self.asking) {
+            match self.hub.listens_to(id) {
+                true => self.resume(moment, id),
+                false => self.asking.push(id),
+            }
+        }
+    }
+
+    /// Does what a client sent while it was not listened to.
     fn resume(&mut self, moment: Moment, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let limit = self.hub.settings.frame_bytes_max;
         let hub = &mut self.hub;
         let heard = connection.resume(limit, |payload| {
             hub.receive(moment, id, payload);
-            !hub.is_proving(id)
+            hub.listens_to(id)
         });
         self.heard(id, heard);
         // It is listened to again.
@@ -284,28 +312,35 @@ impl Server {
             if why != Departure::Slow {
                 self.write(id);
             }
-            self.close(id);
+            self.dismiss(id, Farewell::Refused(why.reason()));
         }
     }
 
     fn write(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
-        let sent = connection.send(outbox, sheets);
+        let sent = connection.send(&mut self.hub, id);
         let changed = sent.and_then(|is_empty| {
-            let interest = match (self.hub.is_proving(id), is_empty) {
-                (false, true) => Interest::Read,
-                (false, false) => Interest::Both,
-                (true, true) => Interest::Neither,
-                (true, false) => Interest::Write,
+            let interest = match (self.hub.listens_to(id), is_empty) {
+                (true, true) => Interest::Read,
+                (true, false) => Interest::Both,
+                (false, true) => Interest::Neither,
+                (false, false) => Interest::Write,
             };
             if connection.interest != interest {
                 connection.interest = interest;
-                self.poller.change(&connection.stream, id.0.into(), interest)?;
+                self.poller.change(&connection.channel, id.0.into(), interest)?;
             }
             Ok(())
         });
         if changed.is_err() {
+            self.close(id);
+        }
+    }
+
+    /// Ends a connection, and says why as far as that can be done at once.
+    fn dismiss(&mut self, id: ClientId, why: Farewell) {
+        if let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) {
+            connection.say_goodbye(why);
             self.close(id);
         }
     }
@@ -315,24 +350,19 @@ impl Server {
         self.hub.disconnect(id);
     }
 
-    fn accept(&mut self, now: Nanos) {
-        while let Some((stream, speech)) = self.entrances.next(now, &self.poller) {
-            self.welcome(now, stream, speech);
-        }
-    }
-
     fn welcome(&mut self, now: Nanos, stream: std::net::TcpStream, speech: Speech) {
         let limit = self.hub.settings.frame_bytes_max;
         let websocket =
             (speech == Speech::WebSocket).then(|| WebSocket::new(self.origins.clone(), limit));
         // Whom it cannot serve it hangs up on.
-        let Ok(connection) = Connection::new(stream, websocket, now) else { return };
+        let Ok(channel) = Channel::new(stream, self.tls.as_ref()) else { return };
+        let connection = Connection::new(channel, websocket, now);
         let Some(id) = self.hub.connect(now) else { return };
         let at = id.0 as usize;
         if self.connections.len() <= at {
             self.connections.resize_with(at + 1, || None);
         }
-        let added = self.poller.add(&connection.stream, id.0.into());
+        let added = self.poller.add(&connection.channel, id.0.into());
         if !connection.is_open() || !self.hub.is_admitted(id) {
             self.entering.push_back((now, id));
         }
@@ -352,7 +382,7 @@ impl Server {
             if connection
                 .is_some_and(|it| it.since == since && !(it.is_open() && self.hub.is_admitted(id)))
             {
-                self.close(id);
+                self.dismiss(id, Farewell::Refused("it took too long to come in"));
             }
         }
     }
@@ -367,21 +397,20 @@ impl Server {
     fn listen_no_more(&mut self) {
         self.entrances.close(&self.poller);
         for connection in self.connections.iter().flatten() {
-            drop(self.poller.remove(&connection.stream));
+            drop(self.poller.remove(&connection.channel));
         }
     }
 
     fn write_last(&mut self, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let Some((outbox, sheets)) = self.hub.outbox(id) else { return };
-        let sent = connection.send(outbox, sheets);
-        let (stream, number) = (&connection.stream, id.0.into());
+        let sent = connection.send(&mut self.hub, id);
+        let (channel, number) = (&connection.channel, id.0.into());
         match sent {
-            Ok(true) => drop(self.poller.remove(stream)),
+            Ok(true) => drop(self.poller.remove(channel)),
             Ok(false) => {
                 // It may be there from the last time.
-                drop(self.poller.add(stream, number));
-                drop(self.poller.change(stream, number, Interest::Write));
+                drop(self.poller.add(channel, number));
+                drop(self.poller.change(channel, number, Interest::Write));
             }
             Err(_) => self.close(id),
         }
@@ -390,8 +419,7 @@ impl Server {
     /// Whether something waits to be sent to a client.
     fn has_unsent(&mut self, id: ClientId) -> bool {
         let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
-        connection.is_some_and(Connection::has_unsent)
-            || self.hub.outbox(id).is_some_and(|(outbox, _)| !outbox.is_empty())
+        connection.is_some_and(Connection::has_unsent) || self.hub.has_unsent(id)
     }
 
     /// Accepts nobody any more, and empties outboxes for as long as the settings say; whether all
@@ -407,6 +435,9 @@ impl Server {
             full.iter().for_each(|id| self.write_last(*id));
             let left = limit.saturating_sub(start.elapsed());
             if full.is_empty() || left.is_zero() {
+                for connection in self.connections.iter_mut().flatten() {
+                    connection.say_goodbye(Farewell::Away);
+                }
                 return full.is_empty();
             }
             let mut ready = Vec::new();

@@ -1,11 +1,13 @@
 //! What a server may be told.
 
+use crate::backlog::Spooling;
 use crate::config::PORT;
 use crate::disk::Storage;
+use crate::tls::Tls;
 use lanecast_filter::Limits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How a server behaves. Each limit bounds what one client may make it keep.
@@ -23,16 +25,26 @@ pub struct Settings {
     pub clients_max: usize,
     /// The longest frame that a client may send, in bytes.
     pub frame_bytes_max: usize,
-    /// The most bytes that may wait for a client; one that reads more slowly is disconnected.
+    /// The most bytes that may wait in memory for a client that reads too slowly; then it is
+    /// disconnected, unless there is [`spooling`](Self::spooling).
     pub outbox_bytes_max: usize,
+    /// The most that may wait in memory for all clients. Beyond, those for whom most waits are
+    /// the first to be disconnected, or to go to disk.
+    pub waiting_bytes_max: usize,
+    /// Where it goes what waits beyond that, if anywhere.
+    pub spooling: Option<Spooling>,
     /// The most subscriptions of a client.
     pub subscriptions_max: usize,
+    /// The most queries of a client that are being answered at a time; what else it sends waits.
+    pub queries_max: usize,
     /// The most topics.
     pub topics_max: usize,
     /// The most names of clients whose last sequence number is remembered.
     pub names_max: usize,
     /// The file that says who may come in, and what they may do; everybody may everything if none.
     pub users: Option<PathBuf>,
+    /// By what the server shows who it is, and connections are encrypted; they are not if none.
+    pub tls: Option<Tls>,
     /// How long somebody may take to come in: until hands have been shaken, and it is known who it
     /// is.
     pub handshake: Duration,
@@ -59,10 +71,14 @@ impl Settings {
             clients_max: 1_000,
             frame_bytes_max: 16 << 20,
             outbox_bytes_max: 64 << 20,
+            waiting_bytes_max: 1 << 30,
+            spooling: None,
             subscriptions_max: 100_000,
+            queries_max: 16,
             topics_max: 100_000,
             names_max: 100_000,
             users: None,
+            tls: None,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(2),
             kept: Vec::new(),
@@ -87,12 +103,22 @@ impl Settings {
             ("clients_max", self.clients_max, 1),
             ("frame_bytes_max", self.frame_bytes_max, 1_024),
             ("outbox_bytes_max", self.outbox_bytes_max, 1_024),
+            ("waiting_bytes_max", self.waiting_bytes_max, 1_024),
             ("subscriptions_max", self.subscriptions_max, 1),
+            ("queries_max", self.queries_max, 1),
             ("topics_max", self.topics_max, 1),
         ];
-        match least.into_iter().find(|(_, value, least)| value < least) {
-            Some((name, value, least)) => Err(SettingsError::TooSmall { name, value, least }),
-            None => Ok(()),
+        if let Some((name, value, least)) =
+            least.into_iter().find(|(_, value, least)| value < least)
+        {
+            return Err(SettingsError::TooSmall { name, value, least });
+        }
+        match &self.spooling {
+            Some(spooling) if spooling.directory == Path::new("") => Err(SettingsError::NoSpool),
+            Some(spooling) if spooling.bytes_max == 0 => {
+                Err(SettingsError::TooSmall { name: "spooling.bytes_max", value: 0, least: 1 })
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -112,6 +138,9 @@ pub enum SettingsError {
          allow remote clients if all who reach the port are trusted"
     )]
     Remote(SocketAddr),
+    /// What clients do not read in time has nowhere to go.
+    #[error("slow clients are to go offline: say in which directory what they miss is to wait")]
+    NoSpool,
     /// A limit is too small to work with.
     #[error("{name} is {value}: it must be at least {least}")]
     TooSmall {

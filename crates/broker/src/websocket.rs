@@ -23,6 +23,21 @@ const NO_REQUEST: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
 const NO_ORIGIN: &str = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\
     Content-Type: text/plain\r\nContent-Length: 56\r\n\r\n\
     pages of this origin must be listed in listen.origins.\r\n";
+/// What somebody is told who does not encrypt where that is needed.
+pub(crate) const NO_TLS: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+    Content-Type: text/plain\r\nContent-Length: 46\r\n\r\n\
+    this server speaks TLS alone: ask for wss://\r\n";
+
+/// Why the server ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// The server ends.
+    Away,
+    /// The client did what it may not.
+    Refused(&'static str),
+    /// The client has gone, or knows already.
+    Silent,
+}
 
 /// Whose pages may connect.
 #[derive(Clone, Debug)]
@@ -152,6 +167,20 @@ impl WebSocket {
             if !each(payload) {
                 return Ok(false);
             }
+        }
+    }
+
+    /// Says why it ends, unless it has ended already.
+    pub(crate) fn close(&mut self, why: Farewell) {
+        let (code, reason) = match why {
+            Farewell::Away => (CloseCode::Away, "the server ends"),
+            Farewell::Refused(reason) => (CloseCode::Policy, reason),
+            Farewell::Silent => return,
+        };
+        if let Some(State::Open(socket)) = &mut self.state {
+            // One that has ended has said so.
+            drop(socket.close(Some(CloseFrame { code, reason: reason.into() })));
+            self.unsent.bytes.append(&mut socket.get_mut().outbound);
         }
     }
 
@@ -316,7 +345,7 @@ mod tests {
 
     #[test]
     fn answers_are_as_long_as_they_say() {
-        for answer in [NO_REQUEST, NO_ORIGIN] {
+        for answer in [NO_REQUEST, NO_ORIGIN, NO_TLS] {
             let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{answer}");
         }

@@ -133,6 +133,11 @@ impl World {
             let added = self.cascade.add(definition.clone(), &topic);
             let shown = added.map_err(|error| WorldError::View { name: view.clone(), error })?;
             let shown = Kept::of_view(shown.topic(), number);
+            let own = kept.iter_mut().find(|kept| *kept.name == *definition.topic);
+            if let Some(topic) = own.and_then(Kept::own_topic_mut) {
+                // Without room for its fields the view reads by itself.
+                let _alone = self.cascade.views_mut()[number].read_along(topic);
+            }
             for source in kept.iter_mut() {
                 source.is_viewed |= definition.topics().any(|topic| *topic == *source.name);
             }
@@ -160,13 +165,24 @@ impl World {
         // What a publisher hands on belongs to its own message.
         post.correlation = None;
         let Self { cascade, views, unwritten, .. } = self;
-        cascade.settle(now_ns, &mut |name, change| {
+        cascade.settle_followed(now_ns, &mut |name, change| {
             let room = views.get(name).and_then(|number| topics.get_mut(*number as usize));
             match (room, change) {
                 (Some(Room::Kept(kept)), Ok(change)) => kept.hear(change, post),
                 _ => *unwritten += 1,
             }
         });
+    }
+
+    /// Somebody follows the view of that number from now on, or nobody does any more.
+    pub(crate) fn follow(&mut self, view: usize, is_followed: bool) {
+        let Self { cascade, unwritten, .. } = self;
+        if is_followed {
+            // What changes of views that nobody has followed has nobody to be told to.
+            cascade.follow(view, 0, &mut |_, change| *unwritten += u64::from(change.is_err()));
+        } else {
+            cascade.unfollow(view);
+        }
     }
 
     /// Records of views that could not be written.

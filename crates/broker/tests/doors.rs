@@ -174,6 +174,30 @@ fn who_may_see_some_messages_sees_no_others() {
 }
 
 #[test]
+fn who_comes_later_goes_by_the_file_as_it_is_then() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let user = |name: &str| {
+        format!("[[user]]\nname = \"{name}\"\npassword = \"{}\"\npublish = [\"t\"]\n", line())
+    };
+    let users = file(&folder, &user("ann"));
+    let served = Served::new(|settings| settings.users = Some(users));
+    let (mut early, mut late) = (served.client(), served.client());
+    assert!(log_on(&mut early, "ann", "secret").contains("success"));
+    file(&folder, "[[user]]\nname = 1\n");
+    let wrong = served.read_again().expect("no users");
+    assert!(wrong.contains("line 2"), "{wrong}");
+    assert!(log_on(&mut late, "ann", "secret").contains("success"), "the old ones stay");
+    file(&folder, &user("bob"));
+    assert_eq!(served.read_again(), None);
+    let (mut ann, mut bob) = (served.client(), served.client());
+    assert!(log_on(&mut ann, "ann", "secret").contains("not authorized"));
+    assert!(log_on(&mut bob, "bob", "secret").contains("success"));
+    // Who is in stays in.
+    assert!(answer(&mut early, r#"{"c":"p","t":"t","a":"processed"}1"#).contains("success"));
+    assert!(served.end());
+}
+
+#[test]
 fn users_that_cannot_be_trusted_are_not_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let told = |text: &str, mode: u32, words: &[&str]| {

@@ -6,7 +6,6 @@ use desk::{Client, Served};
 use lanecast_broker::{OpenError, Server, Settings, Storage, ViewDefinition, WorldError};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
-use lanecast_wire::command::{Field, Header, Records};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -24,27 +23,13 @@ fn served(directory: &Path, checkpoint_after: u64) -> Served {
 
 fn log_on(served: &Served, name: &str) -> (Client, u64) {
     let mut client = served.client();
-    client.send(&format!(r#"{{"c":"logon","cid":"0","a":"processed","client_name":"{name}"}}"#));
-    let answer = client.next().expect("an answer");
-    let header = Header::parse(answer.as_bytes()).expect("a header");
-    let sequence = header.number(Field::Sequence).expect("a number").expect("there");
+    let sequence = client.log_on(name);
     (client, sequence)
 }
 
 fn state(client: &mut Client, topic: &str) -> Vec<String> {
     client.send(&format!(r#"{{"c":"sow","cid":"q","t":"{topic}","bs":100,"orderby":"/id"}}"#));
-    assert!(client.next().expect("it begins").contains("group_begin"));
-    let mut bodies = Vec::new();
-    loop {
-        let payload = client.next().expect("it goes on");
-        if payload.contains("group_end") {
-            return bodies;
-        }
-        let header = Header::parse(payload.as_bytes()).expect("a header");
-        for record in Records::new(header.body()) {
-            bodies.push(String::from_utf8(record.expect("whole").1.to_vec()).expect("text"));
-        }
-    }
+    client.answer("q")
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 mod desk;
 
-use desk::{Client, Served};
+use desk::Served;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
-use lanecast_wire::command::{Field, Header, Records};
+use lanecast_wire::command::{Field, Header};
 use std::time::Duration;
 
 fn served() -> Served {
@@ -14,27 +14,6 @@ fn served() -> Served {
         let brief = TopicDefinition::new("brief", Kind::Json).key("/id").expect("a path");
         settings.kept = vec![orders, brief.lifetime(Duration::from_millis(50))];
     })
-}
-
-/// The bodies of the next answer, and what comes behind it.
-fn answer(client: &mut Client, query_id: &str) -> Vec<String> {
-    client.expect(&format!(r#"{{"c":"group_begin","query_id":"{query_id}"}}"#));
-    let mut bodies = Vec::new();
-    loop {
-        let payload = client.next().expect("an answer");
-        if payload == format!(r#"{{"c":"group_end","query_id":"{query_id}"}}"#) {
-            return bodies;
-        }
-        let header = Header::parse(payload.as_bytes()).expect("a header");
-        let records: Vec<_> = Records::new(header.body()).collect();
-        let said = header.number(Field::BatchSize).expect("a number").expect("there");
-        assert_eq!(said, records.len() as u64);
-        for record in records {
-            let (header, body) = record.expect("whole");
-            assert!(header.number(Field::SowKey).expect("a number").is_some());
-            bodies.push(String::from_utf8(body.to_vec()).expect("text"));
-        }
-    }
 }
 
 #[test]
@@ -46,13 +25,13 @@ fn records_are_asked_for_by_filter_order_and_number() {
     }
     client.send(r#"{"c":"sow","cid":"5","t":"orders","bs":10,"a":"processed,completed"}"#);
     client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"5"}"#);
-    let mut all = answer(&mut client, "5");
+    let mut all = client.answer("5");
     all.sort();
     assert_eq!(all, [r#"{"id":1,"px":30}"#, r#"{"id":2,"px":40}"#, r#"{"id":3,"px":20}"#]);
     client.expect(r#"{"c":"ack","a":"completed","status":"success","cid":"5","query_id":"5"}"#);
     let rest = r#""orderby":"/px DESC","top_n":2,"a":"stats","query_id":"q""#;
     client.send(&format!(r#"{{"c":"sow","cid":"6","t":"orders","f":"/px > 10",{rest}}}"#));
-    assert_eq!(answer(&mut client, "q"), [r#"{"id":2,"px":40}"#, r#"{"id":1,"px":30}"#]);
+    assert_eq!(client.answer("q"), [r#"{"id":2,"px":40}"#, r#"{"id":1,"px":30}"#]);
     let stats = client.next().expect("numbers");
     let header = Header::parse(stats.as_bytes()).expect("a header");
     assert_eq!(header.number(Field::RecordsReturned), Ok(Some(2)));
@@ -74,7 +53,7 @@ fn a_follower_has_the_state_and_then_each_change_once() {
         publisher.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":{id},"n":{n}}}"#));
     }
     publisher.flush();
-    let mut state: Vec<String> = answer(&mut reader, "7");
+    let mut state: Vec<String> = reader.answer("7");
     assert_eq!(state.len(), 2_000);
     let number = |body: &str| -> u32 {
         let text = body.rsplit(':').next().expect("a number").trim_end_matches('}');
@@ -82,12 +61,10 @@ fn a_follower_has_the_state_and_then_each_change_once() {
     };
     let newest = state.iter().map(|body| number(body)).max().expect("some");
     for n in newest + 1..=2_000 {
-        let payload = reader.next().expect("an update");
-        let header = Header::parse(payload.as_bytes()).expect("a header");
-        let body = std::str::from_utf8(header.body()).expect("text").to_owned();
-        assert_eq!(number(&body), n, "none is missing, none comes twice");
-        assert_eq!(header.text(Field::SubscriptionIds).as_deref(), Some("7"));
-        state.push(body);
+        let update = reader.told();
+        assert_eq!(number(&update.body), n, "none is missing, none comes twice");
+        assert_eq!(update.subscriptions, "7");
+        state.push(update.body);
     }
     reader.flush();
     assert!(served.end());
@@ -100,14 +77,11 @@ fn who_follows_is_told_what_leaves_and_why() {
     client.send(r#"{"c":"p","t":"orders"}{"id":1,"st":"open"}"#);
     let rest = r#""filter":"/st = 'open'","opts":"oof","query_id":"7","sub_id":"7""#;
     client.send(&format!(r#"{{"c":"sow_and_subscribe","cid":"7","t":"orders","bs":10,{rest}}}"#));
-    assert_eq!(answer(&mut client, "7"), [r#"{"id":1,"st":"open"}"#]);
+    assert_eq!(client.answer("7"), [r#"{"id":1,"st":"open"}"#]);
     let mut told = |command: &str, kind: &str, reason: &str, body: &str| {
         client.send(command);
-        let payload = client.next().expect("it is told");
-        let header = Header::parse(payload.as_bytes()).expect("a header");
-        assert_eq!(header.text(Field::Command).as_deref(), Some(kind), "{payload}");
-        assert_eq!(header.text(Field::Reason).unwrap_or_default(), reason, "{payload}");
-        assert_eq!(header.body(), body.as_bytes(), "{payload}");
+        let told = client.told();
+        assert_eq!((&*told.command, &*told.reason, &*told.body), (kind, reason, body));
     };
     let filled = r#"{"id":1,"st":"filled"}"#;
     told(&format!(r#"{{"c":"p","t":"orders"}}{filled}"#), "oof", "match", filled);
@@ -144,7 +118,7 @@ fn what_cannot_be_asked_is_said() {
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":1}"#, "/id");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":"#, "malformed");
     client.send(r#"{"c":"sow_and_subscribe","t":"orders","sub_id":"s"}"#);
-    assert!(answer(&mut client, "").is_empty());
+    assert!(client.answer("").is_empty());
     client.send(r#"{"c":"unsubscribe","sub_id":"s"}"#);
     client.send(r#"{"c":"p","t":"orders"}{"id":1}"#);
     client.flush();

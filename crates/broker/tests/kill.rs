@@ -94,13 +94,6 @@ fn model(name: &str, count: u64) -> BTreeMap<String, String> {
     (1..=count).map(record).collect()
 }
 
-fn log_on(client: &mut Client, name: &str) -> u64 {
-    client.send(&format!(r#"{{"c":"logon","a":"processed","client_name":"{name}"}}"#));
-    let answer = client.next().expect("an answer");
-    let header = Header::parse(answer.as_bytes()).expect("a header");
-    header.number(Field::Sequence).expect("a number").expect("there")
-}
-
 fn state(client: &mut Client, name: &str) -> BTreeMap<String, String> {
     client.send(&format!(r#"{{"c":"sow","t":"orders","bs":50,"f":"/by = '{name}'"}}"#));
     let mut records = BTreeMap::new();
@@ -135,7 +128,7 @@ fn hear(client: &mut Client, known: &mut Known) -> bool {
 
 /// What is there is what was persisted, and a beginning of what was sent since.
 fn verify(client: &mut Client, name: &str, known: &mut Known) {
-    let sequence = log_on(client, name);
+    let sequence = client.log_on(name);
     let range = known.persisted..=known.sent;
     assert!(range.contains(&sequence), "{name}: {sequence} is not within {range:?}");
     assert_eq!(state(client, name), model(name, sequence), "{name} up to {sequence}");

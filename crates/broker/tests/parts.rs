@@ -5,7 +5,6 @@ mod desk;
 use desk::{Client, Served};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
-use lanecast_wire::command::{Field, Header, Records};
 
 fn served() -> Served {
     Served::new(|settings| {
@@ -16,36 +15,6 @@ fn served() -> Served {
             topic("orders", Kind::Xml, "/order/@id"),
         ];
     })
-}
-
-/// Says what the client's messages are.
-fn speak(client: &mut Client, kind: &str) {
-    client.send(&format!(r#"{{"c":"logon","cid":"0","a":"processed","mt":"{kind}"}}"#));
-    assert!(client.next().expect("an answer").contains("success"));
-}
-
-/// The next message's command, its subscriptions and its body.
-fn told(client: &mut Client) -> (String, String, String) {
-    let payload = client.next().expect("it is told");
-    let header = Header::parse(payload.as_bytes()).expect("a header");
-    let text = |field| header.text(field).unwrap_or_default().into_owned();
-    let body = String::from_utf8(header.body().to_vec()).expect("text");
-    (text(Field::Command), text(Field::SubscriptionIds), body)
-}
-
-/// The bodies of an answer, whose beginning comes next.
-fn state(client: &mut Client) -> Vec<String> {
-    assert!(client.next().expect("it begins").contains("group_begin"));
-    let mut bodies = Vec::new();
-    loop {
-        let payload = client.next().expect("it goes on");
-        if payload.contains("group_end") {
-            return bodies;
-        }
-        let header = Header::parse(payload.as_bytes()).expect("a header");
-        let records = Records::new(header.body()).map(|record| record.expect("whole").1.to_vec());
-        bodies.extend(records.map(|body| String::from_utf8(body).expect("text")));
-    }
 }
 
 #[test]
@@ -59,17 +28,17 @@ fn what_changes_is_merged_and_everybody_gets_the_whole() {
         .send(r#"{"c":"delta_publish","cid":"10","t":"orders","x":"a1"}{"id":1,"at":{"y":3}}"#);
     publisher.send(r#"{"c":"delta_publish","t":"orders"}{"id":2,"st":"new"}"#);
     publisher.flush();
-    let bodies: Vec<String> = (0..3).map(|_| told(&mut reader).2).collect();
+    let bodies: Vec<String> = (0..3).map(|_| reader.told().body).collect();
     let merged = r#"{"id":1,"st":"open","at":{"x":1,"y":3}}"#;
     assert_eq!(bodies[1..], [merged, r#"{"id":2,"st":"new"}"#]);
     reader.send(r#"{"c":"sow","cid":"q","t":"orders","f":"/id = 1"}"#);
-    assert_eq!(state(&mut reader), [merged]);
+    assert_eq!(reader.answer("q"), [merged]);
     let mut fix = served.client();
-    speak(&mut fix, "nvfix");
+    fix.speak("nvfix");
     fix.send("{\"c\":\"p\",\"t\":\"orders\"}id=1\u{1}qty=5\u{1}px=7\u{1}");
     fix.send("{\"c\":\"delta_publish\",\"t\":\"orders\"}id=1\u{1}px=8\u{1}");
     fix.send(r#"{"c":"sow","cid":"q","t":"orders"}"#);
-    assert_eq!(state(&mut fix), ["id=1\u{1}qty=5\u{1}px=8\u{1}"]);
+    assert_eq!(fix.answer("q"), ["id=1\u{1}qty=5\u{1}px=8\u{1}"]);
     assert!(served.end());
 }
 
@@ -81,7 +50,7 @@ fn who_wants_deltas_gets_what_has_changed_and_the_key() {
     publisher.flush();
     let wants = r#""filter":"/st = 'open'","opts":"oof,no_empties","sub_id":"7""#;
     reader.send(&format!(r#"{{"c":"sow_and_delta_subscribe","cid":"7","t":"orders",{wants}}}"#));
-    assert_eq!(state(&mut reader), [r#"{"id":1,"st":"open","px":1}"#]);
+    assert_eq!(reader.answer("7"), [r#"{"id":1,"st":"open","px":1}"#]);
     for body in [
         r#"{"id":1,"st":"open","px":2}"#,
         r#"{"id":1,"st":"open","px":2}"#,
@@ -93,12 +62,7 @@ fn who_wants_deltas_gets_what_has_changed_and_the_key() {
     }
     publisher.send(r#"{"c":"delta_publish","t":"orders"}{"id":2,"px":9}"#);
     publisher.flush();
-    let told: Vec<(String, String)> = (0..5)
-        .map(|_| {
-            let (command, _, body) = told(&mut reader);
-            (command, body)
-        })
-        .collect();
+    let told: Vec<_> = (0..5).map(|_| reader.told()).collect();
     let expected = [
         ("p", r#"{"id":1,"px":2}"#),
         ("oof", r#"{"id":1,"st":"held","px":2}"#),
@@ -106,7 +70,7 @@ fn who_wants_deltas_gets_what_has_changed_and_the_key() {
         ("p", r#"{"id":2,"st":"open"}"#),
         ("p", r#"{"id":2,"px":9}"#),
     ];
-    let told: Vec<(&str, &str)> = told.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let told: Vec<(&str, &str)> = told.iter().map(|it| (&*it.command, &*it.body)).collect();
     assert_eq!(told, expected, "the repeated message is not worth a word");
     reader.flush();
     assert!(served.end());
@@ -120,9 +84,9 @@ fn each_gets_the_fields_that_it_selected() {
     publisher.flush();
     let ask = |command: &str, rest: &str| format!(r#"{{"c":"{command}","t":"orders",{rest}}}"#);
     reader.send(&ask("sow", r#""cid":"q","opts":"select=[-/,+/px]""#));
-    assert_eq!(state(&mut reader), [r#"{"px":1}"#]);
+    assert_eq!(reader.answer("q"), [r#"{"px":1}"#]);
     reader.send(&ask("sow_and_subscribe", r#""opts":"select=[-/note]","sub_id":"a""#));
-    assert_eq!(state(&mut reader), [r#"{"id":1,"px":1}"#]);
+    assert_eq!(reader.answer(""), [r#"{"id":1,"px":1}"#]);
     reader.send(&ask("subscribe", r#""sub_id":"b","opts":"select=[-/,+/note]""#));
     reader.send(&ask("subscribe", r#""sub_id":"c","opts":"select=[-/note]""#));
     reader.send(&ask("subscribe", r#""sub_id":"d""#));
@@ -134,10 +98,10 @@ fn each_gets_the_fields_that_it_selected() {
     publisher.flush();
     let mut told: Vec<(String, String)> = (0..3)
         .map(|_| {
-            let (_, names, body) = told(&mut reader);
-            let mut names: Vec<&str> = names.split(',').collect();
+            let told = reader.told();
+            let mut names: Vec<&str> = told.subscriptions.split(',').collect();
             names.sort_unstable();
-            (names.join(","), body)
+            (names.join(","), told.body)
         })
         .collect();
     told.sort();
@@ -148,7 +112,7 @@ fn each_gets_the_fields_that_it_selected() {
     reader.send(r#"{"c":"subscribe","t":"passing","sub_id":"p","opts":"select=[-/id]"}"#);
     reader.flush();
     publisher.send(r#"{"c":"p","t":"passing"}{"id":1,"st":2}"#);
-    assert_eq!(self::told(&mut reader).2, r#"{"st":2}"#);
+    assert_eq!(reader.told().body, r#"{"st":2}"#);
     assert!(served.end());
 }
 
@@ -162,7 +126,7 @@ fn what_is_held_back_is_told_in_time() {
         publisher.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":1,"px":{px}}}"#));
     }
     let mut count = 1;
-    while told(&mut reader).2 != r#"{"id":1,"px":99}"# {
+    while reader.told().body != r#"{"id":1,"px":99}"# {
         count += 1;
     }
     assert!(count < 100, "{count}");
@@ -173,7 +137,7 @@ fn what_is_held_back_is_told_in_time() {
 fn what_has_no_parts_is_refused_in_words() {
     let served = served();
     let (mut json, mut xml) = (served.client(), served.client());
-    speak(&mut xml, "xml");
+    xml.speak("xml");
     let reason = |client: &mut Client, command: &str, expected: &str| {
         client.send(command);
         let answer = client.next().expect("an answer");

@@ -6,7 +6,6 @@ use desk::{Client, Served};
 use lanecast_broker::{OpenError, Server, Settings, ViewDefinition};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
-use lanecast_wire::command::{Field, Header, Records};
 use std::net::Ipv4Addr;
 
 fn settings(settings: &mut Settings) {
@@ -23,8 +22,7 @@ fn settings(settings: &mut Settings) {
 
 fn client(served: &Served, kind: &str) -> Client {
     let mut client = served.client();
-    client.send(&format!(r#"{{"c":"logon","cid":"0","a":"processed","mt":"{kind}"}}"#));
-    assert!(client.next().expect("an answer").contains("success"));
+    client.speak(kind);
     client
 }
 
@@ -33,29 +31,15 @@ fn publish(client: &mut Client, key: u32, fields: &str) {
     client.send(&format!(r#"{{"c":"p","t":"orders","k":"{key}"}}{body}"#));
 }
 
-/// The next message's command and body, and what comes with it.
+/// The next message's command and body.
 fn told(client: &mut Client) -> (String, String) {
-    let payload = client.next().expect("it is told");
-    let header = Header::parse(payload.as_bytes()).expect("a header");
-    let command = header.text(Field::Command).unwrap_or_default().into_owned();
-    assert_eq!(header.text(Field::CorrelationId), None);
-    (command, String::from_utf8(header.body().to_vec()).expect("text").replace('\u{1}', ";"))
+    let told = client.told();
+    assert_eq!(told.correlation_id, "");
+    (told.command, told.body.replace('\u{1}', ";"))
 }
 
-fn state(client: &mut Client) -> Vec<String> {
-    assert!(client.next().expect("it begins").contains("group_begin"));
-    let mut bodies = Vec::new();
-    loop {
-        let payload = client.next().expect("it goes on");
-        if payload.contains("group_end") {
-            return bodies;
-        }
-        let header = Header::parse(payload.as_bytes()).expect("a header");
-        for record in Records::new(header.body()) {
-            let body = record.expect("whole").1.to_vec();
-            bodies.push(String::from_utf8(body).expect("text").replace('\u{1}', ";"));
-        }
-    }
+fn state(client: &mut Client, query_id: &str) -> Vec<String> {
+    client.answer(query_id).iter().map(|body| body.replace('\u{1}', ";")).collect()
 }
 
 #[test]
@@ -73,7 +57,7 @@ fn the_price_by_customer_and_symbol_is_there_when_its_orders_are() {
     reader.send(&format!(r#"{{"c":"sow_and_subscribe","t":"VWAP",{wants}}}"#));
     let (intel, informatica) =
         ("customer=c01;symbol=INTC;vwap=34.70833;", "customer=c01;symbol=INFA;vwap=18.75;");
-    assert_eq!(state(&mut reader), [intel, informatica]);
+    assert_eq!(state(&mut reader, ""), [intel, informatica]);
     publisher
         .send("{\"c\":\"delta_publish\",\"t\":\"orders\",\"k\":\"3\",\"x\":\"mine\"}99=19\u{1}");
     assert_eq!(told(&mut reader), ("p".into(), "customer=c01;symbol=INFA;vwap=19;".into()));
@@ -119,7 +103,7 @@ fn orders_and_customers_are_shown_together() {
     });
     let (mut publisher, mut reader) = (client(&served, "json"), client(&served, "json"));
     reader.send(r#"{"c":"sow_and_delta_subscribe","t":"regions","opts":"oof","sub_id":"v"}"#);
-    assert!(state(&mut reader).is_empty());
+    assert!(state(&mut reader, "").is_empty());
     for (topic, body) in [
         ("customers", r#"{"id":"a","region":"EU"}"#),
         ("orders", r#"{"id":1,"customer":"a","qty":5}"#),
@@ -178,6 +162,6 @@ fn the_example_file_shows_what_it_says() {
         r#"{"customer":"c01","symbol":"INTC","vwap":34.70833}"#,
         r#"{"customer":"c01","symbol":"INFA","vwap":18.75}"#,
     ];
-    assert_eq!(state(&mut client), expected);
+    assert_eq!(state(&mut client, "1"), expected);
     assert!(served.end());
 }

@@ -170,10 +170,27 @@ fn who_breaks_the_rules_is_let_go_and_nobody_else() {
     assert_eq!(close(&masked(b"\x8f\x80")), Some(CloseCode::Protocol));
     assert_eq!(close(&[masked(b"\x81\x81"), vec![0xff]].concat()), Some(CloseCode::Invalid));
     // No command.
-    assert_eq!(close(&[masked(b"\x81\x85"), b"hello".to_vec()].concat()), None);
+    let hello = [masked(b"\x81\x85"), b"hello".to_vec()].concat();
+    assert_eq!(close(&hello), Some(CloseCode::Policy));
     good.send(Message::text(r#"{"c":"flush","cid":"f","a":"completed"}"#)).expect("sent");
     assert!(text(&mut good).contains("success"));
     assert!(served.end());
+}
+
+#[test]
+fn who_stays_to_the_end_is_told_that_it_is() {
+    let served = served(|_| ());
+    let mut socket = open(&served, None).expect("opened");
+    let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
+    socket.send(Message::text(wish)).expect("sent");
+    text(&mut socket);
+    let mut publisher = served.client();
+    publisher.send(r#"{"c":"p","t":"t"}1"#);
+    publisher.flush();
+    assert!(served.end());
+    assert!(text(&mut socket).ends_with("}1"), "what waited comes first");
+    let Ok(Message::Close(Some(why))) = socket.read() else { panic!("no goodbye") };
+    assert_eq!((why.code, &*why.reason), (CloseCode::Away, "the server ends"));
 }
 
 #[test]

@@ -1,23 +1,35 @@
 //! A server on a thread of its own, and clients that speak to it in bytes.
+#![allow(dead_code, reason = "no test needs all of it")]
 
-use lanecast_broker::{Server, Settings};
-use lanecast_wire::command::{LENGTH_BYTES, begin_frame, end_frame, frame_bytes};
+use lanecast_broker::{Counters, Server, Settings};
+use lanecast_wire::command::{Field, Header, LENGTH_BYTES, Records};
+use lanecast_wire::command::{begin_frame, end_frame, frame_bytes};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a server has done, and its words about slow clients.
+#[allow(dead_code, reason = "not all tests look at all of it")]
+pub(crate) struct Ended {
+    pub(crate) all_taken: bool,
+    pub(crate) counters: Counters,
+    pub(crate) words: Vec<String>,
+}
 
 /// A server on a thread of its own.
 pub(crate) struct Served {
     at: SocketAddr,
     web: Option<SocketAddr>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<bool>>,
+    again: Sender<Sender<Option<String>>>,
+    thread: Option<JoinHandle<Ended>>,
 }
 
 impl Served {
@@ -29,13 +41,27 @@ impl Served {
         let web = server.websocket_address().expect("an address");
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
+        let (again, wishes) = channel::<Sender<Option<String>>>();
         let thread = std::thread::spawn(move || {
             while !asked.load(Ordering::Relaxed) {
                 server.turn(Duration::from_millis(20)).expect("it goes on");
+                for wish in wishes.try_iter() {
+                    let error = server.read_again().err().map(|error| error.to_string());
+                    wish.send(error).expect("it waits");
+                }
             }
-            server.drain()
+            let words = std::iter::from_fn(|| server.next_word()).collect();
+            let counters = server.counters();
+            Ended { all_taken: server.drain(), counters, words }
         });
-        Self { at, web, stop, thread: Some(thread) }
+        Self { at, web, stop, again, thread: Some(thread) }
+    }
+
+    /// Has users and certificates read again; what is wrong with them, if something is.
+    pub(crate) fn read_again(&self) -> Option<String> {
+        let (wish, answer) = channel();
+        self.again.send(wish).expect("it runs");
+        answer.recv_timeout(PATIENCE).expect("it answers")
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -43,7 +69,6 @@ impl Served {
     }
 
     /// A connection to where WebSockets are spoken.
-    #[allow(dead_code, reason = "not all tests speak it")]
     pub(crate) fn web_stream(&self) -> TcpStream {
         let stream = TcpStream::connect(self.web.expect("an address")).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -51,7 +76,12 @@ impl Served {
     }
 
     /// Ends it; whether everybody got everything.
-    pub(crate) fn end(mut self) -> bool {
+    pub(crate) fn end(self) -> bool {
+        self.ended().all_taken
+    }
+
+    /// Ends it.
+    pub(crate) fn ended(mut self) -> Ended {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("it runs").join().expect("it ended well")
     }
@@ -65,17 +95,26 @@ pub(crate) struct Client {
 impl Client {
     /// One of the server that listens there.
     pub(crate) fn of(at: SocketAddr) -> Self {
-        let stream = TcpStream::connect(at).expect("it listens");
+        Self::on(TcpStream::connect(at).expect("it listens"))
+    }
+
+    /// One that has such a connection.
+    pub(crate) fn on(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         Self { stream, bytes: Vec::new() }
     }
 
     pub(crate) fn send(&mut self, frame: &str) {
+        self.try_send(frame).expect("it listens");
+    }
+
+    /// Sends a frame, if the connection has not ended.
+    pub(crate) fn try_send(&mut self, frame: &str) -> std::io::Result<()> {
         let mut out = Vec::new();
         let start = begin_frame(&mut out);
         out.extend_from_slice(frame.as_bytes());
         end_frame(&mut out, start);
-        self.stream.write_all(&out).expect("it listens");
+        self.stream.write_all(&out)
     }
 
     /// The payload of the next frame; none if the connection has ended.
@@ -105,4 +144,63 @@ impl Client {
         self.send(r#"{"c":"flush","cid":"f","a":"completed"}"#);
         self.expect(r#"{"c":"ack","a":"completed","status":"success","cid":"f"}"#);
     }
+
+    /// Logs on under a name; the number of the last message that the server has of it.
+    pub(crate) fn log_on(&mut self, name: &str) -> u64 {
+        self.send(&format!(r#"{{"c":"logon","a":"processed","client_name":"{name}"}}"#));
+        let answer = self.next().expect("an answer");
+        let header = Header::parse(answer.as_bytes()).expect("a header");
+        header.number(Field::Sequence).expect("a number").expect("there")
+    }
+
+    /// Says what its messages are.
+    pub(crate) fn speak(&mut self, kind: &str) {
+        self.send(&format!(r#"{{"c":"logon","cid":"0","a":"processed","mt":"{kind}"}}"#));
+        assert!(self.next().expect("an answer").contains("success"));
+    }
+
+    /// The bodies of an answer, which comes next, of the query of that name.
+    pub(crate) fn answer(&mut self, query_id: &str) -> Vec<String> {
+        self.expect(&format!(r#"{{"c":"group_begin","query_id":"{query_id}"}}"#));
+        let end = format!(r#"{{"c":"group_end","query_id":"{query_id}"}}"#);
+        let mut bodies = Vec::new();
+        loop {
+            let payload = self.next().expect("it goes on");
+            if payload == end {
+                return bodies;
+            }
+            let header = Header::parse(payload.as_bytes()).expect("a header");
+            let records: Vec<_> = Records::new(header.body()).collect();
+            let said = header.number(Field::BatchSize).expect("a number").expect("there");
+            assert_eq!(said, records.len() as u64);
+            for record in records {
+                let (header, body) = record.expect("whole");
+                assert!(header.number(Field::SowKey).expect("a number").is_some());
+                bodies.push(String::from_utf8(body.to_vec()).expect("text"));
+            }
+        }
+    }
+
+    /// The next message.
+    pub(crate) fn told(&mut self) -> Told {
+        let payload = self.next().expect("it is told");
+        let header = Header::parse(payload.as_bytes()).expect("a header");
+        let text = |field| header.text(field).unwrap_or_default().into_owned();
+        Told {
+            command: text(Field::Command),
+            correlation_id: text(Field::CorrelationId),
+            subscriptions: text(Field::SubscriptionIds),
+            reason: text(Field::Reason),
+            body: String::from_utf8(header.body().to_vec()).expect("text"),
+        }
+    }
+}
+
+/// A message, or that a record has left; what is not said is empty.
+pub(crate) struct Told {
+    pub(crate) command: String,
+    pub(crate) correlation_id: String,
+    pub(crate) subscriptions: String,
+    pub(crate) reason: String,
+    pub(crate) body: String,
 }

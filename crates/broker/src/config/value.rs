@@ -1,0 +1,88 @@
+//! Values of settings, as they are written.
+
+use super::{PORT, WEBSOCKET_PORT, parse_address};
+use lanecast_base::{Size, parse_duration};
+use lanecast_filter::kind::Kind;
+use lanecast_filter::path::Path as FieldPath;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A bound that is none.
+pub(super) const ANY: usize = u32::MAX as usize;
+
+/// A number within bounds.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "i64")]
+pub(super) struct Count<const LEAST: usize, const MOST: usize>(pub(super) usize);
+
+impl<const LEAST: usize, const MOST: usize> TryFrom<i64> for Count<LEAST, MOST> {
+    type Error = String;
+
+    fn try_from(number: i64) -> Result<Self, String> {
+        let count = usize::try_from(number).ok().filter(|it| (LEAST..=MOST).contains(it));
+        count.map(Self).ok_or_else(|| format!("{number} is not from {LEAST} to {MOST}"))
+    }
+}
+
+/// A number of bytes.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Bytes<const LEAST: usize>(pub(super) usize);
+
+impl<const LEAST: usize> TryFrom<String> for Bytes<LEAST> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let size: Size = text.parse().map_err(|error| format!("{error}"))?;
+        let bytes = usize::try_from(size.0).ok().filter(|it| (LEAST..=ANY).contains(it));
+        bytes.map(Self).ok_or_else(|| format!("{text} is not from {LEAST} to {ANY} bytes"))
+    }
+}
+
+/// Reads a text as `$parse` does.
+macro_rules! text {
+    ($(#[$about:meta])* $name:ident($of:ty), $parse:expr) => {
+        $(#[$about])*
+        #[derive(Debug, Deserialize)]
+        #[serde(try_from = "String")]
+        pub(super) struct $name(pub(super) $of);
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(text: String) -> Result<Self, String> {
+                $parse(&text).map(Self)
+            }
+        }
+    };
+}
+
+text!(
+    /// An address to listen at.
+    Address(SocketAddr),
+    |text: &str| parse_address(text, PORT)
+);
+text!(
+    /// An address to listen at for WebSockets; the empty one is none.
+    WebSocketAddress(Option<SocketAddr>),
+    |text: &str| match text {
+        "" => Ok(None),
+        text => parse_address(text, WEBSOCKET_PORT).map(Some),
+    }
+);
+text!(
+    /// A time that something takes.
+    Span(Duration),
+    |text: &str| parse_duration(text).map_err(|error| error.to_string())
+);
+text!(
+    /// What messages are written in.
+    MessageType(Kind),
+    |text: &str| text.parse::<Kind>().map_err(|error| error.to_string())
+);
+text!(
+    /// A field of messages.
+    FieldName(FieldPath),
+    |text: &str| text.parse::<FieldPath>().map_err(|error| format!("{text:?} is no field: {error}"))
+);

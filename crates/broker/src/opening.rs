@@ -1,0 +1,45 @@
+//! What keeps a server from starting.
+
+use crate::settings::SettingsError;
+use crate::tls::TlsError;
+use crate::users::UsersError;
+use crate::world::WorldError;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The settings make no sense.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// What is to be kept cannot be.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// Who may come in cannot be read.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// Who the server is cannot be shown.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// It cannot listen there.
+    #[error("cannot listen on {at}: {error}")]
+    Listen {
+        /// Where.
+        at: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// What slow clients miss cannot wait there.
+    #[error("cannot make files for slow clients in {directory}: {error}")]
+    Spool {
+        /// The directory.
+        directory: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The system has no means to wait for sockets.
+    #[error("cannot wait for sockets: {0}")]
+    Poll(io::Error),
+}

@@ -1,0 +1,147 @@
+//! Clients that do not keep up: what waits for them is bounded, and nobody waits for them.
+
+use crate::Nanos;
+use crate::client::ClientId;
+use crate::fanout::Mail;
+use crate::hub::Hub;
+use crate::outbox::SendError;
+use std::io::{self, IoSlice};
+
+/// What is moved from memory to disk in a round at most, so that nobody waits for it.
+const SHED_BYTES: usize = 4 << 20;
+/// How often it is looked how long something waits, in the time that it may.
+const LOOKS: Nanos = 16;
+/// All clients are looked at so often at most: a round is not to cost more the more of them there
+/// are.
+const LOOK_EVERY: Nanos = 1_000_000;
+/// So many words about clients are remembered until somebody asks.
+const WORDS_MAX: usize = 100;
+
+/// Why a client cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Lag {
+    #[error("it reads too slowly: {0} bytes wait for it, which is more than may")]
+    Outbox(usize),
+    #[error("it reads too slowly: what is the oldest for it has waited for longer than may be")]
+    Age,
+    #[error("it reads too slowly: too much waits for all clients together, most of it for this")]
+    Total,
+    #[error("it reads too slowly: too much was published before its query was answered")]
+    Answer,
+    #[error("it reads too slowly, and what waits for it cannot be on disk: {0}")]
+    Disk(io::Error),
+}
+
+impl Mail<'_> {
+    /// The client cannot go on.
+    pub(crate) fn give_up(&mut self, id: ClientId, why: Lag) {
+        if let Some(client) = self.client(id) {
+            client.is_leaving = true;
+            self.slow.push((id, why));
+        }
+    }
+}
+
+impl Hub {
+    /// Has `write` take what waits for a client; whether nothing is left.
+    ///
+    /// # Errors
+    /// If its connection has ended.
+    pub(crate) fn send(
+        &mut self,
+        id: ClientId,
+        write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+    ) -> io::Result<bool> {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return Ok(true) };
+        match client.outbox.send(&self.fanout.sheets, &mut self.overflow, write) {
+            Ok(is_empty) => Ok(is_empty),
+            Err(SendError::Ended(error)) => Err(error),
+            Err(SendError::Disk(error)) => {
+                self.mail().give_up(id, Lag::Disk(error));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Sees to it that nothing waits too long, nor too much for all together. Between two rounds:
+    /// outboxes share nothing then.
+    pub(crate) fn look_after_slow(&mut self, now: Nanos) {
+        if now < self.slow_next {
+            self.slow_due =
+                Some(self.slow_due.map_or(self.slow_next, |due| due.min(self.slow_next)));
+            return;
+        }
+        let age_max = self.age_max();
+        let (mut held, mut overdue) = (0, Vec::new());
+        (self.slow_due, self.slow_next) = (None, now.saturating_add(LOOK_EVERY));
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            let Some(client) = client.as_mut().filter(|client| !client.is_leaving) else {
+                continue;
+            };
+            held += client.outbox.held();
+            if let Some(backlog) = client.outbox.backlog() {
+                self.slow_due = Some(now.saturating_add(age_max / LOOKS));
+                if backlog.age(now, age_max / LOOKS) > age_max {
+                    overdue.push(ClientId(at as u32));
+                }
+            }
+        }
+        for id in overdue {
+            self.mail().give_up(id, Lag::Age);
+        }
+        let total = self.settings.waiting_bytes_max;
+        let mut room = SHED_BYTES;
+        while held > total && room > 0 {
+            let Some((id, most)) = self.most_held() else { return };
+            let count = room.min(held - total).min(most);
+            let relieved = if self.overflow.spooling.is_some() { count } else { most };
+            self.relieve(id, relieved);
+            (held, room) = (held - relieved, room - count);
+        }
+        if held > total {
+            (self.slow_due, self.slow_next) = (Some(now), now);
+        }
+    }
+
+    /// How long something may wait.
+    fn age_max(&self) -> Nanos {
+        let spooling = self.overflow.spooling.as_ref();
+        let age_max = spooling.and_then(|spooling| u64::try_from(spooling.age_max.as_nanos()).ok());
+        age_max.unwrap_or(Nanos::MAX)
+    }
+
+    /// The client for which most waits in memory, and how much that is.
+    fn most_held(&self) -> Option<(ClientId, usize)> {
+        let clients = self.clients.iter().enumerate();
+        let staying = clients.filter_map(|(at, client)| {
+            let client = client.as_ref().filter(|client| !client.is_leaving)?;
+            Some((ClientId(at as u32), client.outbox.held()))
+        });
+        staying.max_by_key(|(_, held)| *held).filter(|(_, held)| *held > 0)
+    }
+
+    /// Frees so many bytes of memory that a client has.
+    fn relieve(&mut self, id: ClientId, count: usize) {
+        if self.overflow.spooling.is_none() {
+            return self.mail().give_up(id, Lag::Total);
+        }
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        if let Err(error) = client.outbox.shed(count, &mut self.overflow) {
+            self.mail().give_up(id, Lag::Disk(error));
+        }
+    }
+
+    /// How many clients have fallen behind, so that something waits on disk for them.
+    pub(crate) fn behind(&self) -> usize {
+        self.clients.iter().flatten().filter(|client| client.outbox.is_behind()).count()
+    }
+
+    /// Remembers why a client is disconnected.
+    pub(crate) fn note_word(&mut self, id: ClientId, why: &Lag) {
+        let name = self.client(id).and_then(|client| client.name.clone()).unwrap_or_default();
+        let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        if self.words.len() < WORDS_MAX {
+            self.words.push_back(format!("client {}{named} is disconnected: {why}", id.0));
+        }
+    }
+}

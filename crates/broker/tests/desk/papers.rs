@@ -1,0 +1,53 @@
+//! Certificates that are made for a test.
+
+use lanecast_broker::Tls;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A folder with somebody's certificate, who issues others.
+pub(crate) struct Papers {
+    folder: TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Papers {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut params = CertificateParams::new(Vec::new()).expect("a certificate");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("a certificate");
+        let papers = Self { folder, issuer };
+        papers.write("ca.pem", &papers.issuer.pem());
+        papers.write("ca.key", &papers.issuer.key().serialize_pem());
+        papers
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("a file");
+        std::fs::set_permissions(self.path(name), Permissions::from_mode(0o600)).expect("a file");
+    }
+
+    /// Issues `NAME.pem` and `NAME.key` for a host, good until the end of that year.
+    pub(crate) fn issue(&self, name: &str, host: &str, year: i32) {
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a certificate");
+        params.not_after = date_time_ymd(year, 12, 31);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        self.write(&format!("{name}.pem"), &certificate.pem());
+        self.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+
+    /// What a server goes by that shows the certificate of that name.
+    pub(crate) fn tls(&self, name: &str) -> Tls {
+        let certificate = self.path(&format!("{name}.pem"));
+        Tls { certificate, key: self.path(&format!("{name}.key")), clients: None }
+    }
+}
