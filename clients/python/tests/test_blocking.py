@@ -285,6 +285,29 @@ class Encrypted(unittest.TestCase):
             Client.connect(f"tcps://{at}")
 
 
+@needs_server
+class EncryptedByTheServer(unittest.TestCase):
+    def test_messages_come_and_plain_words_are_refused(self) -> None:
+        with certificate() as (cert, key):
+            config = f"{cert}.toml"
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(f"[tls]\ncertificate = '{cert}'\nkey = '{key}'\n")
+            server = Server("--config", config)
+            self.addCleanup(server.stop)
+            knows = ssl.create_default_context(cafile=cert)
+        client = Client.connect(f"tcps://{server.at}", Settings(tls=knows))
+        self.addCleanup(client.close)
+        follow = client.subscribe("t")
+        for number in range(50):
+            client.publish("t", body(number, text="x" * (number * 2_000)))
+        for number in range(50):
+            message = follow.next(PATIENCE)
+            assert isinstance(message, Message)
+            self.assertEqual(json.loads(message.body)["id"], number)
+        with self.assertRaisesRegex(Refused, "connect with tcps://"):
+            Client.connect(server.at)
+
+
 @contextlib.contextmanager
 def certificate() -> Iterator[Tuple[str, str]]:
     """Files with a certificate of 127.0.0.1, and its key."""

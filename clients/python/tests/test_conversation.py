@@ -320,6 +320,13 @@ class Given(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "which records"):
             commands.deletion("t", None, keys=None, like=None)
 
+    def test_bodies(self) -> None:
+        for given in (b"5", bytearray(b"5"), memoryview(b"5"), "5"):
+            self.assertEqual(commands.body_bytes(given), b"5")
+        for wrong in (5, None, {"id": 5}, ["5"]):
+            with self.subTest(wrong), self.assertRaisesRegex(TypeError, "json.dumps"):
+                commands.body_bytes(wrong)  # type: ignore[arg-type]
+
     def test_waits_grow(self) -> None:
         waits = Backoff(1.0)
         delays = [waits.delay() for _ in range(10)]

@@ -30,9 +30,9 @@ use crate::call::Answer;
 use crate::client::begin;
 use crate::error::ClientError;
 use crate::event::{Event, Record};
+use crate::publication::{Deletion, Publication};
 use crate::question::{Interest, Question, Wishes};
 use crate::settings::{Identity, Settings};
-use lanecast_wire::command::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -113,7 +113,7 @@ impl Client {
     /// If there is no room for it, the connection has ended for good, or the server refused an
     /// earlier message. This one was not taken then.
     pub async fn publish(&self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.send(Command::Publish, topic, body).await
+        self.publish_with(&Publication::of(topic, body)).await
     }
 
     /// Publishes the fields of a kept record that change, along with those of its key: the record
@@ -122,7 +122,23 @@ impl Client {
     /// # Errors
     /// As there.
     pub async fn delta_publish(&self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.send(Command::DeltaPublish, topic, body).await
+        self.publish_with(&Publication { is_delta: true, ..Publication::of(topic, body) }).await
+    }
+
+    /// Publishes a message with all that can be said of it. Apart from that it is as
+    /// [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn publish_with(&self, publication: &Publication<'_>) -> Result<(), ClientError> {
+        // So that others get their turn, however fast this one publishes.
+        task::consume_budget().await;
+        let sent = self.handle.shared.wait(|desk| match desk.conversation.publish(publication) {
+            Err(ClientError::Full { .. }) => None,
+            done => Some(done),
+        });
+        let bytes = self.unacknowledged_bytes_max;
+        timeout(self.patience, sent).await.unwrap_or(Err(ClientError::Full { bytes }))
     }
 
     /// Publishes a message if there is room for it now.
@@ -130,7 +146,8 @@ impl Client {
     /// # Errors
     /// As [`publish`](Self::publish), without waiting.
     pub fn try_publish(&self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.handle.shared.with(|desk| desk.conversation.publish(Command::Publish, topic, body))
+        let publication = Publication::of(topic, body);
+        self.handle.shared.with(|desk| desk.conversation.publish(&publication))
     }
 
     /// Waits until the server has answered all messages that were published.
@@ -159,6 +176,21 @@ impl Client {
         filter: Option<&str>,
     ) -> Result<Subscription, ClientError> {
         self.place("cannot subscribe", Interest::messages(topic, filter)).await
+    }
+
+    /// Subscribes to what changes about the records that are kept of a topic, as `wishes` say: of
+    /// the question, the filter and the fields count. Where nothing is kept, messages come as they
+    /// are.
+    ///
+    /// # Errors
+    /// If the question is about more, or the server refuses.
+    pub async fn subscribe_with(
+        &self,
+        topic: &str,
+        question: &Question,
+        wishes: &Wishes,
+    ) -> Result<Subscription, ClientError> {
+        self.place("cannot subscribe", Interest::changes(topic, question, wishes)?).await
     }
 
     /// Asks for the records that are kept of a topic, and subscribes to what changes about them
@@ -195,20 +227,20 @@ impl Client {
     /// # Errors
     /// If nothing is kept of the topic, or the server refuses for another reason.
     pub async fn delete(&self, topic: &str, filter: &str) -> Result<u64, ClientError> {
-        let command = self.handle.shared.with(|desk| desk.conversation.delete(topic, filter));
-        Ok(self.answer("cannot delete", command).await?.deleted)
+        self.delete_with(topic, &Deletion::Filter(filter)).await
     }
 
-    async fn send(&self, kind: Command, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        // So that others get their turn, however fast this one publishes.
-        task::consume_budget().await;
-        let sent =
-            self.handle.shared.wait(|desk| match desk.conversation.publish(kind, topic, body) {
-                Err(ClientError::Full { .. }) => None,
-                done => Some(done),
-            });
-        let bytes = self.unacknowledged_bytes_max;
-        timeout(self.patience, sent).await.unwrap_or(Err(ClientError::Full { bytes }))
+    /// Removes records; how many those were.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    pub async fn delete_with(
+        &self,
+        topic: &str,
+        deletion: &Deletion<'_>,
+    ) -> Result<u64, ClientError> {
+        let command = self.handle.shared.with(|desk| desk.conversation.delete(topic, deletion));
+        Ok(self.answer("cannot delete", command).await?.deleted)
     }
 
     async fn place(&self, what: &str, interest: Interest) -> Result<Subscription, ClientError> {

@@ -5,9 +5,9 @@ use crate::connection::Shared;
 use crate::conversation::Conversation;
 use crate::error::ClientError;
 use crate::event::{Event, Record};
+use crate::publication::{Deletion, Publication};
 use crate::question::{Interest, Question, Wishes};
 use crate::settings::{Identity, Settings};
-use lanecast_wire::command::Command;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -65,7 +65,7 @@ impl Client {
     /// If there is no room for it, the connection has ended for good, or the server refused an
     /// earlier message. This one was not taken then.
     pub fn publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.send(Command::Publish, topic, body)
+        self.publish_with(&Publication::of(topic, body))
     }
 
     /// Publishes the fields of a kept record that change, along with those of its key: the record
@@ -74,7 +74,22 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn delta_publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.send(Command::DeltaPublish, topic, body)
+        self.publish_with(&Publication { is_delta: true, ..Publication::of(topic, body) })
+    }
+
+    /// Publishes a message with all that can be said of it. Apart from that it is as
+    /// [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn publish_with(&mut self, publication: &Publication<'_>) -> Result<(), ClientError> {
+        let until = Some(Instant::now() + self.patience);
+        let sent =
+            self.shared.wait(until, |conversation| match conversation.publish(publication) {
+                Err(ClientError::Full { .. }) => self.overrun(conversation),
+                done => Some(done),
+            });
+        sent.unwrap_or(Err(ClientError::Full { bytes: self.unacknowledged_bytes_max }))
     }
 
     /// Publishes a message if there is room for it now.
@@ -82,7 +97,7 @@ impl Client {
     /// # Errors
     /// As [`publish`](Self::publish), without waiting.
     pub fn try_publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.shared.with(|conversation| conversation.publish(Command::Publish, topic, body))
+        self.shared.with(|conversation| conversation.publish(&Publication::of(topic, body)))
     }
 
     /// Waits until the server has answered all messages that were published.
@@ -105,6 +120,21 @@ impl Client {
     pub fn subscribe(&mut self, topic: &str, filter: Option<&str>) -> Result<String, ClientError> {
         let interest = Interest::messages(topic, filter);
         self.place("cannot subscribe", interest)
+    }
+
+    /// Subscribes to what changes about the records that are kept of a topic, as `wishes` say: of
+    /// the question, the filter and the fields count. Where nothing is kept, messages come as they
+    /// are. Gives the subscription's name.
+    ///
+    /// # Errors
+    /// If the question is about more, or the server refuses.
+    pub fn subscribe_with(
+        &mut self,
+        topic: &str,
+        question: &Question,
+        wishes: &Wishes,
+    ) -> Result<String, ClientError> {
+        self.place("cannot subscribe", Interest::changes(topic, question, wishes)?)
     }
 
     /// Asks for the records that are kept of a topic, and subscribes to what changes about them
@@ -137,7 +167,19 @@ impl Client {
     /// # Errors
     /// If nothing is kept of the topic, or the server refuses for another reason.
     pub fn delete(&mut self, topic: &str, filter: &str) -> Result<u64, ClientError> {
-        let command = self.shared.with(|conversation| conversation.delete(topic, filter));
+        self.delete_with(topic, &Deletion::Filter(filter))
+    }
+
+    /// Removes records; how many those were.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    pub fn delete_with(
+        &mut self,
+        topic: &str,
+        deletion: &Deletion<'_>,
+    ) -> Result<u64, ClientError> {
+        let command = self.shared.with(|conversation| conversation.delete(topic, deletion));
         Ok(self.answer("cannot delete", command)?.deleted)
     }
 
@@ -157,16 +199,6 @@ impl Client {
             None => conversation.complain().err().map(Err),
         });
         next.transpose()
-    }
-
-    fn send(&self, kind: Command, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        let until = Some(Instant::now() + self.patience);
-        let sent =
-            self.shared.wait(until, |conversation| match conversation.publish(kind, topic, body) {
-                Err(ClientError::Full { .. }) => self.overrun(conversation),
-                done => Some(done),
-            });
-        sent.unwrap_or(Err(ClientError::Full { bytes: self.unacknowledged_bytes_max }))
     }
 
     fn place(&mut self, what: &str, interest: Interest) -> Result<String, ClientError> {

@@ -5,7 +5,10 @@
 
 use crate::conversation::{Conversation, Next};
 use crate::error::ClientError;
+use crate::server::Server;
 use crate::settings::Watcher;
+use crate::tls::Tls;
+use crate::tunnel::{Seal, Tunnel, hung_up};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -105,9 +108,9 @@ impl Shared {
                 }
                 Next::Connect(server) => {
                     self.tell();
-                    let patience = self.lock().settings().patience;
-                    match connect(&server, patience) {
-                        Ok(stream) => self.talk(&stream),
+                    let settings = self.lock().settings().clone();
+                    match connect(&server, settings.patience, settings.tls.as_ref()) {
+                        Ok((stream, seal)) => self.talk(&stream, &seal),
                         Err(error) => self.lock().closed(Instant::now(), error),
                     }
                     self.tell();
@@ -117,13 +120,13 @@ impl Shared {
     }
 
     /// Talks for as long as the connection lasts.
-    fn talk(self: &Arc<Self>, stream: &TcpStream) {
+    fn talk(self: &Arc<Self>, stream: &TcpStream, seal: &Seal) {
         if !self.lock().opened(Instant::now()) {
             return;
         }
-        let writer = self.begin_to_write(stream);
+        let writer = self.begin_to_write(stream, seal);
         let error = match &writer {
-            Ok(_) => self.read(stream).err().unwrap_or(ClientError::Closed),
+            Ok(_) => self.read(stream, seal).err().unwrap_or(ClientError::Closed),
             Err(error) => ClientError::ended(error.kind(), &error.to_string()),
         };
         self.lock().closed(Instant::now(), error);
@@ -135,27 +138,37 @@ impl Shared {
         }
     }
 
-    fn begin_to_write(self: &Arc<Self>, stream: &TcpStream) -> io::Result<JoinHandle<()>> {
-        let (shared, stream) = (Arc::clone(self), stream.try_clone()?);
+    fn begin_to_write(
+        self: &Arc<Self>,
+        stream: &TcpStream,
+        seal: &Seal,
+    ) -> io::Result<JoinHandle<()>> {
+        let (shared, stream, seal) = (Arc::clone(self), stream.try_clone()?, seal.clone());
         thread::Builder::new().name("lanecast-write".into()).spawn(move || {
             // Whether it went well or not: there is no more to say, and whoever reads is to notice.
-            drop(shared.write(&stream));
+            drop(shared.write(&stream, &seal));
+            drop((&stream).write_all(&seal.farewell()));
             drop(stream.shutdown(Shutdown::Both));
         })
     }
 
     /// Reads until the connection ends, or is to end.
-    fn read(&self, mut stream: &TcpStream) -> Result<(), ClientError> {
+    fn read(&self, mut stream: &TcpStream, seal: &Seal) -> Result<(), ClientError> {
         stream.set_read_timeout(Some(ROUND))?;
-        let mut buffer = vec![0; READ_BYTES];
+        let (mut buffer, mut room) = (vec![0; READ_BYTES], Vec::new());
         loop {
             self.wait_for_room();
             let read = stream.read(&mut buffer);
+            // Before the conversation is held, as this takes a while.
+            let read = match read {
+                Ok(0) => return Err(ended()),
+                Ok(length) => Ok(seal.open(&buffer[..length], &mut room)?),
+                Err(error) => Err(error),
+            };
             let mut conversation = self.lock();
             let now = Instant::now();
             match read {
-                Ok(0) => return Err(ended()),
-                Ok(length) => conversation.receive(now, &buffer[..length])?,
+                Ok(bytes) => conversation.receive(now, bytes)?,
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut => conversation.check(now)?,
                     ErrorKind::Interrupted => continue,
@@ -177,8 +190,8 @@ impl Shared {
     }
 
     /// Writes what is to be sent until the connection ends, and to the end if all is over.
-    fn write(&self, mut stream: &TcpStream) -> io::Result<()> {
-        let mut out = Vec::new();
+    fn write(&self, mut stream: &TcpStream, seal: &Seal) -> io::Result<()> {
+        let (mut out, mut room) = (Vec::new(), Vec::new());
         loop {
             let mut conversation = self.lock();
             conversation.take_output(Instant::now(), &mut out);
@@ -192,7 +205,7 @@ impl Shared {
                 conversation.take_output(Instant::now(), &mut out);
             }
             drop(conversation);
-            stream.write_all(&out)?;
+            stream.write_all(seal.close(&out, &mut room)?)?;
         }
     }
 }
@@ -215,21 +228,69 @@ pub(crate) fn ended() -> ClientError {
     ClientError::ended(ErrorKind::UnexpectedEof, "the server has closed it")
 }
 
-fn connect(server: &str, patience: Duration) -> Result<TcpStream, ClientError> {
-    let made = server.to_socket_addrs().and_then(|addresses| {
-        let mut last = io::Error::new(ErrorKind::NotFound, "no such host");
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, patience) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    stream.set_write_timeout(Some(patience))?;
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+fn connect(
+    server: &str,
+    patience: Duration,
+    tls: Option<&Tls>,
+) -> Result<(TcpStream, Seal), ClientError> {
+    let until = Instant::now() + patience;
+    let at = Server::parse(server)?;
+    let made = dial(at.place, patience).and_then(|stream| {
+        let tunnel = tls.map(|tls| shake_hands(&stream, tls, at.host(), until)).transpose()?;
+        Ok((stream, tunnel.map(Seal::from).unwrap_or_default()))
     });
     let server = server.to_owned();
     made.map_err(|error| ClientError::Connect { server, error: Arc::new(error) })
+}
+
+fn dial(place: &str, patience: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "no such host");
+    for address in place.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_write_timeout(Some(patience))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Finds out whether the server is the one that it should be, and agrees on keys.
+fn shake_hands(
+    mut stream: &TcpStream,
+    tls: &Tls,
+    host: &str,
+    until: Instant,
+) -> io::Result<Tunnel> {
+    let mut tunnel = Tunnel::new(tls, host)?;
+    let (mut out, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
+    let mut taken = Ok(());
+    loop {
+        // Also what the server is told if it is not believed.
+        tunnel.put(&mut out)?;
+        let sent = stream.write_all(&out);
+        taken?;
+        sent?;
+        out.clear();
+        if tunnel.is_open() {
+            return Ok(tunnel);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        taken = match stream.read(&mut buffer) {
+            Ok(0) => return Err(hung_up()),
+            Ok(length) => tunnel.take(&buffer[..length]),
+            Err(error) => match error.kind() {
+                ErrorKind::ConnectionReset => return Err(hung_up()),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
+                _ => return Err(error),
+            },
+        };
+    }
 }

@@ -10,6 +10,9 @@ pub enum ClientError {
     /// The settings make no sense.
     #[error("bad settings: {0}")]
     Settings(&'static str),
+    /// The question makes no sense.
+    #[error("bad question: {0}")]
+    Question(&'static str),
     /// The server cannot be reached.
     #[error("cannot connect to {server}: {error}")]
     Connect {

@@ -33,11 +33,17 @@ mod delay;
 mod error;
 mod event;
 mod frames;
+mod publication;
 mod question;
+mod server;
 mod settings;
+mod tls;
+mod tunnel;
 
 pub use self::client::Client;
 pub use self::error::ClientError;
 pub use self::event::{Event, Message, Record, State};
+pub use self::publication::{Deletion, Publication};
 pub use self::question::{Question, Wishes};
 pub use self::settings::{Identity, Level, Reconnect, Settings, Watcher};
+pub use self::tls::{Tls, TlsError};

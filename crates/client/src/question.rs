@@ -1,5 +1,6 @@
 //! What is asked of the server.
 
+use crate::error::ClientError;
 use lanecast_wire::command::{Command, Field, HeaderWriter};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Question {
     pub top: Option<u64>,
     /// How many are left out at first.
     pub skip: u64,
+    /// Which of their fields come, such as `-/,+/price`; all of them if it is not said.
+    pub select: Option<String>,
 }
 
 /// How to be told of records that are followed.
@@ -29,8 +32,6 @@ pub struct Wishes {
     /// With the fields that changed and those of the key alone, of records that met the filter
     /// before.
     pub deltas: bool,
-    /// Which fields come, such as `-/,+/price`; all of them if it is not said.
-    pub select: Option<String>,
 }
 
 /// What a subscription is to.
@@ -53,12 +54,21 @@ impl Question {
         if self.skip > 0 {
             options.push(format!("skip_n={}", self.skip));
         }
-        let header = header.number(Field::BatchSize, BATCH);
-        let header = header.text_if(Field::Filter, self.filter.as_deref());
+        let header = self.write_filter(header.number(Field::BatchSize, BATCH), options);
         let header = header.text_if(Field::OrderBy, self.order_by.as_deref());
-        let options = options.join(",");
-        let header = header.text_if(Field::Options, (!options.is_empty()).then_some(&*options));
         self.top.iter().fold(header, |header, top| header.number(Field::TopN, *top))
+    }
+
+    /// Adds what it says of single messages.
+    fn write_filter<'a>(
+        &self,
+        header: HeaderWriter<'a>,
+        mut options: Vec<String>,
+    ) -> HeaderWriter<'a> {
+        options.extend(self.select.iter().map(|select| format!("select=[{select}]")));
+        let header = header.text_if(Field::Filter, self.filter.as_deref());
+        let options = options.join(",");
+        header.text_if(Field::Options, (!options.is_empty()).then_some(&*options))
     }
 }
 
@@ -68,6 +78,24 @@ impl Interest {
         let filter = filter.map(str::to_owned);
         let question = Question { filter, ..Question::default() };
         Self { topic: topic.to_owned(), question, wishes: Wishes::default(), asks: false }
+    }
+
+    /// What becomes of records from now on.
+    ///
+    /// # Errors
+    /// If the question says which records come first: none do.
+    pub(crate) fn changes(
+        topic: &str,
+        question: &Question,
+        wishes: &Wishes,
+    ) -> Result<Self, ClientError> {
+        if question.order_by.is_some() || question.top.is_some() || question.skip > 0 {
+            return Err(ClientError::Question(
+                "only records that are asked for can be sorted and counted: query_and_subscribe \
+                 does that",
+            ));
+        }
+        Ok(Self { asks: false, ..Self::records(topic, question, wishes) })
     }
 
     /// Records, and what becomes of them.
@@ -88,9 +116,6 @@ impl Interest {
     /// Adds what it says to the header of its command.
     pub(crate) fn write<'a>(&self, header: HeaderWriter<'a>, name: &str) -> HeaderWriter<'a> {
         let header = header.text(Field::Topic, &self.topic).text(Field::SubscriptionId, name);
-        if !self.asks {
-            return header.text_if(Field::Filter, self.question.filter.as_deref());
-        }
         let mut options = Vec::new();
         if self.wishes.out_of_focus {
             options.push("oof".to_owned());
@@ -98,8 +123,8 @@ impl Interest {
         if let Some(interval) = self.wishes.conflation {
             options.push(format!("conflation={}ms", interval.as_millis().max(1)));
         }
-        if let Some(select) = &self.wishes.select {
-            options.push(format!("select=[{select}]"));
+        if !self.asks {
+            return self.question.write_filter(header, options);
         }
         self.question.write(header.text(Field::QueryId, name), options)
     }

@@ -2,18 +2,23 @@
 
 use crate::error::ClientError;
 use crate::event::State;
+use crate::server::Server;
+use crate::tls::Tls;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Who a client is, and what its messages are.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Identity {
     /// A name that no other client has at the same time; empty for none. Messages of a client with
     /// a name are numbered, so that the server knows one that is sent again.
     pub name: String,
     /// Whose client it is; empty for nobody's.
     pub user: String,
+    /// What proves that to a server that asks; empty for nothing. Over a connection without TLS it
+    /// can be read on the way.
+    pub password: String,
     /// `json`, `nvfix`, `fix`, `xml` or `binary`.
     pub message_type: String,
 }
@@ -21,7 +26,18 @@ pub struct Identity {
 impl Default for Identity {
     /// Nobody, with messages in JSON.
     fn default() -> Self {
-        Self { name: String::new(), user: String::new(), message_type: "json".to_owned() }
+        let [name, user, password] = [const { String::new() }; 3];
+        Self { name, user, password, message_type: "json".to_owned() }
+    }
+}
+
+impl fmt::Debug for Identity {
+    /// Shows all but the password.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, user, message_type, .. } = self;
+        let mut shown = formatter.debug_struct("Identity");
+        shown.field("name", name).field("user", user).field("message_type", message_type);
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -67,8 +83,11 @@ impl fmt::Debug for Watcher {
 pub struct Settings {
     /// Who it is.
     pub identity: Identity,
-    /// Servers such as `127.0.0.1:9007`, tried in turn.
+    /// Servers such as `127.0.0.1:9007`, tried in turn; also as `tcp://127.0.0.1:9007`, or as
+    /// `tcps://127.0.0.1:9007` for one that is only to be spoken to in secret.
     pub servers: Vec<String>,
+    /// How connections are encrypted; they are not if none.
+    pub tls: Option<Tls>,
     /// Whether and how soon it connects again. The first connection is tried once at each server.
     pub reconnect: Option<Reconnect>,
     /// Both ends give a sign of life this often, in whole seconds; three missed ones end the
@@ -94,6 +113,7 @@ impl Settings {
         Self {
             identity,
             servers: servers.into_iter().map(Into::into).collect(),
+            tls: None,
             reconnect: Some(Reconnect::default()),
             heartbeat: Some(Duration::from_secs(10)),
             patience: Duration::from_secs(10),
@@ -109,6 +129,13 @@ impl Settings {
         Self { reconnect: None, ..Self::new([server], identity) }
     }
 
+    /// Encrypts connections.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Has `watch` called with each state that the connection comes into, on the thread that looks
     /// after it: it should not take long, and cannot call the client.
     #[must_use]
@@ -121,6 +148,11 @@ impl Settings {
         let wrong = |what| Err(ClientError::Settings(what));
         if self.servers.is_empty() {
             return wrong("there is no server to connect to: name one, such as 127.0.0.1:9007");
+        }
+        for server in &self.servers {
+            if Server::parse(server)?.is_encrypted && self.tls.is_none() {
+                return wrong("a server is tcps://, so say by which certificates it is believed");
+            }
         }
         if self.patience.is_zero() {
             return wrong("patience is zero, so nothing would be waited for: make it 1 s or more");

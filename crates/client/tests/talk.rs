@@ -3,7 +3,9 @@
 mod desk;
 
 use desk::Served;
-use lanecast_client::{Client, ClientError, Event, Identity, Question, Settings, Wishes};
+use lanecast_client::{
+    Client, ClientError, Deletion, Event, Identity, Publication, Question, Settings, Wishes,
+};
 use std::time::Duration;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
@@ -90,6 +92,7 @@ fn kept_records_are_asked_for_and_removed() {
             order_by: Some("/id DESC".to_owned()),
             top: Some(300),
             skip: 100,
+            ..Question::default()
         };
         let records = client.query("stock", &question).expect("an answer");
         let ids = records.iter().map(|record| String::from_utf8_lossy(&record.body).into_owned());
@@ -140,4 +143,55 @@ fn records_are_followed_from_the_question_on() {
         let Event::Left { message, reason } = event else { panic!("{event:?}") };
         assert_eq!((message.key, &*reason), (Some(keys[8]), "match"));
     });
+}
+
+#[test]
+fn what_changes_is_told_without_the_records_before() {
+    beside(|server| {
+        let mut client = json(server);
+        client.publish("stock", br#"{"id":1,"qty":5,"by":"a"}"#).expect("it is taken");
+        client.flush().expect("it was");
+        let question = Question { select: Some("-/by".to_owned()), ..Question::default() };
+        let wishes = Wishes { deltas: true, out_of_focus: true, ..Wishes::default() };
+        client.subscribe_with("stock", &question, &wishes).expect("it is kept");
+        let change = Publication {
+            is_delta: true,
+            correlation: Some("why"),
+            ..Publication::of("stock", br#"{"id":1,"qty":6,"by":"b"}"#)
+        };
+        client.publish_with(&change).expect("it is taken");
+        let event = client.next(PATIENCE).expect("connected").expect("it comes");
+        let Event::Message(message) = event else { panic!("{event:?}") };
+        assert_eq!(String::from_utf8_lossy(&message.body), r#"{"id":1,"qty":6}"#);
+        assert_eq!(message.correlation.as_deref(), Some("why"));
+        let sorted = Question { top: Some(1), ..question };
+        let error = client.subscribe_with("stock", &sorted, &wishes).expect_err("no records come");
+        assert!(matches!(error, ClientError::Question(_)), "{error}");
+    });
+}
+
+#[test]
+fn records_are_removed_by_their_numbers_and_by_their_keys() {
+    beside(|server| {
+        let mut client = json(server);
+        for id in 0..4 {
+            client.publish("stock", format!(r#"{{"id":{id}}}"#).as_bytes()).expect("it is taken");
+        }
+        let records = client.query("stock", &Question::default()).expect("an answer");
+        let keys = [records[0].key, records[2].key];
+        assert_eq!(client.delete_with("stock", &Deletion::Keys(&keys)).expect("done"), 2);
+        let like = Deletion::Like(&records[1].body);
+        assert_eq!(client.delete_with("stock", &like).expect("done"), 1);
+        assert_eq!(client.delete_with("stock", &like).expect("done"), 0);
+        let left = client.query("stock", &Question::default()).expect("an answer");
+        assert_eq!(left, [records[3].clone()]);
+        client.delete_with("stock", &Deletion::Like(b"")).expect_err("which one?");
+    });
+}
+
+#[test]
+fn the_password_is_shown_to_nobody_but_the_server() {
+    let identity = Identity { password: "hunter2".to_owned(), ..Identity::default() };
+    let settings = Settings::once("127.0.0.1:9007", identity);
+    assert!(!format!("{settings:?}").contains("hunter2"));
 }

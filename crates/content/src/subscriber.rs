@@ -74,6 +74,12 @@ impl<C: Carrier> Subscriber<C> {
         self.feed.wait(work);
     }
 
+    /// The carrier's own subscriber, for what only that one can: to come back to a publisher that
+    /// went on without it, say.
+    pub const fn feed(&mut self) -> &mut C::Subscriber {
+        &mut self.feed
+    }
+
     /// How many publishers are there.
     pub fn publishers(&self) -> usize {
         self.desk.standings.len()

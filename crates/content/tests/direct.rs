@@ -185,6 +185,47 @@ fn the_hostile_are_refused(stage: &Stage) {
     assert_eq!(publisher.publish(b"38=2\x01"), Ok(1));
 }
 
+/// Who stands still until its publisher has gone on without it is told, asks again, and is served.
+fn who_was_left_behind_is_served_again(stage: &Stage) {
+    let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
+    let mut subscriber = [subscriber(&stage.subscribers, "/38 = 1")];
+    settle(&mut publisher, &mut subscriber);
+    let [mut subscriber] = subscriber;
+    // Many times what is kept for it.
+    let long = format!("38=1\u{1}58={}\u{1}", "x".repeat(1_000));
+    for _ in 0..1_000 {
+        assert_eq!(publisher.publish(long.as_bytes()), Ok(1));
+    }
+    let mut told = Vec::new();
+    let mut hear = |publisher: &mut Publisher<Context>| {
+        publisher.tend();
+        subscriber.poll(64, |event| match event {
+            Event::Lost(_) => told.push("lost"),
+            Event::Lapsed(_) => told.push("lapsed"),
+            Event::InForce(_) => told.push("in force"),
+            Event::Left(..) => told.push("left"),
+            Event::Message(message) if message.bytes() == b"38=1\x01" => told.push("short"),
+            Event::Message(_) if told.last() == Some(&"lapsed") => panic!("it is not in force"),
+            _ => {}
+        });
+        if told.last() == Some(&"left") {
+            subscriber.feed().rejoin();
+        }
+        told.clone()
+    };
+    until("it is served again", || hear(&mut publisher).ends_with(&["in force"]));
+    assert_eq!(publisher.publish(b"38=1\x01"), Ok(1));
+    until("it hears what follows", || hear(&mut publisher).ends_with(&["short"]));
+    assert_eq!(told, ["lost", "lapsed", "left", "in force", "short"]);
+}
+
+#[test]
+fn publishers_go_on_without_those_who_stand_still() {
+    for carriers in ["threads", "shm"] {
+        who_was_left_behind_is_served_again(&Stage::with(carriers, &[("shm.stalled", "10ms")]));
+    }
+}
+
 #[test]
 fn what_is_no_filter_is_refused_at_once() {
     let stage = Stage::new("shm");

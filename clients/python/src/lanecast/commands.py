@@ -15,7 +15,12 @@ Body = Union[bytes, bytearray, memoryview, str]
 
 def body_bytes(body: Body) -> bytes:
     """A message as bytes; text is written in UTF-8."""
-    return body.encode() if isinstance(body, str) else bytes(body)
+    if isinstance(body, str):
+        return body.encode()
+    # `bytes` would make as many zeros of a number.
+    if not isinstance(body, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a message is bytes or text, not {type(body).__name__}: use json.dumps?")
+    return bytes(body)
 
 
 def _header(cmd: str, **fields: Optional[wire.Value]) -> Header:

@@ -380,6 +380,9 @@ class Conversation:
             upto = wire.number(header, "seq")
             for key in [key for key, sent in self._sent.items() if 0 < sent.sequence <= upto]:
                 del self._sent[key]
+        elif not key and has_failed and not self.is_logged_on:
+            # So speaks a server that encrypts to one who does not.
+            self.fail(Refused("cannot log on", reason))
 
     def _answered(
         self, key: str, task: Task, header: Mapping[str, str], refused: Optional[Refused]

@@ -5,7 +5,10 @@ use crate::conversation::{Conversation, Next};
 use crate::error::ClientError;
 use crate::event::Event;
 use crate::question::Interest;
+use crate::server::Server;
 use crate::settings::Watcher;
+use crate::tls::Tls;
+use crate::tunnel::{Seal, Tunnel, hung_up};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -166,9 +169,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
             Next::Wait(until) => drop(timeout_at(until.into(), news).await),
             Next::Connect(server) => {
                 shared.tell();
-                let patience = shared.lock().conversation.settings().patience;
-                match connect(server, patience).await {
-                    Ok(stream) => talk(&shared, stream, patience).await,
+                let settings = shared.lock().conversation.settings().clone();
+                let patience = settings.patience;
+                match connect(server, patience, settings.tls.as_ref()).await {
+                    Ok((stream, seal)) => talk(&shared, stream, seal, patience).await,
                     Err(error) => shared.lock().conversation.closed(Instant::now(), error),
                 }
                 shared.tell();
@@ -177,21 +181,71 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn connect(server: String, patience: Duration) -> Result<TcpStream, ClientError> {
-    let made = timeout(patience, TcpStream::connect(&server)).await;
-    let made = made.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
-    let made = made.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
+async fn connect(
+    server: String,
+    patience: Duration,
+    tls: Option<&Tls>,
+) -> Result<(TcpStream, Seal), ClientError> {
+    let at = Server::parse(&server)?;
+    let made = timeout(patience, async {
+        let stream = TcpStream::connect(at.place).await?;
+        stream.set_nodelay(true)?;
+        let seal = match tls {
+            Some(tls) => shake_hands(&stream, tls, at.host()).await?.into(),
+            None => Seal::default(),
+        };
+        Ok((stream, seal))
+    });
+    let made = made.await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
     made.map_err(|error| ClientError::Connect { server, error: Arc::new(error) })
 }
 
+/// Finds out whether the server is the one that it should be, and agrees on keys.
+async fn shake_hands(stream: &TcpStream, tls: &Tls, host: &str) -> io::Result<Tunnel> {
+    let mut tunnel = Tunnel::new(tls, host)?;
+    let (mut out, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
+    let mut taken = Ok(());
+    loop {
+        // Also what the server is told if it is not believed.
+        tunnel.put(&mut out)?;
+        let sent = write_all(stream, &out).await;
+        taken?;
+        sent?;
+        out.clear();
+        if tunnel.is_open() {
+            return Ok(tunnel);
+        }
+        stream.readable().await?;
+        taken = match stream.try_read(&mut buffer) {
+            Ok(0) => return Err(hung_up()),
+            Ok(length) => tunnel.take(&buffer[..length]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(hung_up()),
+            Err(error) => return Err(error),
+        };
+    }
+}
+
+async fn write_all(stream: &TcpStream, mut rest: &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(rest) {
+            Ok(length) => rest = &rest[length..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Talks for as long as the connection lasts.
-async fn talk(shared: &Arc<Shared>, stream: TcpStream, patience: Duration) {
+async fn talk(shared: &Arc<Shared>, stream: TcpStream, seal: Seal, patience: Duration) {
     if !shared.lock().conversation.opened(Instant::now()) {
         return;
     }
     let (from, to) = stream.into_split();
-    let mut writer = tokio::spawn(write(Arc::clone(shared), to));
-    let error = read(shared, from).await.err().unwrap_or(ClientError::Closed);
+    let mut writer = tokio::spawn(write(Arc::clone(shared), to, seal.clone()));
+    let error = read(shared, from, &seal).await.err().unwrap_or(ClientError::Closed);
     let is_over = shared.lock().conversation.failure().is_some();
     shared.lock().conversation.closed(Instant::now(), error);
     // At the end the rest is still sent.
@@ -201,8 +255,8 @@ async fn talk(shared: &Arc<Shared>, stream: TcpStream, patience: Duration) {
 }
 
 /// Reads until the connection ends, or is to end.
-async fn read(shared: &Shared, from: OwnedReadHalf) -> Result<(), ClientError> {
-    let mut buffer = vec![0; READ_BYTES];
+async fn read(shared: &Shared, from: OwnedReadHalf, seal: &Seal) -> Result<(), ClientError> {
+    let (mut buffer, mut room) = (vec![0; READ_BYTES], Vec::new());
     loop {
         let readable = timeout(ROUND, from.readable()).await;
         let now = Instant::now();
@@ -214,8 +268,9 @@ async fn read(shared: &Shared, from: OwnedReadHalf) -> Result<(), ClientError> {
         match from.try_read(&mut buffer) {
             Ok(0) => return Err(ended()),
             Ok(length) => {
+                let bytes = seal.open(&buffer[..length], &mut room)?;
                 let mut desk = shared.lock();
-                let taken = desk.conversation.receive(now, &buffer[..length]);
+                let taken = desk.conversation.receive(now, bytes);
                 desk.sort();
                 taken?;
             }
@@ -227,8 +282,8 @@ async fn read(shared: &Shared, from: OwnedReadHalf) -> Result<(), ClientError> {
 }
 
 /// Writes what is to be sent until the connection ends, and to the end if all is over.
-async fn write(shared: Arc<Shared>, to: OwnedWriteHalf) -> io::Result<()> {
-    let mut out = Vec::new();
+async fn write(shared: Arc<Shared>, to: OwnedWriteHalf, seal: Seal) -> io::Result<()> {
+    let (mut out, mut room) = (Vec::new(), Vec::new());
     loop {
         let (is_needed, due) = {
             let conversation = &mut shared.lock().conversation;
@@ -237,19 +292,11 @@ async fn write(shared: Arc<Shared>, to: OwnedWriteHalf) -> io::Result<()> {
         };
         if out.is_empty() {
             match due {
-                _ if !is_needed => return Ok(()),
+                _ if !is_needed => return write_all(to.as_ref(), &seal.farewell()).await,
                 Some(due) => drop(timeout_at(due.into(), shared.work.notified()).await),
                 None => shared.work.notified().await,
             }
         }
-        let mut rest = &out[..];
-        while !rest.is_empty() {
-            to.writable().await?;
-            match to.try_write(rest) {
-                Ok(length) => rest = &rest[length..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
+        write_all(to.as_ref(), seal.close(&out, &mut room)?).await?;
     }
 }

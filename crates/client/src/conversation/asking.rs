@@ -3,6 +3,7 @@
 use super::{Conversation, Phase, Placed};
 use crate::call::{Answer, Call};
 use crate::error::ClientError;
+use crate::publication::{Deletion, Publication};
 use crate::question::{Interest, Question};
 use crate::settings::Level;
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
@@ -12,12 +13,7 @@ impl Conversation {
     ///
     /// # Errors
     /// If it cannot be kept, or an earlier one was refused; this one is not taken then.
-    pub(crate) fn publish(
-        &mut self,
-        kind: Command,
-        topic: &str,
-        body: &[u8],
-    ) -> Result<(), ClientError> {
+    pub(crate) fn publish(&mut self, publication: &Publication<'_>) -> Result<(), ClientError> {
         self.complain()?;
         let (command, sequence) = (self.last + 1, self.sequence + 1);
         let named = self.has_name().then_some(sequence);
@@ -26,12 +22,12 @@ impl Conversation {
             Level::Persisted => Ack::Persisted,
         };
         let frame = framed(|out| {
-            let header = HeaderWriter::command(out, kind).text(Field::Topic, topic);
+            let header = publication.write(HeaderWriter::command(out, publication.command()));
             let header = header.number(Field::CommandId, command);
             let header =
                 named.iter().fold(header, |it, number| it.number(Field::Sequence, *number));
             header.acks(Acks::NONE.with(level)).end();
-            out.extend_from_slice(body);
+            out.extend_from_slice(publication.body);
         });
         self.backlog.check(frame.len())?;
         self.backlog.push(command, sequence, &frame);
@@ -69,7 +65,8 @@ impl Conversation {
     /// Subscribes. Gives the number of the command, for its answer, and the subscription's name.
     pub(crate) fn subscribe(&mut self, interest: Interest) -> (u64, String) {
         let name = (self.last + 1).to_string();
-        let command = self.ask("cannot subscribe", interest.command(), Ack::Processed, |header| {
+        let kind = interest.command();
+        let command = self.ask("cannot subscribe", kind, Ack::Processed, &[], |header| {
             interest.write(header, &name)
         });
         self.placed.insert(name.clone(), Placed { interest, is_accepted: false });
@@ -88,15 +85,15 @@ impl Conversation {
 
     /// Asks for records.
     pub(crate) fn query(&mut self, topic: &str, question: &Question) -> u64 {
-        self.ask("cannot query", Command::Sow, Ack::Completed, |header| {
+        self.ask("cannot query", Command::Sow, Ack::Completed, &[], |header| {
             question.write(header.text(Field::Topic, topic), Vec::new())
         })
     }
 
     /// Removes records.
-    pub(crate) fn delete(&mut self, topic: &str, filter: &str) -> u64 {
-        self.ask("cannot delete", Command::SowDelete, Ack::Stats, |header| {
-            header.text(Field::Topic, topic).text(Field::Filter, filter)
+    pub(crate) fn delete(&mut self, topic: &str, deletion: &Deletion<'_>) -> u64 {
+        self.ask("cannot delete", Command::SowDelete, Ack::Stats, deletion.body(), |header| {
+            deletion.write(header.text(Field::Topic, topic))
         })
     }
 
@@ -115,6 +112,7 @@ impl Conversation {
         what: &'static str,
         command: Command,
         ack: Ack,
+        body: &[u8],
         fill: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
     ) -> u64 {
         self.last += 1;
@@ -122,6 +120,7 @@ impl Conversation {
         let frame = framed(|out| {
             let header = HeaderWriter::command(out, command).number(Field::CommandId, id);
             fill(header).acks(Acks::NONE.with(ack)).end();
+            out.extend_from_slice(body);
         });
         let done = self.failure().map(|error| Err(error.clone()));
         let (may_repeat, answer) = (command != Command::SowDelete, Answer::default());
@@ -142,6 +141,7 @@ impl Conversation {
             header
                 .text_if(Field::ClientName, given(&identity.name))
                 .text_if(Field::UserId, given(&identity.user))
+                .text_if(Field::Password, given(&identity.password))
                 .text(Field::Version, env!("CARGO_PKG_VERSION"))
                 .text(Field::MessageType, &identity.message_type)
                 .end();

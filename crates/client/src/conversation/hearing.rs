@@ -82,16 +82,21 @@ impl Conversation {
     }
 
     fn acknowledged(&mut self, now: Instant, header: &Header<'_>) -> Result<(), ClientError> {
+        let has_failed = header.text(Field::Status).as_deref() == Some("failure");
+        let reason = text(header, Field::Reason).unwrap_or_else(|| "no reason".to_owned());
+        let reason = has_failed.then_some(reason);
         let Some(command) = header.number(Field::CommandId)? else {
+            // It did not understand who this is: so speaks a server that is spoken to in plain.
+            if reason.is_some() && matches!(self.phase, Phase::LoggingOn { .. }) {
+                self.logged_on(now, reason, 0);
+                return Ok(());
+            }
             // All messages up to that number are persisted.
             if let Some(sequence) = header.number(Field::Sequence)? {
                 self.backlog.acknowledge_sequence(sequence);
             }
             return Ok(());
         };
-        let has_failed = header.text(Field::Status).as_deref() == Some("failure");
-        let reason = text(header, Field::Reason).unwrap_or_else(|| "no reason".to_owned());
-        let reason = has_failed.then_some(reason);
         if let Phase::LoggingOn { command: logon, .. } = self.phase {
             if logon == command {
                 let sequence = header.number(Field::Sequence)?.unwrap_or(0);

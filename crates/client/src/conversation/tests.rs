@@ -4,13 +4,13 @@ use super::{Conversation, Next};
 use crate::error::ClientError;
 use crate::event::{Event, State};
 use crate::frames::Frames;
+use crate::publication::{Deletion, Publication};
 use crate::question::{Interest, Question, Wishes};
 use crate::settings::{Identity, Level, Reconnect, Settings};
 use lanecast_wire::command::{Command, Field, Header, begin_frame, end_frame};
 use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(10);
-const PUBLISH: Command = Command::Publish;
 const MESSAGES: usize = 60;
 
 fn named(name: &str) -> Settings {
@@ -191,7 +191,10 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
             world.step(1 + dice.below(200));
             if dice.below(3) > 0 {
                 let body = published.len().to_string();
-                world.client.publish(PUBLISH, "t", body.as_bytes()).expect("there is room");
+                world
+                    .client
+                    .publish(&Publication::of("t", body.as_bytes()))
+                    .expect("there is room");
                 published.push(body);
             }
             if dice.below(12) == 0 {
@@ -231,14 +234,14 @@ fn check_continuity(heard: &[Event], name: &str, seed: u64) {
 fn records_are_asked_for_again_and_a_query_is_answered_late() {
     let mut world = World::new(named("desk"));
     world.settle();
-    world.client.publish(PUBLISH, "t", b"first").expect("there is room");
+    world.client.publish(&Publication::of("t", b"first")).expect("there is room");
     let interest = Interest::records("t", &Question::default(), &Wishes::default());
     let (command, name) = world.client.subscribe(interest);
     world.settle();
     world.client.take_answer(command).expect("answered").expect("accepted");
     world.cut();
     let query = world.client.query("t", &Question::default());
-    world.client.publish(PUBLISH, "t", b"second").expect("there is room");
+    world.client.publish(&Publication::of("t", b"second")).expect("there is room");
     assert!(world.client.take_answer(query).is_none());
     world.settle();
     let answer = world.client.take_answer(query).expect("answered").expect("accepted");
@@ -264,12 +267,12 @@ fn shown(event: &Event, name: &str) -> String {
 fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     let mut world = World::new(named("desk"));
     world.settle();
-    let deletion = world.client.delete("t", "/a = 1");
+    let deletion = world.client.delete("t", &Deletion::Filter("/a = 1"));
     world.cut();
     let answer = world.client.take_answer(deletion).expect("it is known");
     assert!(matches!(answer, Err(ClientError::Interrupted { .. })), "{answer:?}");
     world.settle();
-    let deletion = world.client.delete("t", "/a = 1");
+    let deletion = world.client.delete("t", &Deletion::Filter("/a = 1"));
     world.settle();
     let answer = world.client.take_answer(deletion).expect("answered").expect("accepted");
     assert_eq!(answer.deleted, 3);
@@ -277,11 +280,11 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     // Without a name the server could not tell a repetition.
     let mut world = World::new(named(""));
     world.settle();
-    world.client.publish(PUBLISH, "t", b"lost?").expect("there is room");
+    world.client.publish(&Publication::of("t", b"lost?")).expect("there is room");
     world.client.take_output(world.now, &mut Vec::new());
     world.cut();
-    world.client.publish(PUBLISH, "t", b"while apart").expect_err("that is said first");
-    world.client.publish(PUBLISH, "t", b"while apart").expect("there is room");
+    world.client.publish(&Publication::of("t", b"while apart")).expect_err("that is said first");
+    world.client.publish(&Publication::of("t", b"while apart")).expect("there is room");
     world.settle();
     assert!(world.client.is_flushed().expect("it is said once"));
     assert_eq!(world.server.taken, ["while apart"]);
@@ -291,7 +294,7 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
 fn a_name_that_another_program_uses_ends_it() {
     let mut world = World::new(named("desk"));
     world.settle();
-    world.client.publish(PUBLISH, "t", b"1").expect("there is room");
+    world.client.publish(&Publication::of("t", b"1")).expect("there is room");
     world.settle();
     world.server.sequence += 5;
     world.cut();
@@ -304,7 +307,7 @@ fn a_name_that_another_program_uses_ends_it() {
     let error = world.client.receive(world.now, &answer).expect_err("it is over");
     assert!(matches!(error, ClientError::NameTaken { .. }), "{error}");
     assert!(matches!(world.client.next_step(world.now), Next::End));
-    world.client.publish(PUBLISH, "t", b"2").expect_err("it is over");
+    world.client.publish(&Publication::of("t", b"2")).expect_err("it is over");
 }
 
 #[test]
@@ -312,13 +315,15 @@ fn what_waits_is_bounded() {
     let settings = Settings { unacknowledged_bytes_max: 200, ..named("desk") };
     let mut world = World::new(settings);
     world.settle();
-    world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect("there is room");
-    let error = world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect_err("there is no room");
+    world.client.publish(&Publication::of("t", &[b'x'; 80])).expect("there is room");
+    let error =
+        world.client.publish(&Publication::of("t", &[b'x'; 80])).expect_err("there is no room");
     assert!(matches!(error, ClientError::Full { bytes: 200 }), "{error}");
-    let error = world.client.publish(PUBLISH, "t", &[b'x'; 300]).expect_err("there is never room");
+    let error =
+        world.client.publish(&Publication::of("t", &[b'x'; 300])).expect_err("there is never room");
     assert!(matches!(error, ClientError::TooLong { limit: 200, .. }), "{error}");
     world.settle();
-    world.client.publish(PUBLISH, "t", &[b'x'; 80]).expect("there is room again");
+    world.client.publish(&Publication::of("t", &[b'x'; 80])).expect("there is room again");
 }
 
 #[test]
@@ -327,7 +332,7 @@ fn until_it_is_persisted_everything_is_sent_again() {
     let mut world = World::new(settings);
     world.settle();
     for body in [b"a", b"b", b"c"] {
-        world.client.publish(PUBLISH, "t", body).expect("there is room");
+        world.client.publish(&Publication::of("t", body)).expect("there is room");
     }
     let mut out = Vec::new();
     world.client.take_output(world.now, &mut out);

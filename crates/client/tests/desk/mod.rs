@@ -22,8 +22,13 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
         settings.kept = vec![TopicDefinition::new("stock", Kind::Json).key("/id").expect("a path")];
+        change(&mut settings);
         let mut server = Server::open(settings).expect("a server");
         let at = server.address().expect("an address");
         let stop = Arc::new(AtomicBool::new(false));

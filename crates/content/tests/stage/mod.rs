@@ -15,6 +15,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// Both over `carriers`; `threads` is memory without a name.
     pub(crate) fn new(carriers: &str) -> Self {
+        Self::with(carriers, &[])
+    }
+
+    /// The same with settings of its own.
+    pub(crate) fn with(carriers: &str, own: &[(&str, &str)]) -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let port = 40_000 + NEXT.fetch_add(2, Ordering::Relaxed);
         let run = std::process::id() as u16;
@@ -33,7 +38,10 @@ impl Stage {
                 ("net.resolver_group", group(port)),
                 ("net.group", group(port + 1)),
             ];
-            let builder = settings.iter().try_fold(Context::builder(), |b, (k, v)| b.set(k, v));
+            let settings = settings.iter().map(|(key, value)| (*key, &**value));
+            let mut settings = settings.chain(own.iter().copied());
+            let builder =
+                settings.try_fold(Context::builder(), |b, (key, value)| b.set(key, value));
             builder.expect("settings").build().expect("a context")
         };
         let publishers = context();
