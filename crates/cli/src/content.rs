@@ -1,5 +1,6 @@
 //! `lanecast publish`, `subscribe`, `query`, `watch` and `delete`: a content server in a shell.
 
+mod address;
 mod fields;
 mod form;
 mod grid;
@@ -17,14 +18,21 @@ pub(crate) use publish::{PublishArgs, run as publish};
 pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
 pub(crate) use subscribe::{SubscribeArgs, run as subscribe};
 
-use lanecast_client::{Client, ClientError, Identity};
+use anyhow::{Context as _, bail};
+use lanecast_client::{Client, Identity, Settings, Tls};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+/// What is read of a file to find the end of a password.
+const PASSWORD_LINE_MAX: u64 = 1 << 16;
 
 /// The server, and who asks it.
 #[derive(Debug, clap::Args)]
 struct ServerArgs {
-    /// The server
+    /// The server; as tcps://HOST:PORT one that is only to be spoken to with --ca
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9007")]
-    #[arg(env = "LANECAST_SERVER")]
+    #[arg(env = "LANECAST_SERVER", value_parser = address::parse)]
     server: String,
 
     /// The topic
@@ -38,18 +46,69 @@ struct ServerArgs {
     #[arg(long, value_name = "NAME", default_value = "")]
     name: String,
 
-    /// Whose client it is
+    /// Whose client it is; the password is asked for by the server, so see --password-file
     #[arg(long, value_name = "USER", default_value = "")]
     user: String,
+
+    /// A file whose first line is the user's password; without it, LANECAST_PASSWORD is
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+
+    /// Encrypt the connection, to a server whose certificate one of those in this file has issued
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+
+    /// The certificate that is shown to a server that wants one
+    #[arg(long, value_name = "FILE", requires_all = ["ca", "certificate_key"])]
+    certificate: Option<PathBuf>,
+
+    /// The certificate's key, which only the file's owner can read
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    certificate_key: Option<PathBuf>,
 }
 
 impl ServerArgs {
-    fn connect(&self) -> Result<Client, ClientError> {
+    fn connect(&self) -> anyhow::Result<Client> {
+        Ok(Client::connect_with(self.settings()?)?)
+    }
+
+    fn settings(&self) -> anyhow::Result<Settings> {
         let identity = Identity {
             name: self.name.clone(),
             user: self.user.clone(),
+            password: self.password()?,
             message_type: self.kind.kind.name().to_owned(),
         };
-        Client::connect(&self.server, &identity)
+        let mut settings = Settings::once(&self.server, identity);
+        settings.tls = self.tls()?;
+        if self.server.starts_with("tcps://") && settings.tls.is_none() {
+            bail!("{} is spoken to in secret: say by --ca FILE who vouches for it", self.server);
+        }
+        Ok(settings)
+    }
+
+    fn tls(&self) -> anyhow::Result<Option<Tls>> {
+        let Some(ca) = &self.ca else { return Ok(None) };
+        let tls = Tls::with_roots(ca).context("--ca")?;
+        let (Some(certificate), Some(key)) = (&self.certificate, &self.certificate_key) else {
+            return Ok(Some(tls));
+        };
+        Ok(Some(tls.certificate(certificate, key).context("--certificate, --certificate-key")?))
+    }
+
+    /// Not an argument itself: others see those.
+    fn password(&self) -> anyhow::Result<String> {
+        let Some(file) = &self.password_file else {
+            let given = std::env::var("LANECAST_PASSWORD").unwrap_or_default();
+            return Ok(if self.user.is_empty() { String::new() } else { given });
+        };
+        let mut line = Vec::new();
+        let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let read = BufReader::new(opened.take(PASSWORD_LINE_MAX)).read_until(b'\n', &mut line);
+        read.with_context(|| format!("cannot read {}", file.display()))?;
+        let line = String::from_utf8(line);
+        let line =
+            line.with_context(|| format!("the password in {} is no text", file.display()))?;
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
     }
 }

@@ -7,8 +7,8 @@ use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    ConfigError, DEFAULTS, PORT, Server, Settings, TopicDefinition, WEBSOCKET_PORT, hash_password,
-    parse_address,
+    ConfigError, DEFAULTS, PORT, Server, Settings, Spooling, TopicDefinition, WEBSOCKET_PORT,
+    hash_password, parse_address,
 };
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -29,6 +29,7 @@ const DESCRIPTORS: u64 = 64;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Clients: lanecast publish, lanecast subscribe, or any that speaks the \
     commands of docs/protocol/command.md over TCP or WebSocket.\n\
+    SIGHUP has it read its users and certificates again, for those who come from then on.\n\
     Exit status: 0 ended by a signal and everybody got everything, 1 error, 2 wrong arguments, \
     3 some clients had not taken everything when --drain was over.")]
 #[command(args_conflicts_with_subcommands = true)]
@@ -66,10 +67,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     clients_max: Option<u32>,
 
-    /// The most bytes that may wait for a client; one that reads more slowly is disconnected
-    /// [default: 64MiB]
+    /// The most bytes that may wait in memory for a client; one that reads more slowly is
+    /// disconnected, or goes offline [default: 64MiB]
     #[arg(long, value_name = "BYTES")]
     outbox: Option<Size>,
+
+    /// What waits beyond --outbox for a client waits in files here, and the client stays
+    #[arg(long, value_name = "DIRECTORY")]
+    offline: Option<PathBuf>,
 
     /// The most topics [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -104,6 +109,11 @@ impl ServeArgs {
         put(&mut settings.users, self.users.clone().map(Some));
         put(&mut settings.clients_max, self.clients_max.map(|count| count as usize));
         put(&mut settings.outbox_bytes_max, self.outbox.map(|size| size.0 as usize));
+        match (&mut settings.spooling, &self.offline) {
+            (Some(spooling), Some(directory)) => spooling.directory.clone_from(directory),
+            (spooling, Some(directory)) => *spooling = Some(Spooling::at(directory)),
+            (_, None) => {}
+        }
         put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
         put(&mut settings.drain, self.drain);
         settings.allow_remote |= self.allow_remote;
@@ -144,14 +154,25 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = arguments.settings()?;
     let stop = stop::flag()?;
     reserve_descriptors(settings.clients_max)?;
+    let mut again = stop::again()?;
+    let scheme = if settings.tls.is_some() { "wss" } else { "ws" };
     let mut server = Server::open(settings)?;
     let at = server.address().context("cannot look at a socket")?;
     print_line(&format!("content server listening on {at}"))?;
     if let Some(at) = server.websocket_address().context("cannot look at a socket")? {
-        print_line(&format!("WebSockets at ws://{at}"))?;
+        print_line(&format!("WebSockets at {scheme}://{at}"))?;
     }
     while !stop() {
         server.turn(ROUND).context("cannot wait for clients")?;
+        while let Some(word) = server.next_word() {
+            say(&word);
+        }
+        if again() {
+            match server.read_again() {
+                Ok(()) => say("read users and certificates again"),
+                Err(error) => say(&format!("users and certificates stay as they were: {error}")),
+            }
+        }
     }
     let (done, delay) = (server.counters(), server.command_delay());
     let all_taken = server.drain();
@@ -164,6 +185,14 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         grouped(done.refused),
         grouped(done.slow),
     ));
+    if done.fallen_behind > 0 {
+        say(&format!(
+            "clients went offline {} times, {} are; {} bytes waited on disk",
+            grouped(done.fallen_behind),
+            grouped(done.behind),
+            grouped(done.spooled_bytes),
+        ));
+    }
     if delay.samples > 0 {
         say(&format!(
             "from command to outboxes: half within {} ns, 99 % within {} ns ({} timed)",

@@ -77,6 +77,8 @@ pub enum ConfigError {
 /// The environment variable that names a configuration file.
 pub(crate) const FILE_VARIABLE: &str = "LANECAST_CONFIG";
 const PREFIX: &str = "LANECAST_";
+/// Variables of that beginning that are no settings: the content commands' in a shell.
+const OTHERS: [&str; 2] = ["LANECAST_SERVER", "LANECAST_PASSWORD"];
 
 impl Config {
     /// Sets `key` to `value`; `place` says where that was written.
@@ -141,7 +143,7 @@ impl Config {
     ) -> Result<(), ConfigError> {
         for (name, value) in variables {
             let Some(rest) = name.strip_prefix(PREFIX) else { continue };
-            if name == FILE_VARIABLE {
+            if name == FILE_VARIABLE || OTHERS.contains(&&*name) {
                 continue;
             }
             let key = rest.to_lowercase().replace("__", ".");

@@ -51,7 +51,16 @@ pub(crate) struct Item {
     pub(crate) topic: String,
     pub(crate) key: Option<u64>,
     pub(crate) correlation: Option<String>,
+    /// Why a record left.
+    pub(crate) reason: Option<String>,
     pub(crate) body: Vec<u8>,
+}
+
+impl Item {
+    /// One that came by nothing else.
+    pub(crate) fn new(command: &'static str, topic: String, body: Vec<u8>) -> Self {
+        Self { command, topic, key: None, correlation: None, reason: None, body }
+    }
 }
 
 /// Prints items in one form.
@@ -78,6 +87,17 @@ pub(crate) fn parse_path(text: &str) -> Result<Path, String> {
 impl FormArgs {
     /// A printer; without a wish for any other form, of `usual`.
     pub(crate) fn printer(&self, kind: KindArgs, usual: Form) -> Printer {
+        self.printer_of(kind, usual, self.meta || self.json)
+    }
+
+    /// One that says what messages came by as well, unless another form is wished for: they
+    /// mean different things.
+    pub(crate) fn telling_printer(&self, kind: KindArgs) -> Printer {
+        let is_other = self.format.is_some() || !self.columns.is_empty();
+        self.printer_of(kind, Form::Json, self.meta || !is_other)
+    }
+
+    fn printer_of(&self, kind: KindArgs, usual: Form, has_meta: bool) -> Printer {
         let chosen = match (self.format, self.json) {
             (Some(form), _) => form,
             (None, true) => Form::Json,
@@ -89,7 +109,7 @@ impl FormArgs {
             form: chosen,
             kind,
             columns: self.columns.clone(),
-            has_meta: self.meta || self.json,
+            has_meta,
             is_terminal: io::stdout().is_terminal(),
             sample: Vec::new(),
             grid: None,
@@ -163,6 +183,7 @@ impl Printer {
             member("topic", quoted(&item.topic));
             // A text, as it may be too great for a number of JSON.
             item.key.iter().for_each(|key| member("sow_key", quoted(&key.to_string())));
+            item.reason.iter().for_each(|text| member("reason", quoted(text)));
             item.correlation.iter().for_each(|text| member("correlation_id", quoted(text)));
         }
         match Fields::of(self.kind.kind, &item.body) {

@@ -4,12 +4,18 @@ use super::{Lines, ServerArgs};
 use crate::output::say;
 use crate::stop;
 use crate::table::grouped;
+use lanecast::parse_duration;
+use lanecast_client::{Client, Level, Publication};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Arguments of `publish`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Each line of the input is a message; empty lines are passed over.\n\
+    Examples:\n  \
+    lanecast publish -t orders '{\"id\":1,\"symbol\":\"IBM\",\"qty\":7000}'\n  \
+    lanecast publish -t orders --delta '{\"id\":1,\"qty\":6500}'\n\
     Exit status: 0 the server has taken all, 1 error, 2 wrong arguments.")]
 pub(crate) struct PublishArgs {
     #[command(flatten)]
@@ -18,6 +24,26 @@ pub(crate) struct PublishArgs {
     /// Messages; without any, the lines of the input
     #[arg(value_name = "MESSAGE")]
     messages: Vec<String>,
+
+    /// They have only the fields of kept records that change, and those of the key
+    #[arg(long)]
+    delta: bool,
+
+    /// Which record they are, of a topic whose keys are supplied by publishers
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// What subscribers get with them
+    #[arg(long, value_name = "TEXT")]
+    correlation: Option<String>,
+
+    /// How long their records live, in whole seconds; without it, as long as the topic says
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    lifetime: Option<Duration>,
+
+    /// Wait until they have survived the server: of a durable topic, and with a --name
+    #[arg(long, requires = "name")]
+    persisted: bool,
 
     /// Read lines from a file instead of standard input
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
@@ -30,11 +56,22 @@ pub(crate) struct PublishArgs {
 
 pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
-    let mut client = arguments.server.connect()?;
+    let mut settings = arguments.server.settings()?;
+    if arguments.persisted {
+        settings.acknowledge = Level::Persisted;
+    }
+    let mut client = Client::connect_with(settings)?;
     let mut count = 0;
     let mut publish = |mut message: Vec<u8>| -> anyhow::Result<()> {
         arguments.server.kind.meant(&mut message);
-        client.publish(&arguments.server.topic, &message)?;
+        client.publish_with(&Publication {
+            topic: &arguments.server.topic,
+            body: &message,
+            is_delta: arguments.delta,
+            key: arguments.key.as_deref(),
+            correlation: arguments.correlation.as_deref(),
+            lifetime: arguments.lifetime,
+        })?;
         count += 1;
         Ok(())
     };

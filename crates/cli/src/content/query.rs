@@ -4,7 +4,8 @@ use super::ServerArgs;
 use super::form::{Form, FormArgs, Item};
 use crate::output::say;
 use crate::table::grouped;
-use lanecast_client::Question;
+use clap::ArgGroup;
+use lanecast_client::{Deletion, Question};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -36,20 +37,35 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     skip: u64,
 
+    /// Which of their fields come, such as -/,+/symbol,+/qty
+    #[arg(long, value_name = "FIELDS", allow_hyphen_values = true)]
+    select: Option<String>,
+
     #[command(flatten)]
     form: FormArgs,
 }
 
 /// Arguments of `delete`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 done, 1 error, 2 wrong arguments.")]
+#[command(
+    group = ArgGroup::new("what").required(true),
+    after_help = "Exit status: 0 done, 1 error, 2 wrong arguments."
+)]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     server: ServerArgs,
 
     /// The records that it lets through
-    #[arg(short, long, value_name = "FILTER")]
-    filter: String,
+    #[arg(short, long, value_name = "FILTER", group = "what")]
+    filter: Option<String>,
+
+    /// The records of these numbers, as query --json shows them, separated by commas
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', group = "what")]
+    keys: Vec<u64>,
+
+    /// The record that has the key of this message
+    #[arg(long, value_name = "MESSAGE", group = "what")]
+    like: Option<String>,
 }
 
 pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
@@ -59,6 +75,7 @@ pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
         order_by: arguments.order_by.clone(),
         top: arguments.top,
         skip: arguments.skip,
+        select: arguments.select.clone(),
     };
     let usual = if io::stdout().is_terminal() { Form::Table } else { Form::Raw };
     let mut printer = arguments.form.printer(arguments.server.kind, usual);
@@ -66,15 +83,22 @@ pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
     for record in client.query(topic, &question)? {
         let (topic, key) = (topic.clone(), Some(record.key));
         let body = record.body;
-        printer.print(Item { command: "sow", topic, key, correlation: None, body })?;
+        printer.print(Item { key, ..Item::new("sow", topic, body) })?;
     }
     printer.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn delete(arguments: &DeleteArgs) -> anyhow::Result<ExitCode> {
+    let mut like = arguments.like.clone().unwrap_or_default().into_bytes();
+    arguments.server.kind.meant(&mut like);
+    let deletion = match &arguments.filter {
+        Some(filter) => Deletion::Filter(filter),
+        None if arguments.keys.is_empty() => Deletion::Like(&like),
+        None => Deletion::Keys(&arguments.keys),
+    };
     let mut client = arguments.server.connect()?;
-    let deleted = client.delete(&arguments.server.topic, &arguments.filter)?;
+    let deleted = client.delete_with(&arguments.server.topic, &deletion)?;
     say(&format!("{} records deleted", grouped(deleted)));
     Ok(ExitCode::SUCCESS)
 }

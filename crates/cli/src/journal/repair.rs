@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &RepairArgs) -> anyhow::Result<ExitCode> {
             "is_needed": repair.is_needed(), "is_done": does_it,
             "damage": repair.damage.as_ref().map(ToString::to_string),
             "cut": cut, "removed": repair.removed, "lost_records": repair.lost_records,
-            "halved": repair.halved,
+            "halved": repair.halved, "odd": repair.odd,
         }))?;
     } else {
         print(&to_text(&repair, arguments.yes))?;
@@ -52,14 +52,23 @@ fn to_text(repair: &Repair, is_done: bool) -> String {
     if !repair.is_needed() {
         return "there is nothing to repair\n".into();
     }
-    let (cut, removed, lost, written) = if is_done {
-        ("was cut", "was removed", "lost", "was written again")
+    let (cut, removed, lost, written, given) = if is_done {
+        ("was cut", "was removed", "lost", "was written again", "was given")
     } else {
-        ("would be cut", "would be removed", "would lose", "would be written again")
+        (
+            "would be cut",
+            "would be removed",
+            "would lose",
+            "would be written again",
+            "would be given",
+        )
     };
     let mut text = String::new();
     if let Some(damage) = &repair.damage {
         text += &format!("{}\n", printable(&damage.to_string()));
+    }
+    for segment in &repair.odd {
+        text += &format!("the file of segment {segment} {given} the length that its header says\n");
     }
     if let Some((segment, offset)) = repair.cut {
         text += &format!("segment {segment} {cut} at offset {offset}\n");

@@ -1,7 +1,7 @@
 //! `lanecast journal`: a journal as people meet it, whole, damaged and repaired.
 
 use crate::run::Stage;
-use lanecast_journal::{Directory, Entry, Log, Settings};
+use lanecast_journal::{Directory, Entry, Log, Retention, Settings};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -123,16 +123,78 @@ fn a_living_owner_is_not_repaired_behind_its_back() {
     drop(log);
 }
 
+/// What each command says of it; all of them refuse.
+fn refused(stage: &Stage, damage: &str, words: &[&str]) {
+    for command in ["inspect", "verify", "dump", "repair"] {
+        let done = stage.run(&format!("journal {command} j"));
+        assert_eq!(done.code, Some(1), "{damage}, {command}: {done:?}");
+        let told = format!("{}{}", String::from_utf8_lossy(&done.out), done.err);
+        for word in words {
+            assert!(told.contains(word), "{damage}, {command}: {told}");
+        }
+    }
+}
+
+#[test]
+fn whatever_has_become_of_its_files_is_named_and_repaired() {
+    let path = |stage: &Stage, number: u64| stage.path("j").join(format!("{number:016x}.segment"));
+    let cut = |stage: &Stage, number, length| {
+        File::options().write(true).open(path(stage, number)).unwrap().set_len(length).unwrap();
+    };
+    let repaired = |damage: &dyn Fn(&Stage), words: &[&str], left: u64| {
+        let stage = Stage::new();
+        drop(fill(&stage));
+        damage(&stage);
+        refused(&stage, words[0], words);
+        stage.run("journal repair --yes j").good();
+        assert!(stage.run("journal verify j").good().contains("it is whole"));
+        let last = open(&stage).recovered().last;
+        assert!(last >= left && last < 120, "{words:?}: {last}");
+    };
+    repaired(&|stage| cut(stage, 2, 9_000), &["0000000000000002.segment", "has 9000 bytes"], 30);
+    repaired(&|stage| cut(stage, 2, 0), &["0000000000000002.segment", "too short"], 20);
+    let missing = |stage: &Stage| std::fs::remove_file(path(stage, 2)).unwrap();
+    repaired(&missing, &["0000000000000002.segment", "is missing"], 20);
+    let other = |stage: &Stage| {
+        std::fs::copy(path(stage, 1), path(stage, 2)).unwrap();
+    };
+    repaired(&other, &["0000000000000002.segment", "it is segment 1"], 20);
+}
+
+#[test]
+fn a_journal_that_has_gone_round_is_whole() {
+    let stage = Stage::new();
+    let retention = Retention { bytes: Some(2 * SEGMENT), age: None };
+    let settings = Settings { segment_bytes: SEGMENT, retention, ..Settings::default() };
+    let mut log = Log::open(Directory::new(stage.path("j")), settings).unwrap();
+    for _ in 0..500 {
+        log.append(&[Entry { body: &[9; 300], ..Entry::default() }]).unwrap();
+        log.commit().unwrap();
+        log.retain().unwrap();
+    }
+    drop(log);
+    assert!(stage.run("journal inspect j").good().contains("it is whole"));
+    assert!(stage.run("journal verify j").good().contains("it is whole"));
+    let text = stage.run("journal dump j").good();
+    assert!(text.lines().last().unwrap().trim_start().starts_with("500 "), "{text}");
+    assert_eq!(stage.run("journal repair j").good(), "there is nothing to repair\n");
+}
+
 #[test]
 fn what_is_no_journal_is_said_to_be_none() {
     let stage = Stage::new();
     std::fs::create_dir(stage.path("empty")).unwrap();
+    stage.write("file", "some text");
     for (line, part) in [
         ("journal inspect missing", "no such file"),
         ("journal inspect empty", "no journal in empty"),
         ("journal verify empty", "no journal in empty"),
         ("journal dump empty", "no journal in empty"),
         ("journal repair empty", "no journal in empty"),
+        ("journal inspect file", "cannot read the directory file: Not a directory"),
+        ("journal verify file", "cannot read the directory file: Not a directory"),
+        ("journal dump file", "cannot read the directory file: Not a directory"),
+        ("journal repair --yes file", "cannot read the directory file: Not a directory"),
     ] {
         let done = stage.run(line);
         let words = done.refused(1);

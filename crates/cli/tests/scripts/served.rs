@@ -126,3 +126,68 @@ fn a_password_is_hashed_for_a_file_of_users() {
     assert!(line.starts_with("password = \"$argon2id$") && !line.contains("secret"), "{line}");
     assert_eq!(stage.run("serve hash-password").code, Some(1), "there is no password");
 }
+
+#[test]
+fn users_are_asked_for_their_passwords() {
+    let stage = Stage::new();
+    let mut hashing = stage.start("serve hash-password");
+    hashing.feed("secret\n");
+    let line = hashing.finish().good();
+    stage.write("users.toml", format!("[[user]]\nname = \"ann\"\n{line}publish = [\"t\"]\n"));
+    let server = stage.start("serve --listen 127.0.0.1:0 --users users.toml");
+    server.until_out("\n");
+    let at = server.out().trim_end().rsplit(' ').next().expect("an address").to_owned();
+    stage.write("right", "secret\nand what follows\n");
+    stage.write("wrong", "secret \n");
+    let way = format!("publish --server {at} -t t");
+    stage.run(&format!("{way} --user ann --password-file right 1")).good();
+    for who in ["--user ann --password-file wrong", "--user bob --password-file right", ""] {
+        let told = stage.run(&format!("{way} {who} 1"));
+        assert_eq!(told.code, Some(1), "{who}: {}", told.err);
+        assert!(told.err.contains("the server says"), "{who}: {}", told.err);
+    }
+    let mut command = stage.command(BINARY);
+    command.args(["publish", "--server", &at, "-t", "t", "--user", "ann", "1"]);
+    command.env("LANECAST_PASSWORD", "secret");
+    Run::start(command).finish().good();
+    let told = stage.run(&format!("{way} --user ann --password-file nowhere 1"));
+    assert!(told.err.contains("cannot read nowhere"), "{}", told.err);
+    stage.run(&format!("{way} --password-file right 1")).refused(2);
+    server.signal("TERM");
+    server.finish().good();
+}
+
+#[test]
+fn what_changes_about_records_is_followed() {
+    let stage = Stage::new();
+    let server = stage.start("serve --listen 127.0.0.1:0 --keep orders:json:/id");
+    server.until_out("\n");
+    let at = server.out().trim_end().rsplit(' ').next().expect("an address").to_owned();
+    let way = format!("--server {at} -t orders");
+    stage.run(&format!("publish {way} {{\"id\":1,\"qty\":5,\"by\":\"a\"}}")).good();
+    let follow = format!("subscribe {way} --sow --delta --oof --select -/by --count 3");
+    let reader = stage.start(&follow);
+    reader.until_out("\n");
+    stage.run(&format!("publish {way} --delta --correlation c {{\"id\":1,\"qty\":6}}")).good();
+    stage.run(&format!("delete {way} --like {{\"id\":1}}")).good();
+    let told = reader.finish().good();
+    let expected = [
+        ("sow", r#""message":{"id":1,"qty":5}}"#),
+        ("p", r#""correlation_id":"c","message":{"id":1,"qty":6}}"#),
+        ("oof", r#""reason":"deleted","message":{"id":1,"qty":6}}"#),
+    ];
+    assert_eq!(told.lines().count(), expected.len(), "{told}");
+    for (line, (command, end)) in told.lines().zip(expected) {
+        assert!(line.starts_with(&format!(r#"{{"command":"{command}","#)), "{line}");
+        assert!(line.ends_with(end), "{line}");
+    }
+    let raw = stage.run(&format!("query {way} --select -/,+/id"));
+    assert_eq!(raw.good(), "");
+    stage.run(&format!("delete {way} --keys 1,2")).good();
+    stage.run(&format!("delete {way}")).refused(2);
+    stage.run(&format!("delete {way} --keys 1 --filter /id=1")).refused(2);
+    let unnamed = stage.run(&format!("publish {way} --persisted 1"));
+    unnamed.refused(2);
+    server.signal("TERM");
+    server.finish().good();
+}

@@ -26,9 +26,11 @@ fn a_file_sets_and_variables_set_over_it() {
     let mut config = apply("layers.toml", text).unwrap();
     assert_eq!(config.shm.window_bytes, 4 << 20);
     assert_eq!(config.shm.stalled, Stalled::EvictAfter(Duration::from_secs(2)));
-    let variables = [("LANECAST_SHM__WINDOW", "8MiB"), ("LANECAST_CONFIG", "x"), ("PATH", "/")];
+    let others =
+        ["LANECAST_CONFIG", "LANECAST_SERVER", "LANECAST_PASSWORD"].map(|name| (name, "x"));
+    let variables = [("LANECAST_SHM__WINDOW", "8MiB"), ("PATH", "/")].into_iter().chain(others);
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    config.apply_variables(variables.into_iter()).unwrap();
+    config.apply_variables(variables).unwrap();
     assert_eq!((config.shm.window_bytes, config.shm.subscribers_max), (8 << 20, 3));
 }
 
