@@ -129,7 +129,7 @@ fn person(
             tag: script.small().into(),
             lost: script.small().into(),
             topics: script.small().into(),
-            reserved: 0.into(),
+            round_trip: script.small().into(),
         })),
         Kind::Echo => add(writer.add(&EchoBody { receiver, echo })),
         Kind::Leave => add(writer.add(&LeaveBody { receiver })),

@@ -75,6 +75,13 @@ fn run(name: &'static str) -> String {
 }
 
 #[test]
+fn content_direct_publishes_what_is_wanted() {
+    let text = run("content_direct");
+    assert!(text.contains("nobody wanted the others"), "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
+}
+
+#[test]
 fn hello_reads_what_it_published() {
     let text = run("hello");
     assert!(text.contains("hello, world") && text.contains("and goodbye"), "{text}");

@@ -1,0 +1,192 @@
+//! What hostile clients say to a content server's hub, between honest ones: refused in words or
+//! done, never a panic; an honest publisher still reaches an honest subscriber.
+#![no_main]
+
+use lanecast_broker::{ClientId, Hub, Moment, Settings, TopicDefinition, ViewDefinition};
+use lanecast_filter::kind::Kind;
+use lanecast_fuzz::Script;
+use lanecast_wire::command::{Field, HeaderWriter};
+use libfuzzer_sys::fuzz_target;
+
+const COMMANDS: [&str; 16] = [
+    "logon",
+    "p",
+    "delta_publish",
+    "subscribe",
+    "delta_subscribe",
+    "sow",
+    "sow_and_subscribe",
+    "sow_and_delta_subscribe",
+    "sow_delete",
+    "unsubscribe",
+    "flush",
+    "heartbeat",
+    "p",
+    "p",
+    "ack",
+    "",
+];
+/// Values that fit one field or another.
+const VALUES: [&str; 40] = [
+    "orders",
+    "totals",
+    "passing",
+    "^o",
+    "^.*",
+    "[",
+    "a",
+    "b",
+    "all",
+    "0",
+    "1",
+    "3",
+    "100",
+    "18446744073709551615",
+    "-1",
+    "/id > 1",
+    "/id = 1 or /by like 'a'",
+    "/id =",
+    "/by is null",
+    "/id DESC, /by",
+    "oof",
+    "oof,conflation=1ms",
+    "oof,conflation=1ms,conflation_key=[/by]",
+    "no_empties,no_sowkey",
+    "select=[-/,+/id]",
+    "select=[-/qty]",
+    "projection=[/by]",
+    "start,1",
+    "beat",
+    "stop",
+    "processed",
+    "persisted",
+    "completed,stats",
+    "received,processed,completed",
+    "json",
+    "fix",
+    "nvfix",
+    "xml",
+    "binary",
+    "true",
+];
+const BODIES: [&str; 12] = [
+    "",
+    "{}",
+    r#"{"id":1,"by":"a","qty":5}"#,
+    r#"{"id":2,"by":"b","qty":7}"#,
+    r#"{"id":1}"#,
+    r#"{"id":1,"qty":0.1}"#,
+    r#"{"id":1,"by":null}"#,
+    r#"{"id":"#,
+    "id=1\u{1}qty=5\u{1}",
+    "1=a\u{1}38=5\u{1}",
+    r#"<id a="1"/>"#,
+    r#"{"id":[1,{"id":2}]}"#,
+];
+const SECOND: u64 = 1_000_000_000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut script = Script::new(bytes);
+    let mut hub = Hub::new(settings()).expect("the settings are right");
+    let mut now = SECOND;
+    let mut hostile: Vec<ClientId> = Vec::new();
+    while let Some(act) = script.act() {
+        let one = hostile.get(usize::from(act >> 5)).copied();
+        match (act % 8, one) {
+            (0, _) if hostile.len() < 6 => hostile.extend(hub.connect(now)),
+            (1, Some(one)) => {
+                hostile.retain(|other| *other != one);
+                hub.disconnect(one);
+            }
+            (2, _) => now += u64::from(script.short()) * (SECOND / 1_000),
+            (3, Some(one)) => {
+                let count = script.byte().into();
+                hub.receive(moment(now), one, script.bytes(count));
+            }
+            (_, Some(one)) => {
+                let frame = frame(&mut script);
+                hub.receive(moment(now), one, &frame);
+            }
+            _ => {}
+        }
+        turn(&mut hub, now, &mut hostile);
+    }
+    serve_the_honest(&mut hub, now, &mut hostile);
+});
+
+fn settings() -> Settings {
+    let topic = |name, kind, key| TopicDefinition::new(name, kind).key(key).expect("a path");
+    let view = ViewDefinition::new("totals", Kind::Json, "orders")
+        .project("/by, SUM(/qty) AS /qty, MAX(/id) AS /id")
+        .group_by("/by");
+    Settings {
+        kept: vec![topic("orders", Kind::Json, "/id"), topic("orders", Kind::Nvfix, "/id")],
+        views: vec![view],
+        topics_max: 50,
+        subscriptions_max: 20,
+        outbox_bytes_max: 1 << 16,
+        ..Settings::default()
+    }
+}
+
+const fn moment(now: u64) -> Moment {
+    Moment { now, unix_ns: now }
+}
+
+/// A turn of the server; the departed have left.
+fn turn(hub: &mut Hub, now: u64, clients: &mut Vec<ClientId>) {
+    hub.on_time(moment(now));
+    hub.advance(moment(now));
+    while hub.next_dirty().is_some() {}
+    hub.end_round();
+    while let Some((id, _)) = hub.next_departure() {
+        clients.retain(|other| *other != id);
+        hub.disconnect(id);
+    }
+}
+
+/// A command that may make sense: of known names and values, and sometimes of any bytes.
+fn frame(script: &mut Script<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let command = COMMANDS[usize::from(script.byte()) % COMMANDS.len()];
+    let mut header = HeaderWriter::record(&mut out).text(Field::Command, command);
+    for _ in 0..script.byte() % 8 {
+        let field = Field::ALL[usize::from(script.byte()) % Field::ALL.len()];
+        let value = match usize::from(script.byte()) {
+            255 => {
+                let count = script.byte().into();
+                String::from_utf8_lossy(script.bytes(count)).into_owned()
+            }
+            number => VALUES[number % VALUES.len()].to_owned(),
+        };
+        header = header.text(field, &value);
+    }
+    header.end();
+    match usize::from(script.byte()) {
+        255 => {
+            let count = script.byte().into();
+            out.extend_from_slice(script.bytes(count));
+        }
+        number => out.extend_from_slice(BODIES[number % BODIES.len()].as_bytes()),
+    }
+    out
+}
+
+/// Whoever keeps to the rules is served as before.
+fn serve_the_honest(hub: &mut Hub, now: u64, hostile: &mut Vec<ClientId>) {
+    while let Some(id) = hostile.pop() {
+        hub.disconnect(id);
+    }
+    let reader = hub.connect(now).expect("there is room");
+    let writer = hub.connect(now).expect("there is room");
+    let mut honest = vec![reader, writer];
+    hub.receive(moment(now), reader, br#"{"c":"subscribe","t":"orders","sub_id":"s"}"#);
+    let before = hub.counters();
+    let body = br#"{"c":"p","t":"orders"}{"id":77,"by":"honest","qty":1}"#;
+    hub.receive(moment(now), writer, body);
+    let after = hub.counters();
+    assert_eq!(after.published, before.published + 1);
+    assert_eq!(after.delivered, before.delivered + 1);
+    turn(hub, now, &mut honest);
+    assert_eq!(honest, [reader, writer]);
+}
