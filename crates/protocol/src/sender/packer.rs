@@ -286,14 +286,17 @@ impl Packer {
         if self.unwanted == 0 { 0 } else { std::mem::take(&mut self.unwanted) }
     }
 
-    /// Closes the open datagram; as long as something is staged, that waits. Whether none is open.
+    /// Closes the open datagram; as long as something is staged, that waits. Whether a receiver can
+    /// begin here: none is open, and nothing staged has a number that only a receiver that is not
+    /// there yet would miss.
     pub(super) fn flush(&mut self) -> bool {
         self.flush_later = self.staged > 0 && self.has_open();
         if self.staged == 0 && self.at.used > 0 {
             self.close(false);
             self.mark = self.at;
         }
-        !self.flush_later
+        let passes_over = self.staged > 0 && self.unwanted > 0;
+        !self.flush_later && !passes_over
     }
 
     /// Counts a message that nobody wants, so that a receiver that was thought to be gone learns

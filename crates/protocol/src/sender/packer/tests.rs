@@ -179,6 +179,20 @@ fn what_is_not_published_is_not_to_be_seen() {
 }
 
 #[test]
+fn nobody_begins_amid_a_batch_that_passes_a_topic_over() {
+    let mut packer = packer(0, 16 << 10, 512, 4 << 10);
+    packer.set_wanted(1, false);
+    packer.stage(1, 8, None).expect("room");
+    assert!(!packer.flush(), "what is staged would be missed");
+    packer.publish();
+    assert!(packer.flush());
+    packer.stage(1, 8, None).expect("room");
+    packer.unstage();
+    assert!(packer.flush());
+    assert_eq!(packer.numbers(1).message, 1);
+}
+
+#[test]
 fn refusals_change_nothing() {
     let mut packer = packer(5, 4 << 10, 512, 1 << 10);
     assert_eq!(packer.stage(9, 1, None), Err(Refused::NoSuchTopic));
