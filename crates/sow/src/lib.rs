@@ -45,6 +45,7 @@ mod scan;
 mod sink;
 mod sorting;
 mod subscription;
+mod table;
 mod topic;
 pub mod view;
 

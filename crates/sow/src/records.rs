@@ -2,7 +2,7 @@
 
 use crate::key::{Identity, Key};
 use crate::record::Record;
-use hashbrown::HashTable;
+use crate::table::Table;
 
 /// Keys that are tried for one checksum.
 const KEYS_MAX: u64 = 16;
@@ -13,7 +13,7 @@ pub(crate) struct Records {
     places: Vec<Option<Record>>,
     free: Vec<u32>,
     /// Places by checksum.
-    table: HashTable<u32>,
+    table: Table,
     /// Records that could not have their checksum as their key.
     displaced: usize,
 }
@@ -35,10 +35,7 @@ impl Records {
     /// Makes room for so many more.
     pub(crate) fn reserve(&mut self, records: usize) {
         self.places.reserve(records);
-        let places = &self.places;
-        self.table.reserve(records, |place| {
-            places[*place as usize].as_ref().map_or(0, |record| record.identity().checksum)
-        });
+        self.table.reserve(records);
     }
 
     /// Where the record with these key values is.
@@ -55,11 +52,7 @@ impl Records {
     }
 
     fn look_up(&self, checksum: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
-        let is_it = |place: &u32| {
-            let record = self.places[*place as usize].as_ref();
-            record.is_some_and(|record| record.identity().checksum == checksum && is_it(record))
-        };
-        self.table.find(checksum, is_it).copied()
+        self.table.find(checksum, |record| record.identity().checksum == checksum && is_it(record))
     }
 
     /// A key for new values, if one is left.
@@ -78,6 +71,7 @@ impl Records {
     pub(crate) fn insert(&mut self, record: Record) -> u32 {
         let checksum = record.identity().checksum;
         self.displaced += usize::from(record.key().0 != checksum);
+        let copy = record.clone();
         let place = match self.free.pop() {
             Some(place) => {
                 self.places[place as usize] = Some(record);
@@ -88,25 +82,21 @@ impl Records {
                 self.end() - 1
             }
         };
-        let places = &self.places;
-        self.table.insert_unique(checksum, place, |place| {
-            places[*place as usize].as_ref().map_or(0, |record| record.identity().checksum)
-        });
+        self.table.insert(checksum, place, copy);
         place
     }
 
     /// Puts another version of the same record in the place of the last one, which it gives.
     #[inline]
     pub(crate) fn replace(&mut self, place: u32, record: Record) -> Option<Record> {
+        self.table.replace(record.identity().checksum, place, record.clone());
         self.places[place as usize].replace(record)
     }
 
     pub(crate) fn remove(&mut self, place: u32) -> Option<Record> {
         let record = self.places.get_mut(place as usize)?.take()?;
         let checksum = record.identity().checksum;
-        if let Ok(entry) = self.table.find_entry(checksum, |other| *other == place) {
-            entry.remove();
-        }
+        self.table.remove(checksum, place);
         self.displaced -= usize::from(record.key().0 != checksum);
         self.free.push(place);
         Some(record)
@@ -121,7 +111,7 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::NEVER;
+    use crate::record::{Header, NEVER};
 
     fn identity(checksum: u64, proof: u64) -> Identity {
         Identity { checksum, proof }
@@ -129,7 +119,7 @@ mod tests {
 
     fn insert(records: &mut Records, identity: Identity) -> (Key, u32) {
         let key = records.free_key(identity).expect("a key");
-        let record = Record::new([].into(), None, key, identity, 1, NEVER);
+        let record = Record::new(Header::new(identity, key, 1, NEVER), b"", "");
         (key, records.insert(record))
     }
 

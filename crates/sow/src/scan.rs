@@ -1,11 +1,12 @@
 //! A query on its way through a topic that goes on changing.
 //!
 //! The answer is what the topic was when the scan began, at its fence. A scan looks at some records
-//! at a time; at those that change before it comes to them it looks ahead of their turn, or, if it
-//! has picked some records, it keeps what they were.
+//! at a time. Of those that change before it comes to them it keeps what they were: that costs the
+//! publisher next to nothing, and to look at them is left to the scan's own time.
 
 use crate::change::{Change, Version};
 use crate::query::Query;
+use crate::queue::Queue;
 use crate::record::Record;
 use crate::sorting::SortKey;
 use crate::topic::Topic;
@@ -16,6 +17,14 @@ use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Message, Plan};
 use std::collections::{BTreeMap, HashMap};
+use std::hint::black_box;
+
+/// Records whose memory is fetched together.
+const AT_ONCE: usize = 16;
+
+/// The bytes that memory hands over at once, and how many of those of a record are fetched.
+const LINE: usize = 64;
+const LINES: usize = 4;
 
 /// A query that is being answered.
 ///
@@ -54,8 +63,10 @@ enum Source {
     All {
         next: u32,
         end: u32,
-        /// A bit for each place that was looked at ahead of its turn.
-        ahead: Vec<u64>,
+        /// A bit for each place that has changed before its turn.
+        changed: Vec<u64>,
+        /// What stood there; these come first, so that there are never many.
+        before: Queue<(u32, Record)>,
     },
     Some {
         places: Vec<u32>,
@@ -76,12 +87,20 @@ enum Turn {
 }
 
 impl Source {
+    fn all(end: u32) -> Self {
+        let changed = vec![0; end as usize / 64 + 1];
+        Self::All { next: 0, end, changed, before: Queue::default() }
+    }
+
     fn take(&mut self) -> Option<Turn> {
         match self {
-            Self::All { next, end, ahead } => {
+            Self::All { next, end, changed, before } => {
+                if let Some((place, record)) = before.pop_front() {
+                    return Some(Turn::Past(place, record));
+                }
                 let place = *next;
                 *next += u32::from(place < *end);
-                let turn = if has(ahead, place) { Turn::Over } else { Turn::Place(place) };
+                let turn = if has(changed, place) { Turn::Over } else { Turn::Place(place) };
                 (place < *end).then_some(turn)
             }
             Self::Some { places, next, before } => {
@@ -118,7 +137,7 @@ impl Scan {
         let order = order.collect::<Result<_, SlotsTaken>>()?;
         let source = match topic.candidates(query) {
             Some(places) => Source::Some { places, next: 0, before: HashMap::default() },
-            None => Source::All { next: 0, end: topic.end(), ahead: Vec::new() },
+            None => Source::all(topic.end()),
         };
         Ok(Self {
             fence: topic.sequence(),
@@ -153,23 +172,19 @@ impl Scan {
         }
     }
 
-    /// The topic has changed. Puts what belongs to the answer behind what is in `found`, if that is
-    /// known now.
+    /// The topic has changed.
     #[inline]
-    pub fn note(&mut self, change: &Change<'_>, found: &mut Vec<Record>) {
+    pub fn note(&mut self, change: &Change<'_>) {
         let place = change.place;
         let record = change.before.map(Version::record);
         match &mut self.source {
-            Source::All { next, end, ahead } => {
-                if self.left == 0 || !(*next..*end).contains(&place) || has(ahead, place) {
+            Source::All { next, end, changed, before } => {
+                if self.left == 0 || !(*next..*end).contains(&place) || has(changed, place) {
                     return;
                 }
-                if ahead.is_empty() {
-                    ahead.resize(*end as usize / 64 + 1, 0);
-                }
-                ahead[place as usize / 64] |= 1 << (place % 64);
+                changed[place as usize / 64] |= 1 << (place % 64);
                 if let Some(record) = record {
-                    self.look_at(change.environment.topic, place, record, found);
+                    before.push_back((place, record.clone()));
                 }
             }
             Source::Some { places, next, before } => {
@@ -183,26 +198,50 @@ impl Scan {
     /// Looks at up to `limit` records, or gives out as many that are sorted. Puts those of the
     /// answer behind what is in `found`, and tells whether there may be more.
     pub fn advance(&mut self, topic: &Topic, limit: usize, found: &mut Vec<Record>) -> bool {
-        let name = &*topic.definition().name;
-        for _ in 0..limit {
-            if self.left == 0 {
-                return false;
-            }
-            match self.source.take() {
-                Some(Turn::Place(place)) => {
-                    if let Some(record) = topic.at(place) {
-                        self.look_at(name, place, record, found);
-                    }
+        let mut steps = limit;
+        while steps > 0 {
+            let some = steps.min(AT_ONCE);
+            self.touch(topic, some);
+            for _ in 0..some {
+                if self.left == 0 || !self.step(topic, found) {
+                    return false;
                 }
-                Some(Turn::Past(place, record)) => self.look_at(name, place, &record, found),
-                Some(Turn::Over) => {}
-                None => match self.sorted.pop_first() {
-                    Some((_, record)) => self.give(record, found),
-                    None => return false,
-                },
             }
+            steps -= some;
         }
         self.left > 0
+    }
+
+    /// Looks at one record, or gives out one that is sorted; false if there is none.
+    fn step(&mut self, topic: &Topic, found: &mut Vec<Record>) -> bool {
+        let name = &*topic.definition().name;
+        match self.source.take() {
+            Some(Turn::Place(place)) => {
+                if let Some(record) = topic.at(place) {
+                    self.look_at(name, place, record, found);
+                }
+            }
+            Some(Turn::Past(place, record)) => self.look_at(name, place, &record, found),
+            Some(Turn::Over) => {}
+            None => match self.sorted.pop_first() {
+                Some((_, record)) => self.give(record, found),
+                None => return false,
+            },
+        }
+        true
+    }
+
+    /// Has the memory of the next records fetched, all at the same time: they are in no cache, and
+    /// to be read one by one each would be waited for.
+    fn touch(&self, topic: &Topic, count: usize) {
+        let Source::All { next, end, .. } = &self.source else { return };
+        let mut seen = 0;
+        for place in (*next..*end).take(count) {
+            let bytes = topic.at(place).map_or(&[][..], Record::bytes);
+            let lines = bytes.iter().step_by(LINE).take(LINES);
+            seen = lines.fold(seen, |seen, byte| seen ^ byte);
+        }
+        black_box(seen);
     }
 
     fn look_at(&mut self, topic: &str, place: u32, record: &Record, found: &mut Vec<Record>) {

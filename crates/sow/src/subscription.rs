@@ -115,7 +115,7 @@ impl Subscription {
     #[inline]
     pub(crate) fn note(&mut self, change: &Change<'_>) {
         if let Some(scan) = &mut self.scan {
-            scan.note(change, &mut self.batch);
+            scan.note(change);
         }
     }
 

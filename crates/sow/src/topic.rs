@@ -8,7 +8,7 @@ use crate::key::{Identity, Key, Sum};
 use crate::publication::Publication;
 use crate::query::Query;
 use crate::reading::Reading;
-use crate::record::{NEVER, Record};
+use crate::record::{Header, NEVER, Record};
 use crate::records::Records;
 use crate::refusal::Refusal;
 use crate::scan::Scan;
@@ -17,7 +17,6 @@ use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::merge::merge;
 use lanecast_filter::naive::Environment;
 use lanecast_filter::path::Path;
-use std::sync::Arc;
 
 /// A record that is about to be.
 #[derive(Debug)]
@@ -264,6 +263,17 @@ impl Topic {
         publication: &Publication<'_>,
         now_ns: u64,
     ) -> Result<Next, Refusal> {
+        let (sequence, expires_ns) = (self.sequence + 1, self.expires_ns(publication, now_ns));
+        self.prepare_as(publication, sequence, expires_ns)
+    }
+
+    #[inline(always)]
+    fn prepare_as(
+        &mut self,
+        publication: &Publication<'_>,
+        sequence: u64,
+        expires_ns: u64,
+    ) -> Result<Next, Refusal> {
         let identity = self.identity(publication)?;
         let found = self.records.find(identity);
         let key = match found.and_then(|place| self.records.get(place)) {
@@ -273,10 +283,9 @@ impl Topic {
         if found.is_none() && self.records.free_place().is_none() {
             return Err(Refusal::Full);
         }
-        let (bytes, name) = (publication.bytes.into(), publication.key.map(Arc::from));
-        let expires_ns = self.expires_ns(publication, now_ns);
-        let record = Record::new(bytes, name, key, identity, self.sequence + 1, expires_ns);
-        Ok(Next { found, record })
+        let header = Header::new(identity, key, sequence, expires_ns);
+        let name = publication.key.unwrap_or_default();
+        Ok(Next { found, record: Record::new(header, publication.bytes, name) })
     }
 
     /// The record that a message will make of the one that is there, and why.
@@ -303,7 +312,7 @@ impl Topic {
         now_ns: u64,
     ) -> Option<Change<'a>> {
         let place = self.records.find_key(key)?;
-        let record = self.records.get(place)?.renewed(bytes.into(), self.sequence + 1);
+        let record = self.records.get(place)?.renewed(bytes, self.sequence + 1);
         self.reading.forget();
         Some(self.commit(Next { found: Some(place), record }, Cause::Published, "", now_ns))
     }
@@ -330,9 +339,9 @@ impl Topic {
         sequence: u64,
         expires_ns: u64,
     ) -> Result<(), Refusal> {
-        let next = self.prepare(publication, 0)?;
+        let next = self.prepare_as(publication, sequence, expires_ns)?;
         self.sequence = self.sequence.max(sequence);
-        self.store(next.found, next.record.restored(sequence, expires_ns));
+        self.store(next.found, next.record);
         Ok(())
     }
 

@@ -278,7 +278,7 @@ impl Source {
 
     fn held(&mut self, record: &Record) -> Held {
         let row = self.message(record.bytes()).row.clone();
-        Held { bytes: record.shared_bytes(), row, sequence: record.sequence() }
+        Held { record: record.clone(), row }
     }
 }
 

@@ -9,13 +9,13 @@ use super::blueprint::Link;
 use super::fold::{Fold, NOWHERE};
 use super::groups::Age;
 use crate::key::Key;
+use crate::record::Record;
 use foldhash::fast::RandomState;
 use lanecast_filter::Message;
 use lanecast_filter::fields::Slot;
 use lanecast_filter::row::Row;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 /// The topics of a join.
 #[derive(Debug)]
@@ -29,9 +29,8 @@ pub(crate) struct Tables {
 /// A record that may be part of rows.
 #[derive(Debug)]
 pub(crate) struct Held {
-    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) record: Record,
     pub(crate) row: Row,
-    pub(crate) sequence: u64,
 }
 
 /// A link, and the records on both of its sides by the texts that have to be equal.
@@ -151,7 +150,7 @@ impl Tables {
 fn show(line: &Line<'_>, step: Step, fold: &mut Fold) {
     let parts: SmallVec<[Option<Message<'_>>; 4]> =
         line.iter().map(|held| held.map(Held::message)).collect();
-    let age: Age = line.iter().map(|held| held.map_or(0, |held| held.sequence)).collect();
+    let age: Age = line.iter().map(|held| held.map_or(0, |held| held.record.sequence())).collect();
     match step {
         Step::Add => {
             fold.add(&parts, &age);
@@ -166,14 +165,14 @@ fn show(line: &Line<'_>, step: Step, fold: &mut Fold) {
 
 impl Held {
     fn message(&self) -> Message<'_> {
-        Message { row: &self.row, bytes: &self.bytes, environment: &NOWHERE }
+        Message { row: &self.row, bytes: self.record.bytes(), environment: &NOWHERE }
     }
 
     /// The texts in these fields, each behind its length; nothing if one is NULL.
     fn name(&self, slots: &[Slot]) -> Option<Box<[u8]>> {
         let mut name = Vec::new();
         for slot in slots {
-            let text = self.row.text(*slot, &self.bytes)?;
+            let text = self.row.text(*slot, self.record.bytes())?;
             name.extend_from_slice(&(text.len() as u64).to_le_bytes());
             name.extend_from_slice(text);
         }
