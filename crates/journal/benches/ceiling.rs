@@ -1,5 +1,7 @@
 //! Records of 200 bytes per second, persisted, beside the ceiling: a raw log with checksums in a
 //! preallocated file that does nothing else. Both run in turn, and the ratio is that of the pairs.
+//! A disk may take its time to write a block for the first time: the rows in which both are new
+//! have the raw log in a file without blocks as well.
 //!
 //! `cargo bench -p lanecast-journal`, or `-- --pairs 9` for more certainty, or `-- --only replay`
 //! for rows whose names have that in them. The figures are those of the disk below `target/tmp`, or
@@ -71,6 +73,10 @@ fn main() {
             stage.row(&format!("batches of {batch}, {name} files"), run);
         }
     }
+    for batch in [100, 10_000] {
+        let run = |stage: &Stage| [stage.raw_bare(batch), stage.journal(batch, Segments::New)];
+        stage.row(&format!("batches of {batch}, both new"), run);
+    }
     stage.replay();
 }
 
@@ -98,7 +104,14 @@ impl Stage<'_> {
     }
 
     fn raw(&self, batch: usize) -> f64 {
-        let mut log = RawLog::create(&self.place.join("raw"), ROOM);
+        Self::raw_rate(RawLog::create(&self.place.join("raw"), ROOM), batch)
+    }
+
+    fn raw_bare(&self, batch: usize) -> f64 {
+        Self::raw_rate(RawLog::create_bare(&self.place.join("bare"), ROOM), batch)
+    }
+
+    fn raw_rate(mut log: RawLog, batch: usize) -> f64 {
         let mut fill = Fill::new(3);
         let mut bodies = vec![[0; BODY]; batch];
         rate(batch, (BODY + 16) as u64, || {

@@ -47,6 +47,17 @@ impl RawLog {
         Self { file, room, offset: 0, buffer: Vec::new() }
     }
 
+    /// The same in a file whose blocks nobody has written yet.
+    pub(crate) fn create_bare(path: &Path, room: u64) -> Self {
+        // Whether there was one does not matter.
+        let _ = std::fs::remove_file(path);
+        let file = File::options().create(true).truncate(true).write(true).open(path);
+        let file = file.expect("a file");
+        file.set_len(room).expect("room");
+        file.sync_all().expect("a disk");
+        Self { file, room, offset: 0, buffer: Vec::new() }
+    }
+
     pub(crate) fn persist(&mut self, bodies: &[[u8; BODY]]) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
