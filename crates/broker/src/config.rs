@@ -15,7 +15,7 @@ mod value;
 use self::value::{ANY, Address, Bytes, Count, FieldName, MessageType, Span, WebSocketAddress};
 
 /// The port of a server where none is given.
-pub const PORT: u16 = 9007;
+pub use lanecast_wire::command::PORT;
 
 /// The port for WebSockets where none is given.
 pub const WEBSOCKET_PORT: u16 = 9008;
