@@ -50,8 +50,9 @@ def follow(talk: Conversation, topic: str) -> Feed:
 
 
 def subscription(talk: Conversation, topic: str, filter: str, **wishes: Any) -> Task:
-    given = {"tells_left": False, "conflation": None, "select": None, "is_delta": False, **wishes}
-    return commands.subscription(talk, topic, filter, options="", **given)
+    given: Dict[str, Any] = {"tells_left": False, "conflation": None, "select": None}
+    given = {"is_delta": False, "options": "", **given, **wishes}
+    return commands.subscription(talk, topic, filter, **given)
 
 
 def placed(talk: Conversation, task: Task) -> Feed:
