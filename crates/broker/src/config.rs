@@ -332,8 +332,8 @@ mod tests {
 
     #[test]
     fn what_a_file_says_is_taken() {
-        let text = "name = 'east'\n[listen]\ntcp = '[::1]'\nallow_remote = true\nwebsocket = '[::1]'\n\
-            [limits]\nclients = 7\n\
+        let text = "name = 'east'\n[listen]\ntcp = '[::1]'\nallow_remote = true\n\
+            websocket = '[::1]'\n[limits]\nclients = 7\n\
             outbox = '1MiB'\n[drain]\ntime = '5s'\n[[topic]]\nname = 'a:b'\ntype = 'FIX'\n\
             key = ['/11', '/55']\n";
         let said = Settings::from_toml(text).expect("it is valid");

@@ -30,7 +30,7 @@ pub(crate) fn complain(text: &str) {
     say(&format!("lanecast: {text}"));
 }
 
-/// What an error and its causes say. Some errors tell their cause themselves, which is not said again.
+/// What an error and its causes say. Some errors tell their cause themselves: it is said once.
 pub(crate) fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {
