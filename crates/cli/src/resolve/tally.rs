@@ -42,7 +42,7 @@ impl Tally {
         let counters = made
             .and_then(|()| Ok(Counters::create(&shm.directory, shm.access.read_mode(), &plan)?));
         if let Err(error) = &counters {
-            complain(&format!("going on without counters: {}", words(&error)));
+            complain(&format!("going on without counters: {}", words(error)));
         }
         Ok(Self { counters: counters.ok(), shown: [0; ERRORS], last: Instant::now() })
     }
