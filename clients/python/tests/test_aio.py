@@ -80,6 +80,21 @@ class Served(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((left.json()["id"], left.reason), (7, "deleted"))
         self.assertIsNone(await follow.next())
 
+    async def test_deltas(self) -> None:
+        await self.client.publish("stock", body(1, qty=1, note="a"))
+        await self.client.flush()
+        changes = await self.client.subscribe("stock", delta=True, left=True, select="-/note")
+        await self.client.delta_publish("stock", body(1, qty=2), correlation="c", expiration=60)
+        message = await changes.next(PATIENCE)
+        assert isinstance(message, Message)
+        self.assertEqual((message.json(), message.correlation), ({"id": 1, "qty": 2}, "c"))
+        (record,) = await self.client.query("stock", select="-/,+/note")
+        self.assertEqual(record.json(), {"note": "a"})
+        self.assertEqual(await self.client.delete("stock", like=body(1, qty=0)), 1)
+        left = await changes.next(PATIENCE)
+        assert isinstance(left, Left)
+        self.assertEqual((left.json()["id"], left.reason), (1, "deleted"))
+
     async def test_waiting_can_be_cancelled(self) -> None:
         follow = await self.client.subscribe("t")
         waiting = asyncio.ensure_future(follow.next())

@@ -121,10 +121,10 @@ class Served(unittest.TestCase):
         self.client.publish("stock", body(1, qty=1, note="a"))
         self.client.flush()
         whole = self.client.query_and_subscribe("stock")
-        changes = self.client.query_and_subscribe("stock", delta=True, options="select=[-/note]")
+        changes = self.client.query_and_subscribe("stock", delta=True, select="-/note")
         self.assertEqual(len(until_current(whole)), 1)
         self.assertEqual([record.json() for record in until_current(changes)], [{"id": 1, "qty": 1}])
-        passing = self.client.subscribe("stock", delta=True)
+        passing = self.client.subscribe("stock", delta=True, left=True, conflation="10ms")
         self.client.delta_publish("stock", body(1, qty=2))
         self.client.flush()
         for follow, expected in (
@@ -135,6 +135,10 @@ class Served(unittest.TestCase):
             message = follow.next(PATIENCE)
             assert isinstance(message, Message)
             self.assertEqual(message.json(), expected)
+        self.assertEqual(self.client.delete("stock", like=body(1)), 1)
+        left = passing.next(PATIENCE)
+        assert isinstance(left, Left)
+        self.assertEqual(left.reason, "deleted")
         self.client.delta_publish("passing", body(1))
         with self.assertRaises(Refused):
             self.client.flush()

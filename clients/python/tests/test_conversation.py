@@ -44,9 +44,15 @@ def log_on(talk: Conversation, sequence: int = 0) -> None:
 def follow(talk: Conversation, topic: str) -> Feed:
     task = commands.question_and_subscription(
         talk, topic, None, order_by=None, top=None, tells_left=True, conflation=None,
-        is_delta=False, options="",
+        select=None, is_delta=False, options="",
     )  # fmt: skip
     return placed(talk, task)
+
+
+def subscription(talk: Conversation, topic: str, filter: str, **wishes: Any) -> Task:
+    given: Dict[str, Any] = {"tells_left": False, "conflation": None, "select": None}
+    given = {"is_delta": False, "options": "", **given, **wishes}
+    return commands.subscription(talk, topic, filter, **given)
 
 
 def placed(talk: Conversation, task: Task) -> Feed:
@@ -77,14 +83,14 @@ class Spoken(unittest.TestCase):
         talk = logged_on(Settings(heartbeat=1))
         says("C flush", 4, commands.flush())
         question = commands.question(
-            "orders", None, order_by=None, top=None, skip=0, keys=None, options=""
+            "orders", None, order_by=None, top=None, skip=0, keys=None, select=None, options=""
         )
         question.header = {**question.header, "batch_size": 10}
         says("C sow", 5, question)
         talk._last = 6
         both = commands.question_and_subscription(
             talk, "orders", "/st = 'open'", order_by=None, top=None, tells_left=True,
-            conflation=None, is_delta=False, options="",
+            conflation=None, select=None, is_delta=False, options="",
         )  # fmt: skip
         both.header = {**both.header, "batch_size": 10}
         says("C sow_and_subscribe", 7, both)
@@ -98,6 +104,17 @@ class Spoken(unittest.TestCase):
         self.assertEqual(talk.output(), captured["C unsubscribe"])
         talk.tick(1.0)
         self.assertEqual(talk.output(), captured["C heartbeat beat"])
+
+    def test_wishes_are_options(self) -> None:
+        talk = logged_on(Settings())
+        wishes = {"tells_left": True, "conflation": "1s", "select": "-/,+/a", "is_delta": True}
+        talk.ask(subscription(talk, "t", "/a = 1", **wishes))
+        ((header, _),) = said(talk)
+        self.assertEqual(header["cmd"], "delta_subscribe")
+        self.assertEqual(header["opts"], "oof,conflation=1s,select=[-/,+/a]")
+        talk.ask(subscription(talk, "t", "/a = 1"))
+        ((header, _),) = said(talk)
+        self.assertEqual((header["cmd"], header.get("opts")), ("subscribe", None))
 
     def test_a_logon_says_who_it_is_and_starts_signs_of_life(self) -> None:
         talk = Conversation(Settings(name="exp-client", user="me", password="secret", heartbeat=1))
@@ -164,7 +181,9 @@ class Heard(unittest.TestCase):
         talk.receive(captured["S completed"], 0.0)
         self.assertTrue(flush.is_done)
         query = talk.ask(
-            commands.question("t", "/a =", order_by=None, top=1, skip=2, keys=["1"], options="")
+            commands.question(
+                "t", "/a =", order_by=None, top=1, skip=2, keys=["1"], select=None, options=""
+            )
         )
         talk.receive(ack(5, status="failure", reason="bad filter"), 0.0)
         self.assertEqual(str(query.error), "cannot query t: the server says: bad filter")
@@ -253,11 +272,13 @@ class Broken(unittest.TestCase):
     def test_subscriptions_are_placed_again_by_their_names(self) -> None:
         talk = logged_on(Settings())
         feed = follow(talk, "orders")
-        unheard = commands.subscription(talk, "t", "/a = 1", is_delta=False, options="")
+        unheard = subscription(talk, "t", "/a = 1")
         talk.ask(unheard)
         deletion = talk.ask(commands.deletion("t", "/a = 1", keys=None, like=None))
         query = talk.ask(
-            commands.question("t", None, order_by=None, top=None, skip=0, keys=None, options="")
+            commands.question(
+                "t", None, order_by=None, top=None, skip=0, keys=None, select=None, options=""
+            )
         )
         said(talk)
         talk.lost("cut")
@@ -306,8 +327,13 @@ class Given(unittest.TestCase):
         self.assertEqual(Address.parse("host"), Address("host", 9007, False))
         self.assertEqual(Address.parse("[::1]:7"), Address("::1", 7, False))
         self.assertEqual(Address.parse("[::1]"), Address("::1", 9007, False))
+        self.assertEqual(Address.parse("tcps://h"), Address("h", 9007, True))
+        self.assertEqual(Address.parse("[fe80::1%eth0]:7"), Address("fe80::1%eth0", 7, False))
         self.assertEqual(str(Address.parse("tcps://h:1/amps/json")), "tcps://h:1")
-        for wrong in ("", "udp://h", "h:x", "h:70000", "tcp://", "me@h:1"):
+        self.assertEqual(str(Address.parse("tcp://[::1]:1/")), "tcp://[::1]:1")
+        wrong_ports = ("h:", "h:x", "h:65536", "h:+7", ":7")
+        wrong_numbers = ("::1", "[::1", "[]", "[h]", "[::1]7", "[::1%]")
+        for wrong in ("", "udp://h", "tcp://", "me@h:1", "h h", *wrong_ports, *wrong_numbers):
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, "write it as"):
                 Address.parse(wrong)
         with self.assertRaises(ValueError):

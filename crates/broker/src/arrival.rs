@@ -6,6 +6,7 @@ use crate::hub::{Departure, Hub, Moment};
 use crate::inquiry::{self, Deleted, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
+use crate::settings::Settings;
 use lanecast_filter::Filter;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
@@ -201,7 +202,8 @@ impl Hub {
         header: &Header<'_>,
     ) -> Result<Option<Filter>, Refusal> {
         let text = header.text(Field::Filter).filter(|text| !text.trim().is_empty());
-        let parse = |text: &str| Filter::parse_with(text, &self.settings.filters);
+        let Settings { name, filters, .. } = &self.settings;
+        let parse = |text: &str| Filter::parse_with(text, filters).map(|filter| filter.at(name));
         // By itself first: its faults are told where the client finds them.
         let filter = text.as_deref().map(parse).transpose().map_err(Box::new)?;
         match self.narrowed(id, text.as_deref().unwrap_or_default()) {

@@ -15,7 +15,7 @@ mod value;
 use self::value::{ANY, Address, Bytes, Count, FieldName, MessageType, Span, WebSocketAddress};
 
 /// The port of a server where none is given.
-pub const PORT: u16 = 9007;
+pub use lanecast_wire::command::PORT;
 
 /// The port for WebSockets where none is given.
 pub const WEBSOCKET_PORT: u16 = 9008;
@@ -101,6 +101,7 @@ pub fn parse_address(text: &str, port: u16) -> Result<SocketAddr, String> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    name: Option<Box<str>>,
     #[serde(default)]
     listen: Listen,
     #[serde(default)]
@@ -227,7 +228,8 @@ struct Join {
 
 impl File {
     fn apply(self, settings: &mut Settings) {
-        let Self { listen, limits, slow, auth, tls, drain, topic, storage, view } = self;
+        let Self { name, listen, limits, slow, auth, tls, drain, topic, storage, view } = self;
+        put(&mut settings.name, name);
         put(&mut settings.listen, listen.tcp.map(|it| it.0));
         put(&mut settings.websocket, listen.websocket.map(|it| it.0));
         put(&mut settings.origins, listen.origins);
@@ -330,12 +332,12 @@ mod tests {
 
     #[test]
     fn what_a_file_says_is_taken() {
-        let text = "[listen]\ntcp = '[::1]'\nallow_remote = true\nwebsocket = '[::1]'\n\
-            [limits]\nclients = 7\n\
+        let text = "name = 'east'\n[listen]\ntcp = '[::1]'\nallow_remote = true\n\
+            websocket = '[::1]'\n[limits]\nclients = 7\n\
             outbox = '1MiB'\n[drain]\ntime = '5s'\n[[topic]]\nname = 'a:b'\ntype = 'FIX'\n\
             key = ['/11', '/55']\n";
         let said = Settings::from_toml(text).expect("it is valid");
-        assert_eq!(said.listen.to_string(), "[::1]:9007");
+        assert_eq!((&*said.name, said.listen.to_string().as_str()), ("east", "[::1]:9007"));
         assert_eq!(said.websocket.map(|at| at.to_string()).as_deref(), Some("[::1]:9008"));
         assert_eq!((said.allow_remote, said.clients_max), (true, 7));
         assert_eq!((said.outbox_bytes_max, said.drain), (1 << 20, Duration::from_secs(5)));
@@ -354,6 +356,8 @@ mod tests {
         assert_eq!((offline.waiting_bytes_max, offline.check()), (3 << 20, Ok(())));
         let nowhere = said(text).check().expect_err("nowhere to wait").to_string();
         assert!(nowhere.contains("directory"), "{nowhere}");
+        let named = said("name = \"a\\n\"\n").check().expect_err("no name").to_string();
+        assert!(named.contains("control characters"), "{named}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::backlog::Spooling;
 use crate::config::PORT;
 use crate::disk::Storage;
 use crate::tls::Tls;
+use crate::topic::{NAME_MAX, is_name};
 use lanecast_filter::Limits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,6 +14,8 @@ use std::time::Duration;
 /// How a server behaves. Each limit bounds what one client may make it keep.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// What `INSTANCE_NAME()` yields in filters; empty for no name.
+    pub name: Box<str>,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Where it listens for WebSockets, if it does.
@@ -64,6 +67,7 @@ impl Settings {
     /// The defaults, listening there.
     pub fn at(listen: SocketAddr) -> Self {
         Self {
+            name: Box::default(),
             listen,
             websocket: None,
             origins: Vec::new(),
@@ -98,6 +102,9 @@ impl Settings {
             && !self.allow_remote
         {
             return Err(SettingsError::Remote(remote));
+        }
+        if !self.name.is_empty() && !is_name(&self.name) {
+            return Err(SettingsError::Name);
         }
         let least = [
             ("clients_max", self.clients_max, 1),
@@ -138,6 +145,9 @@ pub enum SettingsError {
          allow remote clients if all who reach the port are trusted"
     )]
     Remote(SocketAddr),
+    /// Its name cannot be one.
+    #[error("the server's name has at most {NAME_MAX} bytes, and no control characters")]
+    Name,
     /// What clients do not read in time has nowhere to go.
     #[error("slow clients are to go offline: say in which directory what they miss is to wait")]
     NoSpool,

@@ -64,6 +64,23 @@ fn a_message_comes_once_however_many_subscriptions_want_it() {
 }
 
 #[test]
+fn filters_may_ask_for_the_name_of_the_server() {
+    let served = Served::new(|settings| settings.name = "east".into());
+    let mut client = served.client();
+    for (name, filter) in [("a", "INSTANCE_NAME() = /at"), ("b", "AMPS_INSTANCE_NAME() = 'west'")] {
+        client.send(&format!(r#"{{"c":"subscribe","t":"t","sub_id":"{name}","f":"{filter}"}}"#));
+    }
+    client.send(r#"{"c":"publish","t":"t"}{"at":"west"}"#);
+    client.send(r#"{"c":"publish","t":"t"}{"at":"east"}"#);
+    let message = client.next().expect("a message");
+    let header = Header::parse(message.as_bytes()).expect("a header");
+    assert_eq!(header.text(Field::SubscriptionIds).as_deref(), Some("a"));
+    assert_eq!(header.body(), br#"{"at":"east"}"#);
+    client.flush();
+    assert!(served.end());
+}
+
+#[test]
 fn what_cannot_be_done_is_said_with_its_reason() {
     let served = Served::new(|settings| settings.subscriptions_max = 2);
     let mut client = served.client();

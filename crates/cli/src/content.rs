@@ -1,6 +1,5 @@
 //! `lanecast publish`, `subscribe`, `query`, `watch` and `delete`: a content server in a shell.
 
-mod address;
 mod fields;
 mod form;
 mod grid;
@@ -19,10 +18,11 @@ pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
 pub(crate) use subscribe::{SubscribeArgs, run as subscribe};
 
 use anyhow::{Context as _, bail};
-use lanecast_client::{Client, Identity, Settings, Tls};
+use lanecast_client::{Client, Identity, ServerAddress, Settings, Tls};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What is read of a file to find the end of a password.
 const PASSWORD_LINE_MAX: u64 = 1 << 16;
@@ -32,8 +32,8 @@ const PASSWORD_LINE_MAX: u64 = 1 << 16;
 struct ServerArgs {
     /// The server; as tcps://HOST:PORT one that is only to be spoken to with --ca
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9007")]
-    #[arg(env = "LANECAST_SERVER", value_parser = address::parse)]
-    server: String,
+    #[arg(env = "LANECAST_SERVER", value_parser = ServerAddress::from_str)]
+    server: ServerAddress,
 
     /// The topic
     #[arg(short, long, value_name = "NAME")]
@@ -79,9 +79,9 @@ impl ServerArgs {
             password: self.password()?,
             message_type: self.kind.kind.name().to_owned(),
         };
-        let mut settings = Settings::once(&self.server, identity);
+        let mut settings = Settings::once(&self.server.to_string(), identity);
         settings.tls = self.tls()?;
-        if self.server.starts_with("tcps://") && settings.tls.is_none() {
+        if self.server.is_encrypted() && settings.tls.is_none() {
             bail!("{} is spoken to in secret: say by --ca FILE who vouches for it", self.server);
         }
         Ok(settings)

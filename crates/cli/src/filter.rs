@@ -55,7 +55,7 @@ pub(crate) fn run(command: &FilterCommand) -> anyhow::Result<ExitCode> {
         if crate::is_broken_pipe(&error) {
             return Err(error);
         }
-        crate::output::complain(&format!("{error:#}"));
+        crate::output::complain(&crate::output::words(&error));
         Ok(ExitCode::from(2))
     })
 }

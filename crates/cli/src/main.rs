@@ -110,7 +110,7 @@ fn main() -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        output::complain(&format!("{error:#}"));
+        output::complain(&output::words(&error));
         ExitCode::FAILURE
     })
 }

@@ -29,3 +29,31 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn complain(text: &str) {
     say(&format!("lanecast: {text}"));
 }
+
+/// What an error and its causes say. Some errors tell their cause themselves: it is said once.
+pub(crate) fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        match words.is_empty() {
+            true => words = cause,
+            false if words.contains(&cause) => {}
+            false => words += &format!(": {cause}"),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = |text: &'static str| anyhow!("no such file").context(text);
+        assert_eq!(words(&error("cannot read a")), "cannot read a: no such file");
+        assert_eq!(words(&error("cannot read a: no such file")), "cannot read a: no such file");
+        let deeper = error("cannot read a: no such file").context("the users");
+        assert_eq!(words(&deeper), "the users: cannot read a: no such file");
+    }
+}

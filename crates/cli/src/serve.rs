@@ -2,7 +2,7 @@
 
 use crate::output::{print_line, say};
 use crate::stop;
-use crate::table::grouped;
+use crate::table::{counted, grouped};
 use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
@@ -177,13 +177,12 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     let (done, delay) = (server.counters(), server.command_delay());
     let all_taken = server.drain();
     say(&format!(
-        "content server ended: {} clients, {} messages published, {} delivered, {} commands \
-         refused, {} clients too slow",
-        grouped(done.connected),
-        grouped(done.published),
+        "content server ended: {}, {} published, {} delivered, {} refused, {} too slow",
+        counted(done.connected, "client"),
+        counted(done.published, "message"),
         grouped(done.delivered),
-        grouped(done.refused),
-        grouped(done.slow),
+        counted(done.refused, "command"),
+        counted(done.slow, "client"),
     ));
     if done.fallen_behind > 0 {
         say(&format!(

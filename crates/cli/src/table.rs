@@ -34,6 +34,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// A number of things, such as `1 message` or `12 345 messages`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A rate in messages per second, such as `1.25 M/s`.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
@@ -97,6 +102,10 @@ mod tests {
     #[test]
     fn numbers_are_short_and_grouped() {
         assert_eq!(["0", "999", "1 000", "1 234 567"], [0, 999, 1000, 1_234_567].map(grouped));
+        assert_eq!(
+            ["0 keys", "1 key", "1 000 keys"],
+            [0, 1, 1000].map(|many| counted(many, "key"))
+        );
         assert_eq!([rate(12.34), rate(12_340.0)], ["12.3 /s", "12.3 k/s"]);
         let bytes = [12.0, 12_340.0, 2_500_000_000.0].map(byte_rate);
         assert_eq!(bytes, ["12 B/s", "12.3 kB/s", "2.50 GB/s"]);

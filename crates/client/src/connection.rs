@@ -5,7 +5,7 @@
 
 use crate::conversation::{Conversation, Next};
 use crate::error::ClientError;
-use crate::server::Server;
+use crate::server_address::ServerAddress;
 use crate::settings::Watcher;
 use crate::tls::Tls;
 use crate::tunnel::{Seal, Tunnel, hung_up};
@@ -234,8 +234,8 @@ fn connect(
     tls: Option<&Tls>,
 ) -> Result<(TcpStream, Seal), ClientError> {
     let until = Instant::now() + patience;
-    let at = Server::parse(server)?;
-    let made = dial(at.place, patience).and_then(|stream| {
+    let at = ServerAddress::of_settings(server)?;
+    let made = dial(&at, patience).and_then(|stream| {
         let tunnel = tls.map(|tls| shake_hands(&stream, tls, at.host(), until)).transpose()?;
         Ok((stream, tunnel.map(Seal::from).unwrap_or_default()))
     });
@@ -243,9 +243,9 @@ fn connect(
     made.map_err(|error| ClientError::Connect { server, error: Arc::new(error) })
 }
 
-fn dial(place: &str, patience: Duration) -> io::Result<TcpStream> {
+fn dial(at: &ServerAddress, patience: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "no such host");
-    for address in place.to_socket_addrs()? {
+    for address in (at.host(), at.port()).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use crate::server_address::ServerAddressError;
 use lanecast_wire::command::HeaderError;
 use std::io;
 use std::sync::Arc;
@@ -10,6 +11,14 @@ pub enum ClientError {
     /// The settings make no sense.
     #[error("bad settings: {0}")]
     Settings(&'static str),
+    /// The settings name a server in a way that makes no sense.
+    #[error("bad settings: {server:?} is {error}")]
+    Address {
+        /// What they name.
+        server: String,
+        /// How to write it.
+        error: ServerAddressError,
+    },
     /// The question makes no sense.
     #[error("bad question: {0}")]
     Question(&'static str),

@@ -2,7 +2,7 @@
 
 use crate::error::ClientError;
 use crate::event::State;
-use crate::server::Server;
+use crate::server_address::ServerAddress;
 use crate::tls::Tls;
 use std::fmt;
 use std::sync::Arc;
@@ -83,8 +83,8 @@ impl fmt::Debug for Watcher {
 pub struct Settings {
     /// Who it is.
     pub identity: Identity,
-    /// Servers such as `127.0.0.1:9007`, tried in turn; also as `tcp://127.0.0.1:9007`, or as
-    /// `tcps://127.0.0.1:9007` for one that is only to be spoken to in secret.
+    /// Servers, tried in turn, each written as a [`ServerAddress`] is: such as `127.0.0.1:9007`, or
+    /// `tcps://desk.example` for one that is only to be spoken to in secret.
     pub servers: Vec<String>,
     /// How connections are encrypted; they are not if none.
     pub tls: Option<Tls>,
@@ -150,7 +150,7 @@ impl Settings {
             return wrong("there is no server to connect to: name one, such as 127.0.0.1:9007");
         }
         for server in &self.servers {
-            if Server::parse(server)?.is_encrypted && self.tls.is_none() {
+            if ServerAddress::of_settings(server)?.is_encrypted() && self.tls.is_none() {
                 return wrong("a server is tcps://, so say by which certificates it is believed");
             }
         }

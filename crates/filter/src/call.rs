@@ -26,6 +26,8 @@ pub(crate) fn call<'a, F, R: Record<F>>(
         Function::UnixTimestamp => {
             return Value::Float(walk.environment.unix_ns as f64 / 1e9).into();
         }
+        // A filter at a server has the name in its place.
+        Function::InstanceName => return Computed::NULL,
         Function::NanValue => return Value::Float(f64::NAN).into(),
         Function::FalseValue => return Value::Bool(false).into(),
         Function::ArrayCount => return Value::Int(values(walk, parts).count() as i64).into(),

@@ -1,10 +1,12 @@
 //! A filter: the condition that a message has to meet.
 
 use crate::error::FilterError;
-use crate::expr::Expr;
+use crate::expr::{Expr, Literal};
+use crate::function::Function;
 use crate::parser::{self, Aggregates};
 use crate::path::Path;
 use crate::truth::Semantics;
+use crate::value::Value;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
@@ -55,6 +57,13 @@ impl Filter {
         Self { semantics, ..self }
     }
 
+    /// The same filter at a server of this name: that is what `INSTANCE_NAME()` yields.
+    #[must_use]
+    pub fn at(mut self, instance: &str) -> Self {
+        self.expr.settle(instance);
+        self
+    }
+
     /// How it reads AND and OR.
     pub fn semantics(&self) -> Semantics {
         self.semantics
@@ -90,6 +99,16 @@ impl Expr {
 }
 
 impl<F> Expr<F> {
+    /// Puts the name of a server where it is asked for.
+    fn settle(&mut self, instance: &str) {
+        match self {
+            Self::Call(Function::InstanceName, _) => {
+                *self = Self::Literal(Literal::from(Value::Text(instance.as_bytes())));
+            }
+            _ => self.parts_mut().for_each(|part| part.settle(instance)),
+        }
+    }
+
     /// The fields that it asks for, each as often as it does.
     pub fn fields(&self) -> Vec<&F> {
         let mut fields = Vec::new();

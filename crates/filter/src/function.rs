@@ -27,6 +27,9 @@ pub enum Function {
     GeoDistance,
     /// `IF(condition, value, other)`: evaluates only the one that it yields.
     If,
+    /// `INSTANCE_NAME()`: the name of the server, if the filter was [given](crate::Filter::at) it;
+    /// also written `AMPS_INSTANCE_NAME()`.
+    InstanceName,
     /// `INSTR(text, part)`: where the part starts, counted from 1; 0 if nowhere.
     Instr,
     /// `INSTR_I(text, part)`: the same without regard to the case of ASCII letters.
@@ -77,10 +80,13 @@ pub enum Function {
 /// A row of the table: the function, its name, and how many arguments it takes.
 type Entry = (Function, &'static str, usize, usize);
 
+/// The name that AMPS has for INSTANCE_NAME.
+const AMPS_INSTANCE_NAME: &str = "AMPS_INSTANCE_NAME";
+
 /// As many as one likes.
 const MANY: usize = usize::MAX;
 
-const TABLE: [Entry; 33] = [
+const TABLE: [Entry; 34] = [
     (Function::Abs, "ABS", 1, 1),
     (Function::ArrayCount, "ARRAY_COUNT", 1, 1),
     (Function::ArrayToString, "ARRAY_TO_STRING", 2, 2),
@@ -92,6 +98,7 @@ const TABLE: [Entry; 33] = [
     (Function::FalseValue, "FALSE_VALUE", 0, 0),
     (Function::GeoDistance, "GEO_DISTANCE", 4, 4),
     (Function::If, "IF", 3, 3),
+    (Function::InstanceName, "INSTANCE_NAME", 0, 0),
     (Function::Instr, "INSTR", 2, 2),
     (Function::InstrI, "INSTR_I", 2, 2),
     (Function::Lower, "LOWER", 1, 1),
@@ -119,6 +126,9 @@ const TABLE: [Entry; 33] = [
 impl Function {
     /// The function of this name, in any case.
     pub fn named(name: &str) -> Option<Self> {
+        if name.eq_ignore_ascii_case(AMPS_INSTANCE_NAME) {
+            return Some(Self::InstanceName);
+        }
         TABLE.iter().find(|entry| entry.1.eq_ignore_ascii_case(name)).map(|entry| entry.0)
     }
 
@@ -218,6 +228,7 @@ mod tests {
             assert_eq!(Function::named(&entry.1.to_lowercase()), Some(entry.0));
             assert!(entry.0.takes(entry.2));
         }
+        assert_eq!(Function::named("Amps_Instance_Name"), Some(Function::InstanceName));
         assert_eq!(Function::named("NOPE"), None);
     }
 

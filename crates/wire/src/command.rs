@@ -36,3 +36,6 @@ pub use self::header::{HEADER_MAX, Header, HeaderError};
 pub use self::options::{Options, OptionsError};
 pub use self::verb::Command;
 pub use self::writer::HeaderWriter;
+
+/// Where a content server listens unless it is told otherwise: over TCP, on this port.
+pub const PORT: u16 = 9007;

@@ -110,9 +110,21 @@ class Client:
         )
         self._publish(fields, body)
 
-    def delta_publish(self, topic: str, body: Body, *, correlation: Optional[str] = None) -> None:
-        """Publishes the fields of a record that change, and those that make its key."""
-        self._publish(commands.publication(topic, is_delta=True, correlation=correlation), body)
+    def delta_publish(
+        self,
+        topic: str,
+        body: Body,
+        *,
+        correlation: Optional[str] = None,
+        key: Optional[str] = None,
+        expiration: Optional[int] = None,
+    ) -> None:
+        """Publishes the fields of a record that change, and those that make its key. Apart from
+        that it is as `publish`."""
+        fields = commands.publication(
+            topic, is_delta=True, correlation=correlation, key=key, expiration=expiration
+        )
+        self._publish(fields, body)
 
     def flush(self) -> None:
         """Waits until the server has done all that it was asked to."""
@@ -121,12 +133,29 @@ class Client:
         self._conversation.complain()
 
     def subscribe(
-        self, topic: str, filter: Optional[str] = None, *, delta: bool = False, options: str = ""
+        self,
+        topic: str,
+        filter: Optional[str] = None,
+        *,
+        left: bool = False,
+        conflation: Optional[str] = None,
+        select: Optional[str] = None,
+        delta: bool = False,
+        options: str = "",
     ) -> Subscription:
         """Subscribes to a topic, or to all topics that hold a pattern such as `^orders`: to those
-        of its messages that the filter lets through, or with `delta` to what they change."""
+        of its messages that the filter lets through. Of a topic whose records are kept, with
+        `delta` only the fields that changed come, and those of the key; `left`, `conflation` and
+        `select` are as in `query_and_subscribe`."""
         task = commands.subscription(
-            self._conversation, topic, filter, is_delta=delta, options=options
+            self._conversation,
+            topic,
+            filter,
+            tells_left=left,
+            conflation=conflation,
+            select=select,
+            is_delta=delta,
+            options=options,
         )
         return self._follow(task)
 
@@ -139,12 +168,15 @@ class Client:
         top: Optional[int] = None,
         left: bool = True,
         conflation: Optional[str] = None,
+        select: Optional[str] = None,
         delta: bool = False,
         options: str = "",
     ) -> Subscription:
         """Subscribes, beginning with the records that are kept: each as a `Record`, then
         `Current`, then changes, without a gap. With `left`, records that are not among them any
-        more are told. With `conflation` (`100ms`) each record is told once in that time."""
+        more are told. With `conflation` (`100ms`) each record is told once in that time. With
+        `delta`, changes have only the fields that changed, and those of the key. With `select`
+        (`-/,+/price`) only these fields come."""
         task = commands.question_and_subscription(
             self._conversation,
             topic,
@@ -153,6 +185,7 @@ class Client:
             top=top,
             tells_left=left,
             conflation=conflation,
+            select=select,
             is_delta=delta,
             options=options,
         )
@@ -167,11 +200,20 @@ class Client:
         top: Optional[int] = None,
         skip: int = 0,
         keys: Optional[Sequence[str]] = None,
+        select: Optional[str] = None,
         options: str = "",
     ) -> List[Record]:
-        """The records that are kept of a topic, ordered by fields such as `/price DESC, /id`."""
+        """The records that are kept of a topic, ordered by fields such as `/price DESC, /id`; with
+        `select` (`-/,+/price`) only these of their fields."""
         task = commands.question(
-            topic, filter, order_by=order_by, top=top, skip=skip, keys=keys, options=options
+            topic,
+            filter,
+            order_by=order_by,
+            top=top,
+            skip=skip,
+            keys=keys,
+            select=select,
+            options=options,
         )
         return self._ask(task).records
 

@@ -10,6 +10,7 @@ from .conversation import Conversation, Feed, Task
 BATCH = 100
 """Records that come together."""
 Header = Dict[str, wire.Value]
+_Wishes = Mapping[str, Union[str, int, bool, None]]
 Body = Union[bytes, bytearray, memoryview, str]
 
 
@@ -27,6 +28,11 @@ def _header(cmd: str, **fields: Optional[wire.Value]) -> Header:
     header: Header = {"cmd": cmd}
     header.update({name: value for name, value in fields.items() if value is not None})
     return header
+
+
+def _listed(select: Optional[str]) -> Optional[str]:
+    """Fields as an option has them."""
+    return None if select is None else f"[{select}]"
 
 
 def publication(
@@ -55,16 +61,20 @@ def subscription(
     topic: str,
     filter: Optional[str],
     *,
+    tells_left: bool,
+    conflation: Optional[str],
+    select: Optional[str],
     is_delta: bool,
     options: str,
 ) -> Task:
     """A subscription to what will be published."""
     what, name = f"cannot subscribe to {topic}", conversation.new_name()
+    wishes: _Wishes = {"oof": tells_left, "conflation": conflation, "select": _listed(select)}
     header = _header(
         "delta_subscribe" if is_delta else "subscribe",
         topic=topic,
         filter=filter,
-        opts=options or None,
+        opts=wire.write_options(wishes, options) or None,
         ack_type="processed",
         sub_id=name,
     )
@@ -80,12 +90,13 @@ def question_and_subscription(
     top: Optional[int],
     tells_left: bool,
     conflation: Optional[str],
+    select: Optional[str],
     is_delta: bool,
     options: str,
 ) -> Task:
     """A subscription that begins with the records that are kept."""
     what, name = f"cannot query and subscribe to {topic}", conversation.new_name()
-    wishes: Mapping[str, Union[str, bool, None]] = {"oof": tells_left, "conflation": conflation}
+    wishes: _Wishes = {"oof": tells_left, "conflation": conflation, "select": _listed(select)}
     header = _header(
         "sow_and_delta_subscribe" if is_delta else "sow_and_subscribe",
         topic=topic,
@@ -109,9 +120,11 @@ def question(
     top: Optional[int],
     skip: int,
     keys: Optional[Sequence[str]],
+    select: Optional[str],
     options: str,
 ) -> Task:
     """A question for the records that are kept."""
+    wishes: _Wishes = {"skip_n": skip or None, "select": _listed(select)}
     header = _header(
         "sow",
         topic=topic,
@@ -120,7 +133,7 @@ def question(
         orderby=order_by,
         top_n=top,
         sow_keys=None if keys is None else ",".join(keys),
-        opts=wire.write_options({"skip_n": skip or None}, options) or None,
+        opts=wire.write_options(wishes, options) or None,
         ack_type="processed,completed",
     )
     return Task(f"cannot query {topic}", header, until="completed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import ssl
 from dataclasses import dataclass, field
@@ -63,7 +64,8 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Reads `host`, `host:port`, `[::1]:port`, `tcp://host:port` or `tcps://host:port`."""
+        """Reads `host`, `host:port` or `[::1]:port`, with `tcp://` or `tcps://` before it and a
+        path behind it or not."""
         scheme, mark, rest = text.partition("://")
         if not mark:
             scheme, rest = "tcp", text
@@ -71,11 +73,14 @@ class Address:
         host, mark, port = rest.rpartition(":")
         if not mark or port.endswith("]"):
             host, port = rest, str(PORT)
-        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         is_port = port.isascii() and port.isdigit() and int(port) < 1 << 16
-        if scheme not in ("tcp", "tcps") or not host or not is_port or "@" in host:
-            example = "127.0.0.1:9007, tcp://host:9007 or tcps://host:9007"
+        if scheme not in ("tcp", "tcps") or not is_port or not _is_host(host):
+            example = (
+                f"HOST or HOST:PORT, such as 127.0.0.1:{PORT} or [::1]:{PORT}, "
+                "with tcps:// before it if it is encrypted"
+            )
             raise ValueError(f"{text!r} is no address of a server: write it as {example}")
+        host = host[1:-1] if host.startswith("[") else host
         return cls(host, int(port), scheme == "tcps")
 
     def __str__(self) -> str:
@@ -87,6 +92,17 @@ class Address:
         if settings.tls is None and self.is_tls:
             return ssl.create_default_context()
         return settings.tls
+
+
+def _is_host(text: str) -> bool:
+    """A name, or numbers; those with colons stand in brackets, or they would end in a port."""
+    if not (text.startswith("[") and text.endswith("]")):
+        return text != "" and not any(sign in ":@[]" or sign.isspace() for sign in text)
+    try:
+        ipaddress.IPv6Address(text[1:-1])
+    except ValueError:
+        return False
+    return True
 
 
 def addresses(servers: Union[str, Sequence[str]]) -> Tuple[Address, ...]:

@@ -3,7 +3,7 @@
 use super::{Lines, ServerArgs};
 use crate::output::say;
 use crate::stop;
-use crate::table::grouped;
+use crate::table::counted;
 use lanecast::parse_duration;
 use lanecast_client::{Client, Level, Publication};
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
     }
     client.flush()?;
     if !arguments.quiet {
-        say(&format!("{} messages published", grouped(count)));
+        say(&format!("{} published", counted(count, "message")));
     }
     Ok(ExitCode::SUCCESS)
 }

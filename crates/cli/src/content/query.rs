@@ -3,7 +3,7 @@
 use super::ServerArgs;
 use super::form::{Form, FormArgs, Item};
 use crate::output::say;
-use crate::table::grouped;
+use crate::table::counted;
 use clap::ArgGroup;
 use lanecast_client::{Deletion, Question};
 use std::io::{self, IsTerminal};
@@ -99,6 +99,6 @@ pub(crate) fn delete(arguments: &DeleteArgs) -> anyhow::Result<ExitCode> {
     };
     let mut client = arguments.server.connect()?;
     let deleted = client.delete_with(&arguments.server.topic, &deletion)?;
-    say(&format!("{} records deleted", grouped(deleted)));
+    say(&format!("{} deleted", counted(deleted, "record")));
     Ok(ExitCode::SUCCESS)
 }

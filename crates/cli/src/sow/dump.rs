@@ -2,11 +2,12 @@
 
 use crate::output::{complain, say};
 use crate::printable::printable;
-use crate::table::{grouped, utc};
+use crate::table::{counted, grouped, utc};
 use lanecast_filter::kind::SOH;
 use lanecast_journal::Directory;
 use lanecast_sow::durable::{Dump, DumpedRecord};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,9 +39,7 @@ pub(crate) struct DumpArgs {
 pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     let mut dump = Dump::read(&Directory::new(&arguments.directory))?;
     if let Some(topic) = &arguments.topic {
-        let number = Dump::number_of(topic);
-        dump.names.insert(number, topic.clone());
-        dump.records.retain(|record| record.topic == number);
+        choose(&mut dump, topic);
     }
     let mut output = BufWriter::new(stdout().lock());
     for record in &dump.records {
@@ -49,8 +48,8 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     }
     output.flush()?;
     say(&format!(
-        "{} records; the journal was read up to its record {}, and a checkpoint has those up to {}",
-        grouped(dump.records.len() as u64),
+        "{}; the journal was read up to its record {}, and a checkpoint has those up to {}",
+        counted(dump.records.len() as u64, "record"),
         grouped(dump.last),
         grouped(dump.covered)
     ));
@@ -60,14 +59,33 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     Ok(if dump.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Leaves the records of one topic. If there is none, says which topics there are: the name may be
+/// misspelt.
+fn choose(dump: &mut Dump, topic: &str) {
+    let number = Dump::number_of(topic);
+    let mut numbers: BTreeSet<u32> = dump.names.keys().copied().collect();
+    numbers.extend(dump.records.iter().map(|record| record.topic));
+    if !numbers.contains(&number) {
+        let names: Vec<_> = numbers.into_iter().map(|number| name(dump, number)).collect();
+        let there = if names.is_empty() { "no others".to_owned() } else { names.join(", ") };
+        say(&format!("nothing is known of a topic {}; there are {there}", printable(topic)));
+    }
+    dump.names.insert(number, topic.to_owned());
+    dump.records.retain(|record| record.topic == number);
+}
+
+/// The topic of that number, as it is shown.
+fn name(dump: &Dump, number: u32) -> String {
+    dump.names.get(&number).map_or_else(|| format!("#{number}"), |name| printable(name))
+}
+
 fn line(dump: &Dump, record: &DumpedRecord) -> String {
-    let number = || format!("#{}", record.topic);
-    let topic = dump.names.get(&record.topic).map_or_else(number, |name| printable(name));
+    let topic = name(dump, record.topic);
     let expires = record.expires_ns.map_or_else(|| "-".to_owned(), utc);
-    let name = if record.name.is_empty() { "-".to_owned() } else { printable(&record.name) };
+    let supplied = if record.name.is_empty() { "-".to_owned() } else { printable(&record.name) };
     let message = String::from_utf8_lossy(&record.message).replace(char::from(SOH), "|");
     let (key, sequence) = (record.key, record.sequence);
-    format!("{topic}  {key:>20}  {sequence:>8}  {expires}  {name}  {}", printable(&message))
+    format!("{topic}  {key:>20}  {sequence:>8}  {expires}  {supplied}  {}", printable(&message))
 }
 
 fn json_line(dump: &Dump, record: &DumpedRecord) -> String {

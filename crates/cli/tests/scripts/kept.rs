@@ -60,7 +60,12 @@ fn kept_records_are_printed_beside_their_owner() {
     assert_eq!(orders[1]["body"], "11=b\u{1}55=\u{1b}[2J\u{1}");
     let blobs = json(&stage.run("sow dump --topic blobs --json kept").good());
     assert_eq!((&blobs[0]["body_hex"], &blobs[0]["supplied_key"]), (&"ff00".into(), &"one".into()));
-    assert_eq!(stage.run("sow dump --topic none kept").good(), "");
+    let none = stage.run("sow dump --topic none kept");
+    assert_eq!(none.good(), "");
+    let told = "nothing is known of a topic none; there are ";
+    let names = none.err.strip_prefix(told).and_then(|rest| rest.lines().next());
+    // A checkpoint has named both, in the order of their numbers.
+    assert!(["orders, blobs", "blobs, orders"].contains(&names.expect(&none.err)), "{names:?}");
     drop(owner);
     let (_, topics) = open(&stage);
     assert_eq!(topics.iter().map(Topic::len).collect::<Vec<_>>(), [2, 1], "nothing was changed");
@@ -72,6 +77,10 @@ fn a_topic_that_no_checkpoint_names_has_a_number() {
     drop(fill(&stage, false));
     let records = json(&stage.run("sow dump --json kept").good());
     assert!(records.len() == 3 && records[0]["topic"].is_null(), "{records:?}");
+    let none = stage.run("sow dump --topic none kept");
+    assert_eq!(none.good(), "");
+    let number = format!("#{}", records[0]["topic_number"]);
+    assert!(none.err.contains("there are #") && none.err.contains(&number), "{}", none.err);
     let orders = json(&stage.run("sow dump --json --topic orders kept").good());
     assert!(orders.len() == 2 && orders[0]["topic"] == "orders", "{orders:?}");
 }
@@ -98,6 +107,12 @@ fn damage_is_told_beside_what_can_be_read() {
     std::fs::write(&segment, bytes).unwrap();
     let done = stage.run("sow dump kept");
     assert!(done.refused(1).contains("segment is corrupt"), "{}", done.err);
+
+    let topic = "[[topic]]\nname = \"orders\"\ntype = \"fix\"\nkey = [\"/11\"]\ndurable = true\n";
+    let listen = "[listen]\ntcp = \"127.0.0.1:0\"\n";
+    stage.write("serve.toml", format!("{listen}[storage]\ndirectory = \"kept\"\n{topic}"));
+    let words = stage.run("serve --config serve.toml").refused(1).to_owned();
+    assert_eq!(words.matches("segment is corrupt").count(), 1, "{words}");
 
     for line in ["sow dump missing", "sow dump ."] {
         let done = stage.run(line);

@@ -5,7 +5,7 @@ use crate::conversation::{Conversation, Next};
 use crate::error::ClientError;
 use crate::event::Event;
 use crate::question::Interest;
-use crate::server::Server;
+use crate::server_address::ServerAddress;
 use crate::settings::Watcher;
 use crate::tls::Tls;
 use crate::tunnel::{Seal, Tunnel, hung_up};
@@ -186,9 +186,9 @@ async fn connect(
     patience: Duration,
     tls: Option<&Tls>,
 ) -> Result<(TcpStream, Seal), ClientError> {
-    let at = Server::parse(&server)?;
+    let at = ServerAddress::of_settings(&server)?;
     let made = timeout(patience, async {
-        let stream = TcpStream::connect(at.place).await?;
+        let stream = TcpStream::connect((at.host(), at.port())).await?;
         stream.set_nodelay(true)?;
         let seal = match tls {
             Some(tls) => shake_hands(&stream, tls, at.host()).await?.into(),

@@ -272,6 +272,7 @@ fn functions_compute() {
             ("MESSAGE_SIZE()", "100"),
             ("TOPIC_NAME()", "'orders'"),
             ("CLIENT_NAME()", "'desk-1'"),
+            ("INSTANCE_NAME()", "NULL"),
             ("UNIX_TIMESTAMP()", "1.5"),
             ("STRFTIME('%Y%m%d-%H:%M:%S.%03f', UNIX_TIMESTAMP())", "'19700101-00:00:01.500'"),
             ("STRFTIME('%F', /q * 86400)", "'1972-09-27'"),

@@ -23,6 +23,14 @@ fn the_examples_are_read_as_they_are_printed_in_the_paper() {
 }
 
 #[test]
+fn a_filter_at_a_server_knows_its_name() {
+    let filter = Filter::parse("/a IN ('x', amps_instance_name()) AND NOT INSTANCE_NAME() = /b");
+    let filter = filter.expect("a filter");
+    assert_eq!(filter.to_string(), "/a IN ('x', INSTANCE_NAME()) AND NOT INSTANCE_NAME() = /b");
+    assert_eq!(filter.at("o'k").to_string(), r"/a IN ('x', 'o\'k') AND NOT 'o\'k' = /b");
+}
+
+#[test]
 fn every_spelling_has_one_print() {
     for (text, print) in [
         ("/a==1", "/a = 1"),

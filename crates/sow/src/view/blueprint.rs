@@ -298,9 +298,10 @@ fn check(expr: &Expr, clause: Clause, at: usize) -> Result<(), ViewError> {
     expr.visit(&mut |part| {
         if let Expr::Call(function, _) = part {
             let why = match function {
-                Function::ClientName | Function::TopicName | Function::UnixTimestamp => {
-                    "records do not say; publish it in a field"
-                }
+                Function::ClientName
+                | Function::InstanceName
+                | Function::TopicName
+                | Function::UnixTimestamp => "records do not say; publish it in a field",
                 Function::MessageSize | Function::ArrayCount | Function::ArrayToString => {
                     "views compute with the first value of a field"
                 }

@@ -37,6 +37,7 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
         (view().filter("sum(/y) > 1"), Clause::Filter, 0, "is for views"),
         (view().filter("/y > > 1"), Clause::Filter, 5, "expected"),
         (view().filter("client_name() = 'x'"), Clause::Filter, 0, "has no place"),
+        (view().filter("instance_name() = 'x'"), Clause::Filter, 0, "has no place"),
         (view().join("b", "/a/x = /b/x"), Clause::Grouping, 0, "write /a/x"),
         (joined("/a/x > /b/x"), Clause::Join(0), 0, "does not equate"),
         (joined("/a/x = 1"), Clause::Join(0), 0, "does not equate"),
