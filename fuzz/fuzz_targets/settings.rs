@@ -36,7 +36,8 @@ const FILES: Grammar = Grammar(&[
     (
         'v',
         &[
-            "[[view]]\nname = 'w'\ntype = '~t'\ntopic = 'a'\nprojection = '~p, ~p'\ngroup_by = '~g'\n",
+            "[[view]]\nname = 'w'\ntype = '~t'\ntopic = 'a'\n\
+             projection = '~p, ~p'\ngroup_by = '~g'\n",
             "[[view]]\nname = 'v'\ntype = '~t'\ntopic = '~n'\nprojection = '/by, ~p'\n\
              group_by = '/by'\nfilter = '~e'\n",
         ],
@@ -48,7 +49,8 @@ const FILES: Grammar = Grammar(&[
              join = [{ topic = '~n', on = '~n~d = ~n~d' }]\nprojection = '/by, ~p, ~p'\n\
              group_by = '/by'\n",
             "[[view]]\nname = 'v'\ntype = '~t'\ntopic = 'a'\n\
-             join = [{ topic = 'b', on = '/a/id = /b/id' }, { topic = '~n', on = '/a/by = /~n~d' }]\n\
+             join = [{ topic = 'b', on = '/a/id = /b/id' }, \
+             { topic = '~n', on = '/a/by = /~n~d' }]\n\
              projection = '/a/by, ~x AS /x'\ngroup_by = '/a/by'\n",
         ],
     ),
