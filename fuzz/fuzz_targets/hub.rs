@@ -27,9 +27,10 @@ const COMMANDS: [&str; 16] = [
     "",
 ];
 /// Values that fit one field or another.
-const VALUES: [&str; 40] = [
+const VALUES: [&str; 41] = [
     "orders",
     "totals",
+    "fills",
     "passing",
     "^o",
     "^.*",
@@ -120,7 +121,7 @@ fn settings() -> Settings {
         .project("/by, SUM(/qty) AS /qty, MAX(/id) AS /id")
         .group_by("/by");
     Settings {
-        kept: vec![topic("orders", Kind::Json, "/id"), topic("orders", Kind::Nvfix, "/id")],
+        kept: vec![topic("orders", Kind::Json, "/id"), topic("fills", Kind::Nvfix, "/id")],
         views: vec![view],
         topics_max: 50,
         subscriptions_max: 20,
@@ -137,6 +138,7 @@ const fn moment(now: u64) -> Moment {
 fn turn(hub: &mut Hub, now: u64, clients: &mut Vec<ClientId>) {
     hub.on_time(moment(now));
     hub.advance(moment(now));
+    hub.next_deadline(moment(now));
     while hub.next_dirty().is_some() {}
     hub.end_round();
     while let Some((id, _)) = hub.next_departure() {
@@ -150,6 +152,10 @@ fn frame(script: &mut Script<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let command = COMMANDS[usize::from(script.byte()) % COMMANDS.len()];
     let mut header = HeaderWriter::record(&mut out).text(Field::Command, command);
+    // Most commands are about a topic.
+    if let topic @ 0..224 = usize::from(script.byte()) {
+        header = header.text(Field::Topic, VALUES[topic % 6]);
+    }
     for _ in 0..script.byte() % 8 {
         let field = Field::ALL[usize::from(script.byte()) % Field::ALL.len()];
         let value = match usize::from(script.byte()) {

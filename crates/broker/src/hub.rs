@@ -323,7 +323,7 @@ impl Hub {
         let clients = self.clients.iter().flatten().filter(|client| !client.is_leaving);
         let pulse = clients.filter_map(|client| Some(client.pulse?.next)).min();
         let kept = self.next_kept_ns();
-        let kept = kept.map(|due| moment.now + due.saturating_sub(moment.unix_ns));
+        let kept = kept.map(|due| moment.now.saturating_add(due.saturating_sub(moment.unix_ns)));
         let disk = self.world.disk.as_ref().and_then(|disk| disk.next_deadline(moment.now));
         [pulse, kept, disk, self.slow_due].into_iter().flatten().min()
     }

@@ -175,8 +175,8 @@ impl<'a> Lexer<'a> {
             'f' => (Some(0x0C), 1),
             'r' => (Some(b'\r'), 1),
             '\\' | '\'' | '"' => (u8::try_from(letter).ok(), 1),
-            'x' => (rest.get(1..3).and_then(|code| u8::from_str_radix(code, 16).ok()), 3),
-            '0'..='7' => (rest.get(..3).and_then(|code| u8::from_str_radix(code, 8).ok()), 3),
+            'x' => (rest.get(1..3).and_then(|code| byte(code, 16)), 3),
+            '0'..='7' => (rest.get(..3).and_then(|code| byte(code, 8)), 3),
             _ => (None, 0),
         };
         let Some(byte) = byte else {
@@ -190,6 +190,12 @@ impl<'a> Lexer<'a> {
     fn error(&self, fault: Fault) -> FilterError {
         FilterError::new(self.at, fault)
     }
+}
+
+/// The byte that is written in digits, and nothing but digits: the library takes a sign, too.
+fn byte(code: &str, radix: u32) -> Option<u8> {
+    let is_number = code.chars().all(|digit| digit.is_digit(radix));
+    is_number.then(|| u8::from_str_radix(code, radix).ok())?
 }
 
 fn digits(text: &str) -> usize {

@@ -159,6 +159,11 @@ impl Run {
         });
     }
 
+    /// What it has said so far of what goes wrong.
+    pub(crate) fn err(&self) -> String {
+        self.err.text()
+    }
+
     /// Sends a signal: `INT`, `STOP`, ...
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.pid().to_string();

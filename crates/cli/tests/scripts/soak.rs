@@ -2,7 +2,7 @@
 //! and questions, while its memory must stay what it was.
 
 use crate::run::{Stage, wait_for};
-use lanecast_client::{Client, Event, Identity, Question, Settings};
+use lanecast_client::{Client, ClientError, Event, Identity, Question, Settings};
 use lanecast_market::Day;
 use std::time::{Duration, Instant};
 
@@ -52,8 +52,18 @@ impl Desk {
     }
 }
 
-/// One round: subscribers with filters that never were before, and how they leave.
-fn round(at: &str, number: u64, desk: &mut Desk) {
+/// Why a client's connection broke.
+fn end_of(guest: &mut Client) -> ClientError {
+    loop {
+        if let Err(why) = guest.next(PATIENCE) {
+            return why;
+        }
+    }
+}
+
+/// One round: subscribers with filters that never were before, and how they leave. Gives why the
+/// last of them was let go, if it was.
+fn round(at: &str, number: u64, desk: &mut Desk) -> Result<(), String> {
     let symbol = desk.day.symbol((number % 20) as u16).to_owned();
     let mut guests: Vec<Client> = (0..4).map(|_| connect(at)).collect();
     let filter = format!("/55 = '{symbol}' or /38 = {number} or /1 like '^C{number}$'");
@@ -72,7 +82,11 @@ fn round(at: &str, number: u64, desk: &mut Desk) {
     let records = guests[3].query("quotes", &question).expect("an answer");
     assert_eq!(records.len(), 1, "the last quote of {symbol}");
     let gone = format!("/1 = 'C{:03}'", number % 10);
-    assert!(guests[3].delete("executions", &gone).expect("an answer") <= 1);
+    match guests[3].delete("executions", &gone) {
+        Ok(deleted) => assert!(deleted <= 1, "{deleted}"),
+        Err(error) => return Err(format!("{error}: {}", end_of(&mut guests[3]))),
+    }
+    Ok(())
 }
 
 #[test]
@@ -93,7 +107,9 @@ fn the_servers_memory_stays_what_it_was() {
     let (start, duration) = (Instant::now(), duration());
     let (mut rounds, mut warm_kib) = (0, None);
     while start.elapsed() < duration || rounds < 10 {
-        round(&at, rounds, &mut desk);
+        if let Err(why) = round(&at, rounds, &mut desk) {
+            panic!("round {rounds}, after {:?}: {why}; {}", start.elapsed(), server.err());
+        }
         rounds += 1;
         if start.elapsed() > duration / 3 && rounds >= 5 {
             warm_kib.get_or_insert_with(|| resident_kib(server.pid()));

@@ -82,6 +82,8 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
         ("/55 = IBM", 6, "write 'IBM' if it is a text, /IBM if it is a field"),
         ("/55 'IBM'", 4, "expected an operator, AND, OR or the end, found a text"),
         ("/55 = 'IBM", 6, "the closing quote is missing"),
+        ("/55 = '\\x+1'", 7, "a backslash is written"),
+        ("/55 = '\\777'", 7, "a backslash is written"),
         ("/55 => 5", 4, "write `>=`"),
         ("/55 = 1 && /56 = 2", 8, "write AND"),
         ("/55 =~ 'x'", 4, "write LIKE"),
