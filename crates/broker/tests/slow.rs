@@ -111,7 +111,8 @@ fn what_waits_too_long_lets_its_client_go() {
     });
     assert!(is_let_go(slow));
     let Ended { counters, words, .. } = served.ended();
-    assert_eq!((counters.slow, counters.fallen_behind), (1, 1));
+    // More than once where its socket has grown in between.
+    assert!(counters.slow == 1 && counters.fallen_behind >= 1, "{counters:?}");
     assert!(words[0].contains("waited for longer than may be"), "{words:?}");
 }
 
