@@ -32,9 +32,9 @@ impl Rest {
     ) -> Outcome<Self> {
         window.forget();
         let mut rest = Self::default();
-        let mut offset = from;
-        while offset < segment.bytes {
-            let length = (segment.bytes - offset).min(ZEROS);
+        let (mut offset, end) = (from, segment.readable()?);
+        while offset < end {
+            let length = (end - offset).min(ZEROS);
             let Some(bytes) = window.get(&segment.file, offset, length as usize)? else { break };
             if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
                 if !segment.is_recycled {
@@ -69,9 +69,9 @@ impl Rest {
 /// Whether a segment holds no record and no part of one.
 pub(crate) fn is_blank<F: StoredFile>(window: &mut Window, segment: &Segment<F>) -> Outcome<bool> {
     window.forget();
-    let mut offset = RECORDS_OFFSET;
-    while offset < segment.bytes {
-        let length = (segment.bytes - offset).min(ZEROS);
+    let (mut offset, end) = (RECORDS_OFFSET, segment.readable()?);
+    while offset < end {
+        let length = (end - offset).min(ZEROS);
         let Some(bytes) = window.get(&segment.file, offset, length as usize)? else { break };
         if bytes.iter().any(|byte| *byte != 0) {
             let mut rest = Rest::default();

@@ -111,6 +111,12 @@ impl<F: StoredFile> Segment<F> {
         Err(OpenError::Segment { segment: self.number, path, why })
     }
 
+    /// How far it can be read: to where its header says, unless its file is shorter.
+    pub(crate) fn readable(&self) -> Outcome<u64> {
+        let bytes = self.bytes;
+        if self.is_odd { self.file.length().map(|length| length.min(bytes)) } else { Ok(bytes) }
+    }
+
     /// Opens a segment, whatever its length, and checks its header.
     pub(crate) fn open_odd<S: Storage<File = F>>(
         storage: &S,

@@ -240,6 +240,25 @@ fn a_file_that_was_cut_loses_what_was_cut_and_no_more() {
 }
 
 #[test]
+fn a_file_that_was_cut_is_looked_at_to_its_last_byte() {
+    let disk = journal();
+    let last = Survey::read(&disk, |_, _| {}).unwrap().segments.len() as u64;
+    (3..=last).for_each(|number| disk.remove(&name(number)).unwrap());
+    let places = records(&disk, 2);
+    let (damaged, header) = places[5];
+    let (end, durable) = places[20];
+    assert!(durable.durable() >= header.sequence.get(), "it was durable");
+    let file = disk.open(&name(2), lanecast_journal::Mode::Write).unwrap();
+    file.set_length(end + durable.bytes()).unwrap();
+    file.write_all_at(&[0; 56], damaged).unwrap();
+    let plan = Repair::plan(&disk).unwrap();
+    assert_eq!((plan.cut, &plan.odd[..]), (Some((2, damaged)), &[2][..]), "{plan:?}");
+    assert_eq!(plan.lost_records, 15);
+    plan.apply(&disk).unwrap();
+    assert_eq!(open(&disk).unwrap().recovered().last, header.sequence.get() - 1);
+}
+
+#[test]
 fn names_that_are_none_of_its_business_are_left_alone() {
     let disk = journal();
     for name in ["notes.txt", "1.segment", "000000000000000g.segment", "x.new"] {
