@@ -65,7 +65,8 @@ enum Source {
         end: u32,
         /// A bit for each place that has changed before its turn.
         changed: Vec<u64>,
-        /// What stood there; these come first, so that there are never many.
+        /// What stood there, once for each place at most. These come first, so that there are many
+        /// only while nobody advances.
         before: Queue<(u32, Record)>,
     },
     Some {
