@@ -49,7 +49,7 @@ check: cargo linters ## Formatting, lints, documentation and the house's own che
 	cd fuzz && CUSTOM_LIBFUZZER_PATH=./none cargo check --quiet --bins
 
 bench: cargo ## Micro-benchmarks
-	cargo bench -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-sow
+	cargo bench -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow
 
 rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh

@@ -1,15 +1,20 @@
 //! Ranges of one field: which of them hold a number, without looking at the others.
 //!
-//! Ranges with one end are kept in its order, so that those that hold a number come first or last.
-//! The others are classed by their lengths. Those of a class that hold a number start within the
-//! longest length before it, and those that start within the shortest all hold it.
+//! A few stand side by side in the order of their lower ends: one wait for memory brings them all.
+//!
+//! Of many, those with one end are kept in its order, so that those that hold a number come first
+//! or last. The others are classed by their lengths. Those of a class that hold a number start
+//! within the longest length before it, and those that start within the shortest all hold it.
 
 use super::sorted::Sorted;
 use super::spans::Spans;
 use super::target::Target;
 
+/// Ranges that are looked at one by one. To look at more takes longer than to search.
+const FEW_MAX: usize = 32;
+
 /// Both ends belong to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Range {
     pub(crate) low: u64,
     pub(crate) high: u64,
@@ -25,6 +30,14 @@ impl Default for Range {
 /// Ranges, each with the target that it leads to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
+    /// In order. None, if there are many.
+    few: Vec<(Range, Target)>,
+    many: Option<Box<Many>>,
+}
+
+/// More ranges than are looked at one by one.
+#[derive(Clone, Debug, Default)]
+struct Many {
     /// Those without an upper end, by their lower one.
     from: Sorted<(u64, Target)>,
     /// Those without a lower end, by their upper one.
@@ -42,10 +55,58 @@ struct Class {
 
 impl Ranges {
     pub(crate) fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_none()
+    }
+
+    pub(crate) fn insert(&mut self, range: Range, target: Target) {
+        if let Some(many) = &mut self.many {
+            return many.insert(range, target);
+        }
+        let at = self.few.partition_point(|other| *other < (range, target));
+        self.few.insert(at, (range, target));
+        if self.few.len() > FEW_MAX {
+            let many = self.many.insert(Box::default());
+            for (range, target) in std::mem::take(&mut self.few) {
+                many.insert(range, target);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, range: Range, target: Target) {
+        if let Some(many) = &mut self.many {
+            many.remove(range, target);
+            if many.is_empty() {
+                self.many = None;
+            }
+        } else if let Ok(at) = self.few.binary_search(&(range, target)) {
+            self.few.remove(at);
+        }
+    }
+
+    /// Adds the targets of all ranges to `found` that end at `least` or later and start at `most`
+    /// or before: those that hold a number, if both are that.
+    #[inline]
+    pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+        for (range, target) in &self.few {
+            if range.low > most {
+                return;
+            }
+            if range.high >= least {
+                found.push(target.0);
+            }
+        }
+        if let Some(many) = &self.many {
+            many.find(least, most, found);
+        }
+    }
+}
+
+impl Many {
+    fn is_empty(&self) -> bool {
         self.from.is_empty() && self.to.is_empty() && self.classes.is_empty()
     }
 
-    pub(crate) fn insert(&mut self, Range { low, high }: Range, target: Target) {
+    fn insert(&mut self, Range { low, high }: Range, target: Target) {
         if high == u64::MAX {
             return self.from.insert((low, target));
         }
@@ -63,7 +124,7 @@ impl Ranges {
         self.classes[at].spans.insert(low, high, target);
     }
 
-    pub(crate) fn remove(&mut self, Range { low, high }: Range, target: Target) {
+    fn remove(&mut self, Range { low, high }: Range, target: Target) {
         if high == u64::MAX {
             return self.from.remove((low, target));
         }
@@ -79,10 +140,7 @@ impl Ranges {
         }
     }
 
-    /// Adds the targets of all ranges to `found` that end at `least` or later and start at `most`
-    /// or before: those that hold a number, if both are that.
-    #[inline]
-    pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+    fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
         for run in self.from.to(|&(low, _)| low <= most) {
             found.extend(run.iter().map(|&(_, target)| target.0));
         }
@@ -119,8 +177,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_found_is_what_holds_the_number(
-            ranges in prop::collection::vec(range(), 0..40),
-            removed in prop::collection::vec(any::<bool>(), 40),
+            ranges in prop::collection::vec(range(), 0..80),
+            removed in prop::collection::vec(any::<bool>(), 80),
             least in 0..64_u64,
             length in 0..3_u64,
         ) {

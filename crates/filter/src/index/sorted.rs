@@ -1,22 +1,20 @@
 //! Entries in order, in blocks, so that one more moves a hundred at most.
 
-use smallvec::SmallVec;
-
 /// Entries of a block before it is cut in two.
 const BLOCK_MAX: usize = 128;
 
-/// A set of entries in order. Most sets are small, and stand in a single block.
+/// A set of entries in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<E> {
     /// None of them is empty.
-    blocks: SmallVec<[Vec<E>; 1]>,
+    blocks: Vec<Vec<E>>,
     /// The first entry of each block, if there are several.
     firsts: Vec<E>,
 }
 
 impl<E> Default for Sorted<E> {
     fn default() -> Self {
-        Self { blocks: SmallVec::new(), firsts: Vec::new() }
+        Self { blocks: Vec::new(), firsts: Vec::new() }
     }
 }
 
