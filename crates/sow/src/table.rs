@@ -4,18 +4,22 @@
 //! what counts is how often a look waits for memory. It does so twice, for a seat and for the
 //! record, and never for a control byte or a place between the two. Seats are ordered by hash, so a
 //! table that grows is read and written from one end to the other.
+//!
+//! Whoever publishes can compute checksums, and so choose keys: what is home to them, he cannot.
 
 use crate::record::Record;
+use foldhash::fast::RandomState;
+use std::hash::BuildHasher;
 
 /// Seats of the smallest table.
 const SEATS_MIN: usize = 16;
 
-/// A record, where it is, and half of its checksum: enough to move it without looking at it.
+/// A record, where it is, and its hash: enough to move it without looking at it.
 #[derive(Clone, Debug)]
 struct Seat {
     record: Record,
     place: u32,
-    half: u32,
+    hash: u32,
 }
 
 /// Records by checksum.
@@ -24,10 +28,11 @@ pub(crate) struct Table {
     /// None, or a power of two of them.
     seats: Vec<Option<Seat>>,
     len: usize,
+    hashing: RandomState,
 }
 
 impl Table {
-    pub(crate) const fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -55,7 +60,7 @@ impl Table {
     pub(crate) fn insert(&mut self, checksum: u64, place: u32, record: Record) {
         self.reserve(1);
         self.len += 1;
-        self.seat(Seat { record, place, half: checksum as u32 });
+        self.seat(Seat { record, place, hash: self.hash(checksum) });
     }
 
     /// Puts another version of the record at `place`, which has this checksum, in its seat.
@@ -77,7 +82,7 @@ impl Table {
         let mask = self.seats.len() - 1;
         let mut at = (hole + 1) & mask;
         while let Some(seat) = &self.seats[at] {
-            let from_home = at.wrapping_sub(self.home(seat.half)) & mask;
+            let from_home = at.wrapping_sub(self.home(seat.hash)) & mask;
             if from_home >= (at.wrapping_sub(hole) & mask) {
                 self.seats.swap(hole, at);
                 hole = at;
@@ -91,10 +96,10 @@ impl Table {
         if self.seats.is_empty() {
             return None;
         }
-        let (half, mask) = (checksum as u32, self.seats.len() - 1);
-        let mut at = self.home(half);
+        let (hash, mask) = (self.hash(checksum), self.seats.len() - 1);
+        let mut at = self.home(hash);
         while let Some(seat) = &self.seats[at] {
-            if seat.half == half && is_it(seat) {
+            if seat.hash == hash && is_it(seat) {
                 return Some(at);
             }
             at = (at + 1) & mask;
@@ -105,19 +110,22 @@ impl Table {
     /// Puts `seat` where the first is free from its home on; one is.
     fn seat(&mut self, seat: Seat) {
         let mask = self.seats.len() - 1;
-        let mut at = self.home(seat.half);
+        let mut at = self.home(seat.hash);
         while self.seats[at].is_some() {
             at = (at + 1) & mask;
         }
         self.seats[at] = Some(seat);
     }
 
-    /// Where the search for a record begins: the highest bits of a product, which depend on all
-    /// bits (Knuth: The Art of Computer Programming, volume 3, multiplicative hashing).
     #[inline(always)]
-    fn home(&self, half: u32) -> usize {
-        let spread = u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (spread >> (64 - self.seats.len().trailing_zeros())) as usize
+    fn hash(&self, checksum: u64) -> u32 {
+        (self.hashing.hash_one(checksum) >> 32) as u32
+    }
+
+    /// Where the search for a record begins: the highest bits of its hash.
+    #[inline(always)]
+    fn home(&self, hash: u32) -> usize {
+        ((u64::from(hash) << 32) >> (64 - self.seats.len().trailing_zeros())) as usize
     }
 }
 
@@ -139,7 +147,7 @@ mod tests {
         fn a_table_is_a_map(steps in prop::collection::vec((0..400u64, 0..3u8), 1..600)) {
             let (mut table, mut map) = (Table::default(), HashMap::new());
             for (sequence, (number, step)) in (0..).zip(steps) {
-                // Few halves, so that many records have the same.
+                // Few checksums, so that many records have the same.
                 let (checksum, place) = (number % 60, number as u32);
                 let is_there = map.contains_key(&place);
                 match step {
@@ -164,6 +172,16 @@ mod tests {
             }
             prop_assert_eq!(table.seats.iter().flatten().count(), map.len());
             prop_assert_eq!(table.find(7, |record| record.sequence() == u64::MAX), None);
+        }
+    }
+
+    #[test]
+    fn chosen_checksums_do_not_crowd_one_home() {
+        for chosen in [|number: u64| number << 32, |number| number, |number| number << 48] {
+            let mut table = Table::default();
+            (0..10_000).for_each(|place| table.insert(chosen(place), place as u32, record(0, 0)));
+            let runs = table.seats.split(Option::is_none).map(<[_]>::len);
+            assert!(runs.max() < Some(1_000), "a third of the seats is free, all over the table");
         }
     }
 
