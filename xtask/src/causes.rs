@@ -87,7 +87,7 @@ mod tests {
     fn neighbours_count_for_themselves() {
         let two = "#[error(\"{0}\")]\nA(u32),\n#[error(\"no\")]\nB(#[from] C),";
         assert_eq!(found(two), 0);
-        assert_eq!(X, 0);
+        assert_eq!(found("#[error(\"{source} of it\")]\nstruct A;\n\nstruct B { source: C }"), 0);
         assert_eq!(found("#[error(\"{source}\")]\npub(crate) struct B { source: C }"), 1);
     }
 }
