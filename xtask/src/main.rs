@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod atomics;
+mod causes;
 mod finding;
 mod floors;
 mod lengths;

@@ -3,7 +3,7 @@
 use crate::metadata::Metadata;
 use crate::source::Source;
 use crate::tree::Tree;
-use crate::{atomics, floors, lengths, licences, pairs, rooms, roots, safety, words};
+use crate::{atomics, causes, floors, lengths, licences, pairs, rooms, roots, safety, words};
 use anyhow::Result;
 
 /// Runs every check and prints what it finds; returns whether all is well.
@@ -23,6 +23,7 @@ pub(crate) fn run() -> Result<bool> {
     pairs::check(&in_crates, &mut findings);
     for source in &in_crates {
         atomics::check(source, &mut findings);
+        causes::check(source, &mut findings);
         safety::check(source, &mut findings);
         words::check_code(source, &mut findings);
     }

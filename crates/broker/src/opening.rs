@@ -24,11 +24,11 @@ pub enum OpenError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// It cannot listen there.
-    #[error("cannot listen on {at}: {error}")]
+    #[error("{error}")]
     Listen {
         /// Where.
         at: SocketAddr,
-        /// Why.
+        /// Where and why.
         error: io::Error,
     },
     /// What slow clients miss cannot wait there.

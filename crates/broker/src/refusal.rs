@@ -12,7 +12,7 @@ use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("bad header: {0}")]
-    Header(#[from] HeaderError),
+    Header(HeaderError),
     #[error("bad command: {0} is not for servers")]
     NotForServers(&'static str),
     #[error("not supported: this server does not know {0} yet")]
@@ -20,7 +20,7 @@ pub(crate) enum Refusal {
     #[error("not supported: the option {0}")]
     Option(String),
     #[error("bad options: {0}")]
-    Options(#[from] OptionsError),
+    Options(OptionsError),
     #[error("bad command: {field} is missing", field = .0.long())]
     Missing(Field),
     #[error("invalid topic: a name has 1 to {max} bytes and no control characters")]
@@ -30,17 +30,17 @@ pub(crate) enum Refusal {
     #[error("bad regex topic: {0}")]
     TopicPattern(String),
     #[error("bad filter: {0}")]
-    Filter(#[from] Box<FilterError>),
+    Filter(Box<FilterError>),
     #[error("bad filter: {0}")]
-    Index(#[from] InsertError),
+    Index(InsertError),
     #[error("bad options: select: {0}")]
-    Selection(#[from] SelectionError),
+    Selection(SelectionError),
     #[error("not supported: {0} messages have no fields to select; use fix, nvfix or json")]
     NoFields(Kind),
     #[error("not supported: {0} messages have no deltas; subscribe to whole ones")]
     NoDeltas(Kind),
     #[error("bad message: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(Malformed),
     #[error("invalid message type: {0} is none of fix, nvfix, json, xml, binary")]
     MessageType(String),
     #[error("already exists: the subscription {0}")]
@@ -55,7 +55,7 @@ pub(crate) enum Refusal {
     NameInUse(String),
     #[error(transparent)]
     Kept(#[from] lanecast_sow::Refusal),
-    #[error("invalid topic: nothing is kept of {0}, so there is nothing to ask for or to change")]
+    #[error("invalid topic: nothing is kept of {0}: give it a key where the server keeps topics")]
     NothingKept(String),
     #[error("invalid topic: this is a view, which its topics alone change")]
     IsView,
@@ -70,7 +70,7 @@ pub(crate) enum Refusal {
     #[error("not persisted: this topic is kept in memory alone; make it durable")]
     NotDurable,
     #[error("not persisted: {0}")]
-    Unstored(#[from] AppendError),
+    Unstored(AppendError),
     #[error("not persisted: the disk has failed, and only a restart can tell what is there: {0}")]
     Disk(Box<StorageError>),
     #[error("not authorized: log on first, with user_id and password")]
@@ -83,6 +83,27 @@ pub(crate) enum Refusal {
     Confined(&'static str),
     #[error("bad heartbeat: the option is start,SECONDS, beat or stop")]
     Heartbeat,
+}
+
+/// The reason has the words of what caused it, which is no source of it therefore.
+macro_rules! refuse_for {
+    ($($variant:ident($error:ty),)*) => {$(
+        impl From<$error> for Refusal {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
+}
+
+refuse_for! {
+    Header(HeaderError),
+    Options(OptionsError),
+    Filter(Box<FilterError>),
+    Index(InsertError),
+    Selection(SelectionError),
+    Malformed(Malformed),
+    Unstored(AppendError),
 }
 
 impl Refusal {

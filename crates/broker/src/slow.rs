@@ -89,17 +89,29 @@ impl Hub {
         for id in overdue {
             self.mail().give_up(id, Lag::Age);
         }
+        if held > self.settings.waiting_bytes_max {
+            self.relieve_most(now, held);
+        }
+    }
+
+    /// Frees memory of those for whom most waits, until all have no more than they may, or enough
+    /// has been done for a round: then there is to be another one at once.
+    fn relieve_most(&mut self, now: Nanos, mut held: usize) {
         let total = self.settings.waiting_bytes_max;
         let mut room = SHED_BYTES;
-        while held > total && room > 0 {
-            let Some((id, most)) = self.most_held() else { return };
+        // Nobody's turn comes twice: whoever has something left was the last one.
+        for (most, id) in self.holders() {
             let count = room.min(held - total).min(most);
             let relieved = if self.overflow.spooling.is_some() { count } else { most };
             self.relieve(id, relieved);
             (held, room) = (held - relieved, room - count);
-        }
-        if held > total {
-            (self.slow_due, self.slow_next) = (Some(now), now);
+            if held <= total {
+                return;
+            }
+            if room == 0 {
+                (self.slow_due, self.slow_next) = (Some(now), now);
+                return;
+            }
         }
     }
 
@@ -110,14 +122,16 @@ impl Hub {
         age_max.unwrap_or(Nanos::MAX)
     }
 
-    /// The client for which most waits in memory, and how much that is.
-    fn most_held(&self) -> Option<(ClientId, usize)> {
+    /// How much waits in memory for whom, the most first.
+    fn holders(&self) -> Vec<(usize, ClientId)> {
         let clients = self.clients.iter().enumerate();
         let staying = clients.filter_map(|(at, client)| {
             let client = client.as_ref().filter(|client| !client.is_leaving)?;
-            Some((ClientId(at as u32), client.outbox.held()))
+            Some((client.outbox.held(), ClientId(at as u32)))
         });
-        staying.max_by_key(|(_, held)| *held).filter(|(_, held)| *held > 0)
+        let mut holders: Vec<_> = staying.filter(|(held, _)| *held > 0).collect();
+        holders.sort_unstable_by_key(|(held, _)| std::cmp::Reverse(*held));
+        holders
     }
 
     /// Frees so many bytes of memory that a client has.

@@ -26,7 +26,7 @@ pub enum WorldError {
     Nowhere(Box<str>),
     /// What is on disk cannot be brought back.
     #[error("durable topics: {0}")]
-    Archive(#[from] Box<ArchiveError>),
+    Archive(Box<ArchiveError>),
     /// A topic is there twice.
     #[error("the topic {0} is there twice with one type: give one of them another name")]
     Twice(Box<str>),
@@ -102,7 +102,8 @@ impl World {
         let Some(first) = durable.first() else { return Ok(Vec::new()) };
         let storage = settings.storage.as_ref();
         let storage = storage.ok_or_else(|| WorldError::Nowhere(first.name.clone()))?;
-        let (disk, topics) = Disk::open(storage, durable).map_err(Box::new)?;
+        let (disk, topics) =
+            Disk::open(storage, durable).map_err(|error| WorldError::Archive(Box::new(error)))?;
         self.disk = Some(disk);
         Ok(topics)
     }

@@ -17,15 +17,28 @@ pub(crate) use publish::{PublishArgs, run as publish};
 pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
 pub(crate) use subscribe::{SubscribeArgs, run as subscribe};
 
-use anyhow::{Context as _, bail};
-use lanecast_client::{Client, Identity, ServerAddress, Settings, Tls};
+use anyhow::{Context as _, anyhow, bail};
+use lanecast_client::{Client, ClientError, Identity, ServerAddress, Settings, Tls};
 use std::fs::File;
+use std::io::ErrorKind::ConnectionRefused;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// What is read of a file to find the end of a password.
 const PASSWORD_LINE_MAX: u64 = 1 << 16;
+
+/// A client; where nobody listens, its error says how somebody would.
+fn connect(settings: Settings) -> anyhow::Result<Client> {
+    Client::connect_with(settings).map_err(|error| match &error {
+        ClientError::Connect { error: cause, .. } if cause.kind() == ConnectionRefused => {
+            anyhow!(
+                "{error}: start a server by `lanecast serve`, or say with --server where one is"
+            )
+        }
+        _ => error.into(),
+    })
+}
 
 /// The server, and who asks it.
 #[derive(Debug, clap::Args)]
@@ -69,7 +82,7 @@ struct ServerArgs {
 
 impl ServerArgs {
     fn connect(&self) -> anyhow::Result<Client> {
-        Ok(Client::connect_with(self.settings()?)?)
+        connect(self.settings()?)
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {

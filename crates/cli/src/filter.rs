@@ -1,6 +1,7 @@
 //! `lanecast filter`: what a filter means, and what it lets through, without a server.
 
 mod cost;
+mod excerpt;
 mod explain;
 mod judge;
 mod test;

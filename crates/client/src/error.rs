@@ -95,13 +95,19 @@ pub enum ClientError {
     },
     /// What came is no message of the protocol.
     #[error("the server sent what makes no sense: {0}")]
-    Garbage(#[from] HeaderError),
+    Garbage(HeaderError),
     /// More came than may wait to be read.
     #[error("more than {0} bytes of messages wait: read them before asking for more")]
     Overrun(usize),
     /// The client was closed.
     #[error("the client was closed")]
     Closed,
+}
+
+impl From<HeaderError> for ClientError {
+    fn from(error: HeaderError) -> Self {
+        Self::Garbage(error)
+    }
 }
 
 impl ClientError {

@@ -12,10 +12,16 @@ pub enum OpenError<E> {
     Carrier(E),
     /// The filter is none.
     #[error("bad filter: {0}")]
-    Filter(#[from] FilterError),
+    Filter(FilterError),
     /// The filter asks for the time, which publishers do not have.
     #[error("the filter depends on the time: leave that to a content server")]
     Timely,
+}
+
+impl<E> From<FilterError> for OpenError<E> {
+    fn from(error: FilterError) -> Self {
+        Self::Filter(error)
+    }
 }
 
 /// Why a message was not published.
@@ -23,8 +29,14 @@ pub enum OpenError<E> {
 pub enum PublishError {
     /// It cannot be read, so nobody knows who wants it.
     #[error("bad message: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(Malformed),
     /// The carrier does not take it, or not now.
     #[error(transparent)]
     Claim(#[from] ClaimError),
+}
+
+impl From<Malformed> for PublishError {
+    fn from(error: Malformed) -> Self {
+        Self::Malformed(error)
+    }
 }

@@ -3,6 +3,11 @@
 use std::fmt::{self, Display, Formatter, Write};
 use thiserror::Error;
 
+/// So many characters are shown before a place in a long line.
+const BEFORE: usize = 60;
+/// And so many from there on.
+const BEHIND: usize = 40;
+
 /// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct FilterError {
@@ -83,20 +88,24 @@ impl FilterError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The message below the line of `text` that it is about, with a mark under the place.
+    /// The message below the line of `text` that it is about, with a mark under the place. Of a
+    /// long line there is only what is around that.
     pub fn show(&self, text: &str) -> String {
         let at = (0..=self.at.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
         let (before, after) = text.split_at(at.unwrap_or(0));
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line: String = before[start..]
-            .chars()
-            .chain(after.lines().next().unwrap_or("").chars())
-            .map(|character| if character.is_control() { ' ' } else { character })
-            .collect();
-        let column = before[start..].chars().count();
+        let (before, after) = (&before[start..], after.lines().next().unwrap_or(""));
+        let is_cut = before.chars().count() > BEFORE;
+        let mut line = if is_cut { "...".to_owned() } else { String::new() };
+        line.extend(before.chars().skip(before.chars().count().saturating_sub(BEFORE)));
+        let column = line.chars().count();
+        line.extend(after.chars().take(BEHIND));
+        line.push_str(if after.chars().count() > BEHIND { "..." } else { "" });
+        let line = line.replace(char::is_control, " ");
+        let place = if is_cut { format!("at byte {}: ", self.at) } else { String::new() };
         let mut shown = String::new();
         // Writing to a string cannot fail.
-        let _ = write!(shown, "{line}\n{:column$}^ {}", "", self.fault);
+        let _ = write!(shown, "{line}\n{:column$}^ {place}{}", "", self.fault);
         if let Some(hint) = &self.hint {
             let _ = write!(shown, "\n{:column$}  {hint}", "");
         }

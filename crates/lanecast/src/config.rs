@@ -27,12 +27,12 @@ pub struct Config {
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file that cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {error}")]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
     /// A file that is no TOML.
     #[error("{path}: {message}")]
@@ -96,7 +96,7 @@ impl Config {
     /// lines, of which the options that have a counterpart are taken over.
     pub(crate) fn apply_file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+            .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         if flat::is_flat(&text) {
             return flat::apply(self, &text, path);
         }

@@ -17,14 +17,14 @@ pub enum OpenError {
     },
     /// No such interface.
     #[error("net.interface: {0}")]
-    Interface(#[from] InterfaceError),
+    Interface(InterfaceError),
     /// The system refuses something.
-    #[error("cannot {doing}: {source}")]
+    #[error("cannot {doing}: {error}")]
     System {
         /// What was to be done.
         doing: &'static str,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
     /// A topic's name.
     #[error(transparent)]
@@ -32,6 +32,12 @@ pub enum OpenError {
     /// A subscriber to nothing.
     #[error("a subscriber needs at least one topic")]
     NoTopics,
+}
+
+impl From<InterfaceError> for OpenError {
+    fn from(error: InterfaceError) -> Self {
+        Self::Interface(error)
+    }
 }
 
 /// Why a topic cannot be added.
@@ -50,7 +56,7 @@ pub enum TopicError {
 
 /// Gives a system's error its place.
 pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> OpenError {
-    move |source| OpenError::System { doing, source }
+    move |error| OpenError::System { doing, error }
 }
 
 /// Whether `name` can be a topic.

@@ -47,12 +47,12 @@ impl Access {
 #[non_exhaustive]
 pub enum DirectoryError {
     /// It cannot be made or looked at.
-    #[error("cannot use {path}: {source} (choose another with LANECAST_SHM__DIRECTORY)")]
+    #[error("cannot use {path}: {error} (choose another with LANECAST_SHM__DIRECTORY)")]
     Unusable {
         /// The directory.
         path: PathBuf,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
     /// It is no directory.
     #[error("{0} is not a directory: remove it, or choose another directory")]
@@ -79,7 +79,7 @@ pub enum DirectoryError {
 /// # Errors
 /// See [`DirectoryError`].
 pub fn private_directory(path: &Path, access: Access) -> Result<(), DirectoryError> {
-    let unusable = |source| DirectoryError::Unusable { path: path.to_owned(), source };
+    let unusable = |error| DirectoryError::Unusable { path: path.to_owned(), error };
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     if let Err(error) = made
         && error.kind() != io::ErrorKind::AlreadyExists

@@ -28,14 +28,14 @@ pub enum FileError {
     #[error("{0} is on a file system without unnamed files: use a directory on tmpfs")]
     NoUnnamedFiles(PathBuf),
     /// Anything else.
-    #[error("cannot {act} in {directory}: {source}")]
+    #[error("cannot {act} in {directory}: {error}")]
     Io {
         /// What was tried.
         act: &'static str,
         /// Where.
         directory: PathBuf,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -55,8 +55,7 @@ impl NewFile {
     /// # Errors
     /// See [`FileError`].
     pub fn create(directory: &Path, bytes: u64, mode: u32) -> Result<Self, FileError> {
-        let fail =
-            |act| move |source| FileError::Io { act, directory: directory.to_owned(), source };
+        let fail = |act| move |error| FileError::Io { act, directory: directory.to_owned(), error };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -108,10 +107,10 @@ impl NewFile {
             })?;
             Ok(())
         };
-        link().map_err(|source| FileError::Io {
+        link().map_err(|error| FileError::Io {
             act: "name a file",
             directory: self.directory.clone(),
-            source,
+            error,
         })?;
         Ok(self.lock)
     }

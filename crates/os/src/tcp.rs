@@ -40,7 +40,7 @@ pub fn listen(local: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     bound.and_then(|()| socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))).map_err(
         |error| {
             let what = "take a free port, and an address of this host";
-            told(&error, format_args!("{local} cannot be listened at: {what}"))
+            told(&error, format_args!("cannot listen on {local}: {what}"))
         },
     )?;
     Ok(socket.into())

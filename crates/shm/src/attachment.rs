@@ -49,7 +49,7 @@ impl Attachment {
         (ring, header, limits): (File, RingHeader, Limits),
         mailbox: &Arc<Mailbox>,
     ) -> Result<(Self, Arc<Peer>), AttachError> {
-        let io = |source| AttachError::Io { path: files.gate.clone(), source };
+        let io = |error| AttachError::Io { path: files.gate.clone(), error };
         let gate = files.open_gate(&limits, true)?;
         let mapped_gate = gate.try_clone().map_err(io)?;
         let places = limits.subscribers_max;
@@ -57,7 +57,7 @@ impl Attachment {
             .map_err(io)?
             .ok_or_else(|| AttachError::NoPlace { path: files.ring.clone(), places })?;
         let segment = Segment::map(&ring, &mapped_gate, limits, MapMode::Read)
-            .map_err(|source| AttachError::Io { path: files.ring.clone(), source })?;
+            .map_err(|error| AttachError::Io { path: files.ring.clone(), error })?;
         let peer = Arc::new(Peer::new(ring, owner(&header), Arc::downgrade(mailbox)));
         let known = Some(Arc::clone(&peer));
         let source = format!("shm:{:016x}", files.session);

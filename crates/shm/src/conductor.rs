@@ -119,7 +119,7 @@ impl Conductor {
         mailbox: &Arc<Mailbox>,
     ) -> Result<bool, AttachError> {
         let opened = files.open_ring()?;
-        let io = |source| AttachError::Io { path: files.ring.clone(), source };
+        let io = |error| AttachError::Io { path: files.ring.clone(), error };
         let topics = registry::topics(&opened.0, &opened.2).map_err(io)?;
         if !topics.iter().any(|topic| mailbox.topics.contains(topic)) {
             return Ok(false);

@@ -31,12 +31,12 @@ pub enum OpenError {
     #[error("a subscriber needs at least one topic")]
     NoTopics,
     /// The system refuses.
-    #[error("cannot {act}: {source}")]
+    #[error("cannot {act}: {error}")]
     System {
         /// What was tried.
         act: &'static str,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -57,12 +57,12 @@ pub enum TopicError {
 #[non_exhaustive]
 pub enum AttachError {
     /// Its files are not what they should be.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Header {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: HeaderError,
+        error: HeaderError,
     },
     /// All its places are taken.
     #[error(
@@ -76,18 +76,18 @@ pub enum AttachError {
         places: u32,
     },
     /// The system refuses.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
 impl AttachError {
     /// Whether the session was simply gone by the time it was looked at.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 }

@@ -88,7 +88,7 @@ pub fn inspect(directory: &Path) -> io::Result<Vec<Result<SessionReport, AttachE
 }
 
 fn report(files: &SessionFiles) -> Result<SessionReport, AttachError> {
-    let io = |source| AttachError::Io { path: files.ring.clone(), source };
+    let io = |error| AttachError::Io { path: files.ring.clone(), error };
     let (ring, header, limits) = files.open_ring()?;
     let gate = files.open_gate(&limits, false)?;
     let view = View::map(&ring, &gate, &limits).map_err(io)?;

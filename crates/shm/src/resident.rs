@@ -79,7 +79,7 @@ impl Resident {
             Some(gate) => gate
                 .try_clone()
                 .and_then(|gate| lock_first(gate, limits.subscribers_max, places.taken))
-                .map_err(|source| AttachError::Io { path: self.source().into(), source })?
+                .map_err(|error| AttachError::Io { path: self.source().into(), error })?
                 .map(|(index, lock)| (index, Some(lock))),
             None => {
                 let index = places.taken.trailing_ones();

@@ -209,9 +209,9 @@ impl SessionFiles {
 
     /// Opens the ring file for reading and checks its header.
     pub(crate) fn open_ring(&self) -> Result<(File, RingHeader, Limits), AttachError> {
-        let io = |source| AttachError::Io { path: self.ring.clone(), source };
+        let io = |error| AttachError::Io { path: self.ring.clone(), error };
         let file = lanecast_os::open(&self.ring, false).map_err(io)?;
-        let header_error = |source| AttachError::Header { path: self.ring.clone(), source };
+        let header_error = |error| AttachError::Header { path: self.ring.clone(), error };
         let (header, limits) =
             RingHeader::read(&read_start(&file).map_err(io)?).map_err(header_error)?;
         let length = file.metadata().map_err(io)?.len();
@@ -224,11 +224,11 @@ impl SessionFiles {
 
     /// Opens the gate file and checks that it belongs to the ring.
     pub(crate) fn open_gate(&self, limits: &Limits, writable: bool) -> Result<File, AttachError> {
-        let io = |source| AttachError::Io { path: self.gate.clone(), source };
+        let io = |error| AttachError::Io { path: self.gate.clone(), error };
         let file = lanecast_os::open(&self.gate, writable).map_err(io)?;
         let places = limits.subscribers_max;
         GateHeader::read(&read_start(&file).map_err(io)?, self.session, places)
-            .map_err(|source| AttachError::Header { path: self.gate.clone(), source })?;
+            .map_err(|error| AttachError::Header { path: self.gate.clone(), error })?;
         Ok(file)
     }
 

@@ -149,5 +149,5 @@ fn name_of(path: &std::path::Path) -> String {
 }
 
 pub(crate) fn system(act: &'static str) -> impl Fn(std::io::Error) -> OpenError {
-    move |source| OpenError::System { act, source }
+    move |error| OpenError::System { act, error }
 }

@@ -23,12 +23,12 @@ pub enum CountersError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The system refuses.
-    #[error("cannot {act} a counters file: {source}")]
+    #[error("cannot {act} a counters file: {error}")]
     System {
         /// What was tried.
         act: &'static str,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
     /// Too many entries, or a label too long.
     #[error(
@@ -60,7 +60,7 @@ impl Counters {
     /// See [`CountersError`].
     pub fn create(directory: &Path, mode: u32, plan: &Plan<'_>) -> Result<Self, CountersError> {
         let shape = plan.shape().ok_or(CountersError::Limits)?;
-        let system = |act| move |source| CountersError::System { act, source };
+        let system = |act| move |error| CountersError::System { act, error };
         let number = random().map_err(system("name"))?;
         let file = NewFile::create(directory, shape.file_bytes(), mode)?;
         start::write(file.file(), plan, shape).map_err(system("write"))?;

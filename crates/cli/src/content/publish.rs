@@ -1,11 +1,11 @@
 //! `lanecast publish`.
 
-use super::{Lines, ServerArgs};
+use super::{Lines, ServerArgs, connect};
 use crate::output::say;
 use crate::stop;
 use crate::table::counted;
 use lanecast::parse_duration;
-use lanecast_client::{Client, Level, Publication};
+use lanecast_client::{Level, Publication};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
     if arguments.persisted {
         settings.acknowledge = Level::Persisted;
     }
-    let mut client = Client::connect_with(settings)?;
+    let mut client = connect(settings)?;
     let mut count = 0;
     let mut publish = |mut message: Vec<u8>| -> anyhow::Result<()> {
         arguments.server.kind.meant(&mut message);

@@ -1,5 +1,5 @@
 //! The content part: a day of orders and quotes through a content server, to subscribers with
-//! filters, to questions, and into a view. All of it is worked out a second time, plainly.
+//! filters, to questions, and into a view of it. All of it is worked out a second time, plainly.
 
 mod book;
 mod questions;
@@ -98,9 +98,10 @@ impl Outcome {
         }
         writeln!(
             text,
-            "viewed    {:>12}   {} average prices by customer and symbol, from {} executions; \
-             {} wrong",
+            "viewed    {:>12}   {} changes of {} average prices by customer and symbol, from {} \
+             executions; {} wrong",
             rate(self.view.rate),
+            grouped(self.view.changes),
             grouped(self.view.records),
             grouped(self.view.executions),
             self.view.wrong,
@@ -141,16 +142,17 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
             .collect();
         let view = scope.spawn(move || view::follow(follower, expected));
         let published = publish(served.address(), &mut day, &wants, &mut book);
-        let executions = book.executions();
+        let (sums, prices) = (book.sums().to_vec(), book.prices(&day));
         // Even if publishing failed: nobody is to wait for more.
         let until = Instant::now() + PATIENCE;
-        expected.get_or_init(|| Expected { sums: book.sums().to_vec(), executions, until });
+        expected.get_or_init(|| Expected { sums, prices, until });
         let received = readers.into_iter().map(|reader| joined(reader.join()));
         let received = received.collect::<anyhow::Result<Vec<Received>>>();
         (published, received, joined(view.join()))
     });
     let (published, received, view) = (published?, received?, view?);
     step("content: asking");
+    let view = view.judge(served.address(), &day, &book)?;
     let questions = questions::ask(served.address(), &day, &book)?;
     served.end()?;
     let last = received.iter().filter_map(|received| received.last).max();
@@ -169,7 +171,7 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
         wrong_subscribers: pairs().filter(|(got, wanted)| got != wanted).count() as u64,
         orders: book.orders().count() as u64,
         questions,
-        view: view.judge(&day, &book),
+        view,
     })
 }
 

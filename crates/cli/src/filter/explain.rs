@@ -2,6 +2,7 @@
 
 use super::FilterArgs;
 use super::cost::{Cost, measure};
+use super::excerpt::{few, shortened, wrapped};
 use super::judge::Judge;
 use crate::content::Lines;
 use crate::output::{print, print_json};
@@ -25,7 +26,7 @@ const BYTES_MAX: usize = 64 << 20;
 #[command(after_help = "Examples:\n  \
     lanecast filter explain \"/symbol = 'IBM' and /note like 'big'\"\n  \
     lanecast filter explain \"/55 = 'IBM'\" --type fix --message '35=D|55=IBM|'\n\
-    The language: docs/protocol/filter.md.\n\
+    Long filters are cut, --json has all of them. The language: docs/protocol/filter.md.\n\
     Exit status: 0 done, 2 no filter, or an error.")]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
@@ -78,7 +79,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
             "trial": trial.as_ref().map(trial_json),
         }))?;
     } else {
-        let mut text = format!("filter   {}\n", filter.expr());
+        let mut text = titled("filter", &wrapped(&filter.expr().to_string()));
         tree(filter.expr(), 1, &mut text)?;
         describe(&judge, &mut text)?;
         match &trial {
@@ -135,8 +136,21 @@ fn label(expr: &Expr) -> String {
 
 fn tree(expr: &Expr, depth: usize, text: &mut String) -> std::fmt::Result {
     let title = if depth == 1 { "tree" } else { "" };
-    writeln!(text, "{title:<9}{:indent$}{}", "", label(expr), indent = 2 * (depth - 1))?;
-    expr.parts().try_for_each(|part| tree(part, depth + 1, text))
+    let indent = 2 * (depth - 1);
+    writeln!(text, "{title:<9}{:indent$}{}", "", shortened(&label(expr)))?;
+    let parts: Vec<_> = expr.parts().collect();
+    let (shown, more) = few(&parts);
+    shown.iter().try_for_each(|part| tree(part, depth + 1, text))?;
+    match more {
+        0 => Ok(()),
+        more => writeln!(text, "{:9}{:indent$}  ... {} more", "", "", grouped(more as u64)),
+    }
+}
+
+/// Lines under a title.
+fn titled(title: &str, lines: &[String]) -> String {
+    let titles = std::iter::once(title).chain(std::iter::repeat(""));
+    titles.zip(lines).map(|(title, line)| format!("{title:<9}{line}\n")).collect()
 }
 
 fn tree_json(expr: &Expr) -> Value {
@@ -146,15 +160,17 @@ fn tree_json(expr: &Expr) -> Value {
 
 fn describe(judge: &Judge, text: &mut String) -> std::fmt::Result {
     let told = &judge.explanation;
-    writeln!(text, "plan     {}", told.normal)?;
-    for (number, step) in (1..).zip(&told.steps) {
-        writeln!(text, "         {number}. {} (cost {})", step.text, step.cost)?;
+    writeln!(text, "plan     {}", shortened(&told.normal.to_string()))?;
+    let (steps, _) = few(&told.steps);
+    for (number, step) in (1..).zip(steps) {
+        writeln!(text, "         {number}. {} (cost {})", shortened(&step.text), step.cost)?;
     }
+    tell_more("        ", &told.steps, text)?;
     if told.approaches.is_empty() {
         writeln!(text, "index    never holds: no message leads to it")?;
     }
     for approach in &told.approaches {
-        let indexed = approach.indexed.join(" AND ");
+        let indexed = shortened(&approach.indexed.join(" AND "));
         match approach.access {
             Access::Value(_) => writeln!(text, "index    by value: {indexed}")?,
             Access::Range(_) => writeln!(text, "index    by range: {indexed}")?,
@@ -165,9 +181,21 @@ fn describe(judge: &Judge, text: &mut String) -> std::fmt::Result {
                  \u{20}        a field with a value by =, IN, <, > or BETWEEN"
             )?,
         }
-        for step in &approach.residual {
-            writeln!(text, "residual {} (cost {})", step.text, step.cost)?;
+        let (residual, _) = few(&approach.residual);
+        for step in residual {
+            writeln!(text, "residual {} (cost {})", shortened(&step.text), step.cost)?;
         }
+        tell_more("residual", &approach.residual, text)?;
+    }
+    Ok(())
+}
+
+/// What of too many steps was not shown.
+fn tell_more(title: &str, steps: &[Step], text: &mut String) -> std::fmt::Result {
+    let (shown, more) = few(steps);
+    if more > 0 {
+        let cost: usize = steps[shown.len()..].iter().map(|step| step.cost).sum();
+        writeln!(text, "{title} ... {} more (cost {cost} together)", grouped(more as u64))?;
     }
     Ok(())
 }

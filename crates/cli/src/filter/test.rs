@@ -1,6 +1,7 @@
 //! `lanecast filter test`.
 
 use super::FilterArgs;
+use super::excerpt::shortened;
 use super::judge::Judge;
 use crate::content::Lines;
 use crate::output::complain;
@@ -112,7 +113,7 @@ fn reasons(judge: &Judge, truth: Result<Truth, Malformed>, message: &[u8]) -> St
     });
     let seen = seen.collect::<Vec<_>>().join(", ");
     printable(&match judge.objection(message) {
-        Some((text, truth)) => format!("{text} is {}: {seen}", word(Ok(truth))),
+        Some((text, truth)) => format!("{} is {}: {seen}", shortened(text), word(Ok(truth))),
         None => seen,
     })
 }

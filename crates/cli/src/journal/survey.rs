@@ -3,7 +3,7 @@
 use super::PlaceArgs;
 use crate::output::{print, print_json, say};
 use crate::printable::printable;
-use crate::table::{grouped, render, size, table, utc};
+use crate::table::{counted, grouped, render, size, table, utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use lanecast_journal::{Directory, SegmentSurvey, Survey, Verdict};
 use serde_json::{Value, json};
@@ -118,9 +118,10 @@ fn to_text(survey: &Survey, owner: Option<u32>) -> String {
     }
     let records: u64 = survey.segments.iter().map(|segment| segment.records).sum();
     let bytes: u64 = survey.segments.iter().map(|segment| segment.bytes).sum();
-    let segments = survey.segments.len();
+    let segments = survey.segments.len() as u64;
     let mut text = render(&rows);
-    text += &format!("{} records, {segments} segments, {}", grouped(records), size(bytes));
+    let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
+    text += &format!("{records}, {segments}, {}", size(bytes));
     text += &match owner {
         Some(0) => "; a living process owns it\n".into(),
         Some(pid) => format!("; process {pid} owns it\n"),

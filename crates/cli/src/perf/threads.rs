@@ -7,7 +7,7 @@ use super::files::{FilesArgs, Times};
 use super::priority;
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::{complain, print_line};
+use crate::output::{complain, print_line, words};
 use crate::stage::{Actor, Patience};
 use anyhow::bail;
 use lanecast_base::parse_duration;
@@ -133,7 +133,7 @@ impl ThreadsArgs {
                 }
                 Err(_) if stop() => {}
                 Err(error) => {
-                    let why = format!("{what}: {error:#}");
+                    let why = format!("{what}: {}", words(&error));
                     complain(&why);
                     record.fail(skipped(&head, series, &why)?);
                 }

@@ -35,6 +35,48 @@ fn a_filter_is_explained() {
 }
 
 #[test]
+fn a_long_filter_is_explained_in_lines_that_can_be_read() {
+    let stage = Stage::new();
+    let symbols: Vec<String> = (0..150).map(|symbol| format!("'SYM{symbol:03}'")).collect();
+    let symbols = symbols.join(",");
+    let wide = format!("/symbol in ({symbols}) and /qty >= 5000");
+    let each: Vec<String> = (0..70).map(|field| format!("/f{field} <> 'x{field}'")).collect();
+    let long = each.join(" and ");
+    for (text, lines, parts) in [
+        (
+            &*wide,
+            60,
+            ["             ... 141 more\n", " more characters (cost", "1. /qty >= 5000 (cost"],
+        ),
+        (
+            &long,
+            80,
+            ["           ... 60 more\n", "         ... 60 more (cost 180", "10. /f9 <> 'x9' ("],
+        ),
+    ] {
+        let told = filter(&stage, &["explain", text]).good();
+        let widest = told.lines().map(str::len).max();
+        assert!(widest <= Some(120) && told.lines().count() < lines, "{told}");
+        for part in parts {
+            assert!(told.contains(part), "{part}\n{told}");
+        }
+        // The whole filter is there once, and may be copied.
+        let first: Vec<&str> = told.split("\ntree ").next().unwrap().lines().collect();
+        let first = first.iter().map(|line| &line[9..]).collect::<Vec<_>>().join(" ");
+        let done = filter(&stage, &["explain", text, "--json"]);
+        done.good();
+        assert_eq!(json(&done)[0]["filter"], *first);
+    }
+    stage.write("orders", "{\"symbol\":\"IBM\",\"qty\":7000}\n");
+    let told = filter(&stage, &["test", &wide, "orders", "--verbose"]);
+    let told = String::from_utf8_lossy(&told.out);
+    assert!(told.contains(" more characters is false: /symbol = 'IBM', /qty = 7000"), "{told}");
+    let done = filter(&stage, &["explain", &format!("{wide} and /x = = 3")]);
+    let told = done.refused(2);
+    assert!(told.lines().all(|line| line.len() < 150), "{told}");
+}
+
+#[test]
 fn a_filter_is_measured_with_messages() {
     let stage = Stage::new();
     stage.write("orders", ORDERS);

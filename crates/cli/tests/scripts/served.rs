@@ -76,10 +76,12 @@ fn what_is_wrong_is_said_in_words() {
     assert!(bad.err.contains("bad filter"), "{}", bad.err);
     let bad = stage.run("subscribe --server 127.0.0.1:1 -t t");
     assert!(bad.err.contains("cannot connect to 127.0.0.1:1"), "{}", bad.err);
+    assert!(bad.err.contains("`lanecast serve`"), "{}", bad.err);
     let open = stage.run("serve --listen 0.0.0.0:0");
     assert!(open.err.contains("nobody is asked who it is"), "{}", open.err);
     let taken = stage.run(&format!("serve --listen {at}"));
     assert!(taken.err.contains("cannot listen on"), "{}", taken.err);
+    assert_eq!(taken.err.matches("127.0.0.1").count(), 1, "{}", taken.err);
     let wrong = stage.run("publish -t t --separator == x");
     wrong.refused(2);
     server.signal("INT");

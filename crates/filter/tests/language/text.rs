@@ -132,6 +132,25 @@ fn a_mistake_is_shown_under_its_line() {
 }
 
 #[test]
+fn a_mistake_in_a_long_line_is_shown_with_what_is_around_it() {
+    let long = vec!["/symbol = 'größer'"; 100].join(" or ");
+    let wrong = format!("{long} and /38 => 5 or {long}");
+    let shown = error(&wrong).show(&wrong);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("...") && lines[0].ends_with("..."), "{shown}");
+    assert_eq!(lines[0].chars().count(), 3 + 60 + 40 + 3, "{shown}");
+    let column = lines[1].find('^').expect("a mark");
+    let marked: String = lines[0].chars().skip(column).take(5).collect();
+    assert_eq!(marked, "=> 5 ", "{shown}");
+    let at = format!("^ at byte {}: `=` means", wrong.find("=>").expect("it is there"));
+    assert!(lines[1].contains(&at), "{shown}");
+    let early = format!("/38 => 5 or {long}");
+    let shown = error(&early).show(&early);
+    assert!(shown.starts_with("/38 => 5 or /symbol"), "{shown}");
+    assert!(shown.contains("...\n    ^ `=` means"), "{shown}");
+}
+
+#[test]
 fn limits_hold_for_length_depth_and_patterns() {
     let limits = Limits { length_bytes: 20, depth: 4, pattern_bytes: 1_000 };
     let fault = |text: &str| Filter::parse_with(text, &limits).map_err(|error| error.fault);

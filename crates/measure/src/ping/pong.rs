@@ -157,7 +157,7 @@ impl<P: Publish> Wall<'_, P> {
                     self.waiter.wait(0);
                 }
                 Err(error) => {
-                    self.failed.get_or_insert(error.into());
+                    self.failed.get_or_insert(PingError::Refused(error));
                     return;
                 }
             }

@@ -122,7 +122,7 @@ impl<'a, P: Publish> Sender<'a, P> {
                     }
                     self.waiter.wait(0);
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(PingError::Refused(error)),
             }
         }
     }

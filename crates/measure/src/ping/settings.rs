@@ -171,7 +171,7 @@ pub enum PingError {
     Thread(#[from] std::io::Error),
     /// A message was refused.
     #[error("a message was refused: {0}")]
-    Refused(#[from] ClaimError),
+    Refused(ClaimError),
     /// The stop flag was raised before there was a pong.
     #[error("stopped before a pong was there: start one with 'lanecast perf pong'")]
     NobodyCame,

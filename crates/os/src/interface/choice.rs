@@ -47,7 +47,13 @@ pub enum InterfaceError {
     },
     /// The system does not tell.
     #[error("the system does not tell its network interfaces ({0})")]
-    System(#[from] io::Error),
+    System(io::Error),
+}
+
+impl From<io::Error> for InterfaceError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
 }
 
 /// Interfaces and their addresses, for people to read.

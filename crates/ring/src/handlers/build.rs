@@ -29,20 +29,20 @@ pub enum StartError {
     #[error("stage {0} shares its work, so nobody can follow it: let it be the last")]
     AfterSharing(usize),
     /// The system gives no thread.
-    #[error("there is no thread for handler {handler}: {source}")]
+    #[error("there is no thread for handler {handler}: {error}")]
     Thread {
         /// Whose thread.
         handler: String,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
     /// A handler's thread cannot be kept on its CPU.
-    #[error("handler {handler} cannot be kept on its CPU: {source}")]
+    #[error("handler {handler} cannot be kept on its CPU: {error}")]
     Pin {
         /// Whose thread.
         handler: String,
         /// The system's words.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -222,7 +222,7 @@ fn start_one<T: Send + Sync + 'static>(
     };
     match builder.spawn(begin) {
         Ok(join) => Ok(Thread { name, handled, arrival, join }),
-        Err(source) => Err(StartError::Thread { handler: name, source }),
+        Err(error) => Err(StartError::Thread { handler: name, error }),
     }
 }
 

@@ -62,9 +62,9 @@ impl<T, Producers> Handlers<T, Producers> {
         };
         let Thread { name: handler, join, .. } = self.threads.swap_remove(lost);
         match join.join() {
-            Ok(Err(source)) => Err(StartError::Pin { handler, source }),
+            Ok(Err(error)) => Err(StartError::Pin { handler, error }),
             // It has told that there is a reason.
-            _ => Err(StartError::Pin { handler, source: io::ErrorKind::Other.into() }),
+            _ => Err(StartError::Pin { handler, error: io::ErrorKind::Other.into() }),
         }
     }
 

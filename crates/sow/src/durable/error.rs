@@ -30,7 +30,7 @@ pub enum ArchiveError {
     Storage(#[from] StorageError),
     /// The journal does not become durable.
     #[error("the journal does not become durable: {0}")]
-    Wait(#[from] WaitError),
+    Wait(WaitError),
     /// A checkpoint is damaged.
     #[error("{path} is damaged at byte {offset}: restore it from a copy")]
     Damaged {
@@ -66,4 +66,10 @@ pub enum ArchiveError {
     /// A topic cannot be made.
     #[error(transparent)]
     Topic(#[from] Refusal),
+}
+
+impl From<WaitError> for ArchiveError {
+    fn from(error: WaitError) -> Self {
+        Self::Wait(error)
+    }
 }

@@ -1,7 +1,7 @@
 //! What must come of the day, worked out without filters, topics and views.
 
 use super::want::Want;
-use lanecast_market::{Act, Execution};
+use lanecast_market::{Act, Day, Execution};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
@@ -28,6 +28,12 @@ impl PartialEq for Sum {
         (self.count, self.hash.finish()) == (other.count, other.hash.finish())
     }
 }
+
+/// Customer and symbol.
+pub(super) type Group = (String, String);
+
+/// What was traded: how many, and for how many cents.
+pub(super) type Prices = HashMap<Group, (u64, u64)>;
 
 /// All that was published.
 #[derive(Debug)]
@@ -64,6 +70,21 @@ impl Book {
     /// How many executions there were.
     pub(super) const fn executions(&self) -> u64 {
         self.executions
+    }
+
+    /// What was traded.
+    pub(super) fn prices(&self, day: &Day) -> Prices {
+        let mut prices = Prices::new();
+        for order in self.orders.values().map(|(execution, _)| execution.order) {
+            if order.filled > 0 {
+                let customer = format!("C{:03}", order.customer);
+                let group = (customer, day.symbol(order.symbol).to_owned());
+                let (volume, cents) = prices.entry(group).or_default();
+                *volume += order.filled;
+                *cents += order.traded_cents;
+            }
+        }
+        prices
     }
 
     /// What has become of each order, and the message that said so.

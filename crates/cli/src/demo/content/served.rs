@@ -1,8 +1,9 @@
 //! The server of the demonstration: a thread of this process, reached over TCP.
 
+use super::view;
 use anyhow::Context;
 use lanecast_broker::{Server, Settings, TopicDefinition};
-use lanecast_client::{Client, Event, Identity};
+use lanecast_client::{Client, Event, Identity, Message};
 use lanecast_filter::kind::Kind;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Sender, TryRecvError, channel};
@@ -24,27 +25,38 @@ pub(super) struct Served {
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
-/// A client that speaks FIX, and does not come back: a broken connection is an error here.
+/// A client that speaks FIX.
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    let identity = Identity { message_type: "fix".to_owned(), ..Identity::default() };
+    connect_as(server, Kind::Fix)
+}
+
+/// A client for messages of a type. It does not come back: a broken connection is an error here.
+pub(super) fn connect_as(server: &str, kind: Kind) -> anyhow::Result<Client> {
+    let identity = Identity { message_type: kind.to_string(), ..Identity::default() };
     Ok(Client::connect_with(lanecast_client::Settings::once(server, identity))?)
 }
 
 /// The next message; none if none comes for a moment.
-pub(super) fn next(client: &mut Client) -> anyhow::Result<Option<Vec<u8>>> {
-    match client.next(Some(PAUSE))? {
-        Some(Event::Message(message)) => Ok(Some(message.body)),
-        Some(other) => anyhow::bail!("the subscription has not gone on: {other:?}"),
-        None => Ok(None),
+pub(super) fn next(client: &mut Client) -> anyhow::Result<Option<Message>> {
+    loop {
+        match client.next(Some(PAUSE))? {
+            Some(Event::Message(message)) => return Ok(Some(message)),
+            // Nothing has been published before.
+            Some(Event::Current { .. }) => {}
+            Some(other) => anyhow::bail!("the subscription has not gone on: {other:?}"),
+            None => return Ok(None),
+        }
     }
 }
 
 impl Served {
-    /// Starts it. It keeps the last execution of each order, found by customer and by symbol.
+    /// Starts it. It keeps the last execution of each order, found by customer and by symbol, and
+    /// a view of these.
     pub(super) fn start() -> anyhow::Result<Self> {
         let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
         let executions = TopicDefinition::new("executions", Kind::Fix);
         settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
+        settings.views = vec![view::definition()];
         let mut server = Server::open(settings)?;
         let address = server.address().context("cannot look at a socket")?.to_string();
         let (running, ended) = channel::<()>();

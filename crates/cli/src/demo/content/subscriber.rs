@@ -1,6 +1,6 @@
 //! A subscriber with a filter, on a thread of its own.
 
-use super::book::Sum;
+use super::book::{Prices, Sum};
 use super::served;
 use super::want::Want;
 use lanecast_client::Client;
@@ -11,7 +11,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) sums: Vec<Sum>,
-    pub(super) executions: u64,
+    /// What the view must show at the end.
+    pub(super) prices: Prices,
     /// What has not come by then does not come.
     pub(super) until: Instant,
 }
@@ -39,7 +40,7 @@ pub(super) fn read(
     let mut received = Received { sum: Sum::default(), last: None };
     loop {
         if let Some(message) = served::next(&mut client)? {
-            received.sum.add(&message);
+            received.sum.add(&message.body);
             received.last = Some(Instant::now());
         } else if let Some(expected) = expected.get() {
             let has_all = received.sum.count() >= expected.sums[number].count();

@@ -1,133 +1,114 @@
-//! A view: the average price by customer and symbol of all that was traded, weighted by volume,
-//! kept up to date by an application that subscribes to the executions.
+//! A view: the average price by customer and symbol of all that was traded, weighted by volume. The
+//! server keeps it up to date; clients follow it and ask for it as for any kept topic.
 
-use super::book::Book;
+use super::book::{Book, Group, Prices};
 use super::served;
 use super::subscriber::Expected;
-use lanecast_client::Client;
+use lanecast_client::{Client, Question, Wishes};
 use lanecast_filter::kind::Kind;
 use lanecast_market::Day;
-use lanecast_sow::{Cascade, Publication, Topic, TopicDefinition, ViewDefinition};
+use lanecast_sow::ViewDefinition;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// So many executions change the view together.
-const TOGETHER: u64 = 1_000;
+const NAME: &str = "vwap";
 
-/// Customer and symbol.
-type Group = (String, String);
+/// Records by their numbers, as they were written.
+type Records = HashMap<Option<u64>, Vec<u8>>;
 
-/// The view as it is at the end.
+/// The view as somebody sees it who follows it from the start.
 #[derive(Debug)]
 pub(super) struct Viewed {
-    executions: u64,
-    busy: Duration,
-    /// Volume and average price, as they were written.
-    records: HashMap<Group, (String, String)>,
+    changes: u64,
+    /// From the first change to the last.
+    took: Duration,
+    records: Records,
 }
 
 /// What the view came to.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) executions: u64,
-    /// Executions per second of the time that the view took.
+    /// Changes that the follower was told: those of a moment are one.
+    pub(super) changes: u64,
+    /// Changes told, per second.
     pub(super) rate: f64,
     pub(super) records: u64,
-    /// Records that are wrong, missing, or too many.
+    /// Records that are wrong, missing, or too many, for the follower or whoever asks at the end.
     pub(super) wrong: u64,
 }
 
-pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    let mut client = served::connect(server)?;
-    client.subscribe("executions", None)?;
-    Ok(client)
-}
-
-/// Follows the executions until all have come.
-pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyhow::Result<Viewed> {
-    let mut topic = Topic::new(TopicDefinition::new("executions", Kind::Fix).key("/37")?)?;
-    let mut views = Cascade::new();
-    let definition = ViewDefinition::new("vwap", Kind::Nvfix, "executions")
+/// What the server is told of it.
+pub(super) fn definition() -> ViewDefinition {
+    ViewDefinition::new(NAME, Kind::Nvfix, "executions")
         .project(
             "/1 AS /customer, /55 AS /symbol, SUM(/14) AS /volume, SUM(/381) / SUM(/14) AS /vwap",
         )
         .group_by("/1, /55")
-        .filter("/14 > 0");
-    views.add(definition, &|name| (name == "executions").then_some(&topic))?;
-    let (mut executions, mut busy) = (0, Duration::ZERO);
+        .filter("/14 > 0")
+}
+
+pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
+    let mut client = served::connect_as(server, Kind::Nvfix)?;
+    client.query_and_subscribe(NAME, &Question::default(), &Wishes::default())?;
+    Ok(client)
+}
+
+/// Follows the view until it is as it must be, and does not change any more.
+pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyhow::Result<Viewed> {
+    let mut viewed = Viewed { changes: 0, took: Duration::ZERO, records: Records::new() };
+    let mut first = None;
     loop {
         if let Some(message) = served::next(&mut client)? {
-            let start = Instant::now();
-            let change = topic.publish(&Publication::of(&message), executions)?;
-            views.apply("executions", &change);
-            executions += 1;
-            if executions % TOGETHER == 0 {
-                settle(&mut views, executions)?;
-            }
-            busy += start.elapsed();
+            viewed.changes += 1;
+            viewed.took = first.get_or_insert_with(Instant::now).elapsed();
+            viewed.records.insert(message.key, message.body);
         } else if let Some(expected) = expected.get()
-            && (executions >= expected.executions || Instant::now() > expected.until)
+            && (wrong(&viewed.records, &expected.prices) == 0 || Instant::now() > expected.until)
         {
-            settle(&mut views, executions)?;
-            return Ok(Viewed { executions, busy, records: records(&views) });
+            return Ok(viewed);
         }
     }
-}
-
-fn settle(views: &mut Cascade, now_ns: u64) -> anyhow::Result<()> {
-    let mut result = Ok(());
-    views.settle(now_ns, &mut |_, change| {
-        if let Err(error) = change {
-            result = Err(error);
-        }
-    });
-    Ok(result?)
-}
-
-fn records(views: &Cascade) -> HashMap<Group, (String, String)> {
-    let topics = views.views().iter().map(lanecast_sow::View::topic);
-    let records = topics.flat_map(Topic::iter).map(|record| {
-        let text = String::from_utf8_lossy(record.bytes());
-        let field = |name: &str| {
-            let mut fields = text.split('\u{1}').filter_map(|field| field.split_once('='));
-            fields
-                .find(|field| field.0 == name)
-                .map_or_else(String::new, |field| field.1.to_owned())
-        };
-        ((field("customer"), field("symbol")), (field("volume"), field("vwap")))
-    });
-    records.collect()
 }
 
 impl Viewed {
-    /// Compares the view with sums over the book.
-    pub(super) fn judge(&self, day: &Day, book: &Book) -> Outcome {
-        let mut sums: HashMap<Group, (u64, u64)> = HashMap::new();
-        for order in book.orders().map(|(execution, _)| execution.order) {
-            if order.filled > 0 {
-                let customer = format!("C{:03}", order.customer);
-                let sum = sums.entry((customer, day.symbol(order.symbol).to_owned()));
-                let (volume, cents) = sum.or_default();
-                *volume += order.filled;
-                *cents += order.traded_cents;
-            }
-        }
-        let is_right = |(group, (volume, cents)): &(&Group, &(u64, u64))| {
-            let record = self.records.get(*group);
-            record.is_some_and(|(text, vwap)| {
-                *text == volume.to_string() && is_quotient(vwap, *cents, volume * 100)
-            })
-        };
-        let right = sums.iter().filter(is_right).count();
-        Outcome {
-            executions: self.executions,
-            rate: self.executions as f64 / self.busy.as_secs_f64().max(1e-9),
+    /// Asks for the view, and compares it, and what was told of it, with sums over the book.
+    pub(super) fn judge(self, server: &str, day: &Day, book: &Book) -> anyhow::Result<Outcome> {
+        let mut client = served::connect_as(server, Kind::Nvfix)?;
+        let asked = client.query(NAME, &Question::default())?;
+        let asked = asked.into_iter().map(|record| (Some(record.key), record.body)).collect();
+        let prices = book.prices(day);
+        Ok(Outcome {
+            executions: book.executions(),
+            changes: self.changes,
+            rate: self.changes as f64 / self.took.as_secs_f64().max(1e-9),
             records: self.records.len() as u64,
-            wrong: (sums.len().max(self.records.len()) - right) as u64,
-        }
+            wrong: wrong(&self.records, &prices).max(wrong(&asked, &prices)),
+        })
     }
+}
+
+/// How many records are wrong, missing, or too many.
+fn wrong(records: &Records, prices: &Prices) -> u64 {
+    // A second record of a group is one too many.
+    let right: HashSet<Group> = records.values().filter_map(|it| right(it, prices)).collect();
+    (prices.len().max(records.len()) - right.len()) as u64
+}
+
+/// Whose record it is, if what it says of them is right.
+fn right(record: &[u8], prices: &Prices) -> Option<Group> {
+    let text = String::from_utf8_lossy(record);
+    let field = |name: &str| {
+        let mut fields = text.split('\u{1}').filter_map(|field| field.split_once('='));
+        fields.find(|field| field.0 == name).map_or("", |field| field.1)
+    };
+    let group = (field("customer").to_owned(), field("symbol").to_owned());
+    let (volume, cents) = *prices.get(&group)?;
+    let is_right =
+        field("volume") == volume.to_string() && is_quotient(field("vwap"), cents, volume * 100);
+    is_right.then_some(group)
 }
 
 /// Whether `text` is `above / below`, right to 5 decimals or as many more as it has.
@@ -144,7 +125,28 @@ fn is_quotient(text: &str, above: u64, below: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_quotient;
+    use super::{Records, is_quotient, wrong};
+
+    #[test]
+    fn records_that_are_wrong_missing_or_too_many_are_counted() {
+        let group = |symbol: &str| ("C001".to_owned(), symbol.to_owned());
+        let prices = [(group("A"), (4, 1_000)), (group("B"), (2, 300))].into();
+        let record = |symbol: &str, volume: u64, vwap: &str| {
+            let text = format!("customer=C001|symbol={symbol}|volume={volume}|vwap={vwap}|");
+            text.replace('|', "\u{1}").into_bytes()
+        };
+        let (a, b) = (record("A", 4, "2.5"), record("B", 2, "1.5"));
+        let count = |records: &[&Vec<u8>]| {
+            let numbered = (1..).zip(records).map(|(key, record)| (Some(key), (*record).clone()));
+            wrong(&numbered.collect::<Records>(), &prices)
+        };
+        assert_eq!(count(&[&a, &b]), 0);
+        assert_eq!(count(&[&a]), 1);
+        assert_eq!(count(&[&a, &record("B", 2, "1.6")]), 1);
+        assert_eq!(count(&[&a, &record("B", 3, "1.5")]), 1);
+        assert_eq!(count(&[&a, &b, &record("C", 1, "1")]), 1);
+        assert_eq!(count(&[&a, &a]), 1);
+    }
 
     #[test]
     fn quotients_are_right_to_the_last_digit() {

@@ -10,7 +10,7 @@ use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
 use super::{INCOMPLETE, Warmup};
-use crate::output::complain;
+use crate::output::{complain, words};
 use anyhow::bail;
 use clap::ValueEnum;
 use conduct::{Conduct, Turn, Under};
@@ -185,7 +185,7 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
             }
             Err(_) if stop() => {}
             Err(error) => {
-                let why = format!("{what}: {error:#}");
+                let why = format!("{what}: {}", words(&error));
                 complain(&why);
                 record.fail(conduct.skipped(why)?);
             }

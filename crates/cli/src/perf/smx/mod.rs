@@ -9,6 +9,7 @@ use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
 use super::{ContextArgs, INCOMPLETE};
+use crate::output::words;
 use conduct::Conduct;
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{Experiment, Placement, Series, Turn};
@@ -102,7 +103,8 @@ pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
             Ok(measured) => record.keep(measured.line, measured.is_complete),
             Err(_) if stop() => {}
             Err(error) => {
-                let why = format!("{}, repetition {}: {error:#}", turn.step, turn.repetition);
+                let why =
+                    format!("{}, repetition {}: {}", turn.step, turn.repetition, words(&error));
                 record.fail(conduct.skipped(turn.step.experiment, why)?);
             }
         }

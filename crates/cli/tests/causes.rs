@@ -1,0 +1,56 @@
+//! What caused an error is told once by whoever prints it with all its sources.
+
+use lanecast_broker::WorldError;
+use lanecast_client::ClientError;
+use lanecast_os::interface::InterfaceError;
+use lanecast_os::{DirectoryError, FileError};
+use lanecast_sow::durable::ArchiveError;
+use lanecast_wire::command::HeaderError;
+use std::error::Error;
+use std::io;
+
+/// The error, and what it was caused by.
+fn chain(error: &dyn Error) -> Vec<String> {
+    let mut told = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told.push(error.to_string());
+        cause = error.source();
+    }
+    told
+}
+
+#[test]
+fn no_cause_is_said_twice() {
+    let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+    let path = || "/a".into();
+    let archive = || ArchiveError::Wait(lanecast_journal::WaitError::NoSpace);
+    let interface = || InterfaceError::System(denied());
+    let net = || lanecast_net::OpenError::Interface(interface());
+    let errors: [Box<dyn Error>; 14] = [
+        Box::new(archive()),
+        Box::new(WorldError::Archive(Box::new(archive()))),
+        Box::new(lanecast_broker::OpenError::from(WorldError::Archive(Box::new(archive())))),
+        Box::new(ClientError::from(HeaderError::NoEnd)),
+        Box::new(ClientError::from(denied())),
+        Box::new(interface()),
+        Box::new(net()),
+        Box::new(lanecast::Error::from(net())),
+        Box::new(lanecast_net::OpenError::System { doing: "open a socket", error: denied() }),
+        Box::new(lanecast::ConfigError::Unreadable { path: path(), error: denied() }),
+        Box::new(lanecast_stats::CountersError::System { act: "map", error: denied() }),
+        Box::new(DirectoryError::Unusable { path: path(), error: denied() }),
+        Box::new(FileError::Io { act: "make a file", directory: path(), error: denied() }),
+        Box::new(lanecast_measure::PlaceError::Refused { cpu: 1, error: denied() }),
+    ];
+    for error in &errors {
+        let told = chain(&**error);
+        for (at, words) in told.iter().enumerate() {
+            let repeated = told[at + 1..].iter().find(|cause| words.contains(cause.as_str()));
+            assert_eq!(repeated, None, "{words}");
+        }
+        let whole = told.join(": ");
+        let cause = ["permission denied", "disk is full", "has no end"];
+        assert!(cause.iter().any(|cause| whole.contains(cause)), "{whole}");
+    }
+}
