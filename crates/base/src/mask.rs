@@ -63,9 +63,12 @@ pub trait Scan {
 #[inline]
 pub fn scan<S: Scan>(job: S) -> S::Output {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if is_x86_64_v3() {
+    match x86_64::level() {
         // SAFETY: the processor has what the function is compiled for.
-        return unsafe { scan_avx2(job) };
+        Level::Avx512 => return unsafe { x86_64::scan_avx512(job) },
+        // SAFETY: as above.
+        Level::Avx2 => return unsafe { x86_64::scan_avx2(job) },
+        Level::Baseline => {}
     }
     job.run(Baseline)
 }
@@ -211,7 +214,7 @@ impl Masks for Baseline {
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-use x86_64::{is_x86_64_v3, scan_avx2};
+use x86_64::Level;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64;
@@ -269,6 +272,11 @@ mod tests {
             assert_eq!(all().run(Portable), expected);
             assert_eq!(all().run(Baseline), expected);
             assert_eq!(scan(all()), expected);
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if x86_64::level() != Level::Baseline {
+                // SAFETY: the higher level has what the lower one has.
+                assert_eq!(unsafe { x86_64::scan_avx2(all()) }, expected);
+            }
         }
     }
 

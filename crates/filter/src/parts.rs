@@ -2,7 +2,7 @@
 
 use crate::kind::{Format, Kind};
 use crate::malformed::{Malformed, Reason};
-use crate::reader::json::{Tape, Tokens, literal};
+use crate::reader::json::{Tokens, literal};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -80,35 +80,36 @@ pub(crate) fn is_object(value: &[u8]) -> bool {
 /// The members of the object that `value` is, which starts at the byte `at` of its message. Of
 /// equal names the first counts.
 pub(crate) fn members(value: &[u8], at: usize) -> Result<Parts<'_, Member<'_>>, Malformed> {
-    let mut tape = Tape::default();
-    let cutter = Cutter { bytes: value, tokens: Tokens::new(value, &mut tape), at };
+    let cutter = Cutter { bytes: value, tokens: Tokens::new(value), at };
     cutter.members().map_err(|error| Malformed::new(at + error.offset, error.reason))
 }
 
 /// Cuts an object into its members.
-struct Cutter<'a, 't> {
+struct Cutter<'a> {
     bytes: &'a [u8],
-    tokens: Tokens<'t>,
+    tokens: Tokens<'a>,
     at: usize,
 }
 
-impl<'a> Cutter<'a, '_> {
+impl<'a> Cutter<'a> {
     fn members(mut self) -> Result<Parts<'a, Member<'a>>, Malformed> {
         let mut parts = Parts::new();
-        self.token()?;
+        self.tokens.token()?;
         loop {
             let before = self.tokens.last_end();
-            let open = self.token()?;
+            let open = self.tokens.token()?;
             match self.bytes[open] {
-                _ if self.skip_blanks(before) < open => return Err(self.unexpected(before)),
+                _ if self.tokens.skip_blanks(before) < open => {
+                    return Err(self.tokens.unexpected(before));
+                }
                 b'"' => {}
                 b'}' if parts.list.is_empty() => break,
-                _ => return Err(self.unexpected(open)),
+                _ => return Err(self.tokens.unexpected(open)),
             }
-            let close = self.token()?;
-            let colon = self.skip_blanks(close + 1);
+            let close = self.tokens.token()?;
+            let colon = self.tokens.skip_blanks(close + 1);
             if self.bytes.get(colon) != Some(&b':') {
-                return Err(self.unexpected(colon));
+                return Err(self.tokens.unexpected(colon));
             }
             let (value, behind) = self.value(colon + 1)?;
             let name = self.name(open + 1, close)?;
@@ -118,48 +119,37 @@ impl<'a> Cutter<'a, '_> {
             match self.bytes[behind] {
                 b',' => {}
                 b'}' => break,
-                _ => return Err(self.unexpected(behind)),
+                _ => return Err(self.tokens.unexpected(behind)),
             }
         }
-        match self.skip_blanks(self.tokens.last_end()) {
-            end if end < self.bytes.len() => Err(self.unexpected(end)),
+        match self.tokens.skip_blanks(self.tokens.last_end()) {
+            end if end < self.bytes.len() => Err(self.tokens.unexpected(end)),
             _ => Ok(parts),
         }
     }
 
     /// Where the value is that starts behind `start`, and the token behind it.
     fn value(&mut self, start: usize) -> Result<(Range<usize>, usize), Malformed> {
-        let start = self.skip_blanks(start);
-        let first = self.token()?;
+        let start = self.tokens.skip_blanks(start);
+        let first = self.tokens.token()?;
         let end = match self.bytes[first] {
-            b'"' => self.token()? + 1,
-            b'{' | b'[' => self.container()?,
+            b'"' => self.tokens.token()? + 1,
+            b'{' | b'[' => {
+                self.tokens.skip()?;
+                self.tokens.last_end()
+            }
             _ => {
                 let text = self.bytes[start..first].trim_ascii_end();
                 literal::form(text).ok_or(Malformed::new(start, Reason::NotALiteral))?;
                 return Ok((start..start + text.len(), first));
             }
         };
-        let behind = self.token()?;
-        match self.skip_blanks(end) {
-            at if at < behind => Err(self.unexpected(at)),
-            _ if start < first => Err(self.unexpected(start)),
+        let behind = self.tokens.token()?;
+        match self.tokens.skip_blanks(end) {
+            at if at < behind => Err(self.tokens.unexpected(at)),
+            _ if start < first => Err(self.tokens.unexpected(start)),
             _ => Ok((start..end, behind)),
         }
-    }
-
-    /// Where the object or array ends that the last token began.
-    fn container(&mut self) -> Result<usize, Malformed> {
-        let mut depth = 1;
-        while depth > 0 {
-            let at = self.token()?;
-            match self.bytes[at] {
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-        }
-        Ok(self.tokens.last_end())
     }
 
     fn name(&self, start: usize, end: usize) -> Result<Cow<'a, [u8]>, Malformed> {
@@ -171,19 +161,5 @@ impl<'a> Cutter<'a, '_> {
         literal::unescape(text, &mut name)
             .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
         Ok(name.into())
-    }
-
-    fn token(&mut self) -> Result<usize, Malformed> {
-        self.tokens.next().ok_or(Malformed::new(self.bytes.len(), Reason::Unfinished))
-    }
-
-    fn skip_blanks(&self, start: usize) -> usize {
-        let rest = self.bytes[start..].iter();
-        start + rest.take_while(|byte| b" \n\r\t".contains(byte)).count()
-    }
-
-    fn unexpected(&self, at: usize) -> Malformed {
-        let is_end = at >= self.bytes.len();
-        Malformed::new(at, if is_end { Reason::Unfinished } else { Reason::Unexpected })
     }
 }

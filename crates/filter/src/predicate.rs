@@ -85,17 +85,22 @@ impl Predicate {
         {
             return self.test.truth_of_text(text);
         }
+        self.truth_of_any(message)
+    }
+
+    /// The same of any values. Apart, so that nothing has to be saved where there is one text.
+    #[inline(never)]
+    fn truth_of_any(&self, message: &Message<'_>) -> Truth {
+        if self.test.is_of_number()
+            && let Some(number) = message.row.only_number(self.slot, message.bytes)
+        {
+            return self.test.truth_of_number(Some(number));
+        }
         if message.row.has_several(self.slot) {
             let values = message.row.values(self.slot, message.bytes);
             return Semantics::Sql.any(values.map(|value| self.test.truth(value, value.number())));
         }
-        match &self.test {
-            Test::Number(..) | Test::Numbers(..) => {
-                let value = message.row.value(self.slot, message.bytes);
-                self.test.truth(value, message.row.number(self.slot, message.bytes))
-            }
-            test => test.truth(message.row.value(self.slot, message.bytes), None),
-        }
+        self.test.truth(message.row.value(self.slot, message.bytes), None)
     }
 }
 
@@ -140,15 +145,34 @@ impl Test {
     }
 
     /// What such a test says of a text.
-    #[inline]
+    #[inline(never)]
     fn truth_of_text(&self, value: &[u8]) -> Truth {
         let is_met = match self {
             Self::Text(text) => value == &**text,
-            Self::Texts(texts) if texts.len() <= FEW => texts.iter().any(|text| value == &**text),
-            Self::Texts(texts) => texts.binary_search_by(|text| (**text).cmp(value)).is_ok(),
+            Self::Texts(texts) => return is_one_of(value, texts),
             Self::Value(Comparison::NotEqual, Literal::Text(text)) => value != &**text,
             Self::Value(comparison, Literal::Text(text)) => {
                 comparison.accepts(Some(value.cmp(&**text)))
+            }
+            _ => return Truth::Unknown,
+        };
+        is_met.into()
+    }
+
+    /// Whether it compares with numbers alone.
+    #[inline]
+    fn is_of_number(&self) -> bool {
+        matches!(self, Self::Number(..) | Self::Numbers(..))
+    }
+
+    /// What such a test says of a value that is not NULL.
+    #[inline]
+    fn truth_of_number(&self, number: Option<Number>) -> Truth {
+        let is_met = match self {
+            Self::Number(comparison, other) => comparison.accepts(order(number, *other)),
+            Self::Numbers(low, high) => {
+                let is_above = order(number, *low).is_some_and(Ordering::is_ge);
+                is_above && order(number, *high).is_some_and(Ordering::is_le)
             }
             _ => return Truth::Unknown,
         };
@@ -162,11 +186,7 @@ impl Test {
             return Truth::Unknown;
         }
         match self {
-            Self::Number(comparison, other) => comparison.accepts(order(number, *other)).into(),
-            Self::Numbers(low, high) => {
-                let is_above = order(number, *low).is_some_and(Ordering::is_ge);
-                (is_above && order(number, *high).is_some_and(Ordering::is_le)).into()
-            }
+            Self::Number(..) | Self::Numbers(..) => self.truth_of_number(number),
             Self::Text(text) => value.compare(Comparison::Equal, Value::Text(text)),
             Self::Texts(texts) => match value {
                 Value::Text(value) => self.truth_of_text(value),
@@ -176,6 +196,15 @@ impl Test {
             Self::Values(literals) => is_member(value, literals.iter().map(Literal::value)),
         }
     }
+}
+
+#[inline(never)]
+fn is_one_of(value: &[u8], texts: &[Box<[u8]>]) -> Truth {
+    let is_one = match texts.len() {
+        ..=FEW => texts.iter().any(|text| value == &**text),
+        _ => texts.binary_search_by(|text| (**text).cmp(value)).is_ok(),
+    };
+    is_one.into()
 }
 
 fn is_member<'a>(value: Value<'_>, set: impl Iterator<Item = Value<'a>>) -> Truth {

@@ -149,6 +149,12 @@ impl Row {
         (entry.form == Form::Text && !entry.has_several && !text.is_empty()).then_some(text)
     }
 
+    /// The value of `slot` as a number, if it is one, and the only one.
+    #[inline]
+    pub(crate) fn only_number(&self, slot: Slot, bytes: &[u8]) -> Option<Number> {
+        self.entry(slot).filter(|entry| !entry.has_several)?.number(self, bytes)
+    }
+
     #[inline(always)]
     fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.get(slot.index()).filter(|entry| entry.epoch == self.epoch)

@@ -128,6 +128,11 @@ impl Branch {
         found.map(|(_, node)| *node)
     }
 
+    /// Who wants a value that has nothing below, if there is nobody else.
+    pub(crate) fn only_slot(&self) -> Option<Slot> {
+        self.slot.filter(|_| self.elements.is_empty())
+    }
+
     /// Whether subscripts of this name are wanted.
     #[inline]
     pub(crate) fn has_elements(&self) -> bool {

@@ -12,15 +12,17 @@ use proptest::prelude::*;
 use serde_json::Value as Json;
 
 /// Each value of each path, as text.
-fn read(message: &[u8], paths: &[&str]) -> Result<Vec<Vec<String>>, Malformed> {
+type Found = Result<Vec<Vec<String>>, Malformed>;
+
+/// A reader of each of `paths`, and how to ask what it finds in a message.
+fn reader(paths: &[&str]) -> impl FnMut(&[u8]) -> Found {
     let mut fields = Fields::new(Kind::Json);
     let slots: Vec<_> = paths
         .iter()
         .map(|path| fields.slot(&path.parse().expect("a path")).expect("room"))
         .collect();
-    let mut row = Row::new();
-    Reader::new(&fields).read(message, &mut row)?;
-    let show = |value| match value {
+    let (mut reader, mut row) = (Reader::new(&fields), Row::new());
+    let show = |value: Value<'_>| match value {
         Value::Null => "null".into(),
         Value::Bool(truth) => truth.to_string(),
         Value::Int(number) => number.to_string(),
@@ -28,7 +30,14 @@ fn read(message: &[u8], paths: &[&str]) -> Result<Vec<Vec<String>>, Malformed> {
         Value::Float(number) => format!("{number:?}"),
         Value::Text(text) => format!("{:?}", String::from_utf8_lossy(text)),
     };
-    Ok(slots.iter().map(|slot| row.values(*slot, message).map(show).collect()).collect())
+    move |message| {
+        reader.read(message, &mut row)?;
+        Ok(slots.iter().map(|slot| row.values(*slot, message).map(show).collect()).collect())
+    }
+}
+
+fn read(message: &[u8], paths: &[&str]) -> Found {
+    reader(paths)(message)
 }
 
 fn found(message: &str, paths: &[&str]) -> Vec<Vec<String>> {
@@ -235,6 +244,31 @@ proptest! {
             let mut expected = Vec::new();
             flatten(&value, path, 0, &mut expected);
             prop_assert_eq!(found, &expected, "{} in {}", path, value);
+        }
+    }
+    #[test]
+    fn what_was_read_before_changes_nothing(
+        values in prop::collection::vec(json(), 1..4),
+        paths in paths(),
+        is_pretty: bool,
+        turns in prop::collection::vec(
+            (any::<prop::sample::Index>(), prop::option::of(any::<(prop::sample::Index, u8)>())),
+            1..8,
+        ),
+    ) {
+        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let mut warm = reader(&paths);
+        for (which, damage) in turns {
+            let value = which.get(&values);
+            let text = if is_pretty { format!("{value:#}") } else { value.to_string() };
+            let mut message = text.into_bytes();
+            if let Some((at, byte)) = damage {
+                let at = at.index(message.len());
+                message[at] = byte;
+            }
+            let message = &message[..];
+            prop_assert_eq!(warm(message), read(message, &paths), "{:?}", message);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! SSE2, which every x86-64 has, and AVX2.
+//! SSE2, which every x86-64 has, AVX2 and AVX-512.
 
 use super::{BLOCK, Baseline, Classes, Masks, Portable, Scan};
 use core::arch::x86_64::{
@@ -6,24 +6,65 @@ use core::arch::x86_64::{
     _mm_or_si128, _mm_set1_epi8, _mm_setzero_si128, _mm_sub_epi8, _mm256_and_si256,
     _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8,
     _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setzero_si256,
-    _mm256_shuffle_epi8, _mm256_sub_epi8,
+    _mm256_shuffle_epi8, _mm256_sub_epi8, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask,
+    _mm512_cmple_epu8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_shuffle_epi8,
+    _mm512_sub_epi8, _mm512_test_epi8_mask,
 };
+use std::sync::OnceLock;
 
 /// Proof that the processor has AVX2 and what comes with it: made in [`scan_avx2`] alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
+/// Proof that the processor has AVX-512: made in [`scan_avx512`] alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+/// What this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    Baseline,
+    Avx2,
+    Avx512,
+}
+
 #[inline(always)]
-pub(super) fn is_x86_64_v3() -> bool {
-    // Each is a load and a test: the standard library keeps the answers.
-    is_x86_feature_detected!("avx2")
+pub(super) fn level() -> Level {
+    // Asking the standard library for one feature after the other takes longer.
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(detected)
+}
+
+#[cold]
+fn detected() -> Level {
+    let has_avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+        && is_x86_feature_detected!("lzcnt");
+    let has_avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        // Processors without it are so old that they slow down where they use wide registers.
+        && is_x86_feature_detected!("avx512vbmi2");
+    match (has_avx2, has_avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        _ => Level::Baseline,
+    }
 }
 
 /// # Safety
 ///
-/// The processor must have AVX2, BMI1 and BMI2.
+/// The processor must have [`Level::Avx512`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt,lzcnt")]
+pub(super) unsafe fn scan_avx512<S: Scan>(job: S) -> S::Output {
+    job.run(Avx512(()))
+}
+
+/// # Safety
+///
+/// The processor must have [`Level::Avx2`].
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) unsafe fn scan_avx2<S: Scan>(job: S) -> S::Output {
     job.run(Avx2(()))
@@ -171,4 +212,68 @@ unsafe fn any_32<const N: usize>(part: &[u8; 32], wanted: [u8; N]) -> u32 {
         found = _mm256_or_si256(found, _mm256_cmpeq_epi8(bytes, wanted));
     }
     _mm256_movemask_epi8(found).cast_unsigned()
+}
+
+impl Masks for Avx512 {
+    const HAS_CLASSES: bool = true;
+
+    #[inline(always)]
+    fn any<const N: usize>(self, block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
+        // SAFETY: an `Avx512` exists only where the processor has it.
+        unsafe { any_64(block, wanted) }
+    }
+
+    #[inline(always)]
+    fn digits(self, block: &[u8; BLOCK]) -> u64 {
+        // SAFETY: an `Avx512` exists only where the processor has it.
+        unsafe { digits_64(block) }
+    }
+
+    #[inline(always)]
+    fn classes(self, blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64 {
+        // SAFETY: an `Avx512` exists only where the processor has it.
+        unsafe { classes_64(blocks, classes) }
+    }
+}
+
+/// # Safety
+///
+/// The processor must have AVX-512 with its instructions for bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn any_64<const N: usize>(block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
+    // SAFETY: the array has 64 bytes, and the load needs no alignment.
+    let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+    let found =
+        wanted.map(|byte| _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte.cast_signed())));
+    found.iter().fold(0, |all, one| all | one)
+}
+
+/// # Safety
+///
+/// The processor must have AVX-512 with its instructions for bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn digits_64(block: &[u8; BLOCK]) -> u64 {
+    // SAFETY: the array has 64 bytes, and the load needs no alignment.
+    let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+    let above = _mm512_sub_epi8(bytes, _mm512_set1_epi8(b'0'.cast_signed()));
+    _mm512_cmple_epu8_mask(above, _mm512_set1_epi8(9))
+}
+
+/// # Safety
+///
+/// The processor must have AVX-512 with its instructions for bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn classes_64(blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64 {
+    let [first, second] = [0, 1].map(|index| {
+        // SAFETY: the array has 64 bytes, and the load needs no alignment.
+        let bytes = unsafe { _mm512_loadu_si512(blocks[index].as_ptr().cast()) };
+        // SAFETY: the table has 16 bytes, and the load needs no alignment.
+        let table = unsafe { _mm_loadu_si128(classes.0[index].as_ptr().cast::<__m128i>()) };
+        // Bytes from 128 on are made 0.
+        _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), bytes)
+    });
+    _mm512_test_epi8_mask(first, second)
 }

@@ -1,7 +1,9 @@
 //! JSON: walked from token to token, where only brackets, commas and quotes are tokens.
 //!
-//! What nobody wants is skipped by counting brackets; what somebody wants is checked in full.
+//! What nobody wants is skipped by counting brackets; what somebody wants is checked in full. Names
+//! are looked up only where they are others than in the last message.
 
+mod guess;
 pub(crate) mod literal;
 mod tokens;
 
@@ -9,16 +11,22 @@ use crate::fields::Fields;
 use crate::malformed::{Malformed, Reason};
 use crate::row::{Form, Piece, Row, Sink};
 use crate::tree::{NOWHERE, Node, ROOT, Tree};
-pub(crate) use tokens::{Tape, Tokens};
+use guess::{Guess, Known};
+use std::slice::IterMut;
+use tokens::Next;
+pub(crate) use tokens::Tokens;
 
 /// Objects and arrays within one another that a reader follows.
 const LEVELS_MAX: usize = 64;
+
+/// Members of a message whose names are foreseen.
+const GUESSES: usize = 64;
 
 /// What is wanted of JSON, and room to walk it.
 #[derive(Clone, Debug)]
 pub(crate) struct Json {
     tree: Tree,
-    tape: Tape,
+    guesses: Box<[Guess; GUESSES]>,
     frames: Vec<Frame>,
     /// The nodes that the values on the way lead to, those of each frame behind one another.
     live: Vec<Node>,
@@ -50,7 +58,7 @@ impl Json {
         Self {
             met: vec![0; tree.len()],
             tree,
-            tape: Tape::default(),
+            guesses: Box::new([Guess::NEVER; GUESSES]),
             frames: Vec::new(),
             live: Vec::new(),
             objects: 0,
@@ -65,18 +73,18 @@ impl Json {
         self.frames.clear();
         self.live.clear();
         self.live.push(ROOT);
-        let Self { tree, tape, frames, live, met, objects, name } = self;
-        let tokens = Tokens::new(bytes, tape);
-        let sink = row.sink();
-        Walk { bytes, tree, tokens, frames, live, met, objects, name, sink }.run()
+        let Self { tree, guesses, frames, live, met, objects, name } = self;
+        let (tokens, sink) = (Tokens::new(bytes), row.sink());
+        let guesses = guesses.iter_mut();
+        Walk { tree, tokens, guesses, frames, live, met, objects, name, sink }.run()
     }
 }
 
 /// One message on its way into a row.
 struct Walk<'a> {
-    bytes: &'a [u8],
     tree: &'a Tree,
     tokens: Tokens<'a>,
+    guesses: IterMut<'a, Guess>,
     frames: &'a mut Vec<Frame>,
     live: &'a mut Vec<Node>,
     met: &'a mut [u64],
@@ -85,30 +93,20 @@ struct Walk<'a> {
     sink: Sink<'a>,
 }
 
-/// What comes behind a value.
-enum Next {
-    /// A token that is yet to be read.
-    Unread,
-    /// The token at this place, which ended a literal.
-    Read(usize),
-    /// The first token within.
-    Within,
-}
-
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn run(mut self) -> Result<(), Malformed> {
         let Some(first) = self.tokens.next() else {
             return self.lone_literal();
         };
         let mut next = self.value(0, 0, first, true)?;
         if let Next::Read(at) = next {
-            return Err(self.unexpected(at));
+            return Err(self.tokens.unexpected(at));
         }
         while let Some(frame) = self.frames.last().copied() {
             next = if frame.is_array {
                 self.element(frame, next)?
             } else if frame.left > 0 {
-                self.member(frame, next)?
+                self.members(frame, next)?
             } else if self.frames.len() == 1 {
                 return Ok(());
             } else {
@@ -116,30 +114,30 @@ impl Walk<'_> {
             };
         }
         let end = self.tokens.last_end();
-        match self.skip_blanks(end) {
-            at if at == self.bytes.len() => Ok(()),
-            at => Err(self.unexpected(at)),
+        match self.tokens.skip_blanks(end) {
+            at if at == self.tokens.bytes().len() => Ok(()),
+            at => Err(self.tokens.unexpected(at)),
         }
     }
 
     /// A message without any token.
     fn lone_literal(&self) -> Result<(), Malformed> {
-        match self.bytes.trim_ascii() {
-            [] => Err(Malformed::new(self.bytes.len(), Reason::Unfinished)),
+        match self.tokens.bytes().trim_ascii() {
+            [] => Err(Malformed::new(self.tokens.bytes().len(), Reason::Unfinished)),
             text if literal::form(text).is_some() => Ok(()),
-            _ => Err(Malformed::new(self.skip_blanks(0), Reason::NotALiteral)),
+            _ => Err(Malformed::new(self.tokens.skip_blanks(0), Reason::NotALiteral)),
         }
     }
 
     /// Reads the separator before an element and the element, or the end of the array.
     fn element(&mut self, frame: Frame, next: Next) -> Result<Next, Malformed> {
         let is_first = matches!(next, Next::Within);
-        if !is_first && self.ends(next, b']')? {
+        if !is_first && self.tokens.ends(next, b']')? {
             return Ok(self.leave());
         }
         let start = self.tokens.last_end();
-        let at = self.token()?;
-        if is_first && self.bytes[at] == b']' && self.is_blank(start, at) {
+        let at = self.tokens.token()?;
+        if is_first && self.tokens.bytes()[at] == b']' && self.tokens.is_blank(start, at) {
             return Ok(self.leave());
         }
         self.live.truncate(frame.end);
@@ -156,64 +154,132 @@ impl Walk<'_> {
         self.value(frame.end, start, at, false)
     }
 
-    /// Reads the separator before a member and the member, or the end of the object.
-    fn member(&mut self, frame: Frame, next: Next) -> Result<Next, Malformed> {
-        let is_first = matches!(next, Next::Within);
-        if !is_first && self.ends(next, b'}')? {
-            return Ok(self.leave());
+    /// Walks on in an object as long as names are foreseen and values are nothing to be walked: to
+    /// its end, or until nothing more is wanted.
+    fn members(&mut self, mut frame: Frame, mut next: Next) -> Result<Next, Malformed> {
+        let parent = match self.live[frame.start..frame.end] {
+            [node] => node,
+            _ => NOWHERE,
+        };
+        let mut tokens = self.tokens; // In registers.
+        while frame.left > 0 {
+            let Some(open) = tokens.name(next)? else {
+                self.tokens = tokens;
+                return Ok(self.leave());
+            };
+            let guess = self.guesses.next();
+            let known =
+                guess.as_ref().and_then(|guess| guess.find(tokens.bytes(), open + 1, parent));
+            let Some(Known { node, slot }) = known else {
+                self.keep(tokens, frame.left);
+                return self.member(frame, open, guess);
+            };
+            let (start, at) = (tokens.token()? + 2, tokens.token()?);
+            if node == NOWHERE || self.met[node.index()] == frame.object {
+                next = tokens.skip_value(start, at)?;
+                continue;
+            }
+            match slot {
+                Some(slot) if !matches!(tokens.bytes()[at], b'{' | b'[') => {
+                    self.met[node.index()] = frame.object;
+                    frame.left -= 1;
+                    let piece;
+                    (piece, next) = self.leaf(&mut tokens, start, at)?;
+                    self.sink.push(slot, piece);
+                }
+                _ => {
+                    self.keep(tokens, frame.left);
+                    self.live.truncate(frame.end);
+                    self.meet(frame, node);
+                    return self.value(frame.end, start, at, true);
+                }
+            }
         }
-        let before = self.tokens.last_end();
-        let open = self.token()?;
-        match self.bytes[open] {
-            _ if !self.is_blank(before, open) => return Err(self.unexpected(before)),
-            b'"' => {}
-            b'}' if is_first => return Ok(self.leave()),
-            _ => return Err(self.unexpected(open)),
+        self.keep(tokens, frame.left);
+        Ok(next)
+    }
+
+    /// Takes back what was in registers.
+    #[inline(always)]
+    fn keep(&mut self, tokens: Tokens<'a>, left: u32) {
+        self.tokens = tokens;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.left = left;
         }
-        let close = self.token()?;
-        let colon = self.skip_blanks(close + 1);
-        if self.bytes.get(colon) != Some(&b':') {
-            return Err(self.unexpected(colon));
+    }
+
+    /// Reads the member whose name starts with the quote at `open`. It is foreseen next time.
+    fn member(
+        &mut self,
+        frame: Frame,
+        open: usize,
+        guess: Option<&mut Guess>,
+    ) -> Result<Next, Malformed> {
+        let close = self.tokens.token()?;
+        let colon = self.tokens.skip_blanks(close + 1);
+        if self.tokens.bytes().get(colon) != Some(&b':') {
+            return Err(self.tokens.unexpected(colon));
         }
         self.live.truncate(frame.end);
-        self.meet(frame, open + 1, close)?;
-        let at = self.token()?;
+        self.look_up(frame, (open + 1, close), guess)?;
+        let at = self.tokens.token()?;
         self.value(frame.end, colon + 1, at, true)
     }
 
     /// Skips what is left of an object in which nothing more is wanted.
     fn rest(&mut self, next: Next) -> Result<Next, Malformed> {
-        let is_over = matches!(next, Next::Read(at) if matches!(self.bytes[at], b'}' | b']'));
+        let is_over =
+            matches!(next, Next::Read(at) if matches!(self.tokens.bytes()[at], b'}' | b']'));
         if !is_over {
-            self.skip()?;
+            self.tokens.skip()?;
         }
         Ok(self.leave())
     }
 
+    /// Puts `node` on top of the live ones, if a name that leads there was not yet met.
+    #[inline]
+    fn meet(&mut self, frame: Frame, node: Node) {
+        if node != NOWHERE && self.met[node.index()] != frame.object {
+            self.met[node.index()] = frame.object;
+            self.live.push(node);
+            if let Some(frame) = self.frames.last_mut() {
+                frame.left -= 1;
+            }
+        }
+    }
+
     /// Puts the nodes that the name from `start` to `end` leads to on top of the live ones.
-    fn meet(&mut self, frame: Frame, start: usize, end: usize) -> Result<(), Malformed> {
-        let text = &self.bytes[start..end];
+    fn look_up(
+        &mut self,
+        frame: Frame,
+        (start, end): (usize, usize),
+        guess: Option<&mut Guess>,
+    ) -> Result<(), Malformed> {
+        let bytes = self.tokens.bytes();
+        let text = &bytes[start..end];
         let is_escaped = self.tokens.has_escapes() && text.contains(&b'\\');
         if is_escaped {
             self.name.clear();
             literal::unescape(text, self.name)
                 .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
         }
-        let mut met = 0;
+        let mut node = NOWHERE;
         for live in frame.start..frame.end {
             let branch = self.tree.branch(self.live[live]);
-            let node = match is_escaped {
-                false => branch.below(self.bytes, start, end),
+            node = match is_escaped {
+                false => branch.below(bytes, start, end),
                 true => branch.find(self.name),
             };
-            if node != NOWHERE && self.met[node.index()] != frame.object {
-                self.met[node.index()] = frame.object;
-                self.live.push(node);
-                met += 1;
-            }
+            self.meet(frame, node);
         }
-        if let Some(frame) = self.frames.last_mut() {
-            frame.left -= met;
+        if let ([parent], false, Some(guess)) =
+            (&self.live[frame.start..frame.end], is_escaped, guess)
+        {
+            let slot = match node {
+                NOWHERE => None,
+                _ => self.tree.branch(node).only_slot(),
+            };
+            *guess = Guess::new(bytes, (start, end), *parent, Known { node, slot });
         }
         Ok(())
     }
@@ -228,33 +294,27 @@ impl Walk<'_> {
         at: usize,
         is_named: bool,
     ) -> Result<Next, Malformed> {
-        let kind = self.bytes[at];
-        let is_wanted = self.live.len() > from;
-        if matches!(kind, b'"' | b'{' | b'[') && !self.is_blank(start, at) {
-            return Err(self.unexpected(self.skip_blanks(start)));
+        if self.live.len() == from {
+            return self.tokens.skip_value(start, at);
         }
+        let kind = self.tokens.bytes()[at];
         // A value that is no array is the only element of one.
-        if is_wanted && is_named && kind != b'[' {
+        if is_named && kind != b'[' {
             for live in from..self.live.len() {
                 self.live.extend(self.tree.branch(self.live[live]).element(0));
             }
         }
         match kind {
-            b'"' => {
-                let close = self.token()?;
-                if is_wanted {
-                    self.text(from, at + 1, close)?;
-                }
-                Ok(Next::Unread)
+            b'{' | b'[' if !self.tokens.is_blank(start, at) => {
+                Err(self.tokens.unexpected(self.tokens.skip_blanks(start)))
             }
-            b'{' | b'[' if is_wanted => self.enter(from, kind == b'[', is_named),
-            b'{' | b'[' => {
-                self.skip()?;
-                Ok(Next::Unread)
-            }
+            b'{' | b'[' => self.enter(from, kind == b'[', is_named),
             _ => {
-                self.literal(from, start, at)?;
-                Ok(Next::Read(at))
+                let mut tokens = self.tokens;
+                let (piece, next) = self.leaf(&mut tokens, start, at)?;
+                self.tokens = tokens;
+                self.give(from, piece);
+                Ok(next)
             }
         }
     }
@@ -264,7 +324,7 @@ impl Walk<'_> {
         let (tree, nodes) = (self.tree, &self.live[from..]);
         let left = nodes.iter().map(|node| tree.branch(*node).children).sum();
         if !is_array && left == 0 {
-            self.skip()?;
+            self.tokens.skip()?;
             return Ok(Next::Unread);
         }
         if self.frames.len() == LEVELS_MAX {
@@ -288,34 +348,43 @@ impl Walk<'_> {
         Next::Unread
     }
 
-    fn text(&mut self, from: usize, start: usize, end: usize) -> Result<(), Malformed> {
-        let text = &self.bytes[start..end];
-        let mut piece = Piece::new(Form::Text, start, end);
-        if self.tokens.has_escapes() && text.contains(&b'\\') {
-            let scratch = self.sink.scratch();
-            let start_of_copy = scratch.len();
-            literal::unescape(text, scratch)
-                .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
-            piece = Piece::new(Form::Scratch, start_of_copy, scratch.len());
+    /// Reads a string or literal that starts behind `start`, where `at` is the first token.
+    #[inline(always)]
+    fn leaf(
+        &mut self,
+        tokens: &mut Tokens<'a>,
+        start: usize,
+        at: usize,
+    ) -> Result<(Piece, Next), Malformed> {
+        if tokens.bytes()[at] != b'"' {
+            let start = tokens.skip_blanks(start);
+            let text = tokens.bytes().get(start..at).unwrap_or_default().trim_ascii_end();
+            let form = literal::form(text).ok_or_else(|| tokens.not_a_literal(start, at))?;
+            return Ok((Piece::new(form, start, start + text.len()), Next::Read(at)));
         }
-        self.give(from, piece);
-        Ok(())
+        if !tokens.is_blank(start, at) {
+            return Err(tokens.unexpected(tokens.skip_blanks(start)));
+        }
+        let close = tokens.token()?;
+        let piece = match tokens.has_escapes() {
+            false => Piece::new(Form::Text, at + 1, close),
+            true => self.resolved(tokens.bytes(), at + 1, close)?,
+        };
+        Ok((piece, Next::Unread))
     }
 
-    /// Reads the literal between `start` and the token at `end`.
-    fn literal(&mut self, from: usize, start: usize, end: usize) -> Result<(), Malformed> {
-        let start = self.skip_blanks(start);
-        let text = self.bytes.get(start..end).unwrap_or_default().trim_ascii_end();
-        let Some(first) = text.first() else { return Err(self.unexpected(end)) };
-        if self.live.len() == from {
-            return match first {
-                b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Ok(()),
-                _ => Err(Malformed::new(start, Reason::NotALiteral)),
-            };
+    /// A string whose escapes, if it has any, are resolved.
+    #[inline(never)]
+    fn resolved(&mut self, bytes: &[u8], start: usize, end: usize) -> Result<Piece, Malformed> {
+        let text = &bytes[start..end];
+        if !text.contains(&b'\\') {
+            return Ok(Piece::new(Form::Text, start, end));
         }
-        let form = literal::form(text).ok_or(Malformed::new(start, Reason::NotALiteral))?;
-        self.give(from, Piece::new(form, start, start + text.len()));
-        Ok(())
+        let scratch = self.sink.scratch();
+        let start_of_copy = scratch.len();
+        literal::unescape(text, scratch)
+            .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
+        Ok(Piece::new(Form::Scratch, start_of_copy, scratch.len()))
     }
 
     fn give(&mut self, from: usize, piece: Piece) {
@@ -324,64 +393,5 @@ impl Walk<'_> {
                 self.sink.push(slot, piece);
             }
         }
-    }
-
-    /// Whether the token behind a value is `end`, where it could also be a comma.
-    fn ends(&mut self, next: Next, end: u8) -> Result<bool, Malformed> {
-        let at = match next {
-            Next::Read(at) => at,
-            Next::Unread | Next::Within => {
-                let before = self.tokens.last_end();
-                let at = self.token()?;
-                if !self.is_blank(before, at) {
-                    return Err(self.unexpected(self.skip_blanks(before)));
-                }
-                at
-            }
-        };
-        match self.bytes[at] {
-            b',' => Ok(false),
-            byte if byte == end => Ok(true),
-            _ => Err(self.unexpected(at)),
-        }
-    }
-
-    /// Skips to the end of the object or array that the last token is in or began.
-    fn skip(&mut self) -> Result<(), Malformed> {
-        let mut depth = 1;
-        while depth > 0 {
-            let at = self.token()?;
-            match self.bytes[at] {
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn token(&mut self) -> Result<usize, Malformed> {
-        self.tokens.next().ok_or(Malformed::new(self.bytes.len(), Reason::Unfinished))
-    }
-
-    #[inline(always)]
-    fn is_blank(&self, start: usize, end: usize) -> bool {
-        start == end || self.skip_blanks(start) >= end
-    }
-
-    /// The first place from `start` on that is not blank.
-    #[inline(always)]
-    fn skip_blanks(&self, mut start: usize) -> usize {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(start) {
-            start += 1;
-        }
-        start
-    }
-
-    #[cold]
-    fn unexpected(&self, at: usize) -> Malformed {
-        let is_end = at >= self.bytes.len();
-        Malformed::new(at, if is_end { Reason::Unfinished } else { Reason::Unexpected })
     }
 }

@@ -1,65 +1,80 @@
-//! Where the brackets, commas and quotes of a JSON text are.
+//! Where the brackets, commas and quotes of a JSON text are, and what may stand between them.
 
+use crate::malformed::{Malformed, Reason};
 use lanecast_base::mask::{BLOCK, Blocks, Masks, Scan, scan};
-
-/// Bytes that are searched at once: a reader that stops early has not searched much in vain.
-const WINDOW: usize = 8 * BLOCK;
-
-/// Room for the tokens of a window.
-#[derive(Clone, Debug)]
-pub(crate) struct Tape {
-    places: Box<[u32; WINDOW]>,
-}
-
-impl Default for Tape {
-    fn default() -> Self {
-        Self { places: Box::new([0; WINDOW]) }
-    }
-}
+use std::num::NonZero;
 
 /// The tokens of one text, in order: both quotes of each string, and outside of strings brackets,
 /// braces and commas.
-#[derive(Debug)]
+///
+/// They are searched block by block: a reader that stops early has not searched much in vain. Small
+/// enough to be copied by who wants to have it in registers.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens<'a> {
     bytes: &'a [u8],
-    places: &'a mut [u32; WINDOW],
-    /// How many of `places` hold tokens, and which is next.
-    count: usize,
-    next: usize,
+    block: Found,
     last_end: usize,
-    state: State,
 }
 
-/// Where the search for tokens stands.
+/// A block with tokens.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
-    /// The start of the next window.
+struct Found {
     start: usize,
-    /// All ones within a string.
-    in_string: u64,
-    /// Whether a backslash ended the last block and means its next byte.
+    /// Those that are yet to come.
+    left: u64,
+    carry: Carry,
+}
+
+/// What a block leaves to the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carry {
+    /// Whether it ends within a string.
+    in_string: bool,
+    /// Whether a backslash ends it and means the next byte.
     escapes_next: bool,
     /// Whether there was any backslash.
     has_escapes: bool,
 }
 
+/// What comes behind a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// A token that is yet to be read.
+    Unread,
+    /// The token at this place, which ended a literal.
+    Read(usize),
+    /// The first token within.
+    Within,
+}
+
 impl<'a> Tokens<'a> {
-    pub(crate) fn new(bytes: &'a [u8], tape: &'a mut Tape) -> Self {
-        let state = State::default();
-        Self { bytes, places: &mut tape.places, count: 0, next: 0, last_end: 0, state }
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, block: search(bytes, 0, Carry::default()), last_end: 0 }
+    }
+
+    /// The text.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// The place of the next token.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<usize> {
-        if self.next == self.count && !self.refill() {
-            return None;
+        if self.block.left == 0 {
+            self.block = search(self.bytes, self.block.start + BLOCK, self.block.carry);
         }
-        let place = *self.places.get(self.next)? as usize;
-        self.next += 1;
+        let left = NonZero::new(self.block.left)?;
+        let place = self.block.start + left.trailing_zeros() as usize;
+        self.block.left &= left.get() - 1;
         self.last_end = place + 1;
-        // Never false: it tells the compiler that what comes of this is within the text.
-        (place < self.bytes.len()).then_some(place)
+        Some(place)
+    }
+
+    /// The same where there has to be one.
+    #[inline(always)]
+    pub(crate) fn token(&mut self) -> Result<usize, Malformed> {
+        self.next().ok_or(Malformed::new(self.bytes.len(), Reason::Unfinished))
     }
 
     /// The place behind the last token.
@@ -72,62 +87,150 @@ impl<'a> Tokens<'a> {
     /// token at least.
     #[inline(always)]
     pub(crate) fn has_escapes(&self) -> bool {
-        self.state.has_escapes
+        self.block.carry.has_escapes
     }
 
-    #[inline(never)]
-    fn refill(&mut self) -> bool {
-        (self.count, self.next) = (0, 0);
-        while self.count == 0 && self.state.start < self.bytes.len() {
-            let (bytes, places) = (self.bytes, &mut *self.places);
-            (self.count, self.state) = scan(Search { bytes, places, state: self.state });
+    /// The quote that the next name of an object starts with; none at the end of the object.
+    #[inline(always)]
+    pub(super) fn name(&mut self, next: Next) -> Result<Option<usize>, Malformed> {
+        let is_first = matches!(next, Next::Within);
+        if !is_first && self.ends(next, b'}')? {
+            return Ok(None);
         }
-        self.count > 0
+        let before = self.last_end;
+        let open = self.token()?;
+        match self.bytes[open] {
+            _ if !self.is_blank(before, open) => Err(self.unexpected(before)),
+            b'"' => Ok(Some(open)),
+            b'}' if is_first => Ok(None),
+            _ => Err(self.unexpected(open)),
+        }
+    }
+
+    /// Skips to the end of the object or array that the last token is in or began.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self) -> Result<(), Malformed> {
+        let mut depth = 1;
+        while depth > 0 {
+            match self.bytes[self.token()?] {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips a value that starts behind `start`, where `at` is the first token.
+    #[inline(always)]
+    pub(super) fn skip_value(&mut self, start: usize, at: usize) -> Result<Next, Malformed> {
+        match self.bytes[at] {
+            b'"' | b'{' | b'[' if !self.is_blank(start, at) => {
+                return Err(self.unexpected(self.skip_blanks(start)));
+            }
+            b'"' => _ = self.token()?,
+            b'{' | b'[' => self.skip()?,
+            _ => {
+                let start = self.skip_blanks(start);
+                return match self.bytes[start] {
+                    b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Ok(Next::Read(at)),
+                    _ => Err(self.not_a_literal(start, at)),
+                };
+            }
+        }
+        Ok(Next::Unread)
+    }
+
+    /// Whether the token behind a value is `end`, where it could also be a comma.
+    #[inline(always)]
+    pub(super) fn ends(&mut self, next: Next, end: u8) -> Result<bool, Malformed> {
+        let at = match next {
+            Next::Read(at) => at,
+            Next::Unread | Next::Within => {
+                let before = self.last_end;
+                let at = self.token()?;
+                if !self.is_blank(before, at) {
+                    return Err(self.unexpected(self.skip_blanks(before)));
+                }
+                at
+            }
+        };
+        match self.bytes[at] {
+            b',' => Ok(false),
+            byte if byte == end => Ok(true),
+            _ => Err(self.unexpected(at)),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_blank(&self, start: usize, end: usize) -> bool {
+        start == end || self.skip_blanks(start) >= end
+    }
+
+    /// The first place from `start` on that is not blank.
+    #[inline(always)]
+    pub(crate) fn skip_blanks(&self, mut start: usize) -> usize {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(start) {
+            start += 1;
+        }
+        start
+    }
+
+    #[cold]
+    pub(crate) fn unexpected(&self, at: usize) -> Malformed {
+        let is_end = at >= self.bytes.len();
+        Malformed::new(at, if is_end { Reason::Unfinished } else { Reason::Unexpected })
+    }
+
+    /// What is wrong with the literal between `start` and the token at `end`.
+    #[cold]
+    pub(super) fn not_a_literal(&self, start: usize, end: usize) -> Malformed {
+        match self.bytes.get(start..end).unwrap_or_default().trim_ascii_end() {
+            [] => self.unexpected(end),
+            _ => Malformed::new(start, Reason::NotALiteral),
+        }
     }
 }
 
-/// The search of one window.
+/// The first block from `start` on that has tokens; if there is none, one that has none.
+#[inline(never)]
+fn search(bytes: &[u8], start: usize, carry: Carry) -> Found {
+    scan(Search { bytes, start, carry })
+}
+
 struct Search<'a> {
     bytes: &'a [u8],
-    places: &'a mut [u32; WINDOW],
-    state: State,
+    start: usize,
+    carry: Carry,
 }
 
 impl Scan for Search<'_> {
-    type Output = (usize, State);
+    type Output = Found;
 
     #[inline(always)]
-    fn run<M: Masks>(self, masks: M) -> (usize, State) {
-        let Self { bytes, places, mut state } = self;
+    fn run<M: Masks>(self, masks: M) -> Found {
+        let Self { bytes, mut start, mut carry } = self;
         let mut short = [0; BLOCK];
         let blocks = Blocks::new(bytes, &mut short);
-        let end = state.start + WINDOW;
-        let mut count = 0;
-        while state.start < end
-            && let Some(block) = blocks.get(state.start)
-        {
+        while let Some(block) = blocks.get(start) {
             let mut quotes = block.any(masks, *b"\"");
             let backslashes = block.any(masks, *b"\\");
-            if backslashes != 0 || state.escapes_next {
-                quotes &= !state.escaped(backslashes);
+            if backslashes != 0 || carry.escapes_next {
+                quotes &= !carry.escaped(backslashes);
             }
-            let inside = up_to_each(quotes) ^ state.in_string;
-            state.in_string = 0_u64.wrapping_sub(inside >> 63);
-            let mut tokens = block.any(masks, *b"{}[],") & !inside | quotes;
-            while tokens != 0 {
-                if let Some(place) = places.get_mut(count) {
-                    *place = (state.start + tokens.trailing_zeros() as usize) as u32;
-                }
-                count += 1;
-                tokens &= tokens - 1;
+            let inside = up_to_each(quotes) ^ 0_u64.wrapping_sub(carry.in_string.into());
+            carry.in_string = inside >> (BLOCK - 1) == 1;
+            let left = block.any(masks, *b"{}[],") & !inside | quotes;
+            if left != 0 {
+                return Found { start, left, carry };
             }
-            state.start += BLOCK;
+            start += BLOCK;
         }
-        (count, state)
+        Found { start, left: 0, carry }
     }
 }
 
-impl State {
+impl Carry {
     /// Which bytes of a block a backslash before them means.
     #[inline]
     fn escaped(&mut self, backslashes: u64) -> u64 {
@@ -182,8 +285,7 @@ mod tests {
         #[test]
         fn tokens_are_outside_of_strings(text in "[a\"\\\\{},:]{0,200}", repeats in 1..8_usize) {
             let bytes = text.repeat(repeats).into_bytes();
-            let mut tape = Tape::default();
-            let mut tokens = Tokens::new(&bytes, &mut tape);
+            let mut tokens = Tokens::new(&bytes);
             let found: Vec<usize> = std::iter::from_fn(|| tokens.next()).collect();
             prop_assert_eq!(found, slowly(&bytes));
         }
