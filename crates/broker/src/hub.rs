@@ -328,10 +328,15 @@ impl Hub {
         [pulse, kept, disk, self.slow_due].into_iter().flatten().min()
     }
 
+    /// The topic of that name, if there is one.
+    pub(crate) fn known_topic(&self, kind: Kind, name: &str) -> Option<u32> {
+        self.numbers.get(&kind)?.get(name).copied()
+    }
+
     /// The topic of that name, made if need be.
     pub(crate) fn topic(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
-        if let Some(number) = self.numbers.get(&kind).and_then(|numbers| numbers.get(name)) {
-            return Ok(*number);
+        if let Some(number) = self.known_topic(kind, name) {
+            return Ok(number);
         }
         if !is_name(name) {
             return Err(Refusal::TopicName { max: NAME_MAX });

@@ -59,9 +59,11 @@ impl Hub {
             acks = acks.with(ack);
         }
         let batch = options(header)?.batch;
+        let is_confined = self.is_confined(id);
         let Some(client) = self.client(id) else { return Ok(()) };
         let _counted = client.count_query(header.bytes().len());
-        let inquiry = Inquiry { client: id, query_id, command_id, acks, batch, taste, _counted };
+        let inquiry =
+            Inquiry { client: id, query_id, command_id, acks, batch, taste, is_confined, _counted };
         self.busy.push(topic);
         self.with_kept(topic, at, |kept, world, _| {
             kept.ask(inquiry, &query, follow, at.unix_ns, world)
@@ -94,16 +96,16 @@ impl Hub {
         let (records, deleted) = self.with_kept(topic, at, |kept, world, post| {
             kept.delete(doomed, &client, at.unix_ns, world, post)
         })?;
+        // How many others there are is not for whoever may see some only.
+        let records = if self.is_confined(id) { deleted } else { records };
         Ok(Deleted { records: records as u64, deleted: deleted as u64 })
     }
 
     /// The topic of that name, of which something is kept.
-    pub(crate) fn kept(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
-        let topic = self.topic(kind, name)?;
-        match &self.topics[topic as usize] {
-            Room::Kept(_) => Ok(topic),
-            Room::Passing(_) => Err(Refusal::NothingKept(name.to_owned())),
-        }
+    pub(crate) fn kept(&self, kind: Kind, name: &str) -> Result<u32, Refusal> {
+        let topic = self.known_topic(kind, name);
+        let is_kept = |topic: &u32| matches!(self.topics[*topic as usize], Room::Kept(_));
+        topic.filter(is_kept).ok_or_else(|| Refusal::NothingKept(name.to_owned()))
     }
 
     /// Goes on answering queries, and removes what has expired; whether there is more to answer.
@@ -208,7 +210,7 @@ pub(crate) fn options(header: &Header<'_>) -> Result<Options, Refusal> {
     let wishes = Wishes::parse(&list)?;
     let conflation = match wishes.value("conflation") {
         None | Some("none") => None,
-        Some(text) => Some(interval(text).ok_or(Refusal::Number("conflation"))?),
+        Some(text) => Some(interval(text).ok_or(Refusal::Conflation)?),
     };
     let batch = header.number(Field::BatchSize)?.unwrap_or(1).clamp(1, BATCH_MAX) as usize;
     let out_of_focus = wishes.has("oof") || header.flag(Field::SendOof)?;

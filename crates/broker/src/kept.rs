@@ -32,6 +32,8 @@ pub(crate) struct Inquiry {
     /// Records of a message at most.
     pub(crate) batch: usize,
     pub(crate) taste: Taste,
+    /// Its client sees some messages only: how many others there are is not for it.
+    pub(crate) is_confined: bool,
     /// By this its client's queries are counted.
     pub(crate) _counted: Arc<()>,
 }
@@ -417,7 +419,8 @@ impl Letters<'_, '_> {
                     return header.end();
                 }
                 let header = header.number(Field::Matches, answer.matches as u64);
-                let header = header.number(Field::TopicMatches, answer.records as u64);
+                let records = if inquiry.is_confined { answer.matches } else { answer.records };
+                let header = header.number(Field::TopicMatches, records as u64);
                 header.number(Field::RecordsReturned, answer.returned as u64).end();
             });
         }

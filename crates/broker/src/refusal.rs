@@ -19,6 +19,12 @@ pub(crate) enum Refusal {
     NotYet(&'static str),
     #[error("not supported: the option {0}")]
     Option(String),
+    #[error("bad option: {0} needs a value, as in {0}=VALUE")]
+    NoValue(String),
+    #[error("bad option: {0} stands alone, without a value")]
+    Value(String),
+    #[error("bad option: conflation is a time such as 100ms, an hour at most, or none")]
+    Conflation,
     #[error("bad options: {0}")]
     Options(#[from] OptionsError),
     #[error("bad command: {field} is missing", field = .0.long())]
@@ -51,6 +57,8 @@ pub(crate) enum Refusal {
     Subscriptions(usize),
     #[error("already exists: this connection has logged on")]
     LoggedOn,
+    #[error("bad client_name: one has at most {max} bytes and no control characters")]
+    ClientName { max: usize },
     #[error("name in use: another connection is {0}")]
     NameInUse(String),
     #[error(transparent)]

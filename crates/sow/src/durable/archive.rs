@@ -207,18 +207,18 @@ impl<S: Storage + Clone> Archive<S> {
     ) -> Result<Logged<'a>, StoreError> {
         self.body.clear();
         entry::put(topic.number(), next.record(), &mut self.body);
-        let client = publication.client;
-        let numbered = publication.sequence.filter(|_| is_name(client));
-        if let Some(sequence) = numbered {
-            entry::client(client, sequence, &mut self.body);
+        let numbered = publication.numbered.filter(|(name, _)| is_name(name));
+        if let Some((name, sequence)) = numbered {
+            entry::client(name, sequence, &mut self.body);
         }
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
-        match (numbered, self.clients.get_mut(client)) {
-            (Some(sequence), Some(last)) => *last = sequence.max(*last),
-            (Some(sequence), None) => drop(self.clients.insert(client.into(), sequence)),
-            (None, _) => {}
+        if let Some((name, sequence)) = numbered {
+            match self.clients.get_mut(name) {
+                Some(last) => *last = sequence.max(*last),
+                None => drop(self.clients.insert(name.into(), sequence)),
+            }
         }
-        let change = topic.commit(next, cause, client, now_ns);
+        let change = topic.commit(next, cause, publication.client, now_ns);
         Ok(Logged { change, journal_sequence })
     }
 
