@@ -217,7 +217,7 @@ impl Hub {
     }
 
     /// The last sequence number of a named client.
-    fn remember(&mut self, name: &str, sequence: u64) {
+    pub(crate) fn remember(&mut self, name: &str, sequence: u64) {
         match self.sequences.get_mut(name) {
             Some(last) => *last = sequence,
             None => drop(self.sequences.insert(name.into(), sequence)),
@@ -225,14 +225,14 @@ impl Hub {
     }
 
     /// Whether a named client has published this number, or a later one.
-    fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
+    pub(crate) fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
         let Some(Some(client)) = self.clients.get(id.0 as usize) else { return false };
         let last = client.numbered_as.as_deref().and_then(|name| self.sequences.get(name));
         last.is_some_and(|last| *last >= sequence)
     }
 
     /// Whether the numbers of a client's messages are remembered.
-    fn is_numbered(&self, name: &str) -> bool {
+    pub(crate) fn is_numbered(&self, name: &str) -> bool {
         let has_room = self.sequences.len() < self.settings.names_max;
         has_room || self.sequences.contains_key(name)
     }

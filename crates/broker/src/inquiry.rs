@@ -78,6 +78,11 @@ impl Hub {
         header: &Header<'_>,
     ) -> Result<Deleted, Refusal> {
         let name = header.text(Field::Topic).ok_or(Refusal::Missing(Field::Topic))?;
+        let sequence = header.number(Field::Sequence)?;
+        if sequence.is_some_and(|sequence| self.was_published(id, sequence)) {
+            self.counters.duplicates += 1;
+            return Ok(Deleted { records: 0, deleted: 0 });
+        }
         let keys = header.text(Field::SowKeys);
         let filter = self.filter(id, header)?;
         let body = header.body();
@@ -91,14 +96,39 @@ impl Hub {
         let Some(client) = self.client(id) else {
             return Ok(Deleted { records: 0, deleted: 0 });
         };
+        let numbered = client.numbered_as.clone().zip(sequence);
         let (kind, client) = (client.kind, client.name.clone().unwrap_or_default());
         let topic = self.kept(kind, &name)?;
         let (records, deleted) = self.with_kept(topic, at, |kept, world, post| {
             kept.delete(doomed, &client, at.unix_ns, world, post)
         })?;
+        if let Some((name, sequence)) = numbered {
+            self.number(topic, &name, sequence, at.unix_ns)?;
+        }
         // How many others there are is not for whoever may see some only.
         let records = if self.is_confined(id) { deleted } else { records };
         Ok(Deleted { records: records as u64, deleted: deleted as u64 })
+    }
+
+    /// Remembers the number of what a client has done to a kept topic.
+    fn number(
+        &mut self,
+        topic: u32,
+        name: &str,
+        sequence: u64,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        if !self.is_numbered(name) {
+            return Ok(());
+        }
+        if let Room::Kept(kept) = &self.topics[topic as usize]
+            && kept.is_durable()
+            && let Some(disk) = &mut self.world.disk
+        {
+            disk.number(name, sequence, now_ns)?;
+        }
+        self.remember(name, sequence);
+        Ok(())
     }
 
     /// The topic of that name, of which something is kept.
