@@ -80,6 +80,10 @@ impl Hub {
         }
         let filter = self.filter(id, header)?;
         let options = Options { delta: asked.deltas, ..inquiry::options(header)? };
+        let is_fickle = filter.as_ref().is_some_and(|filter| !filter.looks_back());
+        if is_fickle && (options.out_of_focus || options.delta) {
+            return Err(Refusal::Fickle);
+        }
         let given = header.text(Field::SubscriptionId);
         let name = given.or_else(|| header.text(Field::CommandId)).unwrap_or_default();
         if name.is_empty() || name.len() > SUBSCRIPTION_NAME_MAX || name.contains(',') {

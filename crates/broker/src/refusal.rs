@@ -39,6 +39,11 @@ pub(crate) enum Refusal {
     Filter(#[from] Box<FilterError>),
     #[error("bad filter: {0}")]
     Index(#[from] InsertError),
+    #[error(
+        "bad filter: nobody can tell whether a record met it before, as CLIENT_NAME() and \
+         UNIX_TIMESTAMP() are not in the record: publish them in a field, or leave out oof and deltas"
+    )]
+    Fickle,
     #[error("bad options: select: {0}")]
     Selection(#[from] SelectionError),
     #[error("not supported: {0} messages have no fields to select; use fix, nvfix or json")]

@@ -120,6 +120,15 @@ fn what_cannot_be_asked_is_said() {
     let auto =
         r#"{"c":"subscribe","t":"orders","cid":"1","opts":"conflation=auto","a":"processed"}"#;
     reason(auto, "100ms");
+    for (command, filter) in [
+        ("subscribe", "CLIENT_NAME() = 'a'"),
+        ("delta_subscribe", "/until > UNIX_TIMESTAMP()"),
+        ("sow_and_subscribe", "IF(UNIX_TIMESTAMP() > 1, /a, /b) = 1"),
+    ] {
+        let opts = if command == "delta_subscribe" { "none" } else { "oof" };
+        let rest = format!(r#""t":"orders","cid":"1","filter":"{filter}","a":"processed""#);
+        reason(&format!(r#"{{"c":"{command}","opts":"{opts}",{rest}}}"#), "met it before");
+    }
     reason(r#"{"c":"sow_delete","t":"orders","a":"processed"}"#, "give one of");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":1}"#, "/id");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":"#, "malformed");
