@@ -8,6 +8,7 @@ use crate::post::Post;
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::subscription::Taste;
+use crate::ties::Pace;
 use crate::topic::Room;
 use crate::world::World;
 use lanecast_filter::kind::Kind;
@@ -138,21 +139,24 @@ impl Hub {
         topic.filter(is_kept).ok_or_else(|| Refusal::NothingKept(name.to_owned()))
     }
 
-    /// Goes on answering queries, and removes what has expired; whether there is more to answer.
+    /// Goes on answering queries, and removes what has expired; whether there is more to answer that
+    /// does not wait until its client has read more.
     pub fn advance(&mut self, at: Moment) -> bool {
         let mut busy = std::mem::take(&mut self.busy);
         busy.sort_unstable();
         busy.dedup();
+        let (mut is_going, still_max) = (false, self.still_max());
         busy.retain(|topic| {
-            let more = self.with_kept(*topic, at, |kept, world, post| {
-                Ok(kept.advance(at.unix_ns, world, post))
+            let pace = self.with_kept(*topic, at, |kept, world, post| {
+                Ok(kept.advance(at.unix_ns, still_max, world, post))
             });
-            more.unwrap_or(false)
+            is_going |= pace == Ok(Pace::Going);
+            pace.is_ok_and(|pace| pace != Pace::Done)
         });
         self.busy.append(&mut busy);
         self.confirm();
         let is_writing = self.world.keep_checkpoint(&self.topics);
-        !self.busy.is_empty() || is_writing
+        is_going || is_writing
     }
 
     /// Tells those who wait for it what has become durable.
