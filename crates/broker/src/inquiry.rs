@@ -139,8 +139,8 @@ impl Hub {
         topic.filter(is_kept).ok_or_else(|| Refusal::NothingKept(name.to_owned()))
     }
 
-    /// Goes on answering queries, and removes what has expired; whether there is more to answer that
-    /// does not wait until its client has read more.
+    /// Goes on answering queries, and removes what has expired; whether there is more to answer
+    /// that does not wait until its client has read more.
     pub fn advance(&mut self, at: Moment) -> bool {
         let mut busy = std::mem::take(&mut self.busy);
         busy.sort_unstable();

@@ -41,7 +41,8 @@ pub(crate) enum Refusal {
     Index(#[from] InsertError),
     #[error(
         "bad filter: nobody can tell whether a record met it before, as CLIENT_NAME() and \
-         UNIX_TIMESTAMP() are not in the record: publish them in a field, or leave out oof and deltas"
+         UNIX_TIMESTAMP() are not in the record: publish them in a field, or leave out oof and \
+         deltas"
     )]
     Fickle,
     #[error("bad options: select: {0}")]
