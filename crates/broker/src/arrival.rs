@@ -190,6 +190,7 @@ impl Hub {
     fn sow(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         let name = required(header, Field::Topic)?;
         check_options(header, &["none", "top_n", "skip_n", "select"])?;
+        refuse_bookmark(header)?;
         let filter = self.filter(id, header)?;
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let kind = client.kind;
@@ -319,6 +320,14 @@ impl Hub {
 /// How long a record lives whose publisher gives so many seconds: for ever if none.
 fn lifetime(seconds: u64) -> Duration {
     if seconds == 0 { Duration::MAX } else { Duration::from_secs(seconds) }
+}
+
+/// Refuses what is to begin somewhere else than now.
+pub(crate) fn refuse_bookmark(header: &Header<'_>) -> Result<(), Refusal> {
+    match header.text(Field::Bookmark) {
+        Some(_) => Err(Refusal::NotYet("bookmarks")),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn check_options(header: &Header<'_>, known: &[&str]) -> Result<(), Refusal> {

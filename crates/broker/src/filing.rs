@@ -1,6 +1,6 @@
 //! Subscriptions come and go.
 
-use crate::arrival::{Done, check_options, required};
+use crate::arrival::{Done, check_options, refuse_bookmark, required};
 use crate::client::ClientId;
 use crate::hub::{Hub, Moment};
 use crate::inquiry::{self, Question};
@@ -75,9 +75,7 @@ impl Hub {
         let wishes = Wishes::parse(&wishes)?;
         let known = if asked.state { &WHEN_ASKING[..] } else { &WHEN_FOLLOWING };
         check_options(header, known)?;
-        if header.text(Field::Bookmark).is_some() {
-            return Err(Refusal::NotYet("bookmarks"));
-        }
+        refuse_bookmark(header)?;
         let filter = self.filter(id, header)?;
         let options = Options { delta: asked.deltas, ..inquiry::options(header)? };
         let is_fickle = filter.as_ref().is_some_and(|filter| !filter.looks_back());

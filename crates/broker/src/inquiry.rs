@@ -1,5 +1,6 @@
 //! Commands about kept records: asking for them, following them, removing them.
 
+use crate::arrival::refuse_bookmark;
 use crate::client::ClientId;
 use crate::disk::Disk;
 use crate::hub::{Hub, Moment};
@@ -84,6 +85,7 @@ impl Hub {
             self.counters.duplicates += 1;
             return Ok(Deleted { records: 0, deleted: 0 });
         }
+        refuse_bookmark(header)?;
         let keys = header.text(Field::SowKeys);
         let filter = self.filter(id, header)?;
         let body = header.body();

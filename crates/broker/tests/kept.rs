@@ -120,6 +120,9 @@ fn what_cannot_be_asked_is_said() {
     let auto =
         r#"{"c":"subscribe","t":"orders","cid":"1","opts":"conflation=auto","a":"processed"}"#;
     reason(auto, "100ms");
+    reason(r#"{"c":"sow","t":"orders","bm":"0","a":"processed"}"#, "bookmarks");
+    let by_bookmark = r#"{"c":"sow_delete","t":"orders","bm":"1|1|","f":"/id=1","a":"stats"}"#;
+    reason(by_bookmark, "bookmarks");
     for (command, filter) in [
         ("subscribe", "CLIENT_NAME() = 'a'"),
         ("delta_subscribe", "/until > UNIX_TIMESTAMP()"),
