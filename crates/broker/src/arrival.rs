@@ -7,10 +7,12 @@ use crate::inquiry::{self, Deleted, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::settings::Settings;
+use crate::topic::{NAME_MAX, is_name};
 use lanecast_filter::Filter;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
 use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as Wishes};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest time between signs of life, in seconds.
@@ -137,20 +139,22 @@ impl Hub {
         }
         let Some(client) = self.client(id) else { return Ok(()) };
         let (kind, its_name) = (client.kind, client.name.clone());
+        let numbered_as = client.numbered_as.clone();
         let publisher = its_name.as_deref().unwrap_or_default();
-        let topic = self.topic(kind, &name)?;
+        let topic = if merges { self.kept(kind, &name)? } else { self.topic(kind, &name)? };
         let correlation = header.text(Field::CorrelationId);
         let key = header.text(Field::SowKey);
-        let lifetime = header.number(Field::Expiration)?.map(Duration::from_secs);
+        let lifetime = header.number(Field::Expiration)?.map(lifetime);
         let (bytes, key) = (header.body(), key.as_deref());
-        let sequence = sequence.filter(|_| self.is_numbered(publisher));
-        let publication = Publication { bytes, key, lifetime, client: publisher, sequence };
+        let numbered = numbered_as.as_deref().zip(sequence);
+        let numbered = numbered.filter(|(name, _)| self.is_numbered(name));
+        let publication = Publication { bytes, key, lifetime, client: publisher, numbered };
         let taken = self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref());
         // What could not be stored may be sent again.
-        if let Some(sequence) = sequence
+        if let Some((name, sequence)) = numbered
             && !matches!(taken, Err(Refusal::Unstored(_)))
         {
-            self.remember(publisher, sequence);
+            self.remember(name, sequence);
         }
         taken?;
         if !merges
@@ -186,6 +190,7 @@ impl Hub {
     fn sow(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         let name = required(header, Field::Topic)?;
         check_options(header, &["none", "top_n", "skip_n", "select"])?;
+        refuse_bookmark(header)?;
         let filter = self.filter(id, header)?;
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let kind = client.kind;
@@ -213,7 +218,7 @@ impl Hub {
     }
 
     /// The last sequence number of a named client.
-    fn remember(&mut self, name: &str, sequence: u64) {
+    pub(crate) fn remember(&mut self, name: &str, sequence: u64) {
         match self.sequences.get_mut(name) {
             Some(last) => *last = sequence,
             None => drop(self.sequences.insert(name.into(), sequence)),
@@ -221,16 +226,16 @@ impl Hub {
     }
 
     /// Whether a named client has published this number, or a later one.
-    fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
+    pub(crate) fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
         let Some(Some(client)) = self.clients.get(id.0 as usize) else { return false };
-        let last = client.name.as_deref().and_then(|name| self.sequences.get(name));
+        let last = client.numbered_as.as_deref().and_then(|name| self.sequences.get(name));
         last.is_some_and(|last| *last >= sequence)
     }
 
     /// Whether the numbers of a client's messages are remembered.
-    fn is_numbered(&self, name: &str) -> bool {
+    pub(crate) fn is_numbered(&self, name: &str) -> bool {
         let has_room = self.sequences.len() < self.settings.names_max;
-        !name.is_empty() && (has_room || self.sequences.contains_key(name))
+        has_room || self.sequences.contains_key(name)
     }
 
     fn log_on(&mut self, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
@@ -247,13 +252,17 @@ impl Hub {
         let user = header.text(Field::UserId).map(|user| Box::from(&*user));
         client.user.clone_from(&user);
         let name: Box<str> = header.text(Field::ClientName).unwrap_or_default().into();
+        let mut numbered_as = None;
         if !name.is_empty() {
             self.take_name(id, &name, user.as_deref())?;
+            numbered_as = Some(self.numbered_as(user.as_deref(), &name));
         }
+        let sequence = numbered_as.as_deref().and_then(|name| self.sequences.get(name));
+        let sequence = sequence.copied().unwrap_or(0);
         if let Some(client) = self.client(id) {
             client.has_logged_on = true;
+            client.numbered_as = numbered_as;
         }
-        let sequence = self.sequences.get(&name).copied().unwrap_or(0);
         if sequence > 0 {
             // The client may forget what it is told is here.
             self.finish(PATIENCE);
@@ -261,8 +270,20 @@ impl Hub {
         Ok(Done::LoggedOn { name, sequence })
     }
 
+    /// By what the numbers of a client's messages are remembered. Where users are known, nobody is
+    /// to use up another one's numbers, so the user's name is part of it.
+    fn numbered_as(&self, user: Option<&str>, name: &str) -> Arc<str> {
+        match (&self.guard.users, user) {
+            (Some(_), Some(user)) => format!("{user}\n{name}").into(),
+            _ => name.into(),
+        }
+    }
+
     /// A name is one connection's: a new one of the same user takes it from the old one.
     fn take_name(&mut self, id: ClientId, name: &str, user: Option<&str>) -> Result<(), Refusal> {
+        if !is_name(name) {
+            return Err(Refusal::ClientName { max: NAME_MAX });
+        }
         if let Some(other) = self.in_use.get(name).copied() {
             let same = self.client(other).is_some_and(|other| other.user.as_deref() == user);
             if !same {
@@ -296,13 +317,31 @@ impl Hub {
     }
 }
 
-pub(crate) fn check_options(header: &Header<'_>, known: &[&str]) -> Result<(), Refusal> {
-    let list = header.text(Field::Options).unwrap_or_default();
-    let unknown = Wishes::parse(&list)?.iter().find(|(name, _)| !known.contains(name));
-    match unknown {
-        Some((name, _)) => Err(Refusal::Option(name.to_owned())),
+/// How long a record lives whose publisher gives so many seconds: for ever if none.
+fn lifetime(seconds: u64) -> Duration {
+    if seconds == 0 { Duration::MAX } else { Duration::from_secs(seconds) }
+}
+
+/// Refuses what is to begin somewhere else than now.
+pub(crate) fn refuse_bookmark(header: &Header<'_>) -> Result<(), Refusal> {
+    match header.text(Field::Bookmark) {
+        Some(_) => Err(Refusal::NotYet("bookmarks")),
         None => Ok(()),
     }
+}
+
+pub(crate) fn check_options(header: &Header<'_>, known: &[&str]) -> Result<(), Refusal> {
+    let list = header.text(Field::Options).unwrap_or_default();
+    for (name, value) in Wishes::parse(&list)?.iter() {
+        let wants_value = ["conflation", "select", "top_n", "skip_n"].contains(&name);
+        match value {
+            _ if !known.contains(&name) => return Err(Refusal::Option(name.to_owned())),
+            None if wants_value => return Err(Refusal::NoValue(name.to_owned())),
+            Some(_) if !wants_value => return Err(Refusal::Value(name.to_owned())),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn required<'a>(

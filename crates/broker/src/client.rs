@@ -41,6 +41,8 @@ pub(crate) struct Client {
     /// The name that it gave, once it did, and whose it said to be.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Box<str>>,
+    /// By what the numbers of its messages are remembered, if it has a name.
+    pub(crate) numbered_as: Option<Arc<str>>,
     pub(crate) has_logged_on: bool,
     /// Where users are known: who it is, and what it may do.
     pub(crate) pass: Pass,
@@ -69,6 +71,7 @@ impl Client {
             is_leaving: false,
             name: None,
             user: None,
+            numbered_as: None,
             has_logged_on: false,
             pass: Pass::default(),
             kind: Kind::Json,

@@ -125,6 +125,12 @@ impl Disk {
         Ok(logged.map(|logged| logged.change))
     }
 
+    /// Remembers the number of something that a client did, and that is done.
+    pub(crate) fn number(&mut self, name: &str, sequence: u64, now_ns: u64) -> Result<(), Refusal> {
+        self.archive.number(name, sequence, now_ns)?;
+        Ok(())
+    }
+
     /// Somebody is to be told when all changes so far are durable.
     pub(crate) fn owe(
         &mut self,

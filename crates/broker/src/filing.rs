@@ -1,6 +1,6 @@
 //! Subscriptions come and go.
 
-use crate::arrival::{Done, check_options, required};
+use crate::arrival::{Done, check_options, refuse_bookmark, required};
 use crate::client::ClientId;
 use crate::hub::{Hub, Moment};
 use crate::inquiry::{self, Question};
@@ -75,11 +75,13 @@ impl Hub {
         let wishes = Wishes::parse(&wishes)?;
         let known = if asked.state { &WHEN_ASKING[..] } else { &WHEN_FOLLOWING };
         check_options(header, known)?;
-        if header.text(Field::Bookmark).is_some() {
-            return Err(Refusal::NotYet("bookmarks"));
-        }
+        refuse_bookmark(header)?;
         let filter = self.filter(id, header)?;
         let options = Options { delta: asked.deltas, ..inquiry::options(header)? };
+        let is_fickle = filter.as_ref().is_some_and(|filter| !filter.looks_back());
+        if is_fickle && (options.out_of_focus || options.delta) {
+            return Err(Refusal::Fickle);
+        }
         let given = header.text(Field::SubscriptionId);
         let name = given.or_else(|| header.text(Field::CommandId)).unwrap_or_default();
         if name.is_empty() || name.len() > SUBSCRIPTION_NAME_MAX || name.contains(',') {

@@ -137,6 +137,11 @@ impl Hub {
         self.clients.get(id.0 as usize)?.as_ref()?.pass.rights.as_deref()
     }
 
+    /// Whether a client may see some messages only.
+    pub(crate) fn is_confined(&self, id: ClientId) -> bool {
+        self.rights(id).is_some_and(|rights| rights.filter.is_some())
+    }
+
     /// Whether a client may do that with a topic.
     pub(crate) fn may(&self, id: ClientId, act: Act, topic: &str) -> bool {
         self.guard.users.is_none() || self.rights(id).is_some_and(|its| its.has(act, topic))
@@ -175,7 +180,7 @@ impl Hub {
         {
             return Err(Refusal::NotEntitled(act.name(), topic.into_owned()));
         }
-        if self.rights(id).is_some_and(|rights| rights.filter.is_some()) {
+        if self.is_confined(id) {
             if wishes.has("oof") || header.flag(Field::SendOof)? {
                 return Err(Refusal::Confined("to be told what leaves the filter"));
             }

@@ -115,6 +115,8 @@ pub struct Hub {
     slow: Vec<(ClientId, Lag)>,
     /// More waits in memory for some client than should.
     is_pressed: bool,
+    /// Some client that had enough to read has not any more.
+    pub(crate) has_room_again: bool,
     pub(crate) overflow: Overflow,
     /// When slow clients are to be looked after.
     pub(crate) slow_due: Option<Nanos>,
@@ -156,6 +158,7 @@ impl Hub {
             dirty: Vec::new(),
             slow: Vec::new(),
             is_pressed: false,
+            has_room_again: false,
             overflow: Overflow { spooling, memory_max, ..Overflow::default() },
             slow_due: None,
             slow_next: 0,
@@ -261,10 +264,12 @@ impl Hub {
         self.is_pressed || self.fanout.sheets.len() >= ROUND_BYTES
     }
 
-    /// All outboxes with something to be sent have been sent, or hold it as their own.
-    pub fn end_round(&mut self) {
+    /// All outboxes with something to be sent have been sent, or hold it as their own. Whether
+    /// queries that have waited for that may go on.
+    pub fn end_round(&mut self) -> bool {
         self.is_pressed = false;
         self.fanout.sheets.end_round();
+        std::mem::take(&mut self.has_room_again)
     }
 
     /// Whether a client's commands are taken: they have to wait while its password is checked, and
@@ -328,10 +333,15 @@ impl Hub {
         [pulse, kept, disk, self.slow_due].into_iter().flatten().min()
     }
 
+    /// The topic of that name, if there is one.
+    pub(crate) fn known_topic(&self, kind: Kind, name: &str) -> Option<u32> {
+        self.numbers.get(&kind)?.get(name).copied()
+    }
+
     /// The topic of that name, made if need be.
     pub(crate) fn topic(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
-        if let Some(number) = self.numbers.get(&kind).and_then(|numbers| numbers.get(name)) {
-            return Ok(*number);
+        if let Some(number) = self.known_topic(kind, name) {
+            return Ok(number);
         }
         if !is_name(name) {
             return Err(Refusal::TopicName { max: NAME_MAX });

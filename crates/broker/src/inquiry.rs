@@ -1,5 +1,6 @@
 //! Commands about kept records: asking for them, following them, removing them.
 
+use crate::arrival::refuse_bookmark;
 use crate::client::ClientId;
 use crate::disk::Disk;
 use crate::hub::{Hub, Moment};
@@ -8,6 +9,7 @@ use crate::post::Post;
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::subscription::Taste;
+use crate::ties::Pace;
 use crate::topic::Room;
 use crate::world::World;
 use lanecast_filter::kind::Kind;
@@ -59,9 +61,11 @@ impl Hub {
             acks = acks.with(ack);
         }
         let batch = options(header)?.batch;
+        let is_confined = self.is_confined(id);
         let Some(client) = self.client(id) else { return Ok(()) };
         let _counted = client.count_query(header.bytes().len());
-        let inquiry = Inquiry { client: id, query_id, command_id, acks, batch, taste, _counted };
+        let inquiry =
+            Inquiry { client: id, query_id, command_id, acks, batch, taste, is_confined, _counted };
         self.busy.push(topic);
         self.with_kept(topic, at, |kept, world, _| {
             kept.ask(inquiry, &query, follow, at.unix_ns, world)
@@ -76,6 +80,12 @@ impl Hub {
         header: &Header<'_>,
     ) -> Result<Deleted, Refusal> {
         let name = header.text(Field::Topic).ok_or(Refusal::Missing(Field::Topic))?;
+        let sequence = header.number(Field::Sequence)?;
+        if sequence.is_some_and(|sequence| self.was_published(id, sequence)) {
+            self.counters.duplicates += 1;
+            return Ok(Deleted { records: 0, deleted: 0 });
+        }
+        refuse_bookmark(header)?;
         let keys = header.text(Field::SowKeys);
         let filter = self.filter(id, header)?;
         let body = header.body();
@@ -89,38 +99,66 @@ impl Hub {
         let Some(client) = self.client(id) else {
             return Ok(Deleted { records: 0, deleted: 0 });
         };
+        let numbered = client.numbered_as.clone().zip(sequence);
         let (kind, client) = (client.kind, client.name.clone().unwrap_or_default());
         let topic = self.kept(kind, &name)?;
         let (records, deleted) = self.with_kept(topic, at, |kept, world, post| {
             kept.delete(doomed, &client, at.unix_ns, world, post)
         })?;
+        if let Some((name, sequence)) = numbered {
+            self.number(topic, &name, sequence, at.unix_ns)?;
+        }
+        // How many others there are is not for whoever may see some only.
+        let records = if self.is_confined(id) { deleted } else { records };
         Ok(Deleted { records: records as u64, deleted: deleted as u64 })
     }
 
-    /// The topic of that name, of which something is kept.
-    pub(crate) fn kept(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
-        let topic = self.topic(kind, name)?;
-        match &self.topics[topic as usize] {
-            Room::Kept(_) => Ok(topic),
-            Room::Passing(_) => Err(Refusal::NothingKept(name.to_owned())),
+    /// Remembers the number of what a client has done to a kept topic.
+    fn number(
+        &mut self,
+        topic: u32,
+        name: &str,
+        sequence: u64,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        if !self.is_numbered(name) {
+            return Ok(());
         }
+        if let Room::Kept(kept) = &self.topics[topic as usize]
+            && kept.is_durable()
+            && let Some(disk) = &mut self.world.disk
+        {
+            disk.number(name, sequence, now_ns)?;
+        }
+        self.remember(name, sequence);
+        Ok(())
     }
 
-    /// Goes on answering queries, and removes what has expired; whether there is more to answer.
+    /// The topic of that name, of which something is kept.
+    pub(crate) fn kept(&self, kind: Kind, name: &str) -> Result<u32, Refusal> {
+        let topic = self.known_topic(kind, name);
+        let is_kept = |topic: &u32| matches!(self.topics[*topic as usize], Room::Kept(_));
+        topic.filter(is_kept).ok_or_else(|| Refusal::NothingKept(name.to_owned()))
+    }
+
+    /// Goes on answering queries, and removes what has expired; whether there is more to answer
+    /// that does not wait until its client has read more.
     pub fn advance(&mut self, at: Moment) -> bool {
         let mut busy = std::mem::take(&mut self.busy);
         busy.sort_unstable();
         busy.dedup();
+        let (mut is_going, still_max) = (false, self.still_max());
         busy.retain(|topic| {
-            let more = self.with_kept(*topic, at, |kept, world, post| {
-                Ok(kept.advance(at.unix_ns, world, post))
+            let pace = self.with_kept(*topic, at, |kept, world, post| {
+                Ok(kept.advance(at.unix_ns, still_max, world, post))
             });
-            more.unwrap_or(false)
+            is_going |= pace == Ok(Pace::Going);
+            pace.is_ok_and(|pace| pace != Pace::Done)
         });
         self.busy.append(&mut busy);
         self.confirm();
         let is_writing = self.world.keep_checkpoint(&self.topics);
-        !self.busy.is_empty() || is_writing
+        is_going || is_writing
     }
 
     /// Tells those who wait for it what has become durable.
@@ -208,7 +246,7 @@ pub(crate) fn options(header: &Header<'_>) -> Result<Options, Refusal> {
     let wishes = Wishes::parse(&list)?;
     let conflation = match wishes.value("conflation") {
         None | Some("none") => None,
-        Some(text) => Some(interval(text).ok_or(Refusal::Number("conflation"))?),
+        Some(text) => Some(interval(text).ok_or(Refusal::Conflation)?),
     };
     let batch = header.number(Field::BatchSize)?.unwrap_or(1).clamp(1, BATCH_MAX) as usize;
     let out_of_focus = wishes.has("oof") || header.flag(Field::SendOof)?;

@@ -1,13 +1,14 @@
 //! A topic whose last messages are kept by key: it can be asked for them.
 
+use crate::Nanos;
 use crate::client::ClientId;
 use crate::holding::Holding;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::slow::Lag;
 use crate::subscription::Taste;
+use crate::ties::{Pace, Ties};
 use crate::world::World;
-use foldhash::HashMap;
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
 use lanecast_sow::{
@@ -32,6 +33,8 @@ pub(crate) struct Inquiry {
     /// Records of a message at most.
     pub(crate) batch: usize,
     pub(crate) taste: Taste,
+    /// Its client sees some messages only: how many others there are is not for it.
+    pub(crate) is_confined: bool,
     /// By this its client's queries are counted.
     pub(crate) _counted: Arc<()>,
 }
@@ -54,16 +57,6 @@ struct Followers {
     format: Format,
     feed: Feed,
     ties: Ties,
-}
-
-/// What the feed's numbers stand for.
-#[derive(Debug, Default)]
-struct Ties {
-    /// The server's numbers of subscriptions, by the feed's.
-    subscriptions: Vec<Option<u32>>,
-    inquiries: HashMap<u32, Inquiry>,
-    /// Those whose answers have not begun.
-    fresh: Vec<u32>,
 }
 
 /// What a deletion names.
@@ -219,9 +212,15 @@ impl Kept {
         Ok(())
     }
 
-    /// Goes on answering queries, and telling what has waited for an answer's end; whether there is
-    /// more to do.
-    pub(crate) fn advance(&mut self, now_ns: u64, world: &mut World, post: &mut Post<'_>) -> bool {
+    /// Goes on answering queries, and telling what has waited for an answer's end: for those who
+    /// have not enough to read.
+    pub(crate) fn advance(
+        &mut self,
+        now_ns: u64,
+        still_max: Nanos,
+        world: &mut World,
+        post: &mut Post<'_>,
+    ) -> Pace {
         let Followers { format, feed, ties } = &mut self.followers;
         for id in std::mem::take(&mut ties.fresh) {
             let Some(inquiry) = ties.inquiries.get(&id) else { continue };
@@ -230,12 +229,18 @@ impl Kept {
                 header.text(Field::QueryId, &inquiry.query_id).end();
             });
         }
+        let paused = ties.pause(feed.busy(), now_ns, still_max, post);
         let mut sink = Letters { topic: &self.name, format: *format, ties, post };
         let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
         let topic = self.holding.topic_mut(&mut world.cascade);
-        let more = feed.advance(topic, now_ns, STEP, &mut write);
+        let is_going = feed.advance_others(topic, now_ns, STEP, &paused, &mut write);
+        let is_done = feed.busy().is_empty();
         self.end_following(world);
-        more
+        match (is_going, is_done) {
+            (true, _) => Pace::Going,
+            (false, true) => Pace::Done,
+            (false, false) => Pace::Waiting,
+        }
     }
 
     /// Tells those who do not want to be told everything what is due by now.
@@ -316,21 +321,6 @@ impl Followers {
         let topic = change.environment.topic;
         let mut sink = Letters { topic, format: *format, ties, post };
         feed.apply(change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
-    }
-}
-
-impl Ties {
-    fn drop_inquiry(&mut self, id: u32) {
-        self.inquiries.remove(&id);
-        self.fresh.retain(|other| *other != id);
-    }
-
-    fn name(&mut self, id: u32, number: u32) {
-        let at = id as usize;
-        if self.subscriptions.len() <= at {
-            self.subscriptions.resize(at + 1, None);
-        }
-        self.subscriptions[at] = Some(number);
     }
 }
 
@@ -417,7 +407,8 @@ impl Letters<'_, '_> {
                     return header.end();
                 }
                 let header = header.number(Field::Matches, answer.matches as u64);
-                let header = header.number(Field::TopicMatches, answer.records as u64);
+                let records = if inquiry.is_confined { answer.matches } else { answer.records };
+                let header = header.number(Field::TopicMatches, records as u64);
                 header.number(Field::RecordsReturned, answer.returned as u64).end();
             });
         }

@@ -36,6 +36,7 @@ mod sheet;
 mod slow;
 mod spool;
 mod subscription;
+mod ties;
 mod tls;
 mod topic;
 mod users;

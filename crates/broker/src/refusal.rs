@@ -19,6 +19,12 @@ pub(crate) enum Refusal {
     NotYet(&'static str),
     #[error("not supported: the option {0}")]
     Option(String),
+    #[error("bad option: {0} needs a value, as in {0}=VALUE")]
+    NoValue(String),
+    #[error("bad option: {0} stands alone, without a value")]
+    Value(String),
+    #[error("bad option: conflation is a time such as 100ms, an hour at most, or none")]
+    Conflation,
     #[error("bad options: {0}")]
     Options(OptionsError),
     #[error("bad command: {field} is missing", field = .0.long())]
@@ -33,6 +39,12 @@ pub(crate) enum Refusal {
     Filter(Box<FilterError>),
     #[error("bad filter: {0}")]
     Index(InsertError),
+    #[error(
+        "bad filter: nobody can tell whether a record met it before, as CLIENT_NAME() and \
+         UNIX_TIMESTAMP() are not in the record: publish them in a field, or leave out oof and \
+         deltas"
+    )]
+    Fickle,
     #[error("bad options: select: {0}")]
     Selection(SelectionError),
     #[error("not supported: {0} messages have no fields to select; use fix, nvfix or json")]
@@ -51,6 +63,8 @@ pub(crate) enum Refusal {
     Subscriptions(usize),
     #[error("already exists: this connection has logged on")]
     LoggedOn,
+    #[error("bad client_name: one has at most {max} bytes and no control characters")]
+    ClientName { max: usize },
     #[error("name in use: another connection is {0}")]
     NameInUse(String),
     #[error(transparent)]

@@ -303,7 +303,7 @@ impl Server {
             self.write(id);
             has_sent = true;
         }
-        self.hub.end_round();
+        self.is_answering |= self.hub.end_round();
         if has_sent && let Some(begun) = begun {
             self.delays.note_round(self.clock.ns(self.clock.ticks()).saturating_sub(begun));
         }

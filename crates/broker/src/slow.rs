@@ -14,6 +14,9 @@ const LOOKS: Nanos = 16;
 /// All clients are looked at so often at most: a round is not to cost more the more of them there
 /// are.
 const LOOK_EVERY: Nanos = 1_000_000;
+/// For how long a client that is asked to read on may read nothing of an answer, where it could not
+/// go offline either.
+const STILL_MAX: Nanos = 10_000_000_000;
 /// So many words about clients are remembered until somebody asks.
 const WORDS_MAX: usize = 100;
 
@@ -28,11 +31,20 @@ pub(crate) enum Lag {
     Total,
     #[error("it reads too slowly: too much was published before its query was answered")]
     Answer,
+    #[error("it reads too slowly: nothing of its query's answer was taken for long")]
+    Still,
     #[error("it reads too slowly, and what waits for it cannot be on disk: {0}")]
     Disk(io::Error),
 }
 
 impl Mail<'_> {
+    /// Whether so much waits for the client that no more is to be made for it that can be made
+    /// later. That leaves room for what cannot.
+    pub(crate) fn has_enough(&mut self, id: ClientId) -> bool {
+        let enough = self.memory_max / 2;
+        self.client(id).is_some_and(|client| client.outbox.len() > enough)
+    }
+
     /// The client cannot go on.
     pub(crate) fn give_up(&mut self, id: ClientId, why: Lag) {
         if let Some(client) = self.client(id) {
@@ -53,8 +65,13 @@ impl Hub {
         write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> io::Result<bool> {
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return Ok(true) };
+        let enough = self.overflow.memory_max / 2;
+        let had_enough = client.outbox.len() > enough;
         match client.outbox.send(&self.fanout.sheets, &mut self.overflow, write) {
-            Ok(is_empty) => Ok(is_empty),
+            Ok(is_empty) => {
+                self.has_room_again |= had_enough && client.outbox.len() <= enough;
+                Ok(is_empty)
+            }
             Err(SendError::Ended(error)) => Err(error),
             Err(SendError::Disk(error)) => {
                 self.mail().give_up(id, Lag::Disk(error));
@@ -113,6 +130,11 @@ impl Hub {
                 return;
             }
         }
+    }
+
+    /// For how long the rest of an answer waits for a client that reads nothing.
+    pub(crate) fn still_max(&self) -> Nanos {
+        if self.overflow.spooling.is_some() { self.age_max() } else { STILL_MAX }
     }
 
     /// How long something may wait.

@@ -3,8 +3,9 @@
 mod desk;
 
 use desk::{Client, Served};
-use lanecast_broker::{OpenError, Server, Settings, TopicDefinition, hash_password};
+use lanecast_broker::{OpenError, Server, Settings, Storage, TopicDefinition, hash_password};
 use lanecast_filter::kind::Kind;
+use lanecast_wire::command::{Field, Header};
 use std::fs::Permissions;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -153,6 +154,7 @@ fn who_may_see_some_messages_sees_no_others() {
     let got: Vec<String> = (0..4).map(|_| client.next().expect("the answer")).collect();
     assert!(got[1].contains(r#"{"id":2,"desk":2}"#), "{got:?}");
     assert!(!got.concat().contains(r#""desk":3"#), "{got:?}");
+    assert!(got[3].contains(r#""matches":1,"topic_matches":1"#), "not how many others: {got:?}");
     client.send(r#"{"c":"subscribe","t":"orders","sub_id":"s"}"#);
     for desk in [3, 1] {
         client.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":{desk},"desk":{desk}}}"#));
@@ -168,9 +170,50 @@ fn who_may_see_some_messages_sees_no_others() {
     let bad = answer(&mut client, r#"{"c":"sow","t":"orders","filter":"/a =","a":"processed"}"#);
     assert!(bad.contains("bad filter"), "{bad}");
     let gone = r#"{"c":"sow_delete","t":"orders","filter":"/id > 0","a":"stats"}"#;
-    assert!(answer(&mut client, gone).contains(r#""records_deleted":2"#));
+    let numbers = r#""records_deleted":2,"matches":2,"topic_matches":2"#;
+    assert!(answer(&mut client, gone).contains(numbers));
     client.flush();
     assert!(served.end());
+}
+
+#[test]
+fn nobody_uses_up_the_numbers_of_another_user() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let user = |name: &str| {
+        let rights = "publish = [\"orders\"]\nquery = [\"orders\"]";
+        format!("[[user]]\nname = \"{name}\"\npassword = \"{}\"\n{rights}\n", line())
+    };
+    let users = file(&folder, &format!("{}{}", user("ann"), user("bob")));
+    let storage = tempfile::tempdir().expect("a folder");
+    let served = || {
+        Served::new(|settings| {
+            settings.users = Some(users.clone());
+            settings.storage = Some(Storage::at(storage.path()));
+            let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
+            settings.kept.push(orders.durable());
+        })
+    };
+    let publish = |client: &mut Client, user: &str, number: u64| {
+        let who = format!(r#""user_id":"{user}","pw":"secret","client_name":"desk""#);
+        let logon = answer(client, &format!(r#"{{"c":"logon","a":"processed",{who}}}"#));
+        let message =
+            format!(r#""t":"orders","s":{number},"a":"persisted"}}{{"id":"{user}{number}"}}"#);
+        assert!(answer(client, &format!(r#"{{"c":"p",{message}"#)).contains("success"));
+        let header = Header::parse(logon.as_bytes()).expect("a header");
+        header.number(Field::Sequence).expect("a number").expect("there")
+    };
+    let first = served();
+    assert_eq!(publish(&mut first.client(), "ann", 3), 0);
+    assert_eq!(publish(&mut first.client(), "bob", 100), 0, "a name is another one's here");
+    assert!(first.end());
+    let second = served();
+    assert_eq!(publish(&mut second.client(), "ann", 4), 3);
+    let mut client = second.client();
+    assert_eq!(publish(&mut client, "bob", 100), 100);
+    client.send(r#"{"c":"sow","t":"orders","query_id":"q","orderby":"/id"}"#);
+    let ids = [r#"{"id":"ann3"}"#, r#"{"id":"ann4"}"#, r#"{"id":"bob100"}"#];
+    assert_eq!(client.answer("q"), ids, "none was taken for one that was there");
+    assert!(second.end());
 }
 
 #[test]

@@ -67,6 +67,39 @@ fn what_was_persisted_is_there_after_a_restart_and_is_not_taken_twice() {
 }
 
 #[test]
+fn what_was_deleted_before_is_not_deleted_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = served(directory.path(), 1_000);
+    let (mut client, _) = log_on(&first, "desk");
+    let commands = [
+        r#"{"c":"p","t":"orders","s":1}{"id":1,"qty":1}"#,
+        r#"{"c":"sow_delete","t":"orders","s":2,"filter":"/id > 0"}"#,
+        r#"{"c":"p","t":"brief","s":3}{"id":1,"qty":1}"#,
+        r#"{"c":"sow_delete","t":"brief","s":4}{"id":1}"#,
+        r#"{"c":"sow_delete","t":"orders","s":5,"filter":"/id > 5"}"#,
+        r#"{"c":"p","t":"orders","s":6}{"id":9,"qty":1}"#,
+    ];
+    commands.iter().for_each(|command| client.send(command));
+    client.flush();
+    // Whoever has not heard of it says it again.
+    let (mut client, sequence) = log_on(&first, "desk");
+    assert_eq!(sequence, 6);
+    commands.iter().for_each(|command| client.send(command));
+    assert_eq!(state(&mut client, "orders"), [r#"{"id":9,"qty":1}"#]);
+    client.send(r#"{"c":"sow_delete","cid":"7","t":"orders","s":7,"filter":"/id=9","a":"stats"}"#);
+    assert!(client.next().expect("numbers").contains(r#""records_deleted":1"#));
+    assert!(first.end());
+    let second = served(directory.path(), 1_000);
+    let (mut client, sequence) = log_on(&second, "desk");
+    assert_eq!(sequence, 7, "of deletions, too");
+    client.send(r#"{"c":"p","t":"orders"}{"id":9,"qty":2}"#);
+    client.send(r#"{"c":"sow_delete","cid":"7","t":"orders","s":7,"filter":"/id=9","a":"stats"}"#);
+    assert!(client.next().expect("numbers").contains(r#""records_deleted":0"#));
+    assert_eq!(state(&mut client, "orders"), [r#"{"id":9,"qty":2}"#]);
+    assert!(second.end());
+}
+
+#[test]
 fn checkpoints_are_taken_while_publishing_goes_on() {
     let directory = tempfile::tempdir().expect("a directory");
     let names = || {

@@ -115,6 +115,23 @@ fn what_cannot_be_asked_is_said() {
     reason(r#"{"c":"sow","t":"orders","orderby":"px","a":"processed"}"#, "bad orderby");
     reason(r#"{"c":"sow","t":"orders","sow_keys":"a","a":"processed"}"#, "bad sow_keys");
     reason(r#"{"c":"sow","t":"orders","opts":"skip_n=x","a":"processed"}"#, "skip_n");
+    reason(r#"{"c":"sow","t":"orders","opts":"top_n","a":"processed"}"#, "top_n=VALUE");
+    reason(r#"{"c":"subscribe","t":"orders","opts":"oof=1","a":"processed"}"#, "oof stands alone");
+    let auto =
+        r#"{"c":"subscribe","t":"orders","cid":"1","opts":"conflation=auto","a":"processed"}"#;
+    reason(auto, "100ms");
+    reason(r#"{"c":"sow","t":"orders","bm":"0","a":"processed"}"#, "bookmarks");
+    let by_bookmark = r#"{"c":"sow_delete","t":"orders","bm":"1|1|","f":"/id=1","a":"stats"}"#;
+    reason(by_bookmark, "bookmarks");
+    for (command, filter) in [
+        ("subscribe", "CLIENT_NAME() = 'a'"),
+        ("delta_subscribe", "/until > UNIX_TIMESTAMP()"),
+        ("sow_and_subscribe", "IF(UNIX_TIMESTAMP() > 1, /a, /b) = 1"),
+    ] {
+        let opts = if command == "delta_subscribe" { "none" } else { "oof" };
+        let rest = format!(r#""t":"orders","cid":"1","filter":"{filter}","a":"processed""#);
+        reason(&format!(r#"{{"c":"{command}","opts":"{opts}",{rest}}}"#), "met it before");
+    }
     reason(r#"{"c":"sow_delete","t":"orders","a":"processed"}"#, "give one of");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":1}"#, "/id");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":"#, "malformed");
@@ -123,6 +140,36 @@ fn what_cannot_be_asked_is_said() {
     client.send(r#"{"c":"unsubscribe","sub_id":"s"}"#);
     client.send(r#"{"c":"p","t":"orders"}{"id":1}"#);
     client.flush();
+    assert!(served.end());
+}
+
+#[test]
+fn a_lifetime_of_nothing_is_for_ever() {
+    let served = served();
+    let mut client = served.client();
+    client.send(r#"{"c":"subscribe","t":"brief","opts":"oof","sub_id":"b"}"#);
+    client.send(r#"{"c":"p","t":"brief","e":0}{"id":1}"#);
+    client.send(r#"{"c":"p","t":"brief"}{"id":2}"#);
+    let told: Vec<_> = (0..3).map(|_| client.told()).collect();
+    let told: Vec<_> = told.iter().map(|told| (&*told.reason, &*told.body)).collect();
+    assert_eq!(told, [("", r#"{"id":1}"#), ("", r#"{"id":2}"#), ("expired", r#"{"id":2}"#)]);
+    client.send(r#"{"c":"sow","t":"brief","query_id":"q"}"#);
+    assert_eq!(client.answer("q"), [r#"{"id":1}"#]);
+    assert!(served.end());
+}
+
+#[test]
+fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
+    let served = Served::new(|settings| settings.topics_max = 1);
+    let mut client = served.client();
+    for command in ["sow", "sow_and_subscribe", "sow_delete", "delta_publish"] {
+        let rest = r#""t":"none","sow_keys":"1","cid":"1","a":"processed""#;
+        client.send(&format!(r#"{{"c":"{command}",{rest}}}"#));
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("nothing is kept of none"), "{answer}");
+    }
+    client.send(r#"{"c":"p","t":"t","cid":"2","a":"processed"}1"#);
+    client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"2"}"#);
     assert!(served.end());
 }
 

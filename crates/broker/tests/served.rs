@@ -218,6 +218,11 @@ fn a_name_is_one_connections() {
     assert_eq!(old.next(), None, "the new one took its place");
     new.send(r#"{"c":"logon","a":"processed"}"#);
     assert!(new.next().expect("an answer").contains("already exists"));
+    for name in ["x".repeat(256), "a\\nb".to_owned()] {
+        let mut strange = served.client();
+        strange.send(&format!(r#"{{"c":"logon","client_name":"{name}","a":"processed"}}"#));
+        assert!(strange.next().expect("an answer").contains("bad client_name"));
+    }
     assert!(served.end());
 }
 

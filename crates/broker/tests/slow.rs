@@ -218,3 +218,35 @@ fn a_flood_of_queries_waits_its_turn() {
     let Ended { counters, .. } = served.ended();
     assert_eq!(counters.slow, 1);
 }
+
+#[test]
+fn an_answer_waits_for_who_reads_it() {
+    const RECORDS: usize = 4_000;
+    let served = Served::new(|settings| {
+        settings.outbox_bytes_max = 1 << 20;
+        settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
+    });
+    let (mut publisher, mut slow, mut quick) = (served.client(), served.client(), served.client());
+    let record = |id: usize, state: &str| {
+        format!(r#"{{"id":{id},"state":"{state}","text":"{}"}}"#, "x".repeat(5_000))
+    };
+    for id in 0..RECORDS {
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{}"#, record(id, "old")));
+    }
+    publisher.flush();
+    // Far more than may wait for it, and than sockets hold.
+    slow.send(r#"{"c":"sow_and_subscribe","cid":"1","t":"t","bs":10000,"sub_id":"1"}"#);
+    quick.send(r#"{"c":"sow","cid":"2","t":"t","bs":100}"#);
+    assert_eq!(quick.answer("2").len(), RECORDS, "it does not wait for the other");
+    for id in 0..RECORDS {
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{{"id":{id}}}"#));
+    }
+    publisher.flush();
+    assert_eq!(slow.answer("1").len(), RECORDS);
+    for id in 0..RECORDS {
+        assert_eq!(slow.told().body, format!(r#"{{"id":{id}}}"#));
+    }
+    slow.flush();
+    let Ended { all_taken, words, .. } = served.ended();
+    assert!(all_taken && words.is_empty(), "{words:?}");
+}

@@ -16,8 +16,8 @@ pub struct Publication<'a> {
     pub key: Option<&'a str>,
     /// What subscribers get with it, unread.
     pub correlation: Option<&'a str>,
-    /// How long its record lives, in whole seconds: what is begun counts. Without it, as long as
-    /// the topic says.
+    /// How long its record lives, in whole seconds: what is begun counts, and none is for ever.
+    /// Without it, as long as the topic says.
     pub lifetime: Option<Duration>,
 }
 
@@ -46,7 +46,8 @@ impl<'a> Publication<'a> {
     pub(crate) fn write<'h>(&self, header: HeaderWriter<'h>) -> HeaderWriter<'h> {
         let header = header.text(Field::Topic, self.topic).text_if(Field::SowKey, self.key);
         let header = header.text_if(Field::CorrelationId, self.correlation);
-        let seconds = self.lifetime.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
+        let begun = |time: Duration| u64::from(time.subsec_nanos() > 0);
+        let seconds = self.lifetime.map(|time| time.as_secs().saturating_add(begun(time)));
         seconds.iter().fold(header, |header, seconds| header.number(Field::Expiration, *seconds))
     }
 }

@@ -81,13 +81,23 @@ impl Filter {
 
     /// Whether it says the same of the same message at any time.
     pub fn is_deterministic(&self) -> bool {
-        let mut is_deterministic = true;
+        self.calls_just(Function::is_deterministic)
+    }
+
+    /// Whether it says the same of the same bytes at any time, whoever publishes them: then it can
+    /// be told of a record that has changed whether it met the filter before.
+    pub fn looks_back(&self) -> bool {
+        self.calls_just(|function| function.is_deterministic() && function != Function::ClientName)
+    }
+
+    fn calls_just(&self, is_one: impl Fn(Function) -> bool) -> bool {
+        let mut are_all = true;
         self.expr.visit(&mut |expr| {
             if let Expr::Call(function, _) = expr {
-                is_deterministic &= function.is_deterministic();
+                are_all &= is_one(*function);
             }
         });
-        is_deterministic
+        are_all
     }
 }
 

@@ -235,6 +235,12 @@ impl Feed {
         }
     }
 
+    /// The queries that are being answered, and the subscriptions that have begun with one and are
+    /// not level with the topic yet.
+    pub fn busy(&self) -> &[u32] {
+        &self.busy
+    }
+
     /// Goes on answering queries: up to `limit` records of each. Whether there is more to do.
     ///
     /// The smaller the limit, the shorter a publisher waits.
@@ -245,8 +251,25 @@ impl Feed {
         limit: usize,
         sink: &mut impl Sink,
     ) -> bool {
+        self.advance_others(topic, now_ns, limit, &[], sink)
+    }
+
+    /// The same but for those `paused`, who take no more for now: they have to be remembered by
+    /// what was, which takes memory. Whether there is more to do for others.
+    pub fn advance_others(
+        &mut self,
+        topic: &mut Topic,
+        now_ns: u64,
+        limit: usize,
+        paused: &[u32],
+        sink: &mut impl Sink,
+    ) -> bool {
         let mut at = 0;
         while let Some(id) = self.busy.get(at).copied() {
+            if paused.contains(&id) {
+                at += 1;
+                continue;
+            }
             let Some(subscription) = &mut self.subscriptions[id as usize] else { break };
             match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
                 Progress::Busy => at += 1,
@@ -259,7 +282,7 @@ impl Feed {
                 }
             }
         }
-        !self.busy.is_empty()
+        self.busy.iter().any(|id| !paused.contains(id))
     }
 
     /// Tells conflated subscribers what they have not been told for long enough.

@@ -13,8 +13,8 @@ pub struct Publication<'a> {
     pub lifetime: Option<Duration>,
     /// Who publishes it.
     pub client: &'a str,
-    /// Its publisher's own number of it, which a durable topic remembers.
-    pub sequence: Option<u64>,
+    /// Its publisher's own number of it, which a durable topic remembers by this name.
+    pub numbered: Option<(&'a str, u64)>,
 }
 
 impl<'a> Publication<'a> {

@@ -10,6 +10,13 @@ use crate::sink::{Event, Reason, Sink};
 use crate::topic::Topic;
 use std::time::Duration;
 
+/// Records that are looked at before it is seen how long those are that were found.
+const SOME: usize = 16;
+/// A step ends when so many bytes were found.
+const STEP_BYTES: usize = 128 << 10;
+/// So many bytes come together, however few records they are.
+const BATCH_BYTES: usize = 256 << 10;
+
 /// What a subscriber wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -82,6 +89,7 @@ pub(crate) struct Subscription {
     scan: Option<Scan>,
     /// Records of the answer that do not fill a batch yet.
     batch: Vec<Record>,
+    batch_bytes: usize,
     /// What happened since the scan began.
     waiting: Queue<Held>,
     is_overrun: bool,
@@ -103,7 +111,8 @@ impl Subscription {
     pub(crate) fn new(options: Options, is_live: bool, scan: Option<Scan>) -> Self {
         let conflation = options.conflation.map(Conflation::new);
         let (batch, waiting) = (Vec::new(), Queue::default());
-        Self { options, is_live, scan, batch, waiting, is_overrun: false, conflation }
+        let (batch_bytes, is_overrun) = (0, false);
+        Self { options, is_live, scan, batch, batch_bytes, waiting, is_overrun, conflation }
     }
 
     /// Whether its query is not answered yet.
@@ -143,7 +152,18 @@ impl Subscription {
             return Progress::Overrun;
         }
         if let Some(scan) = &mut self.scan {
-            let is_more = scan.advance(topic, limit, &mut self.batch);
+            let mut steps = limit;
+            let mut fresh_bytes = 0;
+            let is_more = loop {
+                let (some, before) = (steps.min(SOME), self.batch.len());
+                let is_more = scan.advance(topic, some, &mut self.batch);
+                fresh_bytes += bytes_of(&self.batch[before..]);
+                steps -= some;
+                if !is_more || steps == 0 || fresh_bytes >= STEP_BYTES {
+                    break is_more;
+                }
+            };
+            self.batch_bytes += fresh_bytes;
             let answer = scan.answer();
             self.give_batches(id, is_more, answer, sink);
             if is_more {
@@ -181,13 +201,21 @@ impl Subscription {
     fn give_batches(&mut self, id: u32, is_more: bool, answer: Answer, sink: &mut impl Sink) {
         let size = self.options.batch.max(1);
         let whole = self.batch.len() / size * size;
-        let given = if is_more { whole } else { self.batch.len() };
+        let is_heavy = self.batch_bytes >= BATCH_BYTES;
+        let given = if is_more && !is_heavy { whole } else { self.batch.len() };
         for batch in self.batch[..given].chunks(size) {
             sink.deliver(&[id], Event::Records(batch));
         }
-        self.batch.drain(..given);
+        if given > 0 {
+            self.batch.drain(..given);
+            self.batch_bytes = bytes_of(&self.batch);
+        }
         if !is_more {
             sink.deliver(&[id], Event::End(answer));
         }
     }
+}
+
+fn bytes_of(records: &[Record]) -> usize {
+    records.iter().map(|record| record.bytes().len()).sum()
 }

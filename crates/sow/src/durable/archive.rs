@@ -10,7 +10,7 @@ use crate::key::Key;
 use crate::publication::Publication;
 use crate::topic::{Next, Topic};
 use lanecast_journal::{AppendError, Entry, Hold, Journal, Level, Settings, Storage, StorageError};
-use lanecast_wire::state::{STATE_DELETE, STATE_EXPIRE, STATE_PUT};
+use lanecast_wire::state::{STATE_CLIENT, STATE_DELETE, STATE_EXPIRE, STATE_PUT};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -167,6 +167,22 @@ impl<S: Storage + Clone> Archive<S> {
         self.remove(topic, place, Cause::Expired, "", now_ns)
     }
 
+    /// Remembers the number that a client gave something else than a message, which has been done;
+    /// gives the number in the journal.
+    ///
+    /// # Errors
+    ///
+    /// If the journal does not take it.
+    pub fn number(&mut self, name: &str, sequence: u64, now_ns: u64) -> Result<u64, AppendError> {
+        if is_name(name) {
+            self.body.clear();
+            entry::client(name, sequence, &mut self.body);
+            self.append(0, STATE_CLIENT, now_ns)?;
+            self.remember(name, sequence);
+        }
+        Ok(self.last)
+    }
+
     /// Begins a checkpoint of all topics, in the order that the archive was opened with.
     ///
     /// # Errors
@@ -207,19 +223,23 @@ impl<S: Storage + Clone> Archive<S> {
     ) -> Result<Logged<'a>, StoreError> {
         self.body.clear();
         entry::put(topic.number(), next.record(), &mut self.body);
-        let client = publication.client;
-        let numbered = publication.sequence.filter(|_| is_name(client));
-        if let Some(sequence) = numbered {
-            entry::client(client, sequence, &mut self.body);
+        let numbered = publication.numbered.filter(|(name, _)| is_name(name));
+        if let Some((name, sequence)) = numbered {
+            entry::client(name, sequence, &mut self.body);
         }
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
-        match (numbered, self.clients.get_mut(client)) {
-            (Some(sequence), Some(last)) => *last = sequence.max(*last),
-            (Some(sequence), None) => drop(self.clients.insert(client.into(), sequence)),
-            (None, _) => {}
+        if let Some((name, sequence)) = numbered {
+            self.remember(name, sequence);
         }
-        let change = topic.commit(next, cause, client, now_ns);
+        let change = topic.commit(next, cause, publication.client, now_ns);
         Ok(Logged { change, journal_sequence })
+    }
+
+    fn remember(&mut self, name: &str, sequence: u64) {
+        match self.clients.get_mut(name) {
+            Some(last) => *last = sequence.max(*last),
+            None => drop(self.clients.insert(name.into(), sequence)),
+        }
     }
 
     fn remove<'a>(

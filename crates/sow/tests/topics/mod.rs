@@ -47,13 +47,8 @@ pub(crate) fn change<S: lanecast_journal::Storage + Clone>(
     let lifetime = dice.percent(20).then(|| Duration::from_nanos(dice.within(1..=50)));
     let filling = "x".repeat(dice.spread(1..=300) as usize);
     let message = format!("11={id};38={};58={filling};", dice.within(0..=9));
-    let numbered = dice.percent(30).then_some(now_ns + 1);
-    let orders = Publication {
-        lifetime,
-        client: if numbered.is_some() { "desk" } else { "" },
-        sequence: numbered,
-        ..Publication::of(message.as_bytes())
-    };
+    let numbered = dice.percent(30).then_some(("desk", now_ns + 1));
+    let orders = Publication { lifetime, numbered, ..Publication::of(message.as_bytes()) };
     let name = format!("blob {id}");
     let blob = Publication { key: Some(&name), lifetime, ..Publication::of(message.as_bytes()) };
     let which = usize::from(dice.percent(40));

@@ -1,0 +1,76 @@
+//! What the numbers of a feed stand for: queries, subscriptions, and whose they are.
+
+use crate::Nanos;
+use crate::client::ClientId;
+use crate::kept::Inquiry;
+use crate::post::Post;
+use crate::slow::Lag;
+use foldhash::HashMap;
+
+/// How far the queries of a topic are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// All are answered.
+    Done,
+    /// Those that are not wait until their clients have taken more.
+    Waiting,
+    /// There is something to do.
+    Going,
+}
+
+/// What the feed's numbers stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Ties {
+    /// The server's numbers of subscriptions, by the feed's.
+    pub(crate) subscriptions: Vec<Option<u32>>,
+    pub(crate) inquiries: HashMap<u32, Inquiry>,
+    /// Those whose answers have not begun.
+    pub(crate) fresh: Vec<u32>,
+    /// Those whose clients have enough to read for now, and since when.
+    paused: HashMap<u32, u64>,
+}
+
+impl Ties {
+    pub(crate) fn drop_inquiry(&mut self, id: u32) {
+        self.inquiries.remove(&id);
+        self.fresh.retain(|other| *other != id);
+    }
+
+    pub(crate) fn name(&mut self, id: u32, number: u32) {
+        let at = id as usize;
+        if self.subscriptions.len() <= at {
+            self.subscriptions.resize(at + 1, None);
+        }
+        self.subscriptions[at] = Some(number);
+    }
+
+    /// Those of `busy` whose clients have enough to read for now. Lets those go who have had it for
+    /// longer than `still_max`: what they ask about is kept as it was until then.
+    pub(crate) fn pause(
+        &mut self,
+        busy: &[u32],
+        now_ns: u64,
+        still_max: Nanos,
+        post: &mut Post<'_>,
+    ) -> Vec<u32> {
+        let mut paused = HashMap::default();
+        for id in busy {
+            let Some(client) = self.client(*id, post).filter(|it| post.mail.has_enough(*it)) else {
+                continue;
+            };
+            let since = self.paused.get(id).copied().unwrap_or(now_ns);
+            if now_ns.saturating_sub(since) > still_max {
+                post.mail.give_up(client, Lag::Still);
+            }
+            paused.insert(*id, since);
+        }
+        self.paused = paused;
+        self.paused.keys().copied().collect()
+    }
+
+    fn client(&self, id: u32, post: &Post<'_>) -> Option<ClientId> {
+        let asking = self.inquiries.get(&id).map(|inquiry| inquiry.client);
+        let number = || self.subscriptions.get(id as usize).copied().flatten();
+        asking.or_else(|| post.subscriptions.route(number()?).map(|route| route.client))
+    }
+}
