@@ -26,6 +26,8 @@ pub(crate) enum Done {
     Plainly,
     /// The rest follows the answer.
     Asked,
+    /// The answer is that there is nothing.
+    AskedInVain,
     Deleted(Deleted),
     LoggedOn {
         name: Box<str>,
@@ -353,7 +355,7 @@ pub(crate) fn required<'a>(
 
 fn succeed(reply: &mut Reply<'_>, done: &Done) {
     reply.success(Ack::Processed, |header| match done {
-        Done::Plainly | Done::Asked | Done::Deleted(_) => header,
+        Done::Plainly | Done::Asked | Done::AskedInVain | Done::Deleted(_) => header,
         Done::Subscribed(name) => header.text(Field::SubscriptionId, name),
         Done::LoggedOn { name, sequence } => {
             let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));
@@ -363,6 +365,14 @@ fn succeed(reply: &mut Reply<'_>, done: &Done) {
     });
     match done {
         Done::Asked => {}
+        Done::AskedInVain => {
+            reply.empty_group();
+            reply.success(Ack::Completed, |header| header);
+            reply.success(Ack::Stats, |header| {
+                let header = header.number(Field::Matches, 0).number(Field::TopicMatches, 0);
+                header.number(Field::RecordsReturned, 0)
+            });
+        }
         Done::Deleted(Deleted { records, deleted }) => {
             reply.success(Ack::Completed, |header| header);
             reply.success(Ack::Stats, |header| {

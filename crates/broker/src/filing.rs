@@ -104,9 +104,14 @@ impl Hub {
         if asked.state && by_pattern {
             return Err(Refusal::NotYet("questions to several topics at once"));
         }
+        // Where nothing is kept there is nothing to ask for, and every message is new.
+        let asks = asked.state && self.kept(kind, &topic).is_ok();
+        if asked.state && !asks {
+            inquiry::query(header, None)?;
+        }
         let wanted =
             Wanted { client: id, kind, topic: &topic, name: &name, filter, options, taste };
-        let number = if asked.state {
+        let number = if asks {
             self.file_asked(at, header, wanted)?
         } else {
             self.file(wanted, by_pattern)?
@@ -117,7 +122,11 @@ impl Hub {
         if let Some(client) = self.client(id) {
             client.subscriptions.insert(name.clone().into(), number);
         }
-        Ok(if asked.state { Done::Asked } else { Done::Subscribed(name.into()) })
+        Ok(match asked.state {
+            true if asks => Done::Asked,
+            true => Done::AskedInVain,
+            false => Done::Subscribed(name.into()),
+        })
     }
 
     /// Adds a subscription to the topics that it is to; its number.

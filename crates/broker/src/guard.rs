@@ -181,6 +181,10 @@ impl Hub {
             return Err(Refusal::NotEntitled(act.name(), topic.into_owned()));
         }
         if self.is_confined(id) {
+            // The record might be one that it does not see, and come into its sight by this.
+            if header.command()? == Command::DeltaPublish {
+                return Err(Refusal::Confined("to change fields of a record"));
+            }
             if wishes.has("oof") || header.flag(Field::SendOof)? {
                 return Err(Refusal::Confined("to be told what leaves the filter"));
             }

@@ -269,7 +269,8 @@ fn interval(text: &str) -> Option<Duration> {
     (interval <= CONFLATION_MAX && !interval.is_zero()).then_some(interval)
 }
 
-fn query(header: &Header<'_>, filter: Option<Filter>) -> Result<Query, Refusal> {
+/// What a command asks for.
+pub(crate) fn query(header: &Header<'_>, filter: Option<Filter>) -> Result<Query, Refusal> {
     let list = header.text(Field::Options).unwrap_or_default();
     let wishes = Wishes::parse(&list)?;
     let number = |name: &'static str| match wishes.value(name) {

@@ -38,6 +38,17 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// Answers a query with no records.
+    pub(crate) fn empty_group(&mut self) {
+        let given = self.header.text(Field::QueryId);
+        let id = given.or_else(|| self.header.text(Field::CommandId)).unwrap_or_default();
+        for command in [Command::GroupBegin, Command::GroupEnd] {
+            let frame = begin_frame(self.out);
+            HeaderWriter::command(self.out, command).text(Field::QueryId, &id).end();
+            end_frame(self.out, frame);
+        }
+    }
+
     fn write(
         &mut self,
         ack: Ack,

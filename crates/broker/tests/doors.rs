@@ -163,6 +163,7 @@ fn who_may_see_some_messages_sees_no_others() {
     for command in [
         r#"{"c":"subscribe","t":"orders","sub_id":"o","opts":"oof","a":"processed"}"#,
         r#"{"c":"sow_delete","t":"orders","a":"processed"}{"id":3}"#,
+        r#"{"c":"delta_publish","t":"orders","a":"processed"}{"id":3,"desk":1}"#,
     ] {
         let answer = answer(&mut client, command);
         assert!(answer.contains("not entitled"), "{command}: {answer}");

@@ -159,10 +159,36 @@ fn a_lifetime_of_nothing_is_for_ever() {
 }
 
 #[test]
+fn who_asks_and_subscribes_where_nothing_is_kept_is_told_so_and_goes_on() {
+    let served = Served::new(|_| {});
+    let mut client = served.client();
+    let rest = r#""t":"new","query_id":"q","sub_id":"s","cid":"1","a":"processed,completed,stats""#;
+    client.send(&format!(r#"{{"c":"sow_and_subscribe",{rest},"filter":"/id > 1"}}"#));
+    let ack = r#"{"c":"ack","a":"processed","status":"success","cid":"1","query_id":"q"}"#;
+    client.expect(ack);
+    client.expect(r#"{"c":"group_begin","query_id":"q"}"#);
+    client.expect(r#"{"c":"group_end","query_id":"q"}"#);
+    client.expect(&ack.replace("processed", "completed"));
+    let stats = client.next().expect("stats");
+    assert!(stats.contains(r#""records_returned":0"#), "{stats}");
+    client.send(r#"{"c":"p","t":"new"}{"id":1}"#);
+    client.send(r#"{"c":"p","t":"new"}{"id":2}"#);
+    let told = client.told();
+    assert_eq!((&*told.reason, &*told.body), ("", r#"{"id":2}"#));
+    for wrong in [r#""top_n":"x""#, r#""orderby":"/a up""#, r#""sow_keys":"x""#] {
+        let rest = r#""t":"newer","sub_id":"w","cid":"2","a":"processed""#;
+        client.send(&format!(r#"{{"c":"sow_and_subscribe",{rest},{wrong}}}"#));
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("failure"), "{wrong}: {answer}");
+    }
+    assert!(served.end());
+}
+
+#[test]
 fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
     let served = Served::new(|settings| settings.topics_max = 1);
     let mut client = served.client();
-    for command in ["sow", "sow_and_subscribe", "sow_delete", "delta_publish"] {
+    for command in ["sow", "sow_delete", "delta_publish"] {
         let rest = r#""t":"none","sow_keys":"1","cid":"1","a":"processed""#;
         client.send(&format!(r#"{{"c":"{command}",{rest}}}"#));
         let answer = client.next().expect("an answer");

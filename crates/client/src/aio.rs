@@ -195,10 +195,11 @@ impl Client {
 
     /// Asks for the records that are kept of a topic, and subscribes to what changes about them
     /// from then on, without a gap. All records come as [`Event::Record`], then
-    /// [`Event::Current`].
+    /// [`Event::Current`]. Where nothing is kept there are no
+    /// records, and messages come as they are.
     ///
     /// # Errors
-    /// If nothing is kept of the topic, or the server refuses for another reason.
+    /// If the server refuses.
     pub async fn query_and_subscribe(
         &self,
         topic: &str,

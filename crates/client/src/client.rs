@@ -139,10 +139,11 @@ impl Client {
 
     /// Asks for the records that are kept of a topic, and subscribes to what changes about them
     /// from then on, without a gap. Gives the subscription's name; all records come as
-    /// [`Event::Record`], then [`Event::Current`].
+    /// [`Event::Record`], then [`Event::Current`]. Where nothing is kept there are no
+    /// records, and messages come as they are.
     ///
     /// # Errors
-    /// If nothing is kept of the topic, or the server refuses for another reason.
+    /// If the server refuses.
     pub fn query_and_subscribe(
         &mut self,
         topic: &str,

@@ -91,6 +91,8 @@ pub(crate) fn run(arguments: &WatchArgs) -> anyhow::Result<ExitCode> {
         ..Question::default()
     };
     let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
+    // Where nothing is kept there is nothing to watch: who asks for records, for none, is told so.
+    client.query(&arguments.server.topic, &Question { top: Some(0), ..Question::default() })?;
     client.query_and_subscribe(&arguments.server.topic, &question, &wishes)?;
     #[cfg(feature = "top")]
     if std::io::IsTerminal::is_terminal(&std::io::stdout()) && !arguments.json {
