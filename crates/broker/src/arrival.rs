@@ -1,13 +1,14 @@
 //! Commands of clients.
 
-use crate::client::{ClientId, Pulse, Usual};
+use crate::client::{Client, ClientId, Pulse, Usual};
+use crate::disk::Disk;
 use crate::filing::Asked;
 use crate::hub::{Departure, Hub, Moment};
 use crate::inquiry::{self, Deleted, Question};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::settings::Settings;
-use crate::topic::{NAME_MAX, is_name};
+use crate::topic::{NAME_MAX, Room, is_name};
 use lanecast_filter::Filter;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
@@ -101,6 +102,23 @@ impl Hub {
         }
     }
 
+    /// Whether a client's commands are taken: they have to wait while its password is checked,
+    /// while as many of its queries are being answered as may, and while the disk is busy with what
+    /// it and others have published.
+    pub(crate) fn listens_to(&self, id: ClientId) -> bool {
+        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
+        let has_to_wait = |client: &Client| {
+            let is_pressed = client.writes_durably && self.is_disk_pressed();
+            client.has_to_wait(self.settings.queries_max, is_pressed)
+        };
+        !self.is_proving(id) && !client.is_some_and(has_to_wait)
+    }
+
+    /// Whether more waits for the disk than should.
+    pub(crate) fn is_disk_pressed(&self) -> bool {
+        self.world.disk.as_ref().is_some_and(Disk::has_enough)
+    }
+
     fn perform(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         self.entitle(id, header)?;
         match header.command()? {
@@ -144,6 +162,11 @@ impl Hub {
         let numbered_as = client.numbered_as.clone();
         let publisher = its_name.as_deref().unwrap_or_default();
         let topic = if merges { self.kept(kind, &name)? } else { self.topic(kind, &name)? };
+        if matches!(&self.topics[topic as usize], Room::Kept(kept) if kept.is_durable())
+            && let Some(client) = self.client(id)
+        {
+            client.writes_durably = true;
+        }
         let correlation = header.text(Field::CorrelationId);
         let key = header.text(Field::SowKey);
         let lifetime = header.number(Field::Expiration)?.map(lifetime);

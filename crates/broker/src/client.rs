@@ -55,6 +55,8 @@ pub(crate) struct Client {
     queries: Arc<()>,
     /// One of them is long.
     asks_much: bool,
+    /// It has published what is to be durable.
+    pub(crate) writes_durably: bool,
     /// When it was last heard.
     pub(crate) heard: Nanos,
     /// The names of subscriptions that the message at hand is for, of which there are several.
@@ -79,6 +81,7 @@ impl Client {
             pulse: None,
             queries: Arc::new(()),
             asks_much: false,
+            writes_durably: false,
             heard: now,
             gathered: Vec::new(),
             usual: None,
@@ -91,11 +94,12 @@ impl Client {
         Arc::clone(&self.queries)
     }
 
-    /// Whether as many of its queries are being answered as may: what else it sends has to wait.
+    /// Whether what it sends has to wait: as many of its queries are being answered as may, or it
+    /// publishes, and more waits for the disk than should.
     #[inline]
-    pub(crate) fn asks_enough(&self, most: usize) -> bool {
+    pub(crate) fn has_to_wait(&self, most: usize, is_pressed: bool) -> bool {
         let queries = self.queries();
-        queries >= most || self.asks_much && queries > 0
+        queries >= most || self.asks_much && queries > 0 || self.writes_durably && is_pressed
     }
 
     fn queries(&self) -> usize {

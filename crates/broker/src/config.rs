@@ -203,6 +203,7 @@ struct Store {
     directory: PathBuf,
     segment: Option<Bytes<16_384>>,
     checkpoint: Option<Count<1, ANY>>,
+    waiting: Option<Bytes<1_024>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -284,6 +285,7 @@ impl Store {
         let mut storage = Storage::at(self.directory);
         put(&mut storage.segment_bytes, self.segment.map(|it| it.0 as u64));
         put(&mut storage.checkpoint_after, self.checkpoint.map(|it| it.0 as u64));
+        put(&mut storage.waiting_bytes, self.waiting.map(|it| it.0));
         storage
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Nanos;
 use crate::client::ClientId;
+use crate::hub::LOOK;
 use crate::refusal::Refusal;
 use lanecast_journal::{Directory, Level, Outcome, Retention};
 use lanecast_sow::durable::{Archive, ArchiveError, Checkpoint, StoreError};
@@ -13,8 +14,6 @@ use std::time::Duration;
 
 /// Records that a checkpoint writes down before others get their turn.
 const STEP: usize = 1_024;
-/// How often it is looked whether changes have become durable while somebody waits for that.
-const LOOK: Nanos = 100_000;
 /// How often it is looked whether a checkpoint has.
 const LOOK_AT_CHECKPOINT: Nanos = 10_000_000;
 /// For how long a checkpoint waits for the journal, which is ahead of it as a rule.
@@ -29,12 +28,20 @@ pub struct Storage {
     pub segment_bytes: u64,
     /// After so many changes all records are written down, so that a restart is quick.
     pub checkpoint_after: u64,
+    /// How much may wait in memory for the disk, in bytes: from half of that on publishers have to
+    /// wait.
+    pub waiting_bytes: usize,
 }
 
 impl Storage {
     /// The defaults, in that directory.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), segment_bytes: 64 << 20, checkpoint_after: 1_000_000 }
+        Self {
+            directory: directory.into(),
+            segment_bytes: 64 << 20,
+            checkpoint_after: 1_000_000,
+            waiting_bytes: 16 << 20,
+        }
     }
 }
 
@@ -53,6 +60,8 @@ pub(crate) struct Owed {
 pub(crate) struct Disk {
     archive: Archive<Directory>,
     owed: VecDeque<Owed>,
+    /// So many bytes may wait to be written before publishers have to.
+    enough: usize,
     checkpoint_after: u64,
     snapshot: Snapshot,
     /// Checkpoints that could not be taken: the next is tried after as many changes again.
@@ -75,20 +84,29 @@ impl Disk {
     ) -> Result<(Self, Vec<Topic>), ArchiveError> {
         let settings = lanecast_journal::Settings {
             segment_bytes: storage.segment_bytes,
+            pending_bytes: storage.waiting_bytes,
             // What a checkpoint covers is not needed any more.
             retention: Retention { bytes: Some(storage.segment_bytes), age: None },
             ..lanecast_journal::Settings::default()
         };
+        // The other half is for what those have under way.
+        let enough = settings.pending_bytes / 2;
         let directory = Directory::new(&storage.directory);
         let (archive, topics) = Archive::open(directory, settings, definitions)?;
         let (checkpoint_after, snapshot) = (storage.checkpoint_after.max(1), Snapshot::None);
         let owed = VecDeque::new();
-        Ok((Self { archive, owed, checkpoint_after, snapshot, failures: 0 }, topics))
+        let disk = Self { archive, owed, enough, checkpoint_after, snapshot, failures: 0 };
+        Ok((disk, topics))
     }
 
     /// The clients that have numbered their messages, each with its last number.
     pub(crate) fn client_sequences(&self) -> impl Iterator<Item = (&str, u64)> {
         self.archive.client_sequences()
+    }
+
+    /// Whether so much waits to be written that no more should be published for now.
+    pub(crate) fn has_enough(&self) -> bool {
+        self.archive.journal().waiting_bytes() >= self.enough
     }
 
     pub(crate) fn publish<'a>(
@@ -112,6 +130,10 @@ impl Disk {
         client: &'a str,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, Refusal> {
+        // A command may delete more than can wait.
+        if self.archive.journal().waiting_bytes() >= 2 * self.enough {
+            self.finish(PATIENCE);
+        }
         let logged = self.archive.delete(topic, key, client, now_ns).map_err(refusal)?;
         Ok(logged.map(|logged| logged.change))
     }

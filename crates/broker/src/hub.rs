@@ -21,6 +21,9 @@ use lanecast_sow::Publication;
 use lanecast_wire::command::Command;
 use std::collections::VecDeque;
 
+/// How often it is looked whether the disk or a client has come so far that others can go on.
+pub(crate) const LOOK: Nanos = 100_000;
+
 /// A client that agreed on signs of life may miss so many of them.
 const MISSED_MAX: Nanos = 3;
 
@@ -272,14 +275,6 @@ impl Hub {
         std::mem::take(&mut self.has_room_again)
     }
 
-    /// Whether a client's commands are taken: they have to wait while its password is checked, and
-    /// while as many of its queries are being answered as may.
-    pub(crate) fn listens_to(&self, id: ClientId) -> bool {
-        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
-        let has_enough = |client: &Client| client.asks_enough(self.settings.queries_max);
-        !self.is_proving(id) && !client.is_some_and(has_enough)
-    }
-
     pub(crate) fn client(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(id.0 as usize)?.as_mut()
     }
@@ -304,10 +299,10 @@ impl Hub {
     /// Sends signs of life, and lets those go who send none.
     pub fn on_time(&mut self, moment: Moment) {
         self.look_after_kept(moment);
-        let now = moment.now;
+        let (now, is_pressed) = (moment.now, self.is_disk_pressed());
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };
-            if client.asks_enough(self.settings.queries_max) {
+            if client.has_to_wait(self.settings.queries_max, is_pressed) {
                 // It is not listened to, which is no fault of its own.
                 client.heard = now;
             }

@@ -8,7 +8,7 @@ use crate::client::ClientId;
 use crate::connection::Connection;
 use crate::delays::{Delay, Delays};
 use crate::entrance::{Entrances, Speech};
-use crate::hub::{Counters, Departure, Hub, Moment};
+use crate::hub::{Counters, Departure, Hub, LOOK, Moment};
 use crate::opening::OpenError;
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::Settings;
@@ -50,7 +50,7 @@ pub struct Server {
     /// Checks passwords, where users are known.
     checker: Option<Checker>,
     delays: Delays,
-    /// Those that have asked as much as may be answered at a time.
+    /// Those who have to wait before more of what they send is taken.
     asking: Vec<ClientId>,
     /// When what is to be sent began to be read.
     begun: Option<Nanos>,
@@ -173,7 +173,8 @@ impl Server {
     pub fn turn(&mut self, limit: Duration) -> io::Result<()> {
         let moment = self.moment();
         let late = self.entering.front().map(|(since, _)| self.late(*since));
-        let due = [self.hub.next_deadline(moment), self.entrances.again(), late];
+        let again = (!self.asking.is_empty()).then(|| moment.now.saturating_add(LOOK));
+        let due = [self.hub.next_deadline(moment), self.entrances.again(), late, again];
         let due = due.into_iter().flatten().min();
         let until = due.map(|due| Duration::from_nanos(due.saturating_sub(moment.now)));
         let until = if self.is_answering { Some(Duration::ZERO) } else { until };
@@ -200,7 +201,7 @@ impl Server {
         self.check_passwords(moment);
         self.resume_asking(moment);
         self.hub.on_time(moment);
-        self.is_answering = self.hub.advance(moment) || !self.asking.is_empty();
+        self.is_answering = self.hub.advance(moment);
         for one in ready.iter().filter(|one| !Entrances::is_one(one.number) && one.to_write) {
             self.write(ClientId(one.number as u32));
         }
@@ -271,7 +272,7 @@ impl Server {
         }
     }
 
-    /// Goes on with those whose queries have been answered meanwhile.
+    /// Goes on with those who do not have to wait any more.
     fn resume_asking(&mut self, moment: Moment) {
         for id in std::mem::take(&mut self.asking) {
             match self.hub.listens_to(id) {
@@ -291,7 +292,6 @@ impl Server {
             hub.listens_to(id)
         });
         self.heard(id, heard);
-        // It is listened to again.
         self.write(id);
     }
 

@@ -2,7 +2,7 @@
 
 mod desk;
 
-use desk::{Client, Served};
+use desk::{Client, Ended, Served};
 use lanecast_broker::{OpenError, Server, Settings, Storage, ViewDefinition, WorldError};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
@@ -30,6 +30,37 @@ fn log_on(served: &Served, name: &str) -> (Client, u64) {
 fn state(client: &mut Client, topic: &str) -> Vec<String> {
     client.send(&format!(r#"{{"c":"sow","cid":"q","t":"{topic}","bs":100,"orderby":"/id"}}"#));
     client.answer("q")
+}
+
+#[test]
+fn who_publishes_faster_than_the_disk_writes_is_slowed_down() {
+    const RECORDS: usize = 40;
+    const ROUNDS: usize = 50;
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = Served::new(|settings| {
+        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        settings.kept = vec![topic.durable()];
+        // What thirty messages take: the disk is behind at once.
+        settings.storage =
+            Some(Storage { waiting_bytes: 64 << 10, ..Storage::at(directory.path()) });
+    });
+    let mut client = first.client();
+    // Nobody asks whether it was taken: then all of it has to be.
+    let note = "x".repeat(2_000);
+    for round in 1..=ROUNDS {
+        for id in 10..10 + RECORDS {
+            let body = format!(r#"{{"id":{id},"round":{round},"note":"{note}"}}"#);
+            client.send(&format!(r#"{{"c":"p","t":"orders"}}{body}"#));
+        }
+    }
+    let gone = r#"{"c":"sow_delete","cid":"d","t":"orders","filter":"/round < 50","a":"stats"}"#;
+    client.send(gone);
+    let answer = client.next().expect("an answer");
+    assert!(answer.contains(r#""records_deleted":0"#), "none was lost: {answer}");
+    client.flush();
+    let Ended { all_taken, counters, .. } = first.ended();
+    let numbers = (all_taken, counters.published, counters.refused);
+    assert_eq!(numbers, (true, (RECORDS * ROUNDS) as u64, 0));
 }
 
 #[test]

@@ -95,6 +95,11 @@ impl Intake {
         }
     }
 
+    /// Bytes that were appended and nobody writes yet.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        lock(&self.state).group.bytes.len()
+    }
+
     /// Takes all of `entries` or none. The committer is told only if `wakes`.
     pub(crate) fn append(
         &self,

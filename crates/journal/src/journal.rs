@@ -159,6 +159,12 @@ impl<S: Storage> Journal<S> {
         self.back.intake.reached(level)
     }
 
+    /// How much was appended and waits for the disk, in bytes: from `Settings::pending_bytes` on
+    /// appending is refused, so those who can slow down should do so before.
+    pub fn waiting_bytes(&self) -> usize {
+        self.back.intake.waiting_bytes()
+    }
+
     /// Why the journal accepts nothing any more; `None` if it does.
     pub fn failure(&self) -> Option<StorageError> {
         self.back.intake.failure()
