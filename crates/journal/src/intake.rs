@@ -95,9 +95,10 @@ impl Intake {
         }
     }
 
-    /// Bytes that were appended and nobody writes yet.
+    /// Bytes that were appended and nobody writes yet; none if nothing is taken for another reason.
     pub(crate) fn waiting_bytes(&self) -> usize {
-        lock(&self.state).group.bytes.len()
+        let state = lock(&self.state);
+        if matches!(state.phase, Phase::Open) { state.group.bytes.len() } else { 0 }
     }
 
     /// Takes all of `entries` or none. The committer is told only if `wakes`.

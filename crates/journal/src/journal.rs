@@ -160,7 +160,8 @@ impl<S: Storage> Journal<S> {
     }
 
     /// How much was appended and waits for the disk, in bytes: from `Settings::pending_bytes` on
-    /// appending is refused, so those who can slow down should do so before.
+    /// appending is refused, so those who can slow down should do so before. 0 where appending is
+    /// refused for another reason, such as a full disk: who tries is told.
     pub fn waiting_bytes(&self) -> usize {
         self.back.intake.waiting_bytes()
     }

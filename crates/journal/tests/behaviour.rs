@@ -136,6 +136,7 @@ fn a_failed_synchronisation_is_for_good() {
     assert_eq!(lost, Err(PersistError::Wait(WaitError::Failed)));
     assert_eq!(journal.append(&[entry(b"after")]), Err(AppendError::Failed));
     assert_eq!(journal.reached(Level::Persisted), 1);
+    assert_eq!(journal.waiting_bytes(), 0, "to wait would be in vain");
     let failure = journal.failure().unwrap();
     assert!(failure.fault == Fault::Other && failure.to_string().contains("input/output error"));
     assert!(journal.close().is_err());
