@@ -75,7 +75,7 @@ mod tests {
         assert!(first.ends_with("',") && text.starts_with(first), "{told}");
         let more: usize = more.replace(' ', "").trim_end_matches("morecharacters").parse().unwrap();
         assert_eq!(first.chars().count() + more, text.chars().count());
-        assert!(shortened(&"x".repeat(10_000)).ends_with("xx ... 9 935 more characters"));
+        assert!(shortened(&"x".repeat(10_000)).ends_with("xx ... 9 936 more characters"));
     }
 
     #[test]
