@@ -150,7 +150,7 @@ impl Hub {
         let (mut is_going, still_max) = (false, self.still_max());
         busy.retain(|topic| {
             let pace = self.with_kept(*topic, at, |kept, world, post| {
-                Ok(kept.advance(at.unix_ns, still_max, world, post))
+                Ok(kept.advance(at, still_max, world, post))
             });
             is_going |= pace == Ok(Pace::Going);
             pace.is_ok_and(|pace| pace != Pace::Done)

@@ -3,6 +3,7 @@
 use crate::Nanos;
 use crate::client::ClientId;
 use crate::holding::Holding;
+use crate::hub::Moment;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::slow::Lag;
@@ -216,7 +217,7 @@ impl Kept {
     /// have not enough to read.
     pub(crate) fn advance(
         &mut self,
-        now_ns: u64,
+        at: Moment,
         still_max: Nanos,
         world: &mut World,
         post: &mut Post<'_>,
@@ -229,11 +230,11 @@ impl Kept {
                 header.text(Field::QueryId, &inquiry.query_id).end();
             });
         }
-        let paused = ties.pause(feed.busy(), now_ns, still_max, post);
+        let paused = ties.pause(feed.busy(), at.now, still_max, post);
         let mut sink = Letters { topic: &self.name, format: *format, ties, post };
         let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
         let topic = self.holding.topic_mut(&mut world.cascade);
-        let is_going = feed.advance_others(topic, now_ns, STEP, &paused, &mut write);
+        let is_going = feed.advance_others(topic, at.unix_ns, STEP, &paused, &mut write);
         let is_done = feed.busy().is_empty();
         self.end_following(world);
         match (is_going, is_done) {

@@ -27,7 +27,7 @@ pub(crate) struct Ties {
     /// Those whose answers have not begun.
     pub(crate) fresh: Vec<u32>,
     /// Those whose clients have enough to read for now, and since when.
-    paused: HashMap<u32, u64>,
+    paused: HashMap<u32, Nanos>,
 }
 
 impl Ties {
@@ -49,7 +49,7 @@ impl Ties {
     pub(crate) fn pause(
         &mut self,
         busy: &[u32],
-        now_ns: u64,
+        now: Nanos,
         still_max: Nanos,
         post: &mut Post<'_>,
     ) -> Vec<u32> {
@@ -58,8 +58,8 @@ impl Ties {
             let Some(client) = self.client(*id, post).filter(|it| post.mail.has_enough(*it)) else {
                 continue;
             };
-            let since = self.paused.get(id).copied().unwrap_or(now_ns);
-            if now_ns.saturating_sub(since) > still_max {
+            let since = self.paused.get(id).copied().unwrap_or(now);
+            if now.saturating_sub(since) > still_max {
                 post.mail.give_up(client, Lag::Still);
             }
             paused.insert(*id, since);
