@@ -51,11 +51,10 @@ fn says(words: &str, field: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::count;
 
     fn found(text: &str) -> usize {
-        let mut findings = Vec::new();
-        check(&Source::new("a.rs", text.into()), &mut findings);
-        findings.len()
+        count(check, text)
     }
 
     #[test]

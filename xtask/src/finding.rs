@@ -1,5 +1,7 @@
 //! One thing that is not as the house wants it.
 
+#[cfg(test)]
+use crate::source::Source;
 use std::fmt;
 
 /// Where it is, what is wrong, and what to do about it.
@@ -21,4 +23,12 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.what)
     }
+}
+
+/// How much `check` finds in `text`.
+#[cfg(test)]
+pub(crate) fn count(check: fn(&Source, &mut Vec<Finding>), text: &str) -> usize {
+    let mut findings = Vec::new();
+    check(&Source::new("a.rs", text.into()), &mut findings);
+    findings.len()
 }

@@ -37,11 +37,10 @@ fn is_explained(source: &Source, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::count;
 
     fn found(text: &str) -> usize {
-        let mut findings = Vec::new();
-        check(&Source::new("a.rs", text.into()), &mut findings);
-        findings.len()
+        count(check, text)
     }
 
     #[test]
