@@ -154,7 +154,7 @@ impl Inbound {
     pub(crate) fn settle(&mut self, now: Nanos, all: bool) {
         if all {
             let everything = self.ready.is_empty();
-            self.sessions.iter_mut().for_each(|session| session.has_been_read(now, everything));
+            self.sessions.iter_mut().for_each(|session| session.has_been_read(everything));
         }
         self.answer(now);
     }

@@ -53,8 +53,6 @@ pub(crate) struct Session {
     source: Source,
     receiver: Receiver,
     channel: Option<Channel>,
-    /// Something was handed over since the application was last known to have read all.
-    is_fed: bool,
     /// How far what is in the application's hand goes.
     mark: u64,
     /// The publisher has closed, or let the subscriber go.
@@ -106,7 +104,6 @@ impl Session {
             source: *source,
             receiver,
             channel,
-            is_fed: false,
             mark: 0,
             is_ended: false,
             board,
@@ -177,7 +174,6 @@ impl Session {
     /// Moves what one frame brought behind the other items.
     #[inline]
     pub(crate) fn hand_over(&mut self, news: &mut Vec<Delivery>, items: &mut VecDeque<Item>) {
-        self.is_fed |= !news.is_empty();
         for delivery in news.drain(..) {
             let stream = match &delivery {
                 Delivery::Joined { slot } => Some(self.stream(*slot)),
@@ -217,13 +213,9 @@ impl Session {
     /// The application is done with all that it had in hand, and that is `everything` if nothing
     /// was laid ready since.
     #[inline]
-    pub(crate) fn has_been_read(&mut self, now: Nanos, everything: bool) {
-        if !self.is_fed {
-            return;
-        }
+    pub(crate) fn has_been_read(&mut self, everything: bool) {
         if everything {
-            self.is_fed = false;
-            self.receiver.has_read_all(now);
+            self.receiver.has_read_all();
         } else {
             self.receiver.has_read_to(self.mark);
         }

@@ -99,6 +99,8 @@ pub struct Receiver {
     /// The last datagram that was given up, and why.
     doubt: Option<u64>,
     why: LossReason,
+    /// Something was delivered that the application is not done with.
+    unread: bool,
 }
 
 impl Receiver {
@@ -126,6 +128,7 @@ impl Receiver {
             log: GapLog::default(),
             doubt: None,
             why: LossReason::GaveUp,
+            unread: false,
             settings,
         }
     }
@@ -193,10 +196,22 @@ impl Receiver {
         if frame.session != self.session || self.phase == Phase::Over {
             return;
         }
+        let before = out.len();
         if frame.kind == Kind::Data {
             self.on_data(now, frame, at, out);
         } else {
             self.on_control(now, frame, out);
+        }
+        self.pass_unread(out.len() > before);
+    }
+
+    /// What brought nothing for the application, like a gap that may have held none of its
+    /// messages, needs no reading: the sender may wait for this mark.
+    #[inline]
+    fn pass_unread(&mut self, delivered: bool) {
+        self.unread |= delivered;
+        if !self.unread {
+            self.has_read_all();
         }
     }
 
@@ -249,11 +264,13 @@ impl Receiver {
         if absence > 0 {
             self.transport.excuse(absence, now);
         }
+        let before = out.len();
         match self.phase {
             Phase::Joining => self.give_up_joining(now),
             Phase::Live => self.on_live_time(now, out),
             Phase::Over => {}
         }
+        self.pass_unread(out.len() > before);
     }
 
     fn on_live_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
@@ -347,7 +364,8 @@ impl Receiver {
 
     /// The application is done with every delivery so far.
     #[inline]
-    pub fn has_read_all(&mut self, _now: Nanos) {
+    pub fn has_read_all(&mut self) {
+        self.unread = false;
         if self.phase != Phase::Joining {
             self.status.read_all(&self.transport);
             self.life.read_all();

@@ -39,6 +39,8 @@ pub struct Hearing {
     pub is_late: bool,
     /// Whether losses that only a source-paced session has may be told.
     may_skip: bool,
+    /// It was given something that the application is not done with.
+    is_fed: bool,
     out: Vec<Delivery>,
 }
 
@@ -64,7 +66,15 @@ impl Hearing {
             began,
             published: truth.topics.iter().map(TopicTruth::published).collect(),
             absence: 0,
+            is_fed: false,
             out: Vec::new(),
+        }
+    }
+
+    /// The application is done with what it was given, if it was given anything.
+    pub fn read_all(&mut self) {
+        if std::mem::take(&mut self.is_fed) {
+            self.receiver.has_read_all();
         }
     }
 
@@ -126,6 +136,7 @@ impl Hearing {
     /// Holds what was told against the truth.
     fn account(&mut self, medium: &mut Medium, truth: &Truth, buffer: &[u8]) -> Verdict<usize> {
         let out = std::mem::take(&mut self.out);
+        self.is_fed |= !out.is_empty();
         for delivery in &out {
             match delivery {
                 Delivery::Joined { slot } => {

@@ -276,7 +276,7 @@ impl Run {
         if receiver.next_deadline().is_some_and(|due| due <= now) {
             receiver.on_time(now, &mut self.out);
         }
-        receiver.has_read_all(now);
+        receiver.has_read_all();
         let mut buffer = [0; 1_400];
         while let Some(length) = receiver.next_transmit(now, &mut buffer) {
             let to = address(PUBLISHER.0, PUBLISHER.1);

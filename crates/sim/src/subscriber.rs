@@ -305,7 +305,7 @@ impl Subscriber {
     fn finish_reading(&mut self, now: Nanos) {
         if !self.stalled && self.busy.is_none_or(|until| until <= now) {
             self.busy = None;
-            self.hearings.iter_mut().for_each(|hearing| hearing.receiver.has_read_all(now));
+            self.hearings.iter_mut().for_each(Hearing::read_all);
         }
     }
 

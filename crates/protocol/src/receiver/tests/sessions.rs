@@ -21,6 +21,16 @@ fn hear(subscriber: &mut Subscriber, source: &Source, now: Nanos, indexes: &[usi
     indexes.iter().for_each(|index| subscriber.hear(now, &source.datagrams[*index].0));
 }
 
+/// A frame that says that `count` datagrams from `first` on are no longer kept.
+fn gone(first: u64, count: u32) -> Vec<u8> {
+    let mut buffer = [0; 64];
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Void, flag::GONE, SESSION, 0);
+    let range = Range { first: first.into(), count: count.into(), reserved: 0.into() };
+    assert!(writer.add(&range));
+    let length = writer.finish();
+    buffer[..length].to_vec()
+}
+
 fn kinds(subscriber: &mut Subscriber, now: Nanos) -> Vec<Kind> {
     let frames = std::iter::from_fn(|| subscriber.transmit(now));
     frames.map(|bytes| Frame::split(&bytes).expect("a frame").0.kind).collect()
@@ -59,12 +69,7 @@ fn a_loss_is_told_when_the_time_for_recovery_is_over() {
 fn what_the_sender_no_longer_keeps_is_lost_at_once() {
     let (source, mut subscriber) = alternating(6, settings());
     hear(&mut subscriber, &source, 5, &[0, 5]);
-    let mut buffer = [0; 64];
-    let mut writer = FrameWriter::new(&mut buffer, Kind::Void, flag::GONE, SESSION, 0);
-    let range = Range { first: source.sequence(1).into(), count: 2.into(), reserved: 0.into() };
-    assert!(writer.add(&range));
-    let length = writer.finish();
-    subscriber.hear(6, &buffer[..length]);
+    subscriber.hear(6, &gone(source.sequence(1), 2));
     assert_eq!(subscriber.lost, [vec![], vec![]], "the next of both topics may still come");
     hear(&mut subscriber, &source, 7, &[3, 4]);
     assert_eq!(subscriber.lost, [vec![1], vec![0]]);
@@ -117,8 +122,31 @@ fn a_closed_session_ends_when_all_has_come_and_says_so() {
     hear(&mut subscriber, &source, 7, &[2]);
     assert_eq!(subscriber.left, [Some(Why::Closed); 2]);
     assert_eq!(kinds(&mut subscriber, 8), [], "the application has not read it");
-    subscriber.receiver.has_read_all(8);
+    subscriber.receiver.has_read_all();
     assert_eq!(kinds(&mut subscriber, 8), [Kind::Status, Kind::Leave, Kind::Leave, Kind::Leave]);
+}
+
+#[test]
+fn what_brings_the_application_nothing_needs_no_reading() {
+    let (source, mut subscriber) = alternating(2, settings());
+    hear(&mut subscriber, &source, 5, &[0, 1]);
+    let read = |subscriber: &mut Subscriber, now| {
+        subscriber.receiver.status.hurry();
+        let status = subscriber.transmit(now).expect("a status");
+        Frame::split(&status).expect("a frame").0.sequence
+    };
+    // Further on than what came, without a word of any topic.
+    let ahead = Source::new(source.next_sequence().wrapping_add(40), 0, 0);
+    subscriber.hear(6, &ahead.session_frame(0));
+    subscriber.hear(7, &gone(source.next_sequence(), 40));
+    assert!(!subscriber.lost_any(), "it may have been nothing that this one wants");
+    assert_eq!(read(&mut subscriber, 8), source.sequence(0), "there are messages to read");
+    subscriber.receiver.has_read_all();
+    assert_eq!(read(&mut subscriber, 9), ahead.next_sequence());
+    let further = Source::new(ahead.next_sequence().wrapping_add(9), 0, 0);
+    subscriber.hear(10, &further.session_frame(0));
+    subscriber.hear(11, &gone(ahead.next_sequence(), 9));
+    assert_eq!(read(&mut subscriber, 12), further.next_sequence());
 }
 
 #[test]
