@@ -166,7 +166,7 @@ impl Index {
     #[inline]
     pub fn matches(&self, message: &Message<'_>, ids: &mut Vec<u32>) {
         ids.clear();
-        let mut repeats = self.find(OPEN, message, ids);
+        let mut repeats = self.has_open() && self.find(OPEN, message, ids);
         let has_several = self.keys.find(message, |bucket| {
             repeats |= self.find(bucket, message, ids);
         });
@@ -211,6 +211,12 @@ impl Index {
             residuals: self.residuals.len(),
             unindexed: self.buckets.get(OPEN).map_or(0, |open| open.rest().count()),
         }
+    }
+
+    /// Whether there are filters without a key.
+    #[inline]
+    fn has_open(&self) -> bool {
+        self.buckets.get(OPEN).is_some_and(|open| !open.is_empty())
     }
 
     #[inline]

@@ -128,12 +128,11 @@ impl Bucket {
 impl Ranged {
     #[inline]
     fn find(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
-        if message.row.has_several(self.slot) {
-            return self.find_several(message, found);
-        }
-        let number = message.row.number(self.slot, message.bytes);
-        let place = match number {
+        let place = match message.row.only_number(self.slot, message.bytes) {
             Some(number) => order::of_number(number),
+            None if message.row.has_several(self.slot) => {
+                return self.find_several(message, found);
+            }
             None => order::of_value(message.row.value(self.slot, message.bytes), None),
         };
         if let Some(place) = place {

@@ -187,22 +187,43 @@ impl Keys {
     }
 
     /// Shows `visit` the buckets that `message` has keys for. Whether one may come twice.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, message: &Message<'_>, mut visit: impl FnMut(u32)) -> bool {
         let mut repeats = false;
         for keyed in &self.slots {
-            if message.row.has_several(keyed.slot) {
-                repeats = true;
-                for value in message.row.values(keyed.slot, message.bytes) {
-                    self.probe(keyed, value, || value.number(), &mut visit);
-                }
+            // What most filters ask for, and most messages have.
+            if keyed.counts[Kind::Number as usize] == 0
+                && let Some(text) = message.row.only_text(keyed.slot, message.bytes)
+                && text.len() <= TEXT_MAX
+            {
+                self.look(&Key::of_text(keyed.slot, text), &mut visit);
             } else {
-                let value = message.row.value(keyed.slot, message.bytes);
-                let number = || message.row.number(keyed.slot, message.bytes);
-                self.probe(keyed, value, number, &mut visit);
+                repeats |= self.find_any(keyed, message, &mut visit);
             }
         }
         repeats
+    }
+
+    /// The same in one slot, whatever it holds. Apart, so that the usual case stays in registers.
+    #[inline(never)]
+    fn find_any(&self, keyed: &Keyed, message: &Message<'_>, visit: &mut dyn FnMut(u32)) -> bool {
+        if message.row.has_several(keyed.slot) {
+            for value in message.row.values(keyed.slot, message.bytes) {
+                self.probe(keyed, value, || value.number(), visit);
+            }
+            return true;
+        }
+        let value = message.row.value(keyed.slot, message.bytes);
+        let number = || message.row.number(keyed.slot, message.bytes);
+        self.probe(keyed, value, number, visit);
+        false
+    }
+
+    #[inline(always)]
+    fn look(&self, key: &Key, visit: &mut (impl FnMut(u32) + ?Sized)) {
+        if let Some(bucket) = self.buckets.get(key) {
+            visit(*bucket);
+        }
     }
 
     #[inline]
@@ -211,15 +232,11 @@ impl Keys {
         keyed: &Keyed,
         value: Value<'_>,
         number: impl FnOnce() -> Option<Number>,
-        visit: &mut impl FnMut(u32),
+        visit: &mut dyn FnMut(u32),
     ) {
         let slot = keyed.slot;
         let [texts, long_texts, numbers, texts_of_numbers] = keyed.counts.map(|count| count > 0);
-        let mut look = |key: Key| {
-            if let Some(bucket) = self.buckets.get(&key) {
-                visit(*bucket);
-            }
-        };
+        let mut look = |key: Key| self.look(&key, visit);
         match value {
             Value::Null => return,
             Value::Text(text) if text.len() <= TEXT_MAX => {
