@@ -233,7 +233,7 @@ impl Index {
     /// Replaces what is no id by the ids that it stands for. Whether one may have come twice.
     fn resolve(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
         let (mut at, mut repeats) = (0, false);
-        while let Some(offset) = found[at..].iter().position(|target| target & MARKS != 0) {
+        while let Some(offset) = target::first_marked(&found[at..]) {
             at += offset;
             let target = found.swap_remove(at);
             match Target(target).bare() {

@@ -16,16 +16,16 @@ pub(crate) struct Spans {
     blocks: SmallVec<[Block; 1]>,
     /// The first lower end of each block.
     firsts: SmallVec<[u64; 1]>,
-    /// No range was ever shorter.
-    shortest: u64,
-    /// None was ever longer.
+    /// No range was ever longer.
     longest: u64,
     /// None ever ended later.
     last: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Block {
+    /// None is shorter: most often all of a block are equally long, which spares their upper ends.
+    shortest: u64,
     lows: Vec<u64>,
     highs: Vec<u64>,
     targets: Vec<u32>,
@@ -34,7 +34,7 @@ struct Block {
 impl Default for Spans {
     fn default() -> Self {
         let (blocks, firsts) = (SmallVec::new(), SmallVec::new());
-        Self { blocks, firsts, shortest: u64::MAX, longest: 0, last: 0 }
+        Self { blocks, firsts, longest: 0, last: 0 }
     }
 }
 
@@ -44,11 +44,10 @@ impl Spans {
     }
 
     pub(crate) fn insert(&mut self, low: u64, high: u64, target: Target) {
-        self.shortest = self.shortest.min(high - low);
         self.longest = self.longest.max(high - low);
         self.last = self.last.max(high);
         if self.blocks.is_empty() {
-            self.blocks.push(Block::default());
+            self.blocks.push(Block::empty());
             self.firsts.push(low);
         }
         let at = self.firsts.partition_point(|first| *first <= low).saturating_sub(1);
@@ -91,20 +90,27 @@ impl Spans {
             return;
         }
         let start = least.saturating_sub(self.longest);
-        // What starts here or later ends late enough, whatever its length.
-        let certain = least.saturating_sub(self.shortest);
-        for block in self.blocks.get(self.block_of(start)..).unwrap_or_default() {
+        let from = self.block_of(start);
+        for (at, block) in self.blocks.iter().enumerate().skip(from) {
             let point = |limit: u64| block.lows.partition_point(|low| *low < limit);
-            let end = block.lows.partition_point(|low| *low <= most);
-            let sure = if certain > block.lows[0] { point(certain).min(end) } else { 0 };
-            let maybe = if start < certain { point(start)..sure } else { sure..sure };
+            let goes_on = self.firsts.get(at + 1).is_some_and(|first| *first <= most);
+            let end = match goes_on {
+                true => block.lows.len(),
+                false => block.lows.partition_point(|low| *low <= most),
+            };
+            let begin = if start > block.lows[0] { point(start).min(end) } else { 0 };
+            // What starts here or later ends late enough, whatever its length.
+            let certain = least.saturating_sub(block.shortest);
+            let is_sure = block.lows.get(begin).is_none_or(|low| *low >= certain);
+            let sure = if is_sure { begin } else { point(certain).min(end) };
+            let maybe = begin..sure;
             for (high, target) in block.highs[maybe.clone()].iter().zip(&block.targets[maybe]) {
                 if *high >= least {
                     found.push(*target);
                 }
             }
             found.extend_from_slice(&block.targets[sure..end]);
-            if end < block.lows.len() {
+            if !goes_on {
                 break;
             }
         }
@@ -118,7 +124,12 @@ impl Spans {
 }
 
 impl Block {
+    const fn empty() -> Self {
+        Self { shortest: u64::MAX, lows: Vec::new(), highs: Vec::new(), targets: Vec::new() }
+    }
+
     fn insert(&mut self, place: usize, low: u64, high: u64, target: Target) {
+        self.shortest = self.shortest.min(high - low);
         self.lows.insert(place, low);
         self.highs.insert(place, high);
         self.targets.insert(place, target.0);
@@ -133,11 +144,20 @@ impl Block {
     /// Cuts the second half off.
     fn split(&mut self) -> Self {
         let half = self.lows.len() / 2;
-        Self {
+        let mut tail = Self {
             lows: self.lows.split_off(half),
             highs: self.highs.split_off(half),
             targets: self.targets.split_off(half),
-        }
+            ..Self::empty()
+        };
+        self.measure();
+        tail.measure();
+        tail
+    }
+
+    fn measure(&mut self) {
+        let lengths = self.lows.iter().zip(&self.highs).map(|(low, high)| high - low);
+        self.shortest = lengths.min().unwrap_or(u64::MAX);
     }
 
     /// Where a range stands.

@@ -39,6 +39,16 @@ impl Target {
     }
 }
 
+/// Where the first of `targets` is that is no plain id. Among many there are few.
+#[inline]
+pub(crate) fn first_marked(targets: &[u32]) -> Option<usize> {
+    let (lots, _) = targets.as_chunks::<16>();
+    let plain = |lot: &&[u32; 16]| lot.iter().fold(0, |marks, target| marks | target) & MARKS == 0;
+    let passed = 16 * lots.iter().take_while(plain).count();
+    let offset = targets[passed..].iter().position(|target| target & MARKS != 0)?;
+    Some(passed + offset)
+}
+
 /// Several ids behind one target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
@@ -66,5 +76,22 @@ impl Targets {
     #[inline]
     pub(crate) fn are_plain(&self) -> bool {
         self.groups.len() + self.guards.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_mark_is_found_wherever_it_is() {
+        for length in 0..50 {
+            let mut targets = vec![7; length];
+            assert_eq!(first_marked(&targets), None);
+            for at in (0..length).rev() {
+                targets[at] |= if at % 2 == 0 { GROUP } else { GUARD };
+                assert_eq!(first_marked(&targets), Some(at), "of {length}");
+            }
+        }
     }
 }
