@@ -31,7 +31,7 @@ use key::Keys;
 pub use placing::{Access, IndexStats, Placing};
 use slab::Slab;
 use std::collections::HashMap;
-use target::{Bare, Group, Guard, MARKS, Target, Targets};
+use target::{Bare, Group, Guard, Target, Targets};
 use thiserror::Error;
 use way::{Variety, Way};
 

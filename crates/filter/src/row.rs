@@ -134,6 +134,14 @@ impl Row {
         self.entry(slot)?.number(self, bytes)
     }
 
+    /// The first value of `slot` as a whole number, if it is one and its number was asked for
+    /// before: this reads nothing.
+    #[inline]
+    pub fn known_whole(&self, slot: Slot) -> Option<i64> {
+        let entry = self.entry(slot)?;
+        matches!(entry.memo.get(), Memo::Int).then(|| entry.number.get().cast_signed())
+    }
+
     /// The first value of `slot` as it is written, numbers to their last digit. Escapes and
     /// entities are resolved. `None` for NULL and for empty text.
     #[inline]

@@ -250,17 +250,23 @@ impl View {
             self.shares.resize(place + 1, None);
         }
         let share = &mut self.shares[place];
-        if let (Some(record), Some(share)) = (before, share.take()) {
-            self.fold.remove(&share, &smallvec![record.sequence()]);
-        }
-        if let Some((record, row)) = after {
-            let (age, bytes): (Age, _) = (smallvec![record.sequence()], record.bytes());
-            let message = match row {
-                Some(row) => Message { row, bytes, environment: &NOWHERE },
-                None => source.message(bytes),
-            };
-            *share = self.fold.add(&[Some(message)], &age);
-        }
+        let before = before.and_then(|record| Some((share.take()?, record)));
+        let before = before.map(|(share, record)| (share, smallvec![record.sequence()]));
+        let Some((record, row)) = after else {
+            if let Some((share, age)) = &before {
+                self.fold.remove(share, age);
+            }
+            return;
+        };
+        let (age, bytes): (Age, _) = (smallvec![record.sequence()], record.bytes());
+        let message = match row {
+            Some(row) => Message { row, bytes, environment: &NOWHERE },
+            None => source.message(bytes),
+        };
+        *share = match &before {
+            Some((before, old)) => self.fold.replace((before, old), &[Some(message)], &age),
+            None => self.fold.add(&[Some(message)], &age),
+        };
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) struct Target(pub(crate) u32);
 const GROUP: u32 = 1 << 31;
 const GUARD: u32 = 1 << 30;
 /// The marks.
-pub(crate) const MARKS: u32 = GROUP | GUARD;
+const MARKS: u32 = GROUP | GUARD;
 
 /// A target without its mark.
 #[derive(Clone, Copy, Debug)]

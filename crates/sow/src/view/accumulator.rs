@@ -127,6 +127,23 @@ impl Accumulator {
         }
     }
 
+    /// Takes a value back that was added, and adds another.
+    #[inline]
+    pub(crate) fn exchange(&mut self, before: &Input, after: &Input) {
+        match (&mut *self, before, after) {
+            (Self::Count(_), before, after) if before.is_null() == after.is_null() => {}
+            (
+                Self::Tally { sum, .. },
+                Input::Number { units: less, scale },
+                Input::Number { units: more, scale: other },
+            ) if scale == other => sum.add(i128::from(*more) - i128::from(*less), *scale),
+            _ => {
+                self.take(before, Step::Retract);
+                self.take(after, Step::Add);
+            }
+        }
+    }
+
     /// What `function` says of the values: NULL if there are none to speak of.
     #[inline]
     pub(crate) fn outcome(&self, function: Function) -> Datum<'_> {

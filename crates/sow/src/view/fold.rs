@@ -111,7 +111,37 @@ impl Fold {
     #[inline]
     pub(crate) fn add(&mut self, parts: &Parts<'_>, age: &Age) -> Option<Share> {
         let share = self.share(parts)?;
-        self.apply(&share, Step::Add);
+        self.put(&share, parts, age);
+        Some(share)
+    }
+
+    /// A row comes in the place of one that had this share.
+    #[inline]
+    pub(crate) fn replace(
+        &mut self,
+        (before, old): (&Share, &Age),
+        parts: &Parts<'_>,
+        age: &Age,
+    ) -> Option<Share> {
+        let share = self.share(parts);
+        if let Some(after) = &share
+            && (after.place, after.plain) == (before.place, before.plain)
+            && let SharePlace::Group(place) = after.place
+            && self.lasts.is_empty()
+        {
+            // In its group, only the difference counts.
+            let group = self.groups.touch(place);
+            for (accumulator, (_, argument)) in group.accumulators.iter_mut().zip(&self.measures) {
+                accumulator.exchange(&before.inputs[*argument], &after.inputs[*argument]);
+            }
+            return share;
+        }
+        self.remove(before, old);
+        share.inspect(|share| self.put(share, parts, age))
+    }
+
+    fn put(&mut self, share: &Share, parts: &Parts<'_>, age: &Age) {
+        self.apply(share, Step::Add);
         if let SharePlace::Group(place) = share.place
             && !self.lasts.is_empty()
             && let Some(group) = self.groups.get_mut(place)
@@ -120,7 +150,6 @@ impl Fold {
             let values = self.lasts.iter().map(|input| row.leaf(*input).into_owned());
             group.keep_last(age, values.collect());
         }
-        Some(share)
     }
 
     /// A row goes that had this share.
@@ -144,7 +173,11 @@ impl Fold {
         }
         self.name.clear();
         for key in &self.keys {
-            if !self.name.push(&row.leaf(*key)) {
+            let is_named = match row.value(*key) {
+                Value::Text(text) => self.name.push_text(text),
+                _ => self.name.push(&row.leaf(*key)),
+            };
+            if !is_named {
                 let inputs = SmallVec::new();
                 return Some(Share { place: SharePlace::Stray, plain: 0, inputs });
             }
@@ -186,6 +219,15 @@ impl Condition {
     }
 }
 
+impl Row<'_> {
+    #[inline]
+    fn value(&self, number: usize) -> Value<'_> {
+        let (topic, slot) = self.slots[number];
+        let message = self.parts[topic].as_ref();
+        message.map_or(Value::Null, |message| message.row.value(slot, message.bytes))
+    }
+}
+
 impl Leaves for Row<'_> {
     #[inline]
     fn leaf(&self, number: usize) -> Datum<'_> {
@@ -200,6 +242,10 @@ impl Leaves for Row<'_> {
     fn small(&self, number: usize) -> Option<(i64, u32)> {
         let (topic, slot) = self.slots[number];
         let message = self.parts[topic].as_ref()?;
+        // As a filter may have.
+        if let Some(units) = message.row.known_whole(slot) {
+            return Some((units, 0));
+        }
         Decimal::parse_small(message.row.text(slot, message.bytes)?)
     }
 }

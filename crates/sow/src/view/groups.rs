@@ -64,20 +64,33 @@ impl Name {
     }
 
     /// Adds a value, unless it is NULL. Numbers that are equal are one value.
-    #[inline]
     pub(crate) fn push(&mut self, datum: &Datum<'_>) -> bool {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; LENGTH]);
         match datum {
-            Datum::Null | Datum::Nan => return false,
-            Datum::Bool(truth) => self.bytes.extend_from_slice(truth.to_string().as_bytes()),
-            Datum::Number(Exact::Decimal(number)) => number.write(&mut self.bytes),
-            Datum::Number(Exact::Quotient(_)) => return false,
-            Datum::Text(text) => self.bytes.extend_from_slice(text),
+            Datum::Text(text) => self.push_text(text),
+            Datum::Bool(truth) => {
+                self.push_plain(|bytes| bytes.extend_from_slice(truth.to_string().as_bytes()))
+            }
+            Datum::Number(Exact::Decimal(number)) => self.push_plain(|bytes| number.write(bytes)),
+            Datum::Null | Datum::Nan | Datum::Number(Exact::Quotient(_)) => false,
         }
-        let length = (self.bytes.len() - start - LENGTH) as u32;
-        self.bytes[start..start + LENGTH].copy_from_slice(&length.to_le_bytes());
-        self.plain |= u64::from(!matches!(datum, Datum::Text(_))) << self.values;
+    }
+
+    /// Adds a text.
+    #[inline]
+    pub(crate) fn push_text(&mut self, text: &[u8]) -> bool {
+        self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(text);
+        self.values += 1;
+        true
+    }
+
+    fn push_plain(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let start = self.bytes.len() + LENGTH;
+        self.bytes.extend_from_slice(&[0; LENGTH]);
+        write(&mut self.bytes);
+        let length = (self.bytes.len() - start) as u32;
+        self.bytes[start - LENGTH..start].copy_from_slice(&length.to_le_bytes());
+        self.plain |= 1 << self.values;
         self.values += 1;
         true
     }
@@ -159,9 +172,16 @@ impl Groups {
     /// The group at `place`, which a row joins or leaves.
     #[inline]
     pub(crate) fn take(&mut self, place: u32, plain: u64, step: Step) -> &mut Group {
+        let group = self.touch(place);
+        group.count(plain, step);
+        group
+    }
+
+    /// The group at `place`, one of whose rows changes.
+    #[inline]
+    pub(crate) fn touch(&mut self, place: u32) -> &mut Group {
         self.recent = place;
         let group = self.places[place as usize].as_mut().expect("rows are in groups");
-        group.count(plain, step);
         if !group.is_changed {
             group.is_changed = true;
             self.changed.push_back(place);

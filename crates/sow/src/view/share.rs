@@ -94,6 +94,11 @@ impl Input {
         Self::Other(Box::new(datum.into_owned()))
     }
 
+    #[inline]
+    pub(crate) const fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
     /// The number, if it is one.
     pub(crate) fn decimal(&self) -> Option<Decimal> {
         match self {

@@ -39,6 +39,13 @@ fn definitions() -> Vec<ViewDefinition> {
             )
             .group_by("/who, /sym")
             .filter("/px < 40 OR /qty IS NULL"),
+        view("totals", "orders")
+            .project(
+                "/who, sum(/qty) as /sum, sum(/qty * /px) as /value, count(/qty) as /n, \
+                 max(/px) as /high, count_distinct(/qty) as /kinds",
+            )
+            .group_by("/who")
+            .filter("/qty < 1000 OR /px >= 7"),
         view("regions", "orders")
             .join("customers", "/orders/who = /customers/who")
             .project(
