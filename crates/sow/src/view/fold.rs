@@ -185,9 +185,11 @@ impl Fold {
         let measures = &self.measures;
         let accumulators = || measures.iter().map(|(measure, _)| measure.accumulator()).collect();
         let place = SharePlace::Group(self.groups.place(&self.name, accumulators));
-        let inputs = self.arguments.iter();
-        let inputs = inputs.map(|(formula, need)| Input::of(formula, *need, &row));
-        Some(Share { place, plain: self.name.plain, inputs: inputs.collect() })
+        let mut inputs = SmallVec::with_capacity(self.arguments.len());
+        for (formula, need) in &self.arguments {
+            inputs.push(Input::of(formula, *need, &row));
+        }
+        Some(Share { place, plain: self.name.plain, inputs })
     }
 
     #[inline]
