@@ -160,7 +160,7 @@ impl Stage {
         let mut out = Vec::new();
         self.receiver.on_time(self.now, &mut out);
         self.take(&[], out);
-        self.receiver.has_read_all(self.now);
+        self.receiver.has_read_all();
         let mut buffer = [0; 600];
         for turn in 0.. {
             let Some(length) = self.receiver.next_transmit(self.now, &mut buffer) else { break };

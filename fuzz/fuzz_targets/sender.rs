@@ -190,7 +190,7 @@ impl Stage {
                 Delivery::Lost { .. } | Delivery::Left { .. } => panic!("{delivery:?}"),
             }
         }
-        self.honest.has_read_all(self.now);
+        self.honest.has_read_all();
     }
 
     fn count(&mut self, items: &[u8]) {
