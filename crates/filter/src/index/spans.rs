@@ -94,17 +94,18 @@ impl Spans {
         for (at, block) in self.blocks.iter().enumerate().skip(from) {
             let point = |limit: u64| block.lows.partition_point(|low| *low < limit);
             let goes_on = self.firsts.get(at + 1).is_some_and(|first| *first <= most);
-            let end = match goes_on {
-                true => block.lows.len(),
-                false => block.lows.partition_point(|low| *low <= most),
+            let end = if goes_on {
+                block.lows.len()
+            } else {
+                block.lows.partition_point(|low| *low <= most)
             };
             let begin = if start > block.lows[0] { point(start).min(end) } else { 0 };
             // What starts here or later ends late enough, whatever its length.
             let certain = least.saturating_sub(block.shortest);
             let is_sure = block.lows.get(begin).is_none_or(|low| *low >= certain);
             let sure = if is_sure { begin } else { point(certain).min(end) };
-            let maybe = begin..sure;
-            for (high, target) in block.highs[maybe.clone()].iter().zip(&block.targets[maybe]) {
+            let ends = block.highs[begin..sure].iter();
+            for (high, target) in ends.zip(&block.targets[begin..sure]) {
                 if *high >= least {
                     found.push(*target);
                 }

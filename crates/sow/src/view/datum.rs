@@ -26,7 +26,6 @@ impl<'a> Datum<'a> {
     #[inline]
     pub(crate) fn of_field(row: &'a Row, slot: Slot, bytes: &'a [u8]) -> Self {
         match row.value(slot, bytes) {
-            Value::Text(text) => Self::Text(Cow::Borrowed(text)),
             Value::Float(number) => match row.text(slot, bytes).and_then(Decimal::parse) {
                 Some(number) => Self::Number(Exact::Decimal(number)),
                 None => Value::Float(number).into(),
