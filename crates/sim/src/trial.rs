@@ -86,7 +86,7 @@ impl fmt::Display for Failure {
         let Self { seed, violation, scenario, history } = self;
         writeln!(formatter, "{scenario}\n{history}")?;
         writeln!(formatter, "seed {seed}: {violation}")?;
-        write!(formatter, "again: SEED={seed} cargo test -p lanecast-sim --test seeds")
+        write!(formatter, "again: SEED={seed} cargo test -p lanecast-sim --test all seeds")
     }
 }
 

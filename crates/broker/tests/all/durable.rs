@@ -1,0 +1,183 @@
+//! Topics that outlive their server.
+
+use crate::desk::{Client, Ended, Served};
+use lanecast_broker::{OpenError, Server, Settings, Storage, ViewDefinition, WorldError};
+use lanecast_filter::kind::Kind;
+use lanecast_sow::TopicDefinition;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+fn served(directory: &Path, checkpoint_after: u64) -> Served {
+    Served::new(|settings| {
+        let topic = |name| TopicDefinition::new(name, Kind::Json).key("/id").expect("a path");
+        settings.kept = vec![topic("brief"), topic("orders").durable(), topic("fills").durable()];
+        let view = ViewDefinition::new("total", Kind::Json, "orders").project("SUM(/qty) AS /qty");
+        settings.views = vec![view];
+        let segment_bytes = 64 << 10;
+        settings.storage =
+            Some(Storage { segment_bytes, checkpoint_after, ..Storage::at(directory) });
+    })
+}
+
+fn log_on(served: &Served, name: &str) -> (Client, u64) {
+    let mut client = served.client();
+    let sequence = client.log_on(name);
+    (client, sequence)
+}
+
+fn state(client: &mut Client, topic: &str) -> Vec<String> {
+    client.send(&format!(r#"{{"c":"sow","cid":"q","t":"{topic}","bs":100,"orderby":"/id"}}"#));
+    client.answer("q")
+}
+
+#[test]
+fn who_publishes_faster_than_the_disk_writes_is_slowed_down() {
+    const RECORDS: usize = 40;
+    const ROUNDS: usize = 50;
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = Served::new(|settings| {
+        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        settings.kept = vec![topic.durable()];
+        // What thirty messages take: the disk is behind at once.
+        settings.storage =
+            Some(Storage { waiting_bytes: 64 << 10, ..Storage::at(directory.path()) });
+    });
+    let mut client = first.client();
+    // Nobody asks whether it was taken: then all of it has to be.
+    let note = "x".repeat(2_000);
+    for round in 1..=ROUNDS {
+        for id in 10..10 + RECORDS {
+            let body = format!(r#"{{"id":{id},"round":{round},"note":"{note}"}}"#);
+            client.send(&format!(r#"{{"c":"p","t":"orders"}}{body}"#));
+        }
+    }
+    let gone = r#"{"c":"sow_delete","cid":"d","t":"orders","filter":"/round < 50","a":"stats"}"#;
+    client.send(gone);
+    let answer = client.next().expect("an answer");
+    assert!(answer.contains(r#""records_deleted":0"#), "none was lost: {answer}");
+    client.flush();
+    let Ended { all_taken, counters, .. } = first.ended();
+    let numbers = (all_taken, counters.published, counters.refused);
+    assert_eq!(numbers, (true, (RECORDS * ROUNDS) as u64, 0));
+}
+
+#[test]
+fn what_was_persisted_is_there_after_a_restart_and_is_not_taken_twice() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = served(directory.path(), 1_000);
+    let (mut client, sequence) = log_on(&first, "desk");
+    assert_eq!(sequence, 0);
+    client.send(
+        r#"{"c":"p","cid":"1","t":"orders","s":1,"a":"processed,persisted"}{"id":1,"qty":5}"#,
+    );
+    client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"1"}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"1","s":1}"#);
+    client.send(r#"{"c":"delta_publish","t":"orders","s":2}{"id":1,"qty":7}"#);
+    client.send(r#"{"c":"p","t":"orders","s":3}{"id":2,"qty":1}"#);
+    client.send(r#"{"c":"p","t":"fills","s":4}{"id":9}"#);
+    client.send(r#"{"c":"p","t":"brief"}{"id":3}"#);
+    client.send(r#"{"c":"sow_delete","cid":"2","t":"orders","a":"persisted"}{"id":2}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"2"}"#);
+    client.send(r#"{"c":"flush","cid":"3","a":"persisted"}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"3"}"#);
+    assert!(first.end());
+
+    let second = served(directory.path(), 1_000);
+    let (mut client, sequence) = log_on(&second, "desk");
+    assert_eq!(sequence, 4);
+    assert_eq!(state(&mut client, "orders"), [r#"{"id":1,"qty":7}"#]);
+    assert_eq!(state(&mut client, "fills"), [r#"{"id":9}"#]);
+    assert_eq!(state(&mut client, "total"), [r#"{"qty":7}"#], "the view is there at once");
+    assert!(state(&mut client, "brief").is_empty());
+    client.send(r#"{"c":"p","t":"orders","s":3,"a":"persisted"}{"id":2,"qty":1}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","s":3}"#);
+    assert_eq!(state(&mut client, "orders").len(), 1, "it had been published before");
+    assert!(second.end());
+}
+
+#[test]
+fn what_was_deleted_before_is_not_deleted_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = served(directory.path(), 1_000);
+    let (mut client, _) = log_on(&first, "desk");
+    let commands = [
+        r#"{"c":"p","t":"orders","s":1}{"id":1,"qty":1}"#,
+        r#"{"c":"sow_delete","t":"orders","s":2,"filter":"/id > 0"}"#,
+        r#"{"c":"p","t":"brief","s":3}{"id":1,"qty":1}"#,
+        r#"{"c":"sow_delete","t":"brief","s":4}{"id":1}"#,
+        r#"{"c":"sow_delete","t":"orders","s":5,"filter":"/id > 5"}"#,
+        r#"{"c":"p","t":"orders","s":6}{"id":9,"qty":1}"#,
+    ];
+    commands.iter().for_each(|command| client.send(command));
+    client.flush();
+    // Whoever has not heard of it says it again.
+    let (mut client, sequence) = log_on(&first, "desk");
+    assert_eq!(sequence, 6);
+    commands.iter().for_each(|command| client.send(command));
+    assert_eq!(state(&mut client, "orders"), [r#"{"id":9,"qty":1}"#]);
+    client.send(r#"{"c":"sow_delete","cid":"7","t":"orders","s":7,"filter":"/id=9","a":"stats"}"#);
+    assert!(client.next().expect("numbers").contains(r#""records_deleted":1"#));
+    assert!(first.end());
+    let second = served(directory.path(), 1_000);
+    let (mut client, sequence) = log_on(&second, "desk");
+    assert_eq!(sequence, 7, "of deletions, too");
+    client.send(r#"{"c":"p","t":"orders"}{"id":9,"qty":2}"#);
+    client.send(r#"{"c":"sow_delete","cid":"7","t":"orders","s":7,"filter":"/id=9","a":"stats"}"#);
+    assert!(client.next().expect("numbers").contains(r#""records_deleted":0"#));
+    assert_eq!(state(&mut client, "orders"), [r#"{"id":9,"qty":2}"#]);
+    assert!(second.end());
+}
+
+#[test]
+fn checkpoints_are_taken_while_publishing_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let names = || {
+        let names = std::fs::read_dir(directory.path()).expect("a directory");
+        let names = names.map(|entry| entry.expect("an entry").file_name().into_string());
+        names.map(|name| name.expect("text")).collect::<Vec<_>>()
+    };
+    let first = served(directory.path(), 500);
+    let (mut client, _) = log_on(&first, "desk");
+    let mut sequence = 0;
+    let is_taken = |names: &[String]| names.iter().any(|name| name.ends_with(".checkpoint"));
+    while sequence < 20_000 && !(sequence >= 5_000 && is_taken(&names())) {
+        for _ in 0..500 {
+            sequence += 1;
+            let body = format!(r#"{{"id":{},"qty":{sequence}}}"#, sequence % 700 + 1_000);
+            client.send(&format!(r#"{{"c":"p","t":"orders","s":{sequence}}}{body}"#));
+        }
+        client.flush();
+    }
+    assert!(is_taken(&names()), "{:?}", names());
+    let before = state(&mut client, "orders");
+    assert!(first.end());
+    let second = served(directory.path(), 500);
+    let (mut client, restored) = log_on(&second, "desk");
+    assert_eq!(restored, sequence);
+    assert_eq!(state(&mut client, "orders"), before);
+    assert!(second.end());
+}
+
+#[test]
+fn what_is_not_durable_is_not_said_to_be() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = served(directory.path(), 1_000);
+    let mut client = served.client();
+    for topic in ["brief", "passing"] {
+        client.send(&format!(r#"{{"c":"p","t":"{topic}","a":"persisted"}}{{"id":1}}"#));
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("failure") && answer.contains("not persisted"), "{answer}");
+    }
+    client.send(r#"{"c":"p","t":"orders","a":"persisted"}{"qty":1}"#);
+    let answer = client.next().expect("an answer");
+    assert!(answer.contains("failure") && answer.contains("/id"), "{answer}");
+    let mut again = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path").durable();
+    again.kept = vec![topic];
+    let error = Server::open(again.clone()).expect_err("it has nowhere to be");
+    assert!(matches!(error, OpenError::World(WorldError::Nowhere(_))), "{error}");
+    again.storage = Some(Storage::at(directory.path()));
+    let error = Server::open(again).expect_err("another server has it");
+    assert!(error.to_string().starts_with("durable topics: "), "{error}");
+    assert!(served.end());
+}

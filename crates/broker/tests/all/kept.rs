@@ -1,0 +1,211 @@
+//! Topics whose last messages are kept: asked for, followed, removed.
+
+use crate::desk::Served;
+use lanecast_broker::{Hub, Moment, Settings};
+use lanecast_filter::kind::Kind;
+use lanecast_sow::TopicDefinition;
+use lanecast_wire::command::{Field, Header};
+use std::time::Duration;
+
+fn served() -> Served {
+    Served::new(|settings| {
+        let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let brief = TopicDefinition::new("brief", Kind::Json).key("/id").expect("a path");
+        settings.kept = vec![orders, brief.lifetime(Duration::from_millis(50))];
+    })
+}
+
+#[test]
+fn records_are_asked_for_by_filter_order_and_number() {
+    let served = served();
+    let mut client = served.client();
+    for (id, price) in [(1, 30), (2, 10), (3, 20), (2, 40)] {
+        client.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":{id},"px":{price}}}"#));
+    }
+    client.send(r#"{"c":"sow","cid":"5","t":"orders","bs":10,"a":"processed,completed"}"#);
+    client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"5"}"#);
+    let mut all = client.answer("5");
+    all.sort();
+    assert_eq!(all, [r#"{"id":1,"px":30}"#, r#"{"id":2,"px":40}"#, r#"{"id":3,"px":20}"#]);
+    client.expect(r#"{"c":"ack","a":"completed","status":"success","cid":"5","query_id":"5"}"#);
+    let rest = r#""orderby":"/px DESC","top_n":2,"a":"stats","query_id":"q""#;
+    client.send(&format!(r#"{{"c":"sow","cid":"6","t":"orders","f":"/px > 10",{rest}}}"#));
+    assert_eq!(client.answer("q"), [r#"{"id":2,"px":40}"#, r#"{"id":1,"px":30}"#]);
+    let stats = client.next().expect("numbers");
+    let header = Header::parse(stats.as_bytes()).expect("a header");
+    assert_eq!(header.number(Field::RecordsReturned), Ok(Some(2)));
+    assert_eq!(header.number(Field::TopicMatches), Ok(Some(3)));
+    assert!(served.end());
+}
+
+#[test]
+fn a_follower_has_the_state_and_then_each_change_once() {
+    let served = served();
+    let (mut publisher, mut reader) = (served.client(), served.client());
+    for id in 0..2_000 {
+        publisher.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":{id},"n":0}}"#));
+    }
+    publisher.flush();
+    reader.send(r#"{"c":"sow_and_subscribe","cid":"7","t":"orders","bs":100,"sub_id":"7"}"#);
+    for n in 1..=2_000 {
+        let id = n * 7 % 2_000;
+        publisher.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":{id},"n":{n}}}"#));
+    }
+    publisher.flush();
+    let mut state: Vec<String> = reader.answer("7");
+    assert_eq!(state.len(), 2_000);
+    let number = |body: &str| -> u32 {
+        let text = body.rsplit(':').next().expect("a number").trim_end_matches('}');
+        text.parse().expect("a number")
+    };
+    let newest = state.iter().map(|body| number(body)).max().expect("some");
+    for n in newest + 1..=2_000 {
+        let update = reader.told();
+        assert_eq!(number(&update.body), n, "none is missing, none comes twice");
+        assert_eq!(update.subscriptions, "7");
+        state.push(update.body);
+    }
+    reader.flush();
+    assert!(served.end());
+}
+
+#[test]
+fn who_follows_is_told_what_leaves_and_why() {
+    let served = served();
+    let mut client = served.client();
+    client.send(r#"{"c":"p","t":"orders"}{"id":1,"st":"open"}"#);
+    let rest = r#""filter":"/st = 'open'","opts":"oof","query_id":"7","sub_id":"7""#;
+    client.send(&format!(r#"{{"c":"sow_and_subscribe","cid":"7","t":"orders","bs":10,{rest}}}"#));
+    assert_eq!(client.answer("7"), [r#"{"id":1,"st":"open"}"#]);
+    let mut told = |command: &str, kind: &str, reason: &str, body: &str| {
+        client.send(command);
+        let told = client.told();
+        assert_eq!((&*told.command, &*told.reason, &*told.body), (kind, reason, body));
+    };
+    let filled = r#"{"id":1,"st":"filled"}"#;
+    told(&format!(r#"{{"c":"p","t":"orders"}}{filled}"#), "oof", "match", filled);
+    let open = r#"{"id":2,"st":"open"}"#;
+    told(&format!(r#"{{"c":"p","t":"orders"}}{open}"#), "p", "", open);
+    told(r#"{"c":"sow_delete","t":"orders","filter":"/id = 2"}"#, "oof", "deleted", open);
+    told(&format!(r#"{{"c":"p","t":"orders"}}{open}"#), "p", "", open);
+    told(r#"{"c":"sow_delete","t":"orders"}{"id":2}"#, "oof", "deleted", open);
+    client.send(r#"{"c":"sow_delete","cid":"11","t":"orders","filter":"/id = 1","a":"stats"}"#);
+    let numbers = r#""records_deleted":1,"matches":1,"topic_matches":1"#;
+    client.expect(&format!(r#"{{"c":"ack","a":"stats","status":"success","cid":"11",{numbers}}}"#));
+    client.send(r#"{"c":"subscribe","t":"brief","opts":"oof","sub_id":"b"}"#);
+    client.send(r#"{"c":"p","t":"brief"}{"id":9}"#);
+    assert!(client.next().expect("an update").starts_with(r#"{"c":"p","t":"brief","k":"#));
+    let expired = client.next().expect("its time is over");
+    assert!(expired.contains(r#""reason":"expired""#), "{expired}");
+    assert!(served.end());
+}
+
+#[test]
+fn what_cannot_be_asked_is_said() {
+    let served = served();
+    let mut client = served.client();
+    let mut reason = |command: &str, expected: &str| {
+        client.send(command);
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("failure") && answer.contains(expected), "{command}: {answer}");
+    };
+    reason(r#"{"c":"sow","t":"passing","a":"processed"}"#, "nothing is kept of passing");
+    reason(r#"{"c":"sow","t":"orders","orderby":"px","a":"processed"}"#, "bad orderby");
+    reason(r#"{"c":"sow","t":"orders","sow_keys":"a","a":"processed"}"#, "bad sow_keys");
+    reason(r#"{"c":"sow","t":"orders","opts":"skip_n=x","a":"processed"}"#, "skip_n");
+    reason(r#"{"c":"sow","t":"orders","opts":"top_n","a":"processed"}"#, "top_n=VALUE");
+    reason(r#"{"c":"subscribe","t":"orders","opts":"oof=1","a":"processed"}"#, "oof stands alone");
+    let auto =
+        r#"{"c":"subscribe","t":"orders","cid":"1","opts":"conflation=auto","a":"processed"}"#;
+    reason(auto, "100ms");
+    reason(r#"{"c":"sow","t":"orders","bm":"0","a":"processed"}"#, "bookmarks");
+    let by_bookmark = r#"{"c":"sow_delete","t":"orders","bm":"1|1|","f":"/id=1","a":"stats"}"#;
+    reason(by_bookmark, "bookmarks");
+    for (command, filter) in [
+        ("subscribe", "CLIENT_NAME() = 'a'"),
+        ("delta_subscribe", "/until > UNIX_TIMESTAMP()"),
+        ("sow_and_subscribe", "IF(UNIX_TIMESTAMP() > 1, /a, /b) = 1"),
+    ] {
+        let opts = if command == "delta_subscribe" { "none" } else { "oof" };
+        let rest = format!(r#""t":"orders","cid":"1","filter":"{filter}","a":"processed""#);
+        reason(&format!(r#"{{"c":"{command}","opts":"{opts}",{rest}}}"#), "met it before");
+    }
+    reason(r#"{"c":"sow_delete","t":"orders","a":"processed"}"#, "give one of");
+    reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":1}"#, "/id");
+    reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":"#, "malformed");
+    client.send(r#"{"c":"sow_and_subscribe","t":"orders","sub_id":"s"}"#);
+    assert!(client.answer("").is_empty());
+    client.send(r#"{"c":"unsubscribe","sub_id":"s"}"#);
+    client.send(r#"{"c":"p","t":"orders"}{"id":1}"#);
+    client.flush();
+    assert!(served.end());
+}
+
+#[test]
+fn a_lifetime_of_nothing_is_for_ever() {
+    let served = served();
+    let mut client = served.client();
+    client.send(r#"{"c":"subscribe","t":"brief","opts":"oof","sub_id":"b"}"#);
+    client.send(r#"{"c":"p","t":"brief","e":0}{"id":1}"#);
+    client.send(r#"{"c":"p","t":"brief"}{"id":2}"#);
+    let told: Vec<_> = (0..3).map(|_| client.told()).collect();
+    let told: Vec<_> = told.iter().map(|told| (&*told.reason, &*told.body)).collect();
+    assert_eq!(told, [("", r#"{"id":1}"#), ("", r#"{"id":2}"#), ("expired", r#"{"id":2}"#)]);
+    client.send(r#"{"c":"sow","t":"brief","query_id":"q"}"#);
+    assert_eq!(client.answer("q"), [r#"{"id":1}"#]);
+    assert!(served.end());
+}
+
+#[test]
+fn who_asks_and_subscribes_where_nothing_is_kept_is_told_so_and_goes_on() {
+    let served = Served::new(|_| {});
+    let mut client = served.client();
+    let rest = r#""t":"new","query_id":"q","sub_id":"s","cid":"1","a":"processed,completed,stats""#;
+    client.send(&format!(r#"{{"c":"sow_and_subscribe",{rest},"filter":"/id > 1"}}"#));
+    let ack = r#"{"c":"ack","a":"processed","status":"success","cid":"1","query_id":"q"}"#;
+    client.expect(ack);
+    client.expect(r#"{"c":"group_begin","query_id":"q"}"#);
+    client.expect(r#"{"c":"group_end","query_id":"q"}"#);
+    client.expect(&ack.replace("processed", "completed"));
+    let stats = client.next().expect("stats");
+    assert!(stats.contains(r#""records_returned":0"#), "{stats}");
+    client.send(r#"{"c":"p","t":"new"}{"id":1}"#);
+    client.send(r#"{"c":"p","t":"new"}{"id":2}"#);
+    let told = client.told();
+    assert_eq!((&*told.reason, &*told.body), ("", r#"{"id":2}"#));
+    for wrong in [r#""top_n":"x""#, r#""orderby":"/a up""#, r#""sow_keys":"x""#] {
+        let rest = r#""t":"newer","sub_id":"w","cid":"2","a":"processed""#;
+        client.send(&format!(r#"{{"c":"sow_and_subscribe",{rest},{wrong}}}"#));
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("failure"), "{wrong}: {answer}");
+    }
+    assert!(served.end());
+}
+
+#[test]
+fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
+    let served = Served::new(|settings| settings.topics_max = 1);
+    let mut client = served.client();
+    for command in ["sow", "sow_delete", "delta_publish"] {
+        let rest = r#""t":"none","sow_keys":"1","cid":"1","a":"processed""#;
+        client.send(&format!(r#"{{"c":"{command}",{rest}}}"#));
+        let answer = client.next().expect("an answer");
+        assert!(answer.contains("nothing is kept of none"), "{answer}");
+    }
+    client.send(r#"{"c":"p","t":"t","cid":"2","a":"processed"}1"#);
+    client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"2"}"#);
+    assert!(served.end());
+}
+
+#[test]
+fn what_expires_in_centuries_is_not_due_before() {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+    let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+    let kept = vec![orders.lifetime(500 * YEAR)];
+    let mut hub = Hub::new(Settings { kept, ..Settings::default() }).expect("settings");
+    // A host that has run for longer than its wall clock says.
+    let moment = Moment { now: (100 * YEAR).as_nanos() as u64, unix_ns: 1 };
+    let client = hub.connect(moment.now).expect("room");
+    hub.receive(moment, client, br#"{"c":"p","t":"orders"}{"id":1}"#);
+    assert_eq!(hub.next_deadline(moment), Some(u64::MAX));
+}

@@ -1,0 +1,17 @@
+//! The integration tests of this crate, in one program.
+
+mod desk;
+mod doors;
+mod durable;
+mod exchanges;
+mod kept;
+mod kill;
+#[path = "desk/papers.rs"]
+mod papers;
+mod parts;
+mod secret;
+mod served;
+mod shared;
+mod slow;
+mod views;
+mod websocket;

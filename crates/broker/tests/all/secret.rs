@@ -1,0 +1,150 @@
+//! Encrypted WebSockets, and the files by which a server shows who it is.
+
+use crate::desk::Served;
+use crate::papers::Papers;
+use lanecast_broker::{OpenError, Server, Settings};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fs::Permissions;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Message, WebSocket};
+
+type Socket = WebSocket<StreamOwned<ClientConnection, TcpStream>>;
+
+fn served(papers: &Papers, change: impl FnOnce(&mut Settings)) -> Served {
+    papers.issue("server", "127.0.0.1", 2100);
+    Served::new(|settings| {
+        settings.websocket = Some((Ipv4Addr::LOCALHOST, 0).into());
+        settings.tls = Some(papers.tls("server"));
+        change(settings);
+    })
+}
+
+fn open(served: &Served, papers: &Papers) -> Socket {
+    let mut roots = RootCertStore::empty();
+    let root = CertificateDer::from_pem_file(papers.path("ca.pem")).expect("a certificate");
+    roots.add(root).expect("a certificate");
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("there are some")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+    let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
+    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+    let stream = StreamOwned::new(session, served.web_stream());
+    tungstenite::client("ws://127.0.0.1/", stream).expect("opened").0
+}
+
+#[test]
+fn websockets_are_encrypted_and_told_the_end() {
+    let papers = Papers::new();
+    let served = served(&papers, |_| ());
+    let mut socket = open(&served, &papers);
+    let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
+    socket.send(Message::text(wish)).expect("sent");
+    assert!(socket.read().expect("an answer").to_string().contains("success"));
+    let body = "x".repeat(1 << 20);
+    socket.send(Message::text(format!(r#"{{"c":"p","t":"t"}}{body}"#))).expect("sent");
+    assert!(socket.read().expect("a message").to_string().ends_with(&body));
+    // One who does not encrypt is told so.
+    let mut plain = served.web_stream();
+    plain.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it listens");
+    let mut told = String::new();
+    plain.read_to_string(&mut told).expect("an answer, and the end");
+    assert!(told.contains("wss://"), "{told}");
+    assert!(served.end());
+    let Ok(Message::Close(Some(why))) = socket.read() else { panic!("no goodbye") };
+    assert_eq!(why.code, CloseCode::Away);
+    assert!(socket.read().is_err(), "it hung up");
+}
+
+/// Subscribes, and does not read while 20 MB are published.
+fn publish_to_one_who_waits(served: &Served, papers: &Papers) -> Socket {
+    let (mut waits, mut publisher) = (open(served, papers), open(served, papers));
+    let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
+    waits.send(Message::text(wish)).expect("sent");
+    assert!(waits.read().expect("an answer").to_string().contains("success"));
+    let body = "x".repeat(10_000);
+    for number in 0..2_000 {
+        let message = format!(r#"{{"c":"p","t":"t"}}{body}{number}"#);
+        publisher.send(Message::text(message)).expect("sent");
+    }
+    publisher.send(Message::text(r#"{"c":"flush","cid":"f","a":"completed"}"#)).expect("sent");
+    assert!(publisher.read().expect("an answer").to_string().contains("success"));
+    waits
+}
+
+#[test]
+fn who_reads_late_gets_everything_in_order() {
+    let papers = Papers::new();
+    let served = served(&papers, |_| ());
+    let mut late = publish_to_one_who_waits(&served, &papers);
+    for number in 0..2_000 {
+        let message = late.read().expect("a message").to_string();
+        assert!(message.ends_with(&format!("x{number}")), "message {number}");
+    }
+    assert!(served.end());
+}
+
+#[test]
+fn who_reads_too_slowly_is_let_go_and_nobody_else() {
+    let papers = Papers::new();
+    let served = served(&papers, |settings| settings.outbox_bytes_max = 256 << 10);
+    let mut slow = publish_to_one_who_waits(&served, &papers);
+    let got = std::iter::from_fn(|| slow.read().ok()).count();
+    assert!(got < 2_000, "it was let go");
+    assert!(served.end());
+}
+
+#[test]
+fn a_renewed_certificate_is_taken_up() {
+    let papers = Papers::new();
+    let served = served(&papers, |_| ());
+    let mut early = open(&served, &papers);
+    let shown = |socket: &Socket| {
+        let certificates = socket.get_ref().conn.peer_certificates().expect("it showed one");
+        certificates[0].clone().into_owned()
+    };
+    papers.issue("server", "127.0.0.1", 2101);
+    assert_eq!(served.read_again(), None);
+    let late = open(&served, &papers);
+    assert_ne!(shown(&early), shown(&late));
+    papers.write("server.pem", "");
+    assert!(served.read_again().expect("no certificate").contains("BEGIN CERTIFICATE"));
+    assert_eq!(shown(&open(&served, &papers)), shown(&late), "that stays");
+    early.send(Message::text(r#"{"c":"flush","cid":"f","a":"completed"}"#)).expect("sent");
+    assert!(early.read().expect("an answer").to_string().contains("success"));
+    assert!(served.end());
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told_with_what_to_do() {
+    let papers = Papers::new();
+    papers.issue("server", "127.0.0.1", 2100);
+    papers.issue("other", "127.0.0.1", 2100);
+    let told = |words: &[&str], key: &str| {
+        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut tls = papers.tls("server");
+        tls.key = papers.path(key);
+        settings.tls = Some(tls);
+        let error = match Server::open(settings) {
+            Err(error @ OpenError::Tls(_)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    told(&["cannot read", "none.key"], "none.key");
+    told(&["other.key", "not the key of the certificate"], "other.key");
+    told(&["server.pem"], "server.pem");
+    let exposed = Permissions::from_mode(0o640);
+    std::fs::set_permissions(papers.path("server.key"), exposed).expect("a file");
+    told(&["server.key", "chmod go="], "server.key");
+    papers.write("server.pem", "nothing");
+    told(&["server.pem", "BEGIN CERTIFICATE"], "other.key");
+}

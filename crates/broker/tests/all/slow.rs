@@ -1,0 +1,250 @@
+//! Clients that do not read: nothing of theirs is lost before they are let go, and nobody waits.
+
+use crate::desk::{Client, Ended, PATIENCE, Served};
+use lanecast_broker::{Settings, Spooling};
+use lanecast_filter::kind::Kind;
+use lanecast_sow::TopicDefinition;
+use lanecast_wire::command::{Field, Header};
+use std::path::Path;
+use std::time::Duration;
+
+/// More than sockets hold.
+const MESSAGES: usize = 16_000;
+
+/// What is published: some of it is shared by all, some is written for each.
+fn body(number: usize) -> String {
+    format!("{{\"id\":{number},\"text\":\"{}\"}}", "x".repeat(1_000 + number % 7))
+}
+
+fn spool(settings: &mut Settings, directory: &Path) {
+    settings.outbox_bytes_max = 64 << 10;
+    settings.spooling = Some(Spooling::at(directory));
+}
+
+/// Subscribes; some of the messages come by two names.
+fn subscribe(client: &mut Client) {
+    client.send(r#"{"c":"subscribe","t":"t","sub_id":"all"}"#);
+    client.send(r#"{"c":"subscribe","t":"t","sub_id":"some","f":"/id % 3 = 0"}"#);
+    client.flush();
+}
+
+/// Publishes messages; who reads gets each at once.
+fn publish(served: &Served, quick: &mut Client) {
+    let mut publisher = served.client();
+    for number in 0..MESSAGES {
+        let body = body(number);
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{body}"#));
+        assert!(quick.next().expect("it stays").ends_with(&body));
+    }
+}
+
+fn is_let_go(mut client: Client) -> bool {
+    std::iter::from_fn(|| client.next()).count() < MESSAGES
+}
+
+fn files(directory: &Path) -> usize {
+    std::fs::read_dir(directory).expect("a directory").count()
+}
+
+#[test]
+fn who_stops_reading_gets_everything_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(|settings| spool(settings, directory.path()));
+    let (mut slow, mut quick) = (served.client(), served.client());
+    subscribe(&mut slow);
+    subscribe(&mut quick);
+    publish(&served, &mut quick);
+    assert_eq!(files(directory.path()), 0, "they have no names");
+    for round in 0..2 {
+        for number in 0..MESSAGES {
+            let message = slow.next().expect("it stays");
+            assert!(message.ends_with(&body(number)), "round {round}, message {number}");
+        }
+        // Behind all that, and nothing else.
+        slow.flush();
+        if round == 0 {
+            publish(&served, &mut quick);
+        }
+    }
+    let Ended { all_taken, counters, words } = served.ended();
+    assert!(all_taken && counters.fallen_behind >= 2, "{counters:?}");
+    assert_eq!((counters.slow, counters.behind, words.len()), (0, 0, 0));
+    assert!(counters.spooled_bytes > 2_000_000, "{counters:?}");
+}
+
+#[test]
+fn who_is_too_far_behind_is_let_go() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(|settings| {
+        spool(settings, directory.path());
+        settings.spooling.as_mut().expect("it is there").bytes_max = 500_000;
+    });
+    let (mut slow, mut quick) = (served.client(), served.client());
+    slow.send(r#"{"c":"logon","client_name":"desk"}"#);
+    subscribe(&mut slow);
+    subscribe(&mut quick);
+    publish(&served, &mut quick);
+    quick.flush();
+    assert!(is_let_go(slow));
+    let Ended { counters, words, .. } = served.ended();
+    assert_eq!((counters.slow, counters.behind, words.len()), (1, 0, 1));
+    assert!(words[0].contains("\"desk\" is disconnected: it reads too slowly"), "{words:?}");
+}
+
+#[test]
+fn what_waits_too_long_lets_its_client_go() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(|settings| {
+        spool(settings, directory.path());
+        settings.spooling.as_mut().expect("it is there").age_max = Duration::from_millis(300);
+    });
+    let (mut slow, mut quick) = (served.client(), served.client());
+    subscribe(&mut slow);
+    subscribe(&mut quick);
+    publish(&served, &mut quick);
+    std::thread::scope(|scope| {
+        // It reads nothing until it is let go: the server has no more to say to it then.
+        let quick = scope.spawn(|| (0..8).for_each(|_| publish(&served, &mut quick)));
+        quick.join().expect("it stays");
+    });
+    assert!(is_let_go(slow));
+    let Ended { counters, words, .. } = served.ended();
+    // More than once where its socket has grown in between.
+    assert!(counters.slow == 1 && counters.fallen_behind >= 1, "{counters:?}");
+    assert!(words[0].contains("waited for longer than may be"), "{words:?}");
+}
+
+#[test]
+fn a_disk_that_fails_lets_its_client_go_and_nobody_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(|settings| spool(settings, directory.path()));
+    directory.close().expect("it is empty");
+    let (mut slow, mut quick) = (served.client(), served.client());
+    subscribe(&mut slow);
+    subscribe(&mut quick);
+    publish(&served, &mut quick);
+    quick.flush();
+    assert!(is_let_go(slow));
+    let Ended { counters, words, .. } = served.ended();
+    assert_eq!((counters.slow, counters.fallen_behind), (1, 0));
+    assert!(words[0].contains("cannot be on disk"), "{words:?}");
+}
+
+#[test]
+fn together_they_have_so_much_memory() {
+    let served = Served::new(|settings| settings.waiting_bytes_max = 200_000);
+    let (mut slow, mut quick) = (served.client(), served.client());
+    subscribe(&mut slow);
+    subscribe(&mut quick);
+    publish(&served, &mut quick);
+    assert!(is_let_go(slow), "its outbox alone was not too full");
+    let Ended { counters, words, .. } = served.ended();
+    assert_eq!(counters.slow, 1);
+    assert!(words[0].contains("for all clients together"), "{words:?}");
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(|settings| {
+        settings.spooling = Some(Spooling::at(directory.path()));
+        settings.waiting_bytes_max = 200_000;
+    });
+    let (mut slow, mut slower, mut quick) = (served.client(), served.client(), served.client());
+    [&mut slow, &mut slower, &mut quick].into_iter().for_each(subscribe);
+    publish(&served, &mut quick);
+    for client in [&mut slow, &mut slower] {
+        for number in 0..MESSAGES {
+            assert!(client.next().expect("it stays").ends_with(&body(number)), "{number}");
+        }
+        client.flush();
+    }
+    let Ended { counters, .. } = served.ended();
+    assert_eq!((counters.slow, counters.behind), (0, 0));
+    assert!(counters.fallen_behind >= 2 && counters.spooled_bytes > 1_000_000, "{counters:?}");
+}
+
+#[test]
+fn a_flood_of_queries_waits_its_turn() {
+    const QUERIES: usize = 100_000;
+    const PARTS: [&str; 3] = ["group_begin", "sow", "group_end"];
+    let orders = || TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
+    let served = Served::new(|settings| {
+        settings.kept = vec![orders()];
+        settings.outbox_bytes_max = 1 << 20;
+    });
+    let mut publisher = served.client();
+    for number in 0..300 {
+        publisher.send(&format!(r#"{{"c":"p","t":"orders"}}{}"#, body(number)));
+    }
+    publisher.flush();
+    let query = |at: usize| format!(r#"{{"c":"sow","t":"orders","cid":"{at}","f":"/id = 7"}}"#);
+
+    // Who reads gets all its answers.
+    let mut reader = served.client();
+    let stream = reader.stream.try_clone().expect("a socket");
+    let asking = std::thread::spawn(move || {
+        let mut asker = Client::on(stream);
+        (0..QUERIES / 10).for_each(|at| asker.send(&query(at)));
+        asker.send(r#"{"c":"flush","cid":"f","a":"completed"}"#);
+    });
+    let mut parts = vec![0; QUERIES / 10];
+    for _ in 0..parts.len() * PARTS.len() + 1 {
+        let answer = reader.next().expect("an answer");
+        let header = Header::parse(answer.as_bytes()).expect("a header");
+        let Some(at) = header.text(Field::QueryId) else {
+            assert!(answer.contains("completed"), "{answer}");
+            continue;
+        };
+        let part = &mut parts[at.parse::<usize>().expect("a number")];
+        assert_eq!(header.text(Field::Command).as_deref(), PARTS.get(*part).copied(), "{at}");
+        *part += 1;
+    }
+    assert!(parts.iter().all(|part| *part == PARTS.len()), "all are answered, each once");
+    asking.join().expect("all is asked");
+
+    // Who does not is let go, or not listened to; the others are served.
+    let asker = served.client();
+    let stream = asker.stream.try_clone().expect("a socket");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+    let flooding = std::thread::spawn(move || {
+        let mut asker = Client::on(stream);
+        (0..100 * QUERIES).find(|at| asker.try_send(&query(*at)).is_err())
+    });
+    for _ in 0..100 {
+        publisher.flush();
+    }
+    assert!(flooding.join().expect("it ends").is_some(), "it was let go");
+    publisher.flush();
+    let Ended { counters, .. } = served.ended();
+    assert_eq!(counters.slow, 1);
+}
+
+#[test]
+fn an_answer_waits_for_who_reads_it() {
+    const RECORDS: usize = 4_000;
+    let served = Served::new(|settings| {
+        settings.outbox_bytes_max = 1 << 20;
+        settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
+    });
+    let (mut publisher, mut slow, mut quick) = (served.client(), served.client(), served.client());
+    let record = |id: usize, state: &str| {
+        format!(r#"{{"id":{id},"state":"{state}","text":"{}"}}"#, "x".repeat(5_000))
+    };
+    for id in 0..RECORDS {
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{}"#, record(id, "old")));
+    }
+    publisher.flush();
+    // Far more than may wait for it, and than sockets hold.
+    slow.send(r#"{"c":"sow_and_subscribe","cid":"1","t":"t","bs":10000,"sub_id":"1"}"#);
+    quick.send(r#"{"c":"sow","cid":"2","t":"t","bs":100}"#);
+    assert_eq!(quick.answer("2").len(), RECORDS, "it does not wait for the other");
+    for id in 0..RECORDS {
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{{"id":{id}}}"#));
+    }
+    publisher.flush();
+    assert_eq!(slow.answer("1").len(), RECORDS);
+    for id in 0..RECORDS {
+        assert_eq!(slow.told().body, format!(r#"{{"id":{id}}}"#));
+    }
+    slow.flush();
+    let Ended { all_taken, words, .. } = served.ended();
+    assert!(all_taken && words.is_empty(), "{words:?}");
+}

@@ -1,0 +1,33 @@
+//! The binary as people and scripts use it: arguments, pipes, signals, exit statuses.
+#![forbid(unsafe_code)]
+
+mod causes;
+mod config;
+mod demo;
+mod doctor;
+mod domain;
+mod fanout;
+mod filters;
+mod floor;
+mod forms;
+mod hosts;
+mod journal;
+mod kept;
+mod killed;
+mod lat;
+#[cfg(feature = "top")]
+mod live;
+mod perf;
+mod pipes;
+mod resolve;
+mod round_trip;
+mod run;
+mod secret;
+mod served;
+mod signals;
+mod smx;
+mod soak;
+mod statuses;
+mod threads;
+mod watched;
+mod watching;

@@ -1,0 +1,52 @@
+//! `lanecast serve` with TLS, and the commands that speak to it.
+
+#[expect(dead_code, reason = "it also makes what servers in a test's own process go by")]
+#[path = "../../../broker/tests/all/desk/papers.rs"]
+mod papers;
+
+use crate::run::Stage;
+use papers::Papers;
+
+#[test]
+fn commands_encrypt_and_files_are_read_again_on_demand() {
+    let (stage, papers) = (Stage::new(), Papers::new());
+    papers.issue("server", "127.0.0.1", 2100);
+    papers.issue("me", "desk", 2100);
+    let [certificate, key, ca] =
+        ["server.pem", "server.key", "ca.pem"].map(|name| papers.path(name));
+    stage.write(
+        "serve.toml",
+        format!(
+            "[listen]\ntcp = \"127.0.0.1:0\"\nwebsocket = \"127.0.0.1:0\"\n\
+             [tls]\ncertificate = {certificate:?}\nkey = {key:?}\nclients = {ca:?}\n\
+             [[topic]]\nname = \"t\"\ntype = \"json\"\nkey = [\"/id\"]\n"
+        ),
+    );
+    let server = stage.start("serve --config serve.toml");
+    server.until_out("wss://127.0.0.1:");
+    let line = server.out().lines().next().expect("a line").to_owned();
+    let at = format!("tcps://{}", line.rsplit(' ').next().expect("an address"));
+    let [mine, secret] = ["me.pem", "me.key"].map(|name| papers.path(name));
+    let ca = format!("--ca {}", ca.display());
+    let shown =
+        format!("{ca} --certificate {} --certificate-key {}", mine.display(), secret.display());
+    let way = format!("--server {at} -t t");
+    stage.run(&format!("publish {way} {shown} {{\"id\":1}}")).good();
+    assert_eq!(stage.run(&format!("query {way} {shown}")).good(), "{\"id\":1}\n");
+    let told = |options: &str, words: &str| {
+        let done = stage.run(&format!("query {way} {options}"));
+        assert!(done.code == Some(1) && done.err.contains(words), "{}", done.err);
+    };
+    told("", "say by --ca FILE");
+    told(&ca, "wants to see a certificate");
+    told("--ca none.pem", "cannot read none.pem");
+    papers.write("server.pem", "nothing");
+    server.signal("HUP");
+    server.until_err("certificates stay as they were: ");
+    papers.issue("server", "127.0.0.1", 2101);
+    server.signal("HUP");
+    server.until_err("read users and certificates again");
+    assert_eq!(stage.run(&format!("query {way} {shown}")).good(), "{\"id\":1}\n");
+    server.signal("TERM");
+    server.finish().good();
+}

@@ -1,0 +1,206 @@
+//! Encrypted connections to a server on loopback.
+
+use crate::desk::{Served, Wire};
+use crate::papers::Papers;
+use lanecast_client::{Client, ClientError, Event, Identity, Reconnect, Settings, Tls};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+
+/// A server that is `127.0.0.1`, as its papers say.
+fn served(papers: &Papers) -> Served {
+    papers.issue("server", "127.0.0.1", 2100);
+    Served::with(|settings| settings.tls = Some(papers.tls("server")))
+}
+
+fn roots(papers: &Papers) -> Tls {
+    Tls::with_roots(papers.path("ca.pem")).expect("a certificate")
+}
+
+fn connect(server: &str, tls: Tls) -> Result<Client, ClientError> {
+    Client::connect_with(Settings::once(server, Identity::default()).tls(tls))
+}
+
+fn refusal(connected: Result<Client, ClientError>) -> String {
+    match connected {
+        Err(error) => error.to_string(),
+        Ok(mut client) => client.flush().expect_err("it is not to be let in").to_string(),
+    }
+}
+
+#[test]
+fn messages_of_any_length_come_whole() {
+    let papers = Papers::new();
+    let served = served(&papers);
+    let server = format!("tcps://{}", served.address());
+    let mut reader = connect(&server, roots(&papers)).expect("it is believed");
+    reader.subscribe("t", None).expect("a topic");
+    let body = |number: usize| vec![number as u8; (number * number * 37) % 300_000];
+    // The reader begins late, so that the server has to wait for it.
+    let publisher = std::thread::spawn({
+        let mut publisher = connect(&server, roots(&papers)).expect("it is believed");
+        move || {
+            (0..200).for_each(|number| publisher.publish("t", &body(number)).expect("it goes"));
+            publisher.flush().expect("all were taken");
+        }
+    });
+    publisher.join().expect("it published");
+    for number in 0..200 {
+        let Ok(Some(Event::Message(message))) = reader.next(PATIENCE) else {
+            panic!("message {number} does not come")
+        };
+        assert!(message.body == body(number), "message {number}");
+    }
+}
+
+#[test]
+fn who_is_not_the_one_it_should_be_is_not_believed() {
+    let (papers, others) = (Papers::new(), Papers::new());
+    let served_here = served(&papers);
+    let server = served_here.address();
+    let told = refusal(connect(&server, roots(&others)));
+    assert!(told.contains("add its issuer to the roots"), "{told}");
+    let (_, port) = server.rsplit_once(':').expect("a port");
+    let told = refusal(connect(&format!("tcps://localhost:{port}"), roots(&papers)));
+    assert!(told.contains("for another name"), "{told}");
+    papers.issue("old", "127.0.0.1", 2001);
+    let old = Served::with(|settings| settings.tls = Some(papers.tls("old")));
+    let told = refusal(connect(&old.address(), roots(&papers)));
+    assert!(told.contains("has expired"), "{told}");
+    let issuer = Served::with(|settings| settings.tls = Some(papers.tls("ca")));
+    let told = refusal(connect(&issuer.address(), roots(&papers)));
+    assert!(told.contains("with CA:FALSE"), "{told}");
+    // None of them harms the next one.
+    connect(&server, roots(&papers)).expect("it is believed").flush().expect("it answers");
+}
+
+#[test]
+fn one_who_encrypts_and_one_who_does_not_find_out_at_once() {
+    let papers = Papers::new();
+    let (secret, plain) = (served(&papers), Served::new());
+    let told = refusal(Client::connect(&secret.address(), &Identity::default()));
+    assert!(told.contains("speaks TLS alone: connect with tcps://"), "{told}");
+    let told = refusal(connect(&plain.address(), roots(&papers)));
+    assert!(told.contains("does it speak TLS?"), "{told}");
+    let unsaid = Client::connect("tcps://127.0.0.1:1", &Identity::default());
+    assert!(matches!(unsaid, Err(ClientError::Settings(_))));
+    // A server that says nothing is waited for only so long.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let at = listener.local_addr().expect("an address").to_string();
+    let mut settings = Settings::once(&at, Identity::default()).tls(roots(&papers));
+    settings.patience = Duration::from_millis(200);
+    assert!(matches!(Client::connect_with(settings), Err(ClientError::Connect { .. })));
+}
+
+#[test]
+fn clients_show_certificates_where_that_is_wanted() {
+    let (papers, others) = (Papers::new(), Papers::new());
+    papers.issue("server", "127.0.0.1", 2100);
+    let served = Served::with(|settings| {
+        let mut tls = papers.tls("server");
+        tls.clients = Some(papers.path("ca.pem"));
+        settings.tls = Some(tls);
+    });
+    let server = served.address();
+    let shown = |of: &Papers, name: &str| {
+        of.issue("me", name, 2100);
+        roots(&papers).certificate(of.path("me.pem"), of.path("me.key")).expect("a certificate")
+    };
+    connect(&server, shown(&papers, "me")).expect("it is believed").flush().expect("it answers");
+    let told = refusal(connect(&server, roots(&papers)));
+    assert!(told.contains("give one, and its key"), "{told}");
+    let told = refusal(connect(&server, shown(&others, "me")));
+    assert!(told.contains("does not believe this client's certificate"), "{told}");
+    // The key of another certificate is none of this one.
+    let mixed = roots(&papers).certificate(papers.path("me.pem"), papers.path("server.key"));
+    assert!(mixed.expect_err("not its key").to_string().contains("not the key"));
+}
+
+#[test]
+fn silence_and_nonsense_at_the_door_keep_nobody_up() {
+    let papers = Papers::new();
+    papers.issue("server", "127.0.0.1", 2100);
+    let served = Served::with(|settings| {
+        settings.tls = Some(papers.tls("server"));
+        settings.handshake = Duration::from_millis(300);
+    });
+    let start = Instant::now();
+    let door = || {
+        let stream = TcpStream::connect(served.address()).expect("it listens");
+        stream.set_read_timeout(PATIENCE).expect("a socket");
+        stream
+    };
+    let silent = door();
+    let mut half = door();
+    half.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).expect("it listens");
+    let mut garbage = door();
+    garbage.write_all(&[0x16; 64]).expect("it listens");
+    connect(&served.address(), roots(&papers)).expect("it is believed").flush().expect("it goes");
+    for (mut stream, is_late) in [(garbage, false), (silent, true), (half, true)] {
+        let mut rest = Vec::new();
+        // The end may be a hard one.
+        drop(stream.read_to_end(&mut rest));
+        assert!(rest.len() < 64, "an alert at most: {rest:?}");
+        assert!(!is_late || start.elapsed() >= Duration::from_millis(300), "it had its time");
+    }
+}
+
+#[test]
+fn connections_that_break_are_made_again() {
+    let papers = Papers::new();
+    let served = served(&papers);
+    let wire = Wire::new(&served.address(), 7, 3_000);
+    let identity = Identity { name: "desk".to_owned(), ..Identity::default() };
+    let mut settings = Settings::new([wire.address()], identity).tls(roots(&papers));
+    settings.patience = Duration::from_secs(60);
+    let (delay_min, delay_max) = (Duration::from_millis(1), Duration::from_millis(20));
+    settings.reconnect = Some(Reconnect { delay_min, delay_max });
+    let mut client = Client::connect_with(settings).expect("it is believed");
+    let mut reader = connect(&served.address(), roots(&papers)).expect("it is believed");
+    reader.subscribe("t", None).expect("a topic");
+    for round in 0..6_u32 {
+        let (before, start) = (wire.cuts(), Instant::now());
+        wire.begin_to_cut();
+        for number in round * 50..(round + 1) * 50 {
+            client.publish("t", number.to_string().as_bytes()).expect("kept until it goes");
+        }
+        // More than comes through between two cuts.
+        while wire.cuts() == before {
+            assert!(start.elapsed() < Duration::from_secs(20), "it is cut");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        wire.cut_no_more();
+        client.flush().expect("it was sent again");
+    }
+    for number in 0..300_u32 {
+        let Ok(Some(Event::Message(message))) = reader.next(PATIENCE) else { panic!("nothing") };
+        assert_eq!(message.body, number.to_string().as_bytes(), "once, and in order");
+    }
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn the_asynchronous_client_encrypts_too() {
+    use lanecast_client::aio;
+    let (papers, others) = (Papers::new(), Papers::new());
+    let served = served(&papers);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let settings = |tls| Settings::once(&served.address(), Identity::default()).tls(tls);
+        let client = aio::Client::connect_with(settings(roots(&papers))).await.expect("believed");
+        let mut events = client.subscribe("t", None).await.expect("a topic");
+        for number in 0..20_usize {
+            let body = vec![number as u8; number * 20_000];
+            client.publish("t", &body).await.expect("it goes");
+            let Ok(Event::Message(message)) = events.next().await else { panic!("nothing") };
+            assert!(message.body == body, "message {number}");
+        }
+        let told = aio::Client::connect_with(settings(roots(&others))).await.expect_err("not so");
+        assert!(told.to_string().contains("add its issuer to the roots"), "{told}");
+        let plain = aio::Client::connect(&served.address(), &Identity::default()).await;
+        let told = plain.expect_err("not so").to_string();
+        assert!(told.contains("connect with tcps://"), "{told}");
+    });
+}

@@ -1,0 +1,124 @@
+//! The other processes' parts: a publisher and a subscriber that tell what happens to them in
+//! lines `key=value`.
+//!
+//! Started by [`Child`](super::child::Child) in a process of its own; does nothing otherwise.
+
+use super::child::PART;
+use super::ledger::{Ledger, message};
+use super::{PATIENCE, settings};
+use lanecast_base::sync::{AtomicBool, Ordering};
+use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
+use lanecast_shm::{Domain, Stalled};
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[test]
+#[ignore = "a part in other tests"]
+fn acts() {
+    let Ok(part) = std::env::var(PART) else { return };
+    // The harness has left its line open.
+    println!();
+    let (role, words) = part.split_once(' ').expect("a role and words");
+    let words: HashMap<&str, &str> =
+        words.split(' ').filter_map(|word| word.split_once('=')).collect();
+    let number = |key| words.get(key).map_or(0, |word: &&str| word.parse().expect("a number"));
+    println!("began=1");
+    let liveness = Duration::from_millis(200);
+    let settings = settings(Path::new(words["directory"]), liveness, Stalled::Wait);
+    let domain = Domain::open(settings).expect("a domain");
+    match role {
+        "publisher" => publish(&domain, number("subscribers") as usize, number("count")),
+        "subscriber" => subscribe(&domain, number("read"), number("streams")),
+        "holder" => hold(&domain),
+        other => panic!("no part is called {other}"),
+    }
+}
+
+/// Sends `count` messages, or until told to stop.
+fn publish(domain: &Domain, subscribers: usize, count: u64) {
+    let mut publisher = domain.publisher("t").expect("a publisher");
+    println!("session={}", publisher.session().0);
+    assert!(publisher.wait_for_subscribers(subscribers, PATIENCE), "nobody came");
+    println!("publishing=1");
+    let stop = stop_on_input();
+    let mut sent = 0;
+    while (count == 0 || sent < count) && !stop.load(Ordering::Relaxed) {
+        publisher.send(&message(sent)).expect("room");
+        sent += 1;
+    }
+    let drained = publisher.close(PATIENCE);
+    println!("drained={drained}");
+    println!("sent={sent}");
+}
+
+/// Reads until `streams` have left or it is told to stop; if `read` is not 0, reads no more
+/// than so many messages.
+fn subscribe(domain: &Domain, read: u64, streams: u64) {
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    let stop = stop_on_input();
+    let (mut ledger, mut messages, mut left) = (Ledger::default(), 0, 0);
+    while !stop.load(Ordering::Relaxed) && (streams == 0 || left < streams) {
+        let limit = if read == 0 { 64 } else { usize::from(messages < read) };
+        let work = subscriber.poll(limit, |event| {
+            if let Err(what) = ledger.enter(&event) {
+                println!("broken={what}");
+                std::process::exit(1);
+            }
+            match event {
+                Event::Joined(stream) => {
+                    println!("source={}", stream.source);
+                    println!("joined={}", stream.session.0);
+                }
+                Event::Message(_) => messages += 1,
+                Event::Lost(gap) => println!("lost={}", gap.why.describe()),
+                Event::Left(stream, why) => {
+                    left += 1;
+                    let account = ledger.account(stream.session.0).expect("it had joined");
+                    println!("left={why}");
+                    println!("first={}", account.first.unwrap_or(0));
+                    println!("next={}", account.next);
+                }
+                _ => {}
+            }
+        });
+        subscriber.wait(work);
+    }
+    println!("messages={messages}");
+}
+
+/// Holds the first message in its handler until a line comes in, then says whether it is still
+/// intact, and what comes next.
+fn hold(domain: &Domain) {
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    let mut after: Vec<String> = Vec::new();
+    while !after.iter().any(|event| event == "left") {
+        let work = subscriber.poll(1, |event| match event {
+            Event::Message(held) if after.is_empty() => {
+                println!("whole={}", held.bytes() == message(0) && held.is_intact());
+                let _ = std::io::stdin().lock().read_line(&mut String::new());
+                println!("intact={}", held.is_intact());
+                after.push("held".into());
+            }
+            Event::Message(_) => after.push("message".into()),
+            Event::Lost(_) => after.push("lost".into()),
+            Event::Left(..) => after.push("left".into()),
+            _ => {}
+        });
+        subscriber.wait(work);
+    }
+    println!("after={}", after.join(","));
+}
+
+/// A flag that rises when a line comes in, or the starter is gone.
+fn stop_on_input() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().lock().read_line(&mut String::new());
+        raised.store(true, Ordering::Relaxed);
+    });
+    stop
+}

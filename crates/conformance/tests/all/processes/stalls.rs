@@ -1,0 +1,86 @@
+//! Subscribers that live, but do not read.
+
+use super::child::Child;
+use super::ledger::message;
+use super::{PATIENCE, Scene, until};
+use lanecast_carrier::{Carrier, ClaimError, Publish};
+use lanecast_os::process::State;
+use lanecast_shm::Stalled;
+use rustix::process::Signal;
+use std::time::Duration;
+
+#[test]
+fn a_stopped_subscriber_is_seen_and_waited_for() {
+    let scene = Scene::new();
+    let mut publisher = scene.domain().publisher("t").expect("a publisher");
+    let mut subscriber = Child::start(&scene.path(), "subscriber streams=1");
+    assert!(publisher.wait_for_subscribers(1, PATIENCE));
+    subscriber.signal(Signal::STOP);
+    let mut number = 0;
+    until("it to be seen, stopped and behind", || {
+        while publisher.offer(&message(number)).is_ok() {
+            number += 1;
+        }
+        let report = scene.session().expect("the session");
+        let [reader] = report.subscribers.as_slice() else { panic!("one subscriber") };
+        assert!(reader.is_alive && !reader.is_evicted);
+        assert_eq!(reader.process.pid, subscriber.pid());
+        reader.state == Some(State::Stopped) && reader.lag_bytes > 32_000
+    });
+    let refused = publisher.offer(&message(number));
+    assert!(matches!(refused, Err(ClaimError::BackPressured(_))), "no policy, no eviction");
+    subscriber.signal(Signal::CONT);
+    publisher.send(&message(number)).expect("room");
+    assert!(publisher.close(PATIENCE));
+    assert_eq!(subscriber.tells("left"), "closed");
+    assert_eq!(
+        (subscriber.tells_number("first"), subscriber.tells_number("next")),
+        (0, number + 1)
+    );
+    subscriber.ends();
+}
+
+#[test]
+fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
+    let mut scene = Scene::new();
+    scene.stalled = Stalled::EvictAfter(Duration::from_millis(150));
+    let mut publisher = scene.domain().publisher("t").expect("a publisher");
+    let mut stopped = Child::start(&scene.path(), "subscriber streams=1");
+    let mut other = Child::start(&scene.path(), "subscriber streams=1");
+    assert!(publisher.wait_for_subscribers(2, PATIENCE));
+    stopped.tells("joined");
+    stopped.signal(Signal::STOP);
+    // Far more than a window: each send waits for room as long as it takes.
+    (0..1_000).for_each(|number| publisher.send(&message(number)).expect("room"));
+    let report = scene.session().expect("the session");
+    let evicted = report.subscribers.iter().find(|reader| reader.is_evicted);
+    let evicted = evicted.expect("the stopped one has lost its place");
+    assert_eq!((evicted.process.pid, evicted.state), (stopped.pid(), Some(State::Stopped)));
+    assert_eq!(report.evictions, 1);
+    stopped.signal(Signal::CONT);
+    assert!(stopped.tells("lost").contains("evicted"));
+    assert_eq!(stopped.tells("left"), "evicted");
+    stopped.ends();
+    assert!(publisher.close(PATIENCE));
+    assert_eq!(other.tells("left"), "closed");
+    assert_eq!((other.tells_number("first"), other.tells_number("next")), (0, 1_000));
+    other.ends();
+}
+
+#[test]
+fn whoever_is_evicted_in_its_handler_can_tell() {
+    let mut scene = Scene::new();
+    scene.stalled = Stalled::EvictAfter(Duration::from_millis(150));
+    let mut publisher = scene.domain().publisher("t").expect("a publisher");
+    let mut holder = Child::start(&scene.path(), "holder");
+    assert!(publisher.wait_for_subscribers(1, PATIENCE));
+    publisher.send(&message(0)).expect("room");
+    assert_eq!(holder.tells("whole"), "true");
+    // More than a window: the one message that it holds is written over.
+    (1..500).for_each(|number| publisher.send(&message(number)).expect("room"));
+    assert_eq!(scene.session().expect("the session").evictions, 1);
+    holder.say("go on");
+    assert_eq!(holder.tells("intact"), "false");
+    assert_eq!(holder.tells("after"), "held,lost,left");
+    holder.ends();
+}

@@ -1,0 +1,8 @@
+//! The integration tests of this crate, in one program.
+
+mod allocations;
+mod deltas;
+mod json;
+mod language;
+mod page;
+mod xml;

@@ -1,0 +1,126 @@
+//! Processes that are killed while they append: what they said to be received or persisted is
+//! there for the next one.
+#![forbid(unsafe_code)]
+
+use lanecast_journal::{Directory, Entry, Fault, Journal, Level, Log, OpenError, Settings, Start};
+use lanecast_sim::dice::Dice;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
+/// Set for the process that is to be killed: where its journal is.
+const DIRECTORY: &str = "KILLED_JOURNAL";
+
+fn settings() -> Settings {
+    Settings { segment_bytes: 256 << 10, ..Settings::default() }
+}
+
+fn body(sequence: u64) -> Vec<u8> {
+    let length = sequence * 37 % 900;
+    (0..length).map(|at| (at + sequence * 11) as u8).collect()
+}
+
+/// Not a test: what the killed process does. It appends, and says what is true.
+#[test]
+fn victim() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let journal = Journal::open(Directory::new(directory), settings()).unwrap();
+    let mut output = std::io::stdout().lock();
+    let mut next = journal.recovered().last + 1;
+    loop {
+        let bodies: Vec<Vec<u8>> = (next..next + 1 + next % 7).map(body).collect();
+        let entries: Vec<_> =
+            bodies.iter().map(|body| Entry { body, ..Entry::default() }).collect();
+        let last = *journal.append(&entries).unwrap().end();
+        let (level, word) =
+            if last.is_multiple_of(2) { (Level::Received, 'r') } else { (Level::Persisted, 'p') };
+        journal.wait(last, level, LONG).unwrap();
+        writeln!(output, "said {word} {last}").unwrap();
+        next = last + 1;
+    }
+}
+
+/// Ended with the test, whatever becomes of that.
+struct Victim(Child);
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Lets a process append, kills it after it has said something `lines` times, and gives the last
+/// sequence of which it said anything.
+fn kill(directory: &Path, lines: u64) -> u64 {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "kill::victim", "--nocapture"]).env(DIRECTORY, directory);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut victim = Victim(child);
+    let mut said = 0;
+    let mut heard = 0;
+    let output = victim.0.stdout.take().unwrap();
+    for line in BufReader::new(output).lines() {
+        let line = line.unwrap();
+        // The last line may be cut.
+        if let Some(text) = line.split("said ").nth(1).and_then(|text| text.get(2..)) {
+            said = text.parse().unwrap_or(said).max(said);
+        }
+        heard += 1;
+        if heard == lines {
+            victim.0.kill().unwrap();
+        }
+    }
+    said
+}
+
+fn check(directory: &Path, said: u64) -> u64 {
+    let log = Log::open(Directory::new(directory), settings()).unwrap();
+    let last = log.recovered().last;
+    assert!(last >= said, "{said} was said, {last} is there");
+    let mut cursor = log.cursor(Start::Oldest).unwrap();
+    let mut next = 1;
+    while let Some(record) = cursor.read().unwrap() {
+        assert_eq!((record.sequence, record.body), (next, &body(next)[..]));
+        next += 1;
+    }
+    assert_eq!(next, last + 1);
+    last
+}
+
+#[test]
+fn a_killed_process_takes_nothing_with_it() {
+    let rounds = if std::env::var_os("LONG_TESTS").is_some() { 300 } else { 10 };
+    let directory = tempfile::tempdir().unwrap();
+    let mut dice = Dice::new(3);
+    let mut last = 0;
+    for _ in 0..rounds {
+        let said = kill(directory.path(), dice.spread(4..=100));
+        last = check(directory.path(), said).max(last);
+    }
+    assert!(last > rounds, "{last}");
+}
+
+#[test]
+fn a_directory_has_one_owner_and_readers_do_not_mind() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Journal::open(Directory::new(directory.path()), settings());
+    let journal = open().unwrap();
+    let refused = open().unwrap_err();
+    let own = std::process::id();
+    let OpenError::Storage(error) = &refused else { panic!("{refused}") };
+    assert_eq!(error.fault, Fault::Owned { pid: Some(own) });
+    let text = refused.to_string();
+    assert!(text.contains(&format!("process {own}")) && text.contains("reading only"), "{text}");
+    journal.persist(&[Entry { body: b"here", ..Entry::default() }], LONG).unwrap();
+    let reader = lanecast_journal::Reader::open(Directory::new(directory.path())).unwrap();
+    let mut cursor = reader.cursor(Start::Oldest).unwrap();
+    assert_eq!(cursor.read().unwrap().unwrap().body, b"here");
+    let place = Directory::new(directory.path());
+    assert_eq!(place.owner(), Some(own));
+    journal.close().unwrap();
+    assert_eq!(place.owner(), None);
+    drop(open().unwrap());
+}

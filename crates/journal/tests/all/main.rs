@@ -1,0 +1,8 @@
+//! The integration tests of this crate, in one program.
+
+mod behaviour;
+mod crash;
+mod damage;
+mod kill;
+mod model;
+mod recycled;

@@ -1,0 +1,5 @@
+//! Contexts that find each other without multicast.
+
+pub(crate) mod client;
+mod daemon;
+mod healing;

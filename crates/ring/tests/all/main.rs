@@ -1,0 +1,6 @@
+//! The integration tests of this crate, in one program.
+
+mod bytes;
+mod crowded;
+mod handlers;
+mod rings_model;

@@ -1,0 +1,7 @@
+//! The integration tests of this crate, in one program.
+
+mod access;
+mod hostile;
+mod looking;
+mod meeting;
+mod model;

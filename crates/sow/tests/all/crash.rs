@@ -1,0 +1,151 @@
+//! Topics on a simulated disk, from seeds: the machine stops at any call, a synchronisation fails,
+//! the disk is full for a while, writes are short. Whatever happens: every change that was said to
+//! be persisted is found again; the state that is found is one that the topics have had; and
+//! nothing is invented.
+
+use crate::topics::{State, change, definitions, settings, world};
+use lanecast_journal::{Level, Settings};
+use lanecast_sim::dice::Dice;
+use lanecast_sim::disk::SimulatedDisk;
+use lanecast_sow::Topic;
+use lanecast_sow::durable::{Archive, StoreError};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
+const ROOM: u64 = 4 << 20;
+/// So little that a segment more does not fit.
+const NO_ROOM: u64 = 1 << 10;
+
+/// A life of the process: what it has seen, and what it was told.
+struct Life {
+    archive: Archive<SimulatedDisk>,
+    topics: Vec<Topic>,
+    /// All states that the topics have had, by the journal's number.
+    history: BTreeMap<u64, Vec<State>>,
+    first: u64,
+}
+
+impl Life {
+    fn begin(disk: &SimulatedDisk, settings: Settings) -> Option<Self> {
+        let (archive, topics) = Archive::open(disk.clone(), settings, definitions()).ok()?;
+        let first = archive.journal().recovered().last;
+        let history = BTreeMap::from([(first, world(&topics).0)]);
+        Some(Self { archive, topics, history, first })
+    }
+
+    fn last(&self) -> u64 {
+        self.history.last_key_value().map_or(0, |(last, _)| *last)
+    }
+
+    fn change(&mut self, dice: &mut Dice, now_ns: u64) -> Result<(), StoreError> {
+        if let Some(sequence) = change(&mut self.archive, &mut self.topics, dice, now_ns)? {
+            self.history.insert(sequence, world(&self.topics).0);
+        }
+        Ok(())
+    }
+
+    /// Whether all so far is durable; there is room for it at the end.
+    fn persist(&self, disk: &SimulatedDisk) -> bool {
+        disk.set_capacity(ROOM);
+        let last = self.last();
+        last == self.first || self.archive.journal().wait(last, Level::Persisted, LONG).is_ok()
+    }
+
+    /// Takes a checkpoint, while changes go on. A disk that refuses is the next caller's business,
+    /// and the checkpoint before remains.
+    fn checkpoint(&mut self, disk: &SimulatedDisk, dice: &mut Dice, now_ns: u64) {
+        let Ok(mut checkpoint) = self.archive.begin_checkpoint() else { return };
+        loop {
+            let all: Vec<&Topic> = self.topics.iter().collect();
+            match checkpoint.advance(&all, dice.within(1..=20) as usize) {
+                Ok(true) => drop(self.change(dice, now_ns)),
+                Ok(false) => break,
+                Err(_) => return,
+            }
+        }
+        if checkpoint.seal().is_ok() {
+            // It waits for what is on its way.
+            disk.set_capacity(ROOM);
+            let _ = self.archive.adopt(checkpoint, LONG);
+        }
+    }
+
+    /// Changes and checkpoints until the machine stops, or enough; what was said to be persisted.
+    fn live(&mut self, disk: &SimulatedDisk, dice: &mut Dice, start_ns: u64) -> u64 {
+        for step in 0..dice.within(10..=80) {
+            let now_ns = start_ns + step;
+            match self.change(dice, now_ns) {
+                Ok(()) => {}
+                // What is refused for want of space has changed nothing; there is some later.
+                Err(StoreError::Append(why)) if why.is_back_pressure() => {
+                    if !self.persist(disk) {
+                        break;
+                    }
+                }
+                Err(_) => break,
+            }
+            match dice.within(0..=99) {
+                0..=9 if !self.persist(disk) => break,
+                10..=14 => self.checkpoint(disk, dice, now_ns),
+                15 => disk.set_capacity(NO_ROOM),
+                _ => {}
+            }
+        }
+        self.archive.journal().reached(Level::Persisted)
+    }
+}
+
+/// Some lives and deaths; gives how many lives there were.
+fn trial(seed: u64) -> u64 {
+    let mut dice = Dice::new(seed);
+    let disk = SimulatedDisk::new(dice.any(), ROOM);
+    disk.write_short(dice.percent(30));
+    let settings = Settings { segment_bytes: (16 + 8 * dice.within(0..=2)) << 10, ..settings() };
+    let mut lives = 0;
+    for number in 0..dice.within(1..=3) {
+        if dice.percent(80) {
+            disk.stop_after(dice.spread(1..=400));
+        }
+        if dice.percent(15) {
+            disk.fail_sync_after(dice.spread(1..=100));
+        }
+        let lived = Life::begin(&disk, settings.clone()).map(|mut life| {
+            let said = life.live(&disk, &mut dice, number * 1_000);
+            (life.history, said)
+        });
+        if disk.is_stopped() || dice.percent(50) {
+            disk.crash();
+        } else {
+            disk.kill();
+        }
+        disk.set_capacity(ROOM);
+        let life = Life::begin(&disk, settings.clone());
+        let life = life.unwrap_or_else(|| panic!("seed {seed}, life {number}: it does not open"));
+        if let Some((history, said)) = lived {
+            lives += 1;
+            assert!(life.first >= said, "seed {seed}: {} of {said}", life.first);
+            let found = world(&life.topics).0;
+            assert_eq!(Some(&found), history.get(&life.first), "seed {seed}, life {number}");
+        }
+    }
+    lives
+}
+
+/// How many seeds: some, many with `LONG_TESTS`, or as `SEEDS` says.
+fn seeds() -> u64 {
+    let many = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 10_000 };
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(many)
+}
+
+#[test]
+fn a_crash_at_any_moment_leaves_what_was_persisted_and_nothing_else() {
+    let seeds = seeds();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let lives: u64 = std::thread::scope(|scope| {
+        let part = |thread| (thread..seeds).step_by(threads as usize).map(trial).sum::<u64>();
+        let parts: Vec<_> = (0..threads).map(|thread| scope.spawn(move || part(thread))).collect();
+        parts.into_iter().map(|part| part.join().expect("as it should be")).sum()
+    });
+    assert!(lives > seeds, "{lives}");
+}

@@ -1,0 +1,183 @@
+//! Topics that are there again after a restart, and what is said if they are not.
+
+use crate::topics::{State, change, definitions, settings, state, world};
+use lanecast_filter::kind::Kind;
+use lanecast_journal::{Directory, Level};
+use lanecast_sim::dice::Dice;
+use lanecast_sow::durable::{Archive, ArchiveError, Dump, StoreError};
+use lanecast_sow::{Publication, Refusal, Topic, TopicDefinition};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
+
+type Opened = (Archive<Directory>, Vec<Topic>);
+
+fn open(directory: &tempfile::TempDir) -> Result<Opened, ArchiveError> {
+    Archive::open(Directory::new(directory.path()), settings(), definitions())
+}
+
+fn checkpoint<S: lanecast_journal::Storage + Clone>(
+    archive: &mut Archive<S>,
+    topics: &mut [Topic],
+    dice: &mut Dice,
+    now_ns: u64,
+) -> Result<(), ArchiveError> {
+    let mut checkpoint = archive.begin_checkpoint()?;
+    loop {
+        let all: Vec<&Topic> = topics.iter().collect();
+        if !checkpoint.advance(&all, dice.within(1..=20) as usize)? {
+            break;
+        }
+        // Back-pressure and a broken disk are the next caller's business.
+        let _ = change(archive, topics, dice, now_ns);
+    }
+    checkpoint.seal()?;
+    archive.adopt(checkpoint, LONG)
+}
+
+#[test]
+fn topics_are_the_same_after_a_restart_with_and_without_checkpoints() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut dice = Dice::new(5);
+    let mut expected = None;
+    for round in 0..12_u64 {
+        let (mut archive, mut topics) = open(&directory).expect("opened");
+        if let Some(expected) = &expected {
+            assert_eq!(&world(&topics), expected, "round {round}");
+        }
+        for step in 0..200 {
+            change(&mut archive, &mut topics, &mut dice, round * 1_000 + step).expect("taken");
+            if step % 70 == 60 && round % 3 > 0 {
+                checkpoint(&mut archive, &mut topics, &mut dice, round * 1_000).expect("taken");
+            }
+        }
+        assert!(round < 2 || archive.covered() > 0);
+        expected = Some(world(&topics));
+    }
+    let names = std::fs::read_dir(directory.path()).expect("a directory");
+    let names = names.map(|entry| entry.expect("an entry").file_name().into_string());
+    let names: Vec<String> = names.map(|name| name.expect("text")).collect();
+    assert_eq!(names.iter().filter(|name| name.contains("checkpoint")).count(), 1, "{names:?}");
+    let segments = names.iter().filter(|name| name.ends_with(".segment")).count();
+    assert!(segments < 12, "what is covered is removed: {names:?}");
+}
+
+#[test]
+fn what_is_refused_is_not_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    {
+        let (mut archive, mut topics) = open(&directory).expect("opened");
+        let refused = archive.publish(&mut topics[0], &Publication::of(b"38=1;"), 0);
+        assert!(matches!(refused, Err(StoreError::Refused(Refusal::NoKeyField(_)))));
+        let long = vec![b'x'; 40 << 10];
+        let named = Publication { key: Some("a"), ..Publication::of(&long) };
+        let refused = archive.publish(&mut topics[1], &named, 0);
+        assert!(matches!(refused, Err(StoreError::Append(_))));
+        assert!(topics.iter().all(|topic| topic.is_empty() && topic.sequence() == 0));
+    }
+    let (_, topics) = open(&directory).expect("opened");
+    assert!(topics.iter().all(Topic::is_empty));
+}
+
+#[test]
+fn damage_to_a_checkpoint_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut dice = Dice::new(9);
+    let covered = {
+        let (mut archive, mut topics) = open(&directory).expect("opened");
+        for step in 0..400 {
+            change(&mut archive, &mut topics, &mut dice, step).expect("taken");
+        }
+        checkpoint(&mut archive, &mut topics, &mut dice, 400).expect("taken");
+        assert!(archive.journal().retain().is_ok());
+        archive.covered()
+    };
+    let path = directory.path().join(format!("{covered:016x}.checkpoint"));
+    let whole = std::fs::read(&path).expect("a checkpoint");
+    for at in (0..whole.len()).step_by(1_013).chain([20, 28, whole.len() - 1]) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        std::fs::write(&path, &damaged).expect("written");
+        let error = open(&directory).map(drop).expect_err("damaged");
+        let text = error.to_string();
+        assert!(text.contains("checkpoint"), "byte {at}: {text}");
+        std::fs::write(&path, &whole[..at]).expect("written");
+        let error = open(&directory).map(drop).expect_err("cut");
+        assert!(matches!(error, ArchiveError::Damaged { .. }), "cut at {at}: {error}");
+    }
+    std::fs::remove_file(&path).expect("removed");
+    let error = open(&directory).map(drop).expect_err("records are missing");
+    assert!(matches!(error, ArchiveError::Read(_)), "{error}");
+}
+
+#[test]
+fn topics_are_told_apart_and_forgotten_ones_do_not_matter() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let twice = vec![TopicDefinition::new("a", Kind::Fix), TopicDefinition::new("a", Kind::Fix)];
+    let storage = Directory::new(directory.path());
+    let error = Archive::open(storage.clone(), settings(), twice).map(drop).expect_err("twice");
+    assert!(error.to_string().contains("rename one"), "{error}");
+    let expected = {
+        let (mut archive, mut topics) = open(&directory).expect("opened");
+        let mut dice = Dice::new(2);
+        for step in 0..50 {
+            change(&mut archive, &mut topics, &mut dice, step).expect("taken");
+        }
+        state(&topics[1])
+    };
+    let blobs = definitions().split_off(1);
+    let (_, topics) = Archive::open(storage, settings(), blobs).expect("opened");
+    assert_eq!(state(&topics[0]), expected);
+}
+
+/// What a dump has of each topic.
+fn dumped(dump: &Dump) -> Vec<State> {
+    let numbers = ["orders", "blobs"].map(Dump::number_of);
+    let of = |number: &u32| {
+        let records = dump.records.iter().filter(|record| record.topic == *number);
+        let entry = |record: &lanecast_sow::durable::DumpedRecord| {
+            let bytes = [record.name.as_bytes(), &record.message].concat();
+            (record.key.0, (bytes, record.sequence, record.expires_ns))
+        };
+        records.map(entry).collect()
+    };
+    numbers.iter().map(of).collect()
+}
+
+#[test]
+fn a_dump_shows_what_its_owner_has_and_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = Directory::new(directory.path());
+    assert!(matches!(Dump::read(&storage), Err(ArchiveError::Open(_))), "nothing is there");
+    let (mut archive, mut topics) = open(&directory).expect("new");
+    let mut dice = Dice::new(11);
+    for round in 0..4 {
+        let mut last = 0;
+        for now_ns in 0..200 {
+            let logged = change(&mut archive, &mut topics, &mut dice, now_ns).expect("room");
+            last = logged.unwrap_or(last);
+        }
+        archive.journal().wait(last, Level::Persisted, LONG).expect("persisted");
+        let dump = Dump::read(&storage).expect("readable");
+        assert_eq!(dump.damage, []);
+        assert_eq!((dumped(&dump), dump.last), (world(&topics).0, last), "round {round}");
+        assert_eq!(dump.names.len(), if round == 0 { 0 } else { 2 });
+        checkpoint(&mut archive, &mut topics, &mut dice, 200).expect("room");
+    }
+    drop(archive);
+    let whole = dumped(&Dump::read(&storage).expect("readable"));
+    let (_, topics) = open(&directory).expect("unharmed");
+    assert_eq!(whole, world(&topics).0);
+
+    let path = std::fs::read_dir(directory.path())
+        .expect("files")
+        .map(|file| file.expect("a file").path());
+    let path =
+        path.into_iter().find(|path| path.extension().is_some_and(|end| end == "checkpoint"));
+    let path = path.expect("a checkpoint");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    *bytes.get_mut(100).expect("a long file") ^= 1;
+    std::fs::write(&path, bytes).expect("written");
+    let dump = Dump::read(&storage).expect("readable");
+    assert!(matches!(&*dump.damage, [ArchiveError::Damaged { offset: 32, .. }]), "{dump:?}");
+}

@@ -1,0 +1,11 @@
+//! The integration tests of this crate, in one program.
+
+mod crash;
+mod durable;
+mod feed;
+mod fence;
+mod kill;
+mod query;
+mod topic;
+mod topics;
+mod views;

@@ -1,0 +1,85 @@
+//! Joins: what stands beside what, and what does not.
+
+use super::world::{World, plain};
+use lanecast_filter::kind::Kind;
+use lanecast_sow::ViewDefinition;
+
+fn world() -> World {
+    let definition = ViewDefinition::new("weights", plain(Kind::Nvfix), "orders")
+        .join("customers", "/orders/who = /customers/id")
+        .join("regions", "/customers/region = /regions/id")
+        .project(
+            "/orders/who as /who, sum(/orders/qty * /regions/weight) as /weighed, \
+             count(1) as /rows, max(/customers/name) as /name",
+        )
+        .group_by("/orders/who");
+    World::new(&["orders", "customers", "regions"], plain(Kind::Nvfix)).with(definition)
+}
+
+#[test]
+fn rows_wait_for_what_they_are_joined_with() {
+    let mut world = world();
+    world.set(0, "1", Some("who=7;qty=10;"));
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;rows=1;"], "there is a row without a match");
+    world.set(1, "a", Some("id=7;name=Ann;region=eu;"));
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;rows=1;name=Ann;"]);
+    world.set(2, "x", Some("id=eu;weight=1.5;"));
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;weighed=15;rows=1;name=Ann;"]);
+    world.set(2, "x", Some("id=eu;weight=2;"));
+    world.set(0, "2", Some("who=7;qty=1;"));
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;weighed=22;rows=2;name=Ann;"]);
+    world.set(1, "a", None);
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;rows=2;"]);
+}
+
+#[test]
+fn several_matches_are_several_rows() {
+    let mut world = world();
+    world.set(0, "1", Some("who=7;qty=10;"));
+    world.set(1, "a", Some("id=7;name=Ann;region=eu;"));
+    world.set(1, "b", Some("id=7;name=Bob;region=us;"));
+    world.set(2, "x", Some("id=eu;weight=1;"));
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;weighed=10;rows=2;name=Bob;"]);
+    world.set(1, "b", None);
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;weighed=10;rows=1;name=Ann;"]);
+}
+
+#[test]
+fn texts_are_compared_and_null_matches_nothing() {
+    let mut world = world();
+    world.set(0, "1", Some("who=7;qty=10;"));
+    world.set(0, "2", Some("qty=10;"));
+    world.set(1, "a", Some("id=7.0;name=Ann;"));
+    world.set(1, "b", Some("name=Nobody;"));
+    world.settle();
+    assert_eq!(world.shown("weights"), ["who=7;rows=1;"]);
+    assert_eq!(world.views.views()[0].stray_rows(), 1);
+}
+
+#[test]
+fn conditions_see_all_of_a_row() {
+    let definition = ViewDefinition::new("v", plain(Kind::Nvfix), "a")
+        .join("b", "/a/x = /b/x AND /a/y = /b/y")
+        .project("/a/x as /x, count(1) as /n")
+        .group_by("/a/x")
+        .filter("/b/z > /a/z OR /b/z IS NULL");
+    let mut world = World::new(&["a", "b"], plain(Kind::Nvfix)).with(definition);
+    world.set(0, "1", Some("x=1;y=1;z=5;"));
+    world.set(0, "2", Some("x=1;y=2;z=5;"));
+    world.set(1, "1", Some("x=1;y=1;z=6;"));
+    world.settle();
+    assert_eq!(world.shown("v"), ["x=1;n=2;"]);
+    world.set(1, "1", Some("x=1;y=1;z=4;"));
+    world.settle();
+    assert_eq!(world.shown("v"), ["x=1;n=1;"], "one does not meet the condition");
+    world.set(1, "1", Some("x=1;y=3;z=4;"));
+    world.settle();
+    assert_eq!(world.shown("v"), ["x=1;n=2;"]);
+}
