@@ -57,6 +57,7 @@ rivals: cargo ## Figures side by side with other messaging libraries
 rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without the large peers
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe,std --rows rate,latency,queue
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers udp,tcp --network --loopback
+	cd bench/rivals && cargo test --quiet --locked -p rivals
 
 docs: cargo ## The reference documentation, in target/doc
 	$(DOC)

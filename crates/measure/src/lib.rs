@@ -25,6 +25,7 @@
 mod conditions;
 mod distribution;
 pub mod doctor;
+mod expected;
 pub mod fanout;
 mod flags;
 pub mod floor;
@@ -62,6 +63,7 @@ mod yardstick;
 
 pub use conditions::{Conditions, Setup};
 pub use distribution::Distribution;
+pub use expected::expected_time;
 pub use flags::{Flags, UnknownFlags};
 pub use host::Host;
 pub use interference::{Baseline, Interference, Watched};

@@ -13,6 +13,7 @@ use clap::Parser;
 use orders::orders;
 use sides::{Atree, Lanecast, Side, Wirefilter};
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wishes::{Wish, wishes};
 
@@ -37,8 +38,11 @@ struct Options {
     cpu: usize,
 }
 
-fn main() -> Result<()> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    rivals_kit::ending(run(Options::parse()).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: Options) -> Result<()> {
     ensure!(options.pairs > 0 && options.messages > 0, "--pairs and --messages start at 1");
     let time = Duration::try_from_secs_f64(options.seconds).context("--seconds is too much")?;
     if let Err(error) = rivals_kit::placement::raise() {

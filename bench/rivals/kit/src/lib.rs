@@ -10,6 +10,7 @@
 //! ```
 
 pub mod clock;
+mod ending;
 pub mod futex;
 pub mod line;
 pub mod load;
@@ -21,6 +22,7 @@ pub mod rounds;
 pub mod tally;
 
 pub use clock::Clock;
+pub use ending::ending;
 pub use line::Line;
 pub use load::{Load, Role, Touch, Wait};
 pub use pace::{Sender, publish};

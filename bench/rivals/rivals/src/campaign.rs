@@ -111,6 +111,12 @@ fn run_cell(cell: Cell, sides: &[&dyn Side], options: &Options) -> Outcome {
 fn run_once(cell: Cell, side: &dyn Side, before: &[Run], options: &Options) -> Run {
     let last = before.iter().rev().find_map(Run::measurement);
     let flat_out = last.map_or_else(|| side.likely_rate(&cell), Measurement::lasting_rate);
+    // A side of which everything was lost has no rate, and what has none would never end.
+    let flat_out = if flat_out.is_normal() && flat_out > 0.0 {
+        flat_out.max(1.0)
+    } else {
+        side.likely_rate(&cell)
+    };
     let rate = if cell.rate > 0 { cell.rate as f64 } else { flat_out };
     let least = if cell.rate > 0 { LEAST_PACED } else { 1.0 };
     let messages = (rate * options.seconds()).clamp(least, MOST_MESSAGES);
@@ -211,6 +217,58 @@ mod tests {
                 clock_cost_ns: 0.0,
                 way: String::new(),
             })
+        }
+    }
+
+    /// Tells a rate, and how many messages it counted.
+    struct Told(f64, u64);
+
+    impl Side for Told {
+        fn name(&self) -> &str {
+            "told"
+        }
+
+        fn version(&self) -> String {
+            "1".into()
+        }
+
+        fn takes(&self, _cell: &Cell) -> bool {
+            true
+        }
+
+        fn likely_rate(&self, _cell: &Cell) -> f64 {
+            1000.0
+        }
+
+        fn measure(&self, repetition: &Repetition) -> Result<Measurement> {
+            assert!(repetition.seconds.is_finite() && repetition.messages > 0, "{repetition:?}");
+            repetition.deadline();
+            let Self(rate, received) = *self;
+            Ok(Measurement {
+                rate,
+                received,
+                lost: 0,
+                damaged: 0,
+                lost_in_warmup: 0,
+                latency: None,
+                clock: String::new(),
+                clock_cost_ns: 0.0,
+                way: String::new(),
+            })
+        }
+    }
+
+    #[test]
+    fn whatever_a_side_tells_has_a_next_repetition() {
+        let words = ["rivals", "--pairs", "3", "--rows", "queue"];
+        let options = Cli::parse_from(words).options;
+        // A copy tells bandwidth as a rate, and counts nothing: 3 GB/s are 375 million words.
+        for rate in [3.75e8, 1e300, 1e-300, 0.0, f64::NAN, f64::INFINITY, -1.0] {
+            for received in [0, 1] {
+                let sides: Vec<Box<dyn Side>> = vec![Box::new(Told(rate, received))];
+                let outcomes = run_row(Row::Queue, &sides, &options);
+                assert_eq!(outcomes[0].sides[0].runs.len(), 3, "{rate}, {received}");
+            }
         }
     }
 

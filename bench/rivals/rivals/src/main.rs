@@ -62,8 +62,11 @@ enum Part {
     Bare(bare::Bare),
 }
 
-fn main() -> Result<ExitCode> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    rivals_kit::ending(run(Cli::parse()))
+}
+
+fn run(cli: Cli) -> Result<ExitCode> {
     match cli.part {
         Some(Part::Raise(raise)) => raise.run()?,
         Some(Part::Bare(bare)) => bare.run()?,

@@ -85,10 +85,13 @@ impl Measurement {
     }
 
     /// The rate to reckon with. What comes after many were lost may be a short burst out of a full
-    /// buffer, and its rate says little.
+    /// buffer, and its rate says little. Where nothing was counted, as in a copy, the rate is all
+    /// there is.
     pub fn lasting_rate(&self) -> f64 {
-        let all = (self.received + self.lost).max(1);
-        self.rate * self.received as f64 / all as f64
+        match self.received + self.lost {
+            0 => self.rate,
+            all => self.rate * self.received as f64 / all as f64,
+        }
     }
 
     /// Joins the figures of all subscribers of one publisher.
@@ -146,6 +149,8 @@ mod tests {
         let joined = Measurement::joined(vec![fast, slow]).expect("two");
         assert_eq!((joined.rate, joined.lost, joined.lost_in_warmup), (40.0, 4, 2));
         assert_eq!(Measurement { lost: 30, ..joined.clone() }.lasting_rate(), 10.0);
+        let uncounted = Measurement { received: 0, lost: 0, ..joined.clone() };
+        assert_eq!(uncounted.lasting_rate(), 40.0);
         assert_eq!(joined.latency.expect("stamped").intended.p99_ns, 13.0);
         assert_eq!(joined.latency.expect("stamped").intended.p99_9_ns, Some(14.0));
     }

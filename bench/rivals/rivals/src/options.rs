@@ -13,6 +13,8 @@ const THREAD_SIZE: usize = 8;
 const LONGEST: usize = 4096;
 /// The longest message between hosts.
 const LONGEST_BETWEEN_HOSTS: usize = 60_000;
+/// Seconds of load that a repetition may be asked to have.
+const LONGEST_S: f64 = 3_600.0;
 /// Messages per second of those that go there and back.
 const ROUNDS_PER_S: u64 = 50_000;
 /// The same where both ends sleep each time: about half of what they can do.
@@ -95,8 +97,8 @@ pub struct Options {
                             "rtrb", "crossbeam", "kanal", "std", "tokio", "udp", "tcp", "nats",
                             "zenoh"])]
     pub peers: Vec<Peer>,
-    /// All rows between threads, in place of those between processes
-    #[arg(long, conflicts_with = "rows")]
+    /// Rows between threads, in place of those between processes
+    #[arg(long)]
     pub threads: bool,
     /// Rows between hosts, in network namespaces: needs root, ip and nft
     #[arg(long, conflicts_with = "threads")]
@@ -146,7 +148,8 @@ impl Options {
     /// Names the choice.
     pub fn check(&self) -> Result<()> {
         ensure!(self.pairs() > 0, "--pairs must be at least 1");
-        ensure!(self.seconds() > 0.0, "--seconds must be more than 0");
+        let is_time = self.seconds() > 0.0 && self.seconds() <= LONGEST_S;
+        ensure!(is_time, "--seconds must be more than 0 and at most {LONGEST_S}");
         let hosts = self.rows().iter().all(|row| row.is_between_hosts());
         let longest = if hosts { LONGEST_BETWEEN_HOSTS } else { LONGEST };
         let fits = |size: &usize| (8..=longest).contains(size);
@@ -154,6 +157,8 @@ impl Options {
         ensure!(self.losses.iter().all(|share| *share < 100), "--losses: 0 to 99 per cent");
         let strangers = self.network && self.rows.iter().any(|row| !row.is_between_hosts());
         ensure!(!strangers, "--network: leave it out, or ask for rows between hosts only");
+        let strangers = self.threads && self.rows.iter().any(|row| !row.is_between_threads());
+        ensure!(!strangers, "--threads: leave it out, or ask for rows between threads only");
         ensure!(self.rates.iter().all(|rate| *rate > 0), "--rates must be more than 0");
         ensure!(self.subscribers.iter().all(|n| (1..=8).contains(n)), "--subscribers: 1 to 8");
         ensure!(self.batches.iter().all(|n| (1..=4096).contains(n)), "--batches: 1 to 4096");
@@ -252,5 +257,25 @@ impl Options {
             (false, true) => Extent::Quick,
             (false, false) => Extent::Full,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn rows_between_threads_may_be_asked_for_beside_threads() {
+        let words = ["rivals", "--threads", "--rows", "queue,pop", "--pairs", "1"];
+        let options = Cli::try_parse_from(words).map(|cli| cli.options).expect("understood");
+        assert!(options.check().is_ok());
+        assert_eq!(options.rows(), [Row::Queue, Row::Pop]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -71,8 +71,11 @@ impl Drop for Served {
     }
 }
 
-fn main() -> Result<()> {
-    let mut arguments = Arguments::parse();
+fn main() -> ExitCode {
+    rivals_kit::ending(run(Arguments::parse()).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(mut arguments: Arguments) -> Result<()> {
     arguments.peers.retain(|peer| match program(&arguments.lanecast, peer) {
         Some(_) => true,
         None => {

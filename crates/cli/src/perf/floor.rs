@@ -9,7 +9,7 @@ use crate::output::complain;
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_measure::floor::{self, Case, Experiment, FloorError, Settings, Transport};
-use lanecast_measure::{Head, Kind, Place, Raise, parse_number};
+use lanecast_measure::{Head, Kind, Place, Raise, expected_time, parse_number};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ impl FloorArgs {
         match case.experiment {
             Experiment::RoundTrip => {
                 let messages = self.messages.saturating_add(self.warmup);
-                Duration::from_secs_f64(messages as f64 / self.rate.max(1) as f64)
+                expected_time(messages, self.rate.max(1) as f64)
             }
             Experiment::OneWay => self.time,
         }

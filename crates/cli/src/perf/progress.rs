@@ -50,7 +50,8 @@ fn time_left(elapsed: Duration, passed: Duration, expected: Duration) -> Duratio
     if passed.is_zero() {
         return left;
     }
-    left.mul_f64(elapsed.as_secs_f64() / passed.as_secs_f64())
+    let stretched = left.as_secs_f64() * elapsed.as_secs_f64() / passed.as_secs_f64();
+    Duration::try_from_secs_f64(stretched).unwrap_or(left)
 }
 
 fn in_words(left: Duration) -> String {
@@ -70,6 +71,9 @@ mod tests {
         assert_eq!(time_left(seconds(0), seconds(0), seconds(60)), seconds(60));
         assert_eq!(time_left(seconds(30), seconds(20), seconds(60)), seconds(60));
         assert_eq!(time_left(seconds(90), seconds(60), seconds(60)), seconds(0));
+        // Beyond what a time can be, the guess is not stretched.
+        let long = Duration::MAX;
+        assert_eq!(time_left(long, seconds(1), long), long - seconds(1));
         assert_eq!(in_words(seconds(99)), "99 s left");
         assert_eq!(in_words(seconds(601)), "11 min left");
     }

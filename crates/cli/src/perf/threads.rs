@@ -12,7 +12,7 @@ use crate::stage::{Actor, Patience};
 use anyhow::bail;
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{Length, Skipped};
-use lanecast_measure::{Head, Kind, Raise, RaiseAsked, Wrong, parse_number};
+use lanecast_measure::{Head, Kind, Raise, RaiseAsked, Wrong, expected_time, parse_number};
 use serde::Serialize;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -208,7 +208,7 @@ fn expected(length: Length) -> Duration {
     overhead
         + match length {
             Length::Time(time) => time,
-            Length::Messages(messages) => Duration::from_secs_f64(messages as f64 / LEAST_RATE),
+            Length::Messages(messages) => expected_time(messages, LEAST_RATE),
         }
 }
 

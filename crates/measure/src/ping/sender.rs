@@ -4,6 +4,7 @@ use super::outlet::Outlet;
 use super::settings::{PingError, Settings};
 use super::stamp::Stamp;
 use crate::distribution::Distribution;
+use crate::expected::expected_time;
 use crate::pacing::Bursts;
 use crate::publisher::{FLAT_OUT_RATE, is_flat_out};
 use crate::recorder::Recorder;
@@ -41,7 +42,7 @@ impl Part {
     /// How long it takes, if nothing holds it up.
     pub(super) fn expected(&self) -> Duration {
         let rate = if is_flat_out(self.rate) { FLAT_OUT_RATE } else { self.rate };
-        Duration::from_secs_f64(self.messages as f64 / rate as f64)
+        expected_time(self.messages, rate as f64)
     }
 }
 

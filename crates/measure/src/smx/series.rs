@@ -1,6 +1,7 @@
 //! Which cases run, how long, and how often.
 
 use super::case::{Case, Experiment};
+use crate::expected::expected_time;
 use std::fmt;
 use std::time::Duration;
 
@@ -120,9 +121,7 @@ impl Step {
     pub fn expected(&self) -> Duration {
         let measured = match self.length {
             Length::Time(time) => time,
-            Length::Messages(messages) => {
-                Duration::from_secs_f64(messages as f64 / SLOW_RATE as f64)
-            }
+            Length::Messages(messages) => expected_time(messages, SLOW_RATE as f64),
         };
         measured + OVERHEAD
     }

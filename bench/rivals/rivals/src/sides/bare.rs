@@ -1,7 +1,5 @@
 //! The machine itself as a side: what no transport can pass.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
 
 use rivals_kit::Line;
@@ -37,7 +35,7 @@ impl Side for Bare {
         let cell = &repetition.cell;
         let Some(experiment) = experiment(cell) else { bail!("nothing bare to compare with") };
         let own = std::env::current_exe().context("cannot find this program's own file")?;
-        let measured = Duration::from_secs_f64(repetition.seconds);
+        let measured = repetition.time(1.0);
         let text = Program::new("the bare experiment", &own)
             .args(["bare"])
             .args(experiment)

@@ -29,6 +29,8 @@ const SLACK: Duration = Duration::from_secs(25);
 const LOSSY_SLACK: Duration = Duration::from_secs(60);
 /// A repetition may be this much slower than expected before it is given up.
 const SLOWNESS: f64 = 10.0;
+/// What no repetition may take longer than, whatever it is expected to.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// CPUs of the measured threads.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +104,14 @@ impl Repetition {
     /// The moment after which the programs are killed.
     pub fn deadline(&self) -> Instant {
         let lossy = if self.cell.loss > 0 { LOSSY_SLACK } else { Duration::ZERO };
-        Instant::now() + SLACK + lossy + Duration::from_secs_f64(self.seconds * SLOWNESS)
+        Instant::now() + SLACK + lossy + self.time(SLOWNESS)
+    }
+
+    /// A multiple of the time that it is expected to take. Where that is no time at all, because
+    /// the side told a rate by which nothing would ever end, it is the longest.
+    pub fn time(&self, times: f64) -> Duration {
+        let time = Duration::try_from_secs_f64(self.seconds * times);
+        time.map_or(LONGEST, |time| time.min(LONGEST))
     }
 
     /// The command line that all peers understand.

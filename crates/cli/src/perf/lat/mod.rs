@@ -18,7 +18,7 @@ use lanecast_base::{Size, WaitStrategy};
 use lanecast_measure::floor::Transport;
 use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
 use lanecast_measure::smx::Placement;
-use lanecast_measure::{Head, LinearShape, Raise, RaiseAsked, parse_number};
+use lanecast_measure::{Head, LinearShape, Raise, RaiseAsked, expected_time, parse_number};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -137,10 +137,9 @@ impl LatArgs {
 
     /// How long one turn takes, about.
     fn expected(&self) -> Duration {
-        let seconds = |count: u64, rate: u64| count as f64 / rate.max(1) as f64;
-        let warmup = seconds(self.warmup.loops, self.warmup.rate);
-        let all = warmup + seconds(self.messages(), self.rate);
-        OVERHEAD + Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX / 4)
+        let time = |count: u64, rate: u64| expected_time(count, rate.max(1) as f64);
+        let warmup = time(self.warmup.loops, self.warmup.rate);
+        OVERHEAD + warmup + time(self.messages(), self.rate)
     }
 
     /// One repetition: for each way to wait, bare sockets and carriers one after the other.
