@@ -116,14 +116,18 @@ impl Linear {
         }
     }
 
-    /// The documents' rule: the upper edge of the first bucket with which *more* than the share,
-    /// rounded down, is reached. Where the overflows are needed for that, −1.
+    /// The documents' rule: the upper edge of the first bucket with which at least the share is
+    /// reached. Where the overflows are needed for that, −1: of 500,000 samples, five overflows
+    /// leave 99.999 per cent known, and six hide it.
     fn percentile(&self, samples: u64, in_100_000: u32) -> i64 {
-        let share = u128::from(samples) * u128::from(in_100_000) / 100_000;
+        if samples == 0 {
+            return -1;
+        }
+        let share = u128::from(samples) * u128::from(in_100_000);
         let mut reached = 0;
         let bucket = self.counts.iter().position(|count| {
             reached += u128::from(*count);
-            reached > share
+            reached * 100_000 >= share
         });
         let edge = |bucket| (bucket as u64 + 1).saturating_mul(self.shape.width_ns);
         bucket.and_then(|bucket| i64::try_from(edge(bucket)).ok()).unwrap_or(-1)
@@ -149,8 +153,8 @@ pub struct LinearResult {
     pub mean_ns: f64,
     /// All samples.
     pub samples: u64,
-    /// Pairs of a percentage and the time below which more samples lie; −1 if the overflows hide
-    /// it.
+    /// Pairs of a percentage and the time below which at least so many samples lie; −1 if the
+    /// overflows hide it.
     pub percentiles: [(f64, i64); 5],
 }
 
@@ -166,23 +170,26 @@ mod tests {
     }
 
     #[test]
-    fn five_overflows_of_five_hundred_thousand_hide_the_last_percentile() {
+    fn more_than_five_overflows_of_five_hundred_thousand_hide_the_last_percentile() {
         let with = |overflows: u64| {
             counted((300, 1000), (0..500_000).map(|i| if i < overflows { 300_000 } else { 24_100 }))
         };
-        let hidden = with(5);
-        assert_eq!((hidden.overflows, hidden.samples), (5, 500_000));
+        let hidden = with(6);
+        assert_eq!((hidden.overflows, hidden.samples), (6, 500_000));
         assert_eq!(hidden.percentiles[4], (99.999, -1));
         assert_eq!(hidden.percentiles[3], (99.99, 25_000), "the bucket's upper edge");
-        assert_eq!(with(4).percentiles[4], (99.999, 25_000));
+        assert_eq!(with(5).percentiles[4], (99.999, 25_000));
+        // The document's example in Java has 18, which hide one percentile and no more.
+        assert_eq!(with(18).percentiles.map(|(_, ns)| ns), [25_000, 25_000, 25_000, 25_000, -1]);
     }
 
     #[test]
-    fn more_than_the_share_is_needed() {
-        // Nine of ten in the first bucket are no more than 90 %.
+    fn the_share_is_enough_and_less_is_not() {
+        // Nine of ten in the first bucket are 90 %.
         let found = counted((10, 100), (0..10).map(|i| if i < 9 { 0 } else { 555 }));
-        assert_eq!(found.percentiles[0], (90.0, 600));
-        // The share is rounded down: of 9 samples, 90 % are 8.1, and more than 8 are 9.
+        assert_eq!(found.percentiles[0], (90.0, 100));
+        assert_eq!(found.percentiles[1], (99.0, 600));
+        // Of 9 samples, 90 % are 8.1, for which 8 are too few.
         let found = counted((10, 100), (0..9).map(|i| if i < 8 { 0 } else { 555 }));
         assert_eq!(found.percentiles[0], (90.0, 600));
         let found = counted((10, 100), [0; 9]);
