@@ -91,25 +91,40 @@ impl Hub {
         acks: Acks,
         write: impl FnOnce(&mut Reply<'_>),
     ) {
-        if acks == Acks::NONE {
-            return;
+        if acks != Acks::NONE {
+            self.answer(id, |out| write(&mut Reply::new(header, acks, out)));
         }
+    }
+
+    /// Writes an answer to something that a client asked for: answers that it does not read keep
+    /// what else it sends from being read.
+    pub(crate) fn answer(&mut self, id: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
+        let memory_max = self.overflow.memory_max;
         let Some(client) = self.client(id) else { return };
         let before = client.outbox.len();
-        write(&mut Reply::new(header, acks, client.outbox.bytes()));
-        if client.outbox.len() > before {
+        write(client.outbox.bytes());
+        let bytes = client.outbox.len() - before;
+        if bytes > 0 {
+            client.outbox.count_answers(bytes, memory_max);
             self.note(id);
         }
     }
 
+    /// Whether more answers wait for a client than it may leave unread.
+    pub(crate) fn has_unread_answers(&self, id: ClientId) -> bool {
+        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
+        client.is_some_and(|client| client.outbox.answers().are_unread())
+    }
+
     /// Whether a client's commands are taken: they have to wait while its password is checked,
-    /// while as many of its queries are being answered as may, and while the disk is busy with what
-    /// it and others have published.
+    /// while it leaves answers unread, while as many of its queries are being answered as may, and
+    /// while the disk is busy with what it and others have published.
     pub(crate) fn listens_to(&self, id: ClientId) -> bool {
         let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
         let has_to_wait = |client: &Client| {
             let is_pressed = client.writes_durably && self.is_disk_pressed();
-            client.has_to_wait(self.settings.queries_max, is_pressed)
+            client.outbox.answers().are_unread()
+                || client.has_to_wait(self.settings.queries_max, is_pressed)
         };
         !self.is_proving(id) && !client.is_some_and(has_to_wait)
     }

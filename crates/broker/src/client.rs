@@ -59,6 +59,8 @@ pub(crate) struct Client {
     pub(crate) writes_durably: bool,
     /// When it was last heard.
     pub(crate) heard: Nanos,
+    /// What of its outbox had left when it was last looked whether it reads its answers.
+    pub(crate) read_up_to: u64,
     /// The names of subscriptions that the message at hand is for, of which there are several.
     pub(crate) gathered: Vec<u8>,
     /// The last such header: the next is mostly the same, and need not be read again.
@@ -83,6 +85,7 @@ impl Client {
             asks_much: false,
             writes_durably: false,
             heard: now,
+            read_up_to: 0,
             gathered: Vec::new(),
             usual: None,
         }
@@ -100,6 +103,17 @@ impl Client {
     pub(crate) fn has_to_wait(&self, most: usize, is_pressed: bool) -> bool {
         let queries = self.queries();
         queries >= most || self.asks_much && queries > 0 || self.writes_durably && is_pressed
+    }
+
+    /// Whether it is no fault of its own that nothing is heard of it: what it sends has to wait,
+    /// or it has read some of the answers that it has to read first.
+    pub(crate) fn is_kept_waiting(&mut self, most: usize, is_pressed: bool) -> bool {
+        let answers = self.outbox.answers();
+        let reads = answers.are_unread() && answers.left() > self.read_up_to;
+        if reads {
+            self.read_up_to = answers.left();
+        }
+        reads || self.has_to_wait(most, is_pressed)
     }
 
     fn queries(&self) -> usize {

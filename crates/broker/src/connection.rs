@@ -22,6 +22,8 @@ pub(crate) struct Connection {
     pub(crate) since: Nanos,
     /// What the poller waits for.
     pub(crate) interest: Interest,
+    /// Nothing is read until the client has read its answers; commands of its may be here already.
+    pub(crate) is_unheard: bool,
 }
 
 /// Frames with their lengths, or messages of a WebSocket.
@@ -39,7 +41,7 @@ impl Connection {
             Some(websocket) => Framing::WebSocket(Box::new(websocket)),
             None => Framing::Lengths(Vec::new()),
         };
-        Self { channel, framing, since, interest: Interest::Read }
+        Self { channel, framing, since, interest: Interest::Read, is_unheard: false }
     }
 
     /// Whether commands can come: hands have been shaken.
@@ -58,6 +60,15 @@ impl Connection {
             Framing::WebSocket(socket) => !socket.unsent().is_empty(),
         };
         has_unsent || self.channel.has_unsent()
+    }
+
+    /// Whether answers wait, in no outbox, and so many that nothing more is to be read before they
+    /// have left.
+    pub(crate) fn has_unread_answers(&self) -> bool {
+        match &self.framing {
+            Framing::Lengths(_) => false,
+            Framing::WebSocket(socket) => socket.has_unread_answers(),
+        }
     }
 
     /// Hands over the payload of each frame that has come whole, until `each` says that this is

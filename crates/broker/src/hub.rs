@@ -302,8 +302,7 @@ impl Hub {
         let (now, is_pressed) = (moment.now, self.is_disk_pressed());
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };
-            if client.has_to_wait(self.settings.queries_max, is_pressed) {
-                // It is not listened to, which is no fault of its own.
+            if client.is_kept_waiting(self.settings.queries_max, is_pressed) {
                 client.heard = now;
             }
             let Some(pulse) = &mut client.pulse else { continue };
@@ -312,8 +311,11 @@ impl Hub {
                 self.depart(id, Departure::Silent);
             } else if pulse.next <= now {
                 pulse.next = now.saturating_add(pulse.interval);
-                reply::heartbeat(client.outbox.bytes());
-                self.note(id);
+                // What waits is a sign of life, too, once it is read.
+                if client.outbox.is_empty() {
+                    reply::heartbeat(client.outbox.bytes());
+                    self.note(id);
+                }
             }
         }
     }

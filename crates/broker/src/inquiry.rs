@@ -164,9 +164,7 @@ impl Hub {
     /// Tells those who wait for it what has become durable.
     fn confirm(&mut self) {
         while let Some((owed, told)) = self.world.disk.as_mut().and_then(Disk::next_told) {
-            let Some(client) = self.client(owed.client) else { continue };
-            reply::persisted(&owed, told.as_ref().err(), client.outbox.bytes());
-            self.note(owed.client);
+            self.answer(owed.client, |out| reply::persisted(&owed, told.as_ref().err(), out));
         }
     }
 

@@ -6,6 +6,7 @@
 //! outboxes, each of which is handed to the system once a round.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod arrival;
 mod backlog;
 mod channel;

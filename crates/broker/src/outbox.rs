@@ -1,5 +1,6 @@
 //! What waits to be sent to a client.
 
+use crate::answers::Answers;
 use crate::backlog::{Backlog, Overflow};
 use crate::sheet::{Part, Sheets};
 use std::io::{self, IoSlice};
@@ -12,6 +13,8 @@ const SLICES: usize = 64;
 const TURN_BYTES: usize = 1 << 20;
 /// What comes for a client that has fallen behind goes to disk in pieces of this size or more.
 const SPILL_BYTES: usize = 64 << 10;
+/// Answers that a client has not read take this much at most; then nothing is read from it.
+const ANSWERS_MAX: usize = 1 << 20;
 
 /// Why nothing can be sent to a client any more.
 #[derive(Debug)]
@@ -44,6 +47,7 @@ pub(crate) struct Outbox {
     shared: usize,
     /// What is to leave before all this, if the client has fallen behind.
     backlog: Option<Box<Backlog>>,
+    answers: Answers,
 }
 
 impl Outbox {
@@ -89,6 +93,18 @@ impl Outbox {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Counts the last `bytes` as answers to the client's own commands.
+    pub(crate) fn count_answers(&mut self, bytes: usize, memory_max: usize) {
+        let waiting = self.len();
+        self.answers.count(bytes, waiting, ANSWERS_MAX.min(memory_max / 2));
+    }
+
+    /// The client's answers.
+    #[inline]
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Whether the client has fallen behind.
@@ -211,6 +227,7 @@ impl Outbox {
 
     /// So many bytes have left.
     fn leave(&mut self, mut count: usize) {
+        self.answers.leave(count);
         if let Some(backlog) = &mut self.backlog {
             backlog.leave(count);
             if backlog.len() == 0 {

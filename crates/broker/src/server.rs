@@ -2,7 +2,6 @@
 
 use crate::Nanos;
 use crate::backlog::Spooling;
-use crate::channel::Channel;
 use crate::checker::Checker;
 use crate::client::ClientId;
 use crate::connection::Connection;
@@ -15,7 +14,7 @@ use crate::settings::Settings;
 use crate::spool::Spool;
 use crate::tls::Tls;
 use crate::users::Users;
-use crate::websocket::{Farewell, Origins, WebSocket};
+use crate::websocket::{Farewell, Origins};
 use lanecast_base::clock::Clock;
 use rustls::ServerConfig;
 use std::collections::VecDeque;
@@ -23,6 +22,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+
+mod entering;
 
 /// The number at the poller of what tells that a password has been checked.
 const BELL: u64 = 1 << 32;
@@ -227,7 +228,7 @@ impl Server {
             return self.close(id);
         }
         // What it has asked is being answered: its end is seen after that.
-        if !hub.listens_to(id) {
+        if !hub.listens_to(id) || connection.has_unread_answers() {
             return;
         }
         let heard = connection.read(&mut self.buffer, limit, |payload| {
@@ -249,7 +250,11 @@ impl Server {
         if heard.is_err() {
             self.dismiss(id, Farewell::Silent);
         } else if connection.has_unsent() || !self.hub.listens_to(id) {
-            if !self.hub.is_proving(id) && !self.hub.listens_to(id) {
+            // What goes on with it is here its writing, there its password.
+            connection.is_unheard =
+                connection.has_unread_answers() || self.hub.has_unread_answers(id);
+            let is_unheard = connection.is_unheard;
+            if !is_unheard && !self.hub.is_proving(id) && !self.hub.listens_to(id) {
                 self.asking.push(id);
             }
             self.write(id);
@@ -275,9 +280,14 @@ impl Server {
     /// Goes on with those who do not have to wait any more.
     fn resume_asking(&mut self, moment: Moment) {
         for id in std::mem::take(&mut self.asking) {
-            match self.hub.listens_to(id) {
-                true => self.resume(moment, id),
-                false => self.asking.push(id),
+            let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { continue };
+            connection.is_unheard =
+                connection.has_unread_answers() || self.hub.has_unread_answers(id);
+            match (connection.is_unheard, self.hub.listens_to(id)) {
+                // Comes again when it has read them.
+                (true, _) => {}
+                (false, true) => self.resume(moment, id),
+                (false, false) => self.asking.push(id),
             }
         }
     }
@@ -320,7 +330,11 @@ impl Server {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let sent = connection.send(&mut self.hub, id);
         let changed = sent.and_then(|is_empty| {
-            let interest = match (self.hub.listens_to(id), is_empty) {
+            let has_unread = connection.has_unread_answers() || self.hub.has_unread_answers(id);
+            if !has_unread && std::mem::take(&mut connection.is_unheard) {
+                self.asking.push(id);
+            }
+            let interest = match (!has_unread && self.hub.listens_to(id), is_empty) {
                 (true, true) => Interest::Read,
                 (true, false) => Interest::Both,
                 (false, true) => Interest::Neither,
@@ -348,49 +362,6 @@ impl Server {
     fn close(&mut self, id: ClientId) {
         self.connections[id.0 as usize] = None;
         self.hub.disconnect(id);
-    }
-
-    fn welcome(&mut self, now: Nanos, stream: std::net::TcpStream, speech: Speech) {
-        let limit = self.hub.settings.frame_bytes_max;
-        let websocket =
-            (speech == Speech::WebSocket).then(|| WebSocket::new(self.origins.clone(), limit));
-        // Whom it cannot serve it hangs up on.
-        let Ok(channel) = Channel::new(stream, self.tls.as_ref()) else { return };
-        let connection = Connection::new(channel, websocket, now);
-        let Some(id) = self.hub.connect(now) else { return };
-        let at = id.0 as usize;
-        if self.connections.len() <= at {
-            self.connections.resize_with(at + 1, || None);
-        }
-        let added = self.poller.add(&connection.channel, id.0.into());
-        if !connection.is_open() || !self.hub.is_admitted(id) {
-            self.entering.push_back((now, id));
-        }
-        self.connections[at] = Some(connection);
-        if added.is_err() {
-            self.close(id);
-        }
-    }
-
-    /// Lets those go who take too long to come in.
-    fn hurry(&mut self, now: Nanos) {
-        while let Some((since, id)) = self.entering.front().copied()
-            && self.late(since) <= now
-        {
-            self.entering.pop_front();
-            let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
-            if connection
-                .is_some_and(|it| it.since == since && !(it.is_open() && self.hub.is_admitted(id)))
-            {
-                self.dismiss(id, Farewell::Refused("it took too long to come in"));
-            }
-        }
-    }
-
-    /// When somebody is late to come in who came then.
-    fn late(&self, since: Nanos) -> Nanos {
-        let patience = u64::try_from(self.hub.settings.handshake.as_nanos()).unwrap_or(u64::MAX);
-        since.saturating_add(patience)
     }
 
     /// From now on the poller only knows those who may take more: what comes is not read.

@@ -1,5 +1,6 @@
 //! The WebSocket protocol on one connection: no socket, only bytes that came and bytes to be sent.
 
+use crate::answers::Answers;
 use lanecast_wire::command::{LENGTH_BYTES, frame_total, message_payload};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::IpAddr;
@@ -13,6 +14,8 @@ use tungstenite::{Error, ServerHandshake, http};
 
 /// Bytes that are made ready to be sent at a time.
 const STAGED_MAX: usize = 256 << 10;
+/// Answers to pings that a client has not read take this much; then nothing is read from it.
+const PONGS_MAX: usize = 64 << 10;
 /// What the library reads at a time; it keeps that much for each connection.
 const READ_BYTES: usize = 8 << 10;
 /// What somebody is told who does not ask for this protocol.
@@ -75,6 +78,8 @@ struct Duct {
 struct Unsent {
     bytes: Vec<u8>,
     sent: usize,
+    /// To pings.
+    answers: Answers,
 }
 
 impl WebSocket {
@@ -132,7 +137,7 @@ impl WebSocket {
             },
         };
         let done = self.read(&mut socket, &mut each);
-        self.unsent.bytes.append(&mut socket.get_mut().outbound);
+        self.unsent.answer(&mut socket.get_mut().outbound);
         self.state = Some(State::Open(socket));
         done
     }
@@ -143,6 +148,10 @@ impl WebSocket {
         each: &mut impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
         loop {
+            self.unsent.answer(&mut socket.get_mut().outbound);
+            if self.has_unread_answers() {
+                return Ok(false);
+            }
             let message = match socket.read() {
                 Ok(message) => message,
                 Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
@@ -168,6 +177,11 @@ impl WebSocket {
                 return Ok(false);
             }
         }
+    }
+
+    /// Whether more answers to pings wait for the client than it may leave unread.
+    pub(crate) fn has_unread_answers(&self) -> bool {
+        self.unsent.answers.are_unread()
     }
 
     /// Says why it ends, unless it has ended already.
@@ -236,11 +250,23 @@ impl WebSocket {
     pub(crate) fn sent(&mut self, count: usize) {
         let unsent = &mut self.unsent;
         unsent.sent += count;
+        unsent.answers.leave(count);
         if unsent.sent == unsent.bytes.len() {
             unsent.sent = 0;
             unsent.bytes.clear();
             // One long message is no reason to keep as much for ever.
             unsent.bytes.shrink_to(STAGED_MAX);
+        }
+    }
+}
+
+impl Unsent {
+    /// Puts what the library answers behind all else.
+    fn answer(&mut self, answers: &mut Vec<u8>) {
+        if !answers.is_empty() {
+            let count = answers.len();
+            self.bytes.append(answers);
+            self.answers.count(count, self.bytes.len() - self.sent, PONGS_MAX);
         }
     }
 }

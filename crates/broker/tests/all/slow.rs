@@ -1,10 +1,11 @@
 //! Clients that do not read: nothing of theirs is lost before they are let go, and nobody waits.
 
-use crate::desk::{Client, Ended, PATIENCE, Served};
+use crate::desk::{Client, Ended, PATIENCE, Served, send_until_full};
 use lanecast_broker::{Settings, Spooling};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
-use lanecast_wire::command::{Field, Header};
+use lanecast_wire::command::{Field, Header, begin_frame, end_frame};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -247,4 +248,33 @@ fn an_answer_waits_for_who_reads_it() {
     slow.flush();
     let Ended { all_taken, words, .. } = served.ended();
     assert!(all_taken && words.is_empty(), "{words:?}");
+}
+
+#[test]
+fn who_does_not_read_answers_is_not_read_from() {
+    let unread = 100 << 20;
+    let served = Served::new(|_| ());
+    let mut client = served.client();
+    let name = "f".repeat(500);
+    for command in ["flush", "nonsense"] {
+        let mut frame = Vec::new();
+        let start = begin_frame(&mut frame);
+        let header = format!(r#"{{"c":"{command}","cid":"{name}","a":"processed"}}"#);
+        frame.extend_from_slice(header.as_bytes());
+        end_frame(&mut frame, start);
+        let sent = send_until_full(&client.stream, &frame, unread);
+        assert!(sent < unread, "the server keeps {sent} bytes of answers");
+        served.client().flush();
+        // It goes on when it reads, and gets each answer.
+        let mut to = client.stream.try_clone().expect("a socket");
+        let (length, rest) = (frame.len(), sent % frame.len());
+        let writer =
+            std::thread::spawn(move || to.write_all(&frame[rest..]).expect("it is read from"));
+        for _ in 0..=sent / length {
+            assert!(client.next().expect("it stays").contains(&name));
+        }
+        writer.join().expect("it was taken");
+        client.flush();
+    }
+    assert_eq!(served.ended().counters.slow, 0);
 }

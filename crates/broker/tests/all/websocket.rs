@@ -1,6 +1,6 @@
 //! A server on loopback, and pages and programs that speak to it by WebSocket.
 
-use crate::desk::Served;
+use crate::desk::{Served, send_until_full};
 use lanecast_broker::Settings;
 use lanecast_wire::command::{Field, Header, begin_frame, end_frame, frame_total};
 use std::io::{Read, Write};
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
+
+/// More than sockets and the server may hold together.
+const UNREAD: usize = 100 << 20;
 
 fn served(change: impl FnOnce(&mut Settings)) -> Served {
     Served::new(|settings| {
@@ -116,6 +119,27 @@ fn pings_are_answered_and_goodbyes_returned() {
     socket.close(None).expect("sent");
     assert!(matches!(socket.read(), Ok(Message::Close(_))));
     assert!(socket.read().is_err(), "it hung up");
+    assert!(served.end());
+}
+
+#[test]
+fn who_does_not_read_the_answers_to_pings_is_not_read_from() {
+    let served = served(|_| ());
+    let mut socket = open(&served, None).expect("opened");
+    let ping = [&[0x89, 0x80 | 125, 0, 0, 0, 0][..], &[b'x'; 125]].concat();
+    let sent = send_until_full(socket.get_ref(), &ping, UNREAD);
+    assert!(sent < UNREAD, "the server keeps {sent} bytes of answers");
+    let mut other = served.client();
+    other.flush();
+    // It goes on when it reads, and gets each answer.
+    let (mut to, rest) = (socket.get_ref().try_clone().expect("a socket"), sent % ping.len());
+    let writer = std::thread::spawn(move || to.write_all(&ping[rest..]).expect("it is read from"));
+    for _ in 0..=sent / 131 {
+        assert!(matches!(socket.read(), Ok(Message::Pong(_))));
+    }
+    writer.join().expect("it was taken");
+    socket.send(Message::text(r#"{"c":"flush","cid":"f","a":"completed"}"#)).expect("sent");
+    assert!(text(&mut socket).contains("success"));
     assert!(served.end());
 }
 

@@ -4,7 +4,7 @@
 use lanecast_broker::{Counters, Server, Settings};
 use lanecast_wire::command::{Field, Header, LENGTH_BYTES, Records};
 use lanecast_wire::command::{begin_frame, end_frame, frame_bytes};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,22 @@ use std::time::Duration;
 
 /// Longer than anything takes here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends `bytes` again and again until no more is taken, or so many have gone; how many those are.
+pub(crate) fn send_until_full(stream: &TcpStream, bytes: &[u8], most: usize) -> usize {
+    let mut sent = 0;
+    stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a socket");
+    while sent < most {
+        match (&mut &*stream).write(&bytes[sent % bytes.len()..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => panic!("after {sent} bytes: {error}"),
+        }
+    }
+    stream.set_write_timeout(None).expect("a socket");
+    sent
+}
 
 /// What a server has done, and its words about slow clients.
 #[allow(dead_code, reason = "not all tests look at all of it")]
