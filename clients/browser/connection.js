@@ -44,6 +44,8 @@ export class Connection {
     this.failure = null;
     this.turn = 0;
     this.delay = FIRST_DELAY;
+    /** When the connection was made. */
+    this.since = 0;
     this.last = 0;
     this.sequence = 0;
     this.heard = 0;
@@ -152,7 +154,7 @@ export class Connection {
       else this.lose(socket, /** @type {Error} */ (error).message);
       throw error;
     }
-    this.delay = FIRST_DELAY;
+    this.since = Date.now();
     this.settings.onState("connected", url);
   }
 
@@ -212,7 +214,10 @@ export class Connection {
       this.sent.clear();
     }
     this.settings.onState("waiting", why);
-    if (wasLoggedOn) this.reconnect();
+    if (!wasLoggedOn) return;
+    // Or a server that ends each connection after the logon would be asked at once, for ever.
+    if (Date.now() - this.since >= this.settings.delayMax) this.delay = FIRST_DELAY;
+    this.reconnect();
   }
 
   /** Connects again, and again if that does not work. */

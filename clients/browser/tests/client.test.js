@@ -53,6 +53,18 @@ test("servers are tried one after the other", async () => {
     /no answer within 20 ms/);
 });
 
+test("a connection that does not last is no reason to hurry", async () => {
+  const { Socket, opened } = sockets((socket, header) => {
+    socket.ack(header);
+    if (header.cmd === "logon") setTimeout(() => socket.cut());
+  });
+  const client = await Client.connect(URL, { WebSocket: Socket, timeout: 1_000 });
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  client.close();
+  // They are apart by 25 ms at least, then by twice that, and so on.
+  assert.ok(opened.length > 1 && opened.length < 8, `${opened.length} connections`);
+});
+
 test("records, then changes", async () => {
   const { client, opened } = await desk((socket, header) => {
     if (header.cmd !== "sow_and_subscribe") return false;

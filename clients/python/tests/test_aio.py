@@ -9,7 +9,7 @@ import unittest
 from typing import List
 
 from desk import PATIENCE, Cable, Server, needs_server
-from test_blocking import body
+from test_blocking import Turncoat, body
 
 from lanecast import (
     Closed,
@@ -18,6 +18,7 @@ from lanecast import (
     LanecastError,
     Left,
     Message,
+    NoAnswer,
     Overrun,
     ProtocolError,
     Refused,
@@ -191,6 +192,15 @@ class Hostile(unittest.IsolatedAsyncioTestCase):
         server = await asyncio.start_server(run, "127.0.0.1", 0)
         self.addCleanup(server.close)
         return "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+
+    async def test_a_connection_that_does_not_last_is_no_reason_to_hurry(self) -> None:
+        with Turncoat() as server:
+            client = await Client.connect(server.at, Settings(timeout=1.0))
+            with self.assertRaises(NoAnswer):
+                await client.subscribe("t")
+            # They are apart by 25 ms at least, then by twice that, and so on.
+            self.assertLess(server.logons, 8)
+            await client.close()
 
     async def test_garbage_and_silence(self) -> None:
         with self.assertRaises(ProtocolError):

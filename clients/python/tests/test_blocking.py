@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 import shutil
 import socket
 import ssl
@@ -352,8 +353,52 @@ def serve(test: unittest.TestCase, answer: bytes, tls: Optional[ssl.SSLContext] 
     return "127.0.0.1:%d" % listener.getsockname()[1]
 
 
+class Turncoat:
+    """A server that takes each logon and ends the connection; for `with`."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.at = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        self.logons = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                return
+            with link:
+                link.settimeout(PATIENCE)
+                number = re.search(rb'"(?:cmd_id|cid)":"(\d+)"', link.recv(65_536))
+                assert number is not None
+                answer = b'{"c":"ack","a":"processed","status":"success","cid":"%s","s":0}'
+                answer %= number[1]
+                link.sendall(len(answer).to_bytes(4, "big") + answer)
+                self.logons += 1
+
+    def __enter__(self) -> Turncoat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(PATIENCE)
+
+
 class Hostile(unittest.TestCase):
     """Servers that are none."""
+
+    def test_a_connection_that_does_not_last_is_no_reason_to_hurry(self) -> None:
+        with Turncoat() as server:
+            client = Client.connect(server.at, Settings(timeout=1.0))
+            self.addCleanup(client.close)
+            with self.assertRaises(NoAnswer):
+                client.subscribe("t")
+            # They are apart by 25 ms at least, then by twice that, and so on.
+            self.assertLess(server.logons, 8)
 
     def test_garbage(self) -> None:
         for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2{]", b"\0\0\0\7{\"c\":1}"):

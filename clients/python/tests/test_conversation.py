@@ -361,6 +361,17 @@ class Given(unittest.TestCase):
         waits.reset()
         self.assertLess(waits.delay(), 0.051)
 
+    def test_a_wait_is_short_again_after_a_connection_that_lasted(self) -> None:
+        waits = Backoff(1.0)
+        for now in range(10):
+            waits.connected(now)
+            waits.lost(now + 0.9)
+            delay = waits.delay()
+        self.assertGreaterEqual(delay, 0.5)
+        waits.connected(20.0)
+        waits.lost(21.0)
+        self.assertLess(waits.delay(), 0.051)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -355,7 +355,7 @@ class Client:
         if logon.error is not None:
             self._end(logon.error)
             raise logon.error
-        self._backoff.reset()
+        self._backoff.connected(asyncio.get_running_loop().time())
         self._tell("connected", str(address))
         return reader
 
@@ -394,6 +394,7 @@ class Client:
             except (OSError, ConnectionLost) as error:
                 if reader is not None:
                     self._lose(f"the connection has ended: {error}")
+                    self._backoff.lost(asyncio.get_running_loop().time())
                 reader = None
                 if not self._settings.reconnect:
                     self._end(ConnectionLost(f"the connection has ended: {error}"))

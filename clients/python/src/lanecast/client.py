@@ -329,6 +329,8 @@ class Client:
         except (OSError, ConnectionLost) as error:
             why = str(error) if isinstance(error, ConnectionLost) else f"it broke: {error}"
             self._lose(f"the connection has ended: {why}")
+            self._backoff.lost(time.monotonic())
+            self._not_before = time.monotonic() + self._backoff.delay()
             if not self._settings.reconnect:
                 self._end(ConnectionLost(f"the connection has ended: {why}"))
 
@@ -354,7 +356,7 @@ class Client:
         if logon.error is not None:
             self._end(logon.error)
             raise logon.error
-        self._backoff.reset()
+        self._backoff.connected(time.monotonic())
         self._tell("connected", str(address))
 
     def _dial(self, address: Address, limit: float) -> socket.socket:

@@ -114,13 +114,16 @@ def addresses(servers: Union[str, Sequence[str]]) -> Tuple[Address, ...]:
 
 
 class Backoff:
-    """How long to wait before connecting again: longer each time, and never just as long."""
+    """How long to wait before connecting again: longer each time, and never just as long. Only a
+    connection that lasted as long as the longest wait makes it short again: else a server that
+    ends each connection after the logon would be asked at once, for ever."""
 
     FIRST = 0.05
 
     def __init__(self, delay_max: float) -> None:
         self._max = delay_max
         self._next = self.FIRST
+        self._since: Optional[float] = None
 
     def delay(self) -> float:
         """The next wait, in seconds."""
@@ -128,6 +131,16 @@ class Backoff:
         self._next = min(self._next * 2, self._max)
         return delay * random.uniform(0.5, 1.0)
 
-    def reset(self) -> None:
+    def connected(self, now: float) -> None:
         """A connection was made."""
+        self._since = now
+
+    def lost(self, now: float) -> None:
+        """It has ended."""
+        if self._since is not None and now - self._since >= self._max:
+            self.reset()
+        self._since = None
+
+    def reset(self) -> None:
+        """A connection lasted."""
         self._next = self.FIRST

@@ -1,6 +1,6 @@
 //! A client and a model of a server, and between them a wire that breaks at any byte.
 
-use super::{Conversation, Next};
+use super::{Conversation, Next, Phase};
 use crate::error::ClientError;
 use crate::event::{Event, State};
 use crate::frames::Frames;
@@ -397,6 +397,28 @@ fn servers_are_tried_in_turn_and_states_are_told() {
     assert!(client.failure().is_none());
     client.closed(now, ClientError::Closed);
     assert!(client.failure().is_some());
+}
+
+/// Has a server take the logon and keep the connection for so long; how long the client then waits.
+fn waits_after(client: &mut Conversation, now: &mut Instant, lasted: Duration) -> Duration {
+    assert!(client.opened(*now));
+    let Phase::LoggingOn { command, .. } = client.phase else { panic!("no logon") };
+    let mut model = Model::default();
+    model.acknowledge("processed", &command.to_string(), r#","s":0"#);
+    client.receive(*now, &model.out).expect("it makes sense");
+    *now += lasted;
+    client.closed(*now, ClientError::Closed);
+    let Next::Wait(until) = client.next_step(*now) else { panic!("it hurries") };
+    until - std::mem::replace(now, until)
+}
+
+#[test]
+fn waits_grow_until_a_connection_lasts() {
+    let mut now = Instant::now();
+    let mut client = Conversation::new(named("desk"), now, 1, 0);
+    let waits = [(); 10].map(|()| waits_after(&mut client, &mut now, 19 * STEP));
+    assert!(waits[9] >= 10 * STEP, "{waits:?}");
+    assert!(waits_after(&mut client, &mut now, 20 * STEP) <= STEP);
 }
 
 fn told(state: State) -> String {
