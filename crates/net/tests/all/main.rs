@@ -5,4 +5,3 @@ mod peers;
 mod rate;
 mod resolver;
 mod telling;
-mod threads;

@@ -2,6 +2,5 @@
 
 mod access;
 mod hostile;
-mod looking;
 mod meeting;
 mod model;

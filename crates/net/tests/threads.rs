@@ -1,4 +1,4 @@
-//! The threads in the background, and their CPUs.
+//! The threads in the background, and their CPUs. A program by itself: it counts its own threads.
 
 use lanecast_net::{Drive, Network, OpenError, Settings};
 use std::collections::BTreeMap;
