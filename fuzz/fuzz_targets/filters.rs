@@ -16,7 +16,13 @@ use lanecast_fuzz::{Grammar, Script};
 use libfuzzer_sys::fuzz_target;
 
 /// Patterns small enough for a fuzzer's patience.
-const LIMITS: Limits = Limits { length_bytes: 4_096, depth: 64, pattern_bytes: 64 * 1024 };
+const LIMITS: Limits = Limits {
+    length_bytes: 4_096,
+    depth: 64,
+    pattern_bytes: 64 * 1024,
+    patterns_bytes: 1024 * 1024,
+    patterns_work: 20_000,
+};
 const ENVIRONMENT: Environment<'static> =
     Environment { topic: "IBM", client: "x", unix_ns: 1_700_000_000_500_000_000 };
 /// Filters: `e` is an expression, `v` a value, `p` a pattern, `d` a field.

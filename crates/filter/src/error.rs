@@ -49,6 +49,28 @@ pub enum Fault {
     /// A regular expression that is wrong, too large, or asks for what cannot be linear.
     #[error("bad pattern: {0}")]
     Pattern(String),
+    /// The patterns up to this one take too much memory.
+    #[error(
+        "pattern {number} of this filter goes beyond the budget: all together may take {limit} \
+         bytes, compiled and when matched; use fewer or simpler ones"
+    )]
+    PatternBytes {
+        /// Which pattern it is, counted from 1.
+        number: usize,
+        /// Bytes allowed for all.
+        limit: usize,
+    },
+    /// The patterns up to this one take too long to compile.
+    #[error(
+        "pattern {number} of this filter goes beyond the budget: all together may take {limit} \
+         steps to compile; use fewer or simpler ones"
+    )]
+    PatternWork {
+        /// Which pattern it is, counted from 1.
+        number: usize,
+        /// Steps allowed for all.
+        limit: usize,
+    },
     /// A function that does not exist.
     #[error("there is no function {0}")]
     Function(String),

@@ -5,6 +5,7 @@ use crate::expr::{Expr, Literal};
 use crate::function::Function;
 use crate::parser::{self, Aggregates};
 use crate::path::Path;
+use crate::pattern::PatternBudget;
 use crate::truth::Semantics;
 use crate::value::Value;
 use std::fmt::{self, Display, Formatter};
@@ -19,12 +20,28 @@ pub struct Limits {
     pub depth: usize,
     /// Bytes of each compiled regular expression.
     pub pattern_bytes: usize,
+    /// Bytes of all of them together, with what matching may come to take: at least 64 KiB for
+    /// each that is more than a text.
+    pub patterns_bytes: usize,
+    /// Steps of compiling them all: about one for each state of their automata.
+    pub patterns_work: usize,
 }
 
 impl Limits {
-    /// 64 KiB of text, 128 levels, 1 MiB for each pattern.
-    pub const DEFAULT: Self =
-        Self { length_bytes: 64 * 1024, depth: 128, pattern_bytes: 1024 * 1024 };
+    /// 64 KiB of text, 128 levels, 1 MiB for each pattern, 16 MiB and 200,000 steps for all.
+    pub const DEFAULT: Self = Self {
+        length_bytes: 64 * 1024,
+        depth: 128,
+        pattern_bytes: 1024 * 1024,
+        patterns_bytes: 16 * 1024 * 1024,
+        patterns_work: 200_000,
+    };
+
+    /// What the patterns of one text may cost.
+    pub(crate) fn patterns(&self) -> PatternBudget {
+        let Self { pattern_bytes: each, patterns_bytes: bytes, patterns_work: work, .. } = *self;
+        PatternBudget { each, bytes, work }
+    }
 }
 
 impl Default for Limits {
@@ -77,6 +94,17 @@ impl Filter {
     /// The fields that it asks for, each as often as it does.
     pub fn paths(&self) -> Vec<&Path> {
         self.expr.fields()
+    }
+
+    /// The memory that its patterns take, and that matching them may come to take.
+    pub fn pattern_bytes(&self) -> usize {
+        let mut bytes = 0;
+        self.expr.visit(&mut |expr| {
+            if let Expr::Pattern(pattern) | Expr::Like(_, pattern) = expr {
+                bytes += pattern.bytes();
+            }
+        });
+        bytes
     }
 
     /// Whether it says the same of the same message at any time.

@@ -8,7 +8,7 @@ use crate::filter::Limits;
 use crate::function::Function;
 use crate::lexer::{Lexer, Token};
 use crate::number::Number;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, PatternBudget, PatternFault};
 use crate::value::Comparison;
 pub(crate) use list::parse_projections;
 
@@ -44,6 +44,10 @@ struct Parser<'a> {
     /// Where `token` starts.
     at: usize,
     limits: &'a Limits,
+    /// What is left for patterns.
+    patterns: PatternBudget,
+    /// How many there were.
+    compiled: usize,
     aggregates: Aggregates,
     /// Expressions that are being read around the one at `token`.
     level: usize,
@@ -91,7 +95,8 @@ impl<'a> Parser<'a> {
         }
         let mut lexer = Lexer::new(text);
         let (token, at) = lexer.next()?;
-        Ok(Self { lexer, token, at, limits, aggregates, level: 0 })
+        let (patterns, compiled) = (limits.patterns(), 0);
+        Ok(Self { lexer, token, at, limits, patterns, compiled, aggregates, level: 0 })
     }
 
     /// Reads an expression that nothing within holds together less than `least`.
@@ -323,7 +328,8 @@ impl<'a> Parser<'a> {
             let Expr::Literal(Literal::Text(text)) = &parts[1].expr else {
                 return Err(refused("a pattern in quotes as its second argument".to_owned()));
             };
-            parts[1].expr = Expr::Pattern(self.compiled(text, at)?);
+            let has_groups = function == Function::RegexpReplace;
+            parts[1].expr = Expr::Pattern(self.compiled(text, has_groups, at)?);
         }
         self.tall(parts, |parts| Expr::Call(function, parts))
     }
@@ -334,15 +340,32 @@ impl<'a> Parser<'a> {
         };
         let at = self.at;
         self.advance()?;
-        self.compiled(&text, at)
+        self.compiled(&text, false, at)
     }
 
-    fn compiled(&self, text: &[u8], at: usize) -> Result<Pattern, FilterError> {
+    fn compiled(
+        &mut self,
+        text: &[u8],
+        has_groups: bool,
+        at: usize,
+    ) -> Result<Pattern, FilterError> {
         let error = |what| FilterError::new(at, Fault::Pattern(what));
         let Ok(text) = str::from_utf8(text) else {
             return Err(error("it is not UTF-8; write bytes as r'\\xFF'".to_owned()));
         };
-        Pattern::new(text, self.limits.pattern_bytes).map_err(error)
+        self.compiled += 1;
+        let (number, limits) = (self.compiled, self.limits);
+        Pattern::within(text, has_groups, &mut self.patterns).map_err(|fault| match fault {
+            PatternFault::Wrong(what) => error(what),
+            PatternFault::Bytes => {
+                let limit = limits.patterns_bytes;
+                FilterError::new(at, Fault::PatternBytes { number, limit })
+            }
+            PatternFault::Work => {
+                let limit = limits.patterns_work;
+                FilterError::new(at, Fault::PatternWork { number, limit })
+            }
+        })
     }
 
     /// One expression of `parts`, if that is not too high.

@@ -1,35 +1,135 @@
 //! Regular expressions over bytes, in time linear in the text whatever the pattern.
+//!
+//! A pattern has a price, counted before and after it is compiled, never in time: the work of
+//! compiling it, and the memory that it takes, with what its matching may come to take.
 
 use crate::expr::write_text;
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::meta::{Config, Regex};
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_syntax::ast::parse::ParserBuilder;
+use regex_syntax::hir::translate::TranslatorBuilder;
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
+
+mod size;
+
+use size::Size;
+
+/// Groups within groups.
+const NEST_MAX: u32 = 128;
+/// Memory of a pattern beside what was compiled.
+const OWN_BYTES: usize = 1 << 10;
+/// The least memory that matching may take for states that it has met.
+const CACHE_MIN: usize = 64 << 10;
+/// The same for each state of a large pattern.
+const CACHE_BYTES: usize = 256;
 
 /// A regular expression. Two are equal if they are written alike.
+///
+/// Clones share what was compiled, and what matching remembers.
 #[derive(Clone, Debug)]
 pub struct Pattern {
+    compiled: Arc<Compiled>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    text: Box<str>,
     regex: Regex,
+    bytes: usize,
+}
+
+/// What patterns may still cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PatternBudget {
+    /// Bytes of each.
+    pub(crate) each: usize,
+    /// Bytes of all that are to come.
+    pub(crate) bytes: usize,
+    /// Steps of compiling them.
+    pub(crate) work: usize,
+}
+
+/// Why a pattern is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PatternFault {
+    /// It says nothing, is too large by itself, or asks for what cannot be linear.
+    Wrong(String),
+    /// Together with those before it, it takes too many bytes.
+    Bytes,
+    /// Together with those before it, it takes too many steps.
+    Work,
 }
 
 impl Pattern {
     /// Compiles `text`, if that takes at most `limit_bytes`; otherwise says what is wrong with it.
     pub fn new(text: &str, limit_bytes: usize) -> Result<Self, String> {
-        let regex = RegexBuilder::new(text)
-            .unicode(false)
-            .size_limit(limit_bytes)
-            .dfa_size_limit(limit_bytes)
-            .build();
-        regex.map(|regex| Self { regex }).map_err(|error| describe(&error))
+        let alone = PatternBudget { each: limit_bytes, bytes: usize::MAX, work: limit_bytes };
+        Self::within(text, false, &mut { alone }).map_err(|fault| match fault {
+            PatternFault::Wrong(what) => what,
+            PatternFault::Bytes | PatternFault::Work => too_large(limit_bytes),
+        })
+    }
+
+    /// Compiles `text` and takes what that costs from `budget`. With `groups`,
+    /// [`replace`](Self::replace) knows what was found for each.
+    pub(crate) fn within(
+        text: &str,
+        groups: bool,
+        budget: &mut PatternBudget,
+    ) -> Result<Self, PatternFault> {
+        let wrong = |error: regex_syntax::Error| PatternFault::Wrong(describe(&error));
+        // Reading a text costs no more than its length.
+        let read = ParserBuilder::new().nest_limit(NEST_MAX).build().parse(text);
+        let read = read.map_err(|error| wrong(error.into()))?;
+        let size = Size::of(&read);
+        budget.work =
+            budget.work.checked_sub(size.work(text.len())).ok_or(PatternFault::Work)?;
+        let cache = match size.is_literal {
+            true => 0,
+            false => size.states.saturating_mul(CACHE_BYTES).min(budget.each).max(CACHE_MIN),
+        };
+        let slots = if groups { size.slots_bytes() } else { 0 };
+        if slots > budget.each {
+            return Err(PatternFault::Wrong(too_large(budget.each)));
+        }
+        let beside = OWN_BYTES + text.len() + cache + slots;
+        let left = budget.bytes.checked_sub(beside).ok_or(PatternFault::Bytes)?;
+        let mut reader = TranslatorBuilder::new().unicode(false).utf8(false).build();
+        let meaning = reader.translate(text, &read).map_err(|error| wrong(error.into()))?;
+        let which = if groups { WhichCaptures::All } else { WhichCaptures::Implicit };
+        let config = Config::new()
+            .utf8_empty(false)
+            .which_captures(which)
+            .nfa_size_limit(Some(budget.each.min(left)))
+            .onepass_size_limit(Some(budget.each.min(left)))
+            .hybrid_cache_capacity(cache.max(CACHE_MIN));
+        let regex = Regex::builder().configure(config).build_from_hir(&meaning);
+        let regex = regex.map_err(|error| match error.size_limit() {
+            Some(limit) if limit < budget.each => PatternFault::Bytes,
+            Some(limit) => PatternFault::Wrong(too_large(limit)),
+            None => PatternFault::Wrong(error.to_string()),
+        })?;
+        budget.bytes = left.checked_sub(regex.memory_usage()).ok_or(PatternFault::Bytes)?;
+        let bytes = beside + regex.memory_usage();
+        let text = text.into();
+        Ok(Self { compiled: Arc::new(Compiled { text, regex, bytes }) })
     }
 
     /// The text that it was made of.
     pub fn text(&self) -> &str {
-        self.regex.as_str()
+        &self.compiled.text
+    }
+
+    /// The memory that it takes, and that matching may come to take.
+    pub fn bytes(&self) -> usize {
+        self.compiled.bytes
     }
 
     /// Whether it is found anywhere in `text`.
     #[inline]
     pub fn is_in(&self, text: &[u8]) -> bool {
-        self.regex.is_match(text)
+        self.compiled.regex.is_match(text)
     }
 
     /// `text` with each occurrence replaced, where `$1` in `replacement` is the first group;
@@ -38,14 +138,14 @@ impl Pattern {
         let mut replaced = Vec::with_capacity(text.len());
         let mut copied = 0;
         let groups_at_most = replacement.iter().filter(|&&byte| byte == b'$').count();
-        for groups in self.regex.captures_iter(text) {
-            let whole = groups.get_match();
+        for groups in self.compiled.regex.captures_iter(text) {
+            let Some(whole) = groups.get_match() else { continue };
             replaced.extend_from_slice(&text[copied..whole.start()]);
             let length = groups_at_most.saturating_mul(whole.len()) + replacement.len();
             if replaced.len().saturating_add(length) > limit {
                 return None;
             }
-            groups.expand(replacement, &mut replaced);
+            groups.interpolate_bytes_into(text, replacement, &mut replaced);
             copied = whole.end();
         }
         replaced.extend_from_slice(&text[copied..]);
@@ -53,18 +153,15 @@ impl Pattern {
     }
 }
 
+fn too_large(limit: usize) -> String {
+    format!("the pattern takes more than {limit} bytes when compiled; make it simpler")
+}
+
 /// The regular expression library explains over several lines; the last one says what is wrong.
-fn describe(error: &regex::Error) -> String {
-    match error {
-        regex::Error::CompiledTooBig(limit) => {
-            format!("the pattern takes more than {limit} bytes when compiled; make it simpler")
-        }
-        _ => {
-            let text = error.to_string();
-            let last = text.lines().last().unwrap_or_default();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        }
-    }
+fn describe(error: &regex_syntax::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 impl PartialEq for Pattern {
@@ -81,7 +178,7 @@ impl Display for Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::*;
 
     fn pattern(text: &str) -> Pattern {
         Pattern::new(text, 1 << 20).expect("a pattern")
@@ -93,9 +190,13 @@ mod tests {
         assert!(!pattern("^BM").is_in(b"IBM"));
         assert!(pattern("(?i)ibm$").is_in(b"IBM"));
         assert!(pattern("a.c").is_in(b"a\xFFc"));
-        let replaced = |limit| pattern("(a+)b").replace(b"xaababy", b"<$1>", limit);
+        let mut budget = PatternBudget { each: 1 << 20, bytes: 1 << 20, work: 1_000 };
+        let groups = Pattern::within("(a+)b", true, &mut budget).expect("a pattern");
+        let replaced = |limit| groups.replace(b"xaababy", b"<$1>", limit);
         assert_eq!(replaced(20).as_deref(), Some(&b"x<aa><a>y"[..]));
         assert_eq!(replaced(5), None);
+        let whole = pattern("(a+)b").replace(b"xaababy", b"<$0$1>", 20);
+        assert_eq!(whole.as_deref(), Some(&b"x<aab><ab>y"[..]), "groups only where asked for");
     }
 
     #[test]
@@ -105,11 +206,33 @@ mod tests {
         assert!(error("(?=a)b").contains("look-around"), "{}", error("(?=a)b"));
         assert!(error(r"(a)\1").contains("backreferences"), "{}", error(r"(a)\1"));
         assert!(error("(a{1000}){1000}").contains("65536 bytes"));
+        let nested = format!("{}a{}", "(".repeat(200), ")".repeat(200));
+        assert!(error(&nested).contains("nested"), "{}", error(&nested));
     }
 
     #[test]
     fn nested_repetition_does_not_explode() {
         let text = vec![b'a'; 10_000];
         assert!(!pattern("(a|aa)*(a|aa)*(a|aa)*b").is_in(&text));
+    }
+
+    #[test]
+    fn a_pattern_costs_what_it_takes() {
+        let start = PatternBudget { each: 1 << 20, bytes: 1 << 20, work: 100_000 };
+        let cost = |text: &str, groups| {
+            let mut budget = start;
+            let pattern = Pattern::within(text, groups, &mut budget).expect(text);
+            assert_eq!(start.bytes - budget.bytes, pattern.bytes(), "{text}");
+            (pattern.bytes(), start.work - budget.work)
+        };
+        let (literal, few) = cost("EURUSD", false);
+        assert!(literal < 4 << 10 && few < 100, "{literal} bytes, {few} steps");
+        let (large, many) = cost("(a{10}){100}", false);
+        assert!(large > 200_000 && many > 1_000, "{large} bytes, {many} steps");
+        assert!(cost("((a)b){20}", true).0 > cost("((a)b){20}", false).0, "groups take memory");
+        let refused = |text: &str, groups| Pattern::within(text, groups, &mut { start });
+        assert_eq!(refused("(a{1000}){1000}", false), Err(PatternFault::Work), "not even tried");
+        let groups = "()".repeat(2_000);
+        assert!(matches!(refused(&groups, true), Err(PatternFault::Wrong(_))), "a table of groups");
     }
 }

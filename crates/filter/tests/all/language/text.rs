@@ -152,7 +152,8 @@ fn a_mistake_in_a_long_line_is_shown_with_what_is_around_it() {
 
 #[test]
 fn limits_hold_for_length_depth_and_patterns() {
-    let limits = Limits { length_bytes: 20, depth: 4, pattern_bytes: 1_000 };
+    let limits =
+        Limits { length_bytes: 20, depth: 4, pattern_bytes: 1_000, ..Limits::DEFAULT };
     let fault = |text: &str| Filter::parse_with(text, &limits).map_err(|error| error.fault);
     assert!(matches!(fault(&" ".repeat(21)), Err(Fault::TooLong { length: 21, limit: 20 })));
     assert!(fault("(((/a))) = 1").is_ok());
@@ -164,6 +165,41 @@ fn limits_hold_for_length_depth_and_patterns() {
         let text = nested.repeat(Limits::DEFAULT.length_bytes / nested.len());
         assert!(matches!(error(&text).fault, Fault::TooDeep(128)), "{nested}");
     }
+}
+
+#[test]
+fn patterns_have_a_budget_together() {
+    let hostile = ["/a LIKE '(a{100}){100}'"; 4_000].join(" OR ");
+    let text = &hostile[..hostile[..60 << 10].rfind(" OR ").expect("several")];
+    let refused = error(text);
+    let limit = Limits::DEFAULT.patterns_work;
+    // The steps of the first ones are taken; then it is said which one went beyond.
+    let Fault::PatternWork { number, limit: said } = refused.fault.clone() else {
+        panic!("{refused}");
+    };
+    assert!((2..30).contains(&number) && said == limit, "{refused}");
+    assert_eq!(text[..refused.at].matches("LIKE").count(), number);
+    assert!(refused.to_string().contains("200000 steps"), "{refused}");
+
+    let many = |pattern: &str, count| vec![format!("/a LIKE '{pattern}'"); count].join(" OR ");
+    let filter = |text: &str| Filter::parse(text).map(|filter| filter.pattern_bytes());
+    // Texts take little, so there may be thousands; what can meet many states takes more.
+    assert!(filter(&many("a", 2_000)).expect("texts") < 8 << 20);
+    assert!(filter(&many("a.*b", 100)).expect("patterns") > 100 * (64 << 10));
+    let error = filter(&many("a.*b", 400)).expect_err("too many").fault;
+    let limit = 16 << 20;
+    assert!(matches!(error, Fault::PatternBytes { number: 200..256, limit: said } if said == limit));
+    assert!(error.to_string().contains("16777216 bytes"), "{error}");
+}
+
+#[test]
+fn groups_are_remembered_for_replacing_alone() {
+    // A list of places for each group and state: 4 KB of text would take 250 MB.
+    let groups = "()".repeat(2_000);
+    assert!(Filter::parse(&format!("/a LIKE '{groups}'")).is_ok());
+    let text = format!("REGEXP_REPLACE(/a, '{groups}', '') = ''");
+    assert!(matches!(error(&text).fault, Fault::Pattern(_)));
+    assert!(Filter::parse("REGEXP_REPLACE(/a, '(a+)(b+)', '$2$1') = 'ba'").is_ok());
 }
 
 #[test]
