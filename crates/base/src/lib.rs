@@ -3,6 +3,7 @@
 //! - [`sync`]: the one façade over atomics, which the model checker replaces;
 //! - [`Position`]: a place in a stream of bytes, safe across wrap-around;
 //! - [`Pad`]: a value on cache lines of its own;
+//! - [`budget`]: memory that is bounded for several at once;
 //! - [`clock`]: ticks that two processes of a host can compare;
 //! - [`mask`]: where in 64 bytes certain bytes stand;
 //! - [`WaitStrategy`], [`Waiter`]: what to do when there is nothing to do;
@@ -10,6 +11,7 @@
 //! - [`Size`], [`parse_duration`]: numbers with units.
 
 mod agent;
+pub mod budget;
 pub mod clock;
 pub mod mask;
 mod pad;

@@ -30,6 +30,8 @@ pub(crate) enum Done {
     /// The answer is that there is nothing.
     AskedInVain,
     Deleted(Deleted),
+    /// It goes on for several turns, and is acknowledged then.
+    Deleting,
     LoggedOn {
         name: Box<str>,
         sequence: u64,
@@ -71,11 +73,9 @@ impl Hub {
                 self.reply(id, &header, acks, |reply| fail(reply, why));
             }
         }
-        if acks.has(Ack::Persisted) && header.command().is_ok_and(is_persisted) {
-            let promised = done.and_then(|_| self.promise(id, &header));
-            if let Err(why) = promised {
-                self.reply(id, &header, acks, |reply| reply.failure(Ack::Persisted, &why));
-            }
+        let is_later = matches!(done, Ok(Done::Deleting));
+        if !is_later && header.command().is_ok_and(is_persisted) {
+            self.promise_if_asked(id, &header, acks, done.map(drop));
         }
     }
 
@@ -84,7 +84,7 @@ impl Hub {
         self.reply(id, header, acks, |reply| fail(reply, why));
     }
 
-    fn reply(
+    pub(crate) fn reply(
         &mut self,
         id: ClientId,
         header: &Header<'_>,
@@ -150,7 +150,7 @@ impl Hub {
             Command::SowAndDeltaSubscribe => {
                 return self.subscribe(at, id, header, Asked::STATE_AND_DELTAS);
             }
-            Command::SowDelete => return Ok(Done::Deleted(self.delete(at, id, header)?)),
+            Command::SowDelete => return self.delete(at, id, header),
             Command::Heartbeat => self.heartbeat(at, id, header)?,
             other => return Err(Refusal::of_other(other)),
         }
@@ -176,7 +176,7 @@ impl Hub {
         let (kind, its_name) = (client.kind, client.name.clone());
         let numbered_as = client.numbered_as.clone();
         let publisher = its_name.as_deref().unwrap_or_default();
-        let topic = if merges { self.kept(kind, &name)? } else { self.topic(kind, &name)? };
+        let topic = if merges { self.kept(kind, &name)? } else { self.topic(id, kind, &name)? };
         if matches!(&self.topics[topic as usize], Room::Kept(kept) if kept.is_durable())
             && let Some(client) = self.client(id)
         {
@@ -391,9 +391,14 @@ pub(crate) fn required<'a>(
     header.text(field).filter(|text| !text.is_empty()).ok_or(Refusal::Missing(field))
 }
 
-fn succeed(reply: &mut Reply<'_>, done: &Done) {
+pub(crate) fn succeed(reply: &mut Reply<'_>, done: &Done) {
+    if matches!(done, Done::Deleting) {
+        return;
+    }
     reply.success(Ack::Processed, |header| match done {
-        Done::Plainly | Done::Asked | Done::AskedInVain | Done::Deleted(_) => header,
+        Done::Deleting | Done::Plainly | Done::Asked | Done::AskedInVain | Done::Deleted(_) => {
+            header
+        }
         Done::Subscribed(name) => header.text(Field::SubscriptionId, name),
         Done::LoggedOn { name, sequence } => {
             let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));
@@ -429,7 +434,7 @@ fn is_persisted(command: Command) -> bool {
 }
 
 /// A refused command fails at the first step that was asked for.
-fn fail(reply: &mut Reply<'_>, why: &Refusal) {
+pub(crate) fn fail(reply: &mut Reply<'_>, why: &Refusal) {
     let steps = [Ack::Processed, Ack::Completed, Ack::Stats];
     let asked = steps.into_iter().find(|ack| reply.acks.has(*ack));
     if let Some(ack) = asked {

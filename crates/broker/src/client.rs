@@ -4,6 +4,7 @@ use crate::Nanos;
 use crate::guard::Pass;
 use crate::outbox::Outbox;
 use foldhash::HashMap;
+use lanecast_base::budget::Budget;
 use lanecast_filter::kind::Kind;
 use std::sync::Arc;
 
@@ -55,6 +56,16 @@ pub(crate) struct Client {
     queries: Arc<()>,
     /// One of them is long.
     asks_much: bool,
+    /// Each topic that it has made has one of these for as long as there is that topic.
+    pub(crate) topics: Arc<()>,
+    /// Each pattern of topics that it was the first to subscribe to has one of these.
+    pub(crate) patterns: Arc<()>,
+    /// What sorting the answers of its queries may take.
+    pub(crate) sort_bytes: Arc<Budget>,
+    /// Records are being deleted that it wants to be gone.
+    pub(crate) deleting: Option<Arc<()>>,
+    /// What its patterns may take.
+    pub(crate) pattern_bytes: Arc<Budget>,
     /// It has published what is to be durable.
     pub(crate) writes_durably: bool,
     /// When it was last heard.
@@ -68,7 +79,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(now: Nanos) -> Self {
+    pub(crate) fn new(now: Nanos, pattern_bytes: Arc<Budget>, sort_bytes: Arc<Budget>) -> Self {
         Self {
             outbox: Outbox::default(),
             is_dirty: false,
@@ -83,6 +94,11 @@ impl Client {
             pulse: None,
             queries: Arc::new(()),
             asks_much: false,
+            topics: Arc::new(()),
+            patterns: Arc::new(()),
+            sort_bytes,
+            deleting: None,
+            pattern_bytes,
             writes_durably: false,
             heard: now,
             read_up_to: 0,
@@ -97,12 +113,13 @@ impl Client {
         Arc::clone(&self.queries)
     }
 
-    /// Whether what it sends has to wait: as many of its queries are being answered as may, or it
-    /// publishes, and more waits for the disk than should.
+    /// Whether what it sends has to wait: as many of its queries are being answered as may, what it
+    /// deletes is not gone yet, or it publishes, and more waits for the disk than should.
     #[inline]
     pub(crate) fn has_to_wait(&self, most: usize, is_pressed: bool) -> bool {
         let queries = self.queries();
-        queries >= most || self.asks_much && queries > 0 || self.writes_durably && is_pressed
+        let is_asking = queries >= most || self.asks_much && queries > 0;
+        is_asking || self.deleting.is_some() || self.writes_durably && is_pressed
     }
 
     /// Whether it is no fault of its own that nothing is heard of it: what it sends has to wait,

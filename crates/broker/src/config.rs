@@ -138,6 +138,15 @@ struct Limits {
     subscriptions: Option<Count<1, ANY>>,
     queries: Option<Count<1, ANY>>,
     topics: Option<Count<1, ANY>>,
+    client_topics: Option<Count<1, ANY>>,
+    topics_idle: Option<Span>,
+    patterns: Option<Count<1, ANY>>,
+    filter_patterns: Option<Bytes<1_024>>,
+    filter_work: Option<Count<1, ANY>>,
+    client_patterns: Option<Bytes<1_024>>,
+    query_sort: Option<Bytes<1_024>>,
+    client_sort: Option<Bytes<1_024>>,
+    sort: Option<Bytes<1_024>>,
     names: Option<Count<0, ANY>>,
     handshake: Option<Span>,
 }
@@ -241,6 +250,16 @@ impl File {
         put(&mut settings.subscriptions_max, limits.subscriptions.map(|it| it.0));
         put(&mut settings.queries_max, limits.queries.map(|it| it.0));
         put(&mut settings.topics_max, limits.topics.map(|it| it.0));
+        put(&mut settings.client_topics_max, limits.client_topics.map(|it| it.0));
+        put(&mut settings.topics_idle, limits.topics_idle.map(|it| it.0));
+        put(&mut settings.patterns_max, limits.patterns.map(|it| it.0));
+        let filters = &mut settings.filters;
+        put(&mut filters.patterns_bytes, limits.filter_patterns.map(|it| it.0));
+        put(&mut filters.patterns_work, limits.filter_work.map(|it| it.0));
+        put(&mut settings.client_patterns_bytes, limits.client_patterns.map(|it| it.0));
+        put(&mut settings.query_sort_bytes, limits.query_sort.map(|it| it.0));
+        put(&mut settings.client_sort_bytes, limits.client_sort.map(|it| it.0));
+        put(&mut settings.sort_bytes_max, limits.sort.map(|it| it.0));
         put(&mut settings.names_max, limits.names.map(|it| it.0));
         put(&mut settings.handshake, limits.handshake.map(|it| it.0));
         put(&mut settings.waiting_bytes_max, slow.total.as_ref().map(|it| it.0));

@@ -4,19 +4,27 @@ use crate::arrival::{Done, check_options, refuse_bookmark, required};
 use crate::client::ClientId;
 use crate::hub::{Hub, Moment};
 use crate::inquiry::{self, Question};
+use crate::patterns;
 use crate::refusal::Refusal;
 use crate::rights::Act;
 use crate::subscription::{Scope, Subscription, Taste};
-use crate::topic::is_pattern;
+use crate::topic::{Room, is_pattern};
+use lanecast_base::budget::Share;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
 use lanecast_sow::Options;
 use lanecast_wire::command::{Field, Header, HeaderWriter, Options as Wishes};
+use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
 
 /// The longest name of a subscription, in bytes.
 const SUBSCRIPTION_NAME_MAX: usize = 255;
 /// What a pattern for topics may take when compiled, in bytes.
 const PATTERN_BYTES: usize = 256 << 10;
+/// Subscriptions that are taken out before others get their turn.
+pub(crate) const PARTING_STEP: usize = 64;
 
 /// A subscription to be.
 #[derive(Debug)]
@@ -87,6 +95,8 @@ impl Hub {
         if name.is_empty() || name.len() > SUBSCRIPTION_NAME_MAX || name.contains(',') {
             return Err(Refusal::SubscriptionName { max: SUBSCRIPTION_NAME_MAX });
         }
+        // Those that have ended go as fast as others come.
+        self.part(2);
         let limit = self.settings.subscriptions_max;
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let (kind, old) = (client.kind, client.subscriptions.get(&*name).copied());
@@ -131,38 +141,79 @@ impl Hub {
 
     /// Adds a subscription to the topics that it is to; its number.
     fn file(&mut self, wanted: Wanted<'_>, by_pattern: bool) -> Result<u32, Refusal> {
-        let Wanted { client, kind, topic, name, filter, options, taste } = wanted;
         let number = self.subscriptions.next_number();
+        let memory = self.pattern_memory(wanted.client, wanted.filter.as_ref())?;
         let scope = if by_pattern {
-            let pattern = Pattern::new(topic, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
-            let topics = self.topics_of(kind);
-            let holds = |topic: &u32| {
-                let name = self.topics[*topic as usize].name();
-                pattern.is_in(name.as_bytes()) && self.may(client, Act::Subscribe, name)
-            };
-            let topics: Vec<u32> = topics.into_iter().filter(holds).collect();
-            for (done, topic) in topics.iter().enumerate() {
-                let room = &mut self.topics[*topic as usize];
-                let joined = room.subscribe(number, filter.as_ref(), options, &mut self.world);
-                if let Err(error) = joined {
-                    for undone in &topics[..done] {
-                        self.topics[*undone as usize].unsubscribe(number, &mut self.world);
-                    }
-                    return Err(error);
-                }
-            }
-            self.patterns.push(number);
-            Scope::Topics(pattern)
+            Scope::Topics(self.file_by_pattern(number, &wanted)?)
         } else {
-            let topic = self.topic(kind, topic)?;
+            let topic = self.topic(wanted.client, wanted.kind, wanted.topic)?;
             let room = &mut self.topics[topic as usize];
-            room.subscribe(number, filter.as_ref(), options, &mut self.world)?;
+            room.subscribe(number, wanted.filter.as_ref(), wanted.options, &mut self.world)?;
             Scope::Topic(topic)
         };
-        let shown = shown(name);
-        let subscription = Subscription { client, shown, kind, scope, filter, options, taste };
-        self.subscriptions.insert(subscription);
+        self.subscriptions.insert(wanted.subscription(scope, memory));
         Ok(number)
+    }
+
+    /// Adds a subscription to a pattern, and to the topics of which records are kept and whose
+    /// names hold it; the pattern's place.
+    fn file_by_pattern(&mut self, number: u32, wanted: &Wanted<'_>) -> Result<u32, Refusal> {
+        let (id, kind, filter) = (wanted.client, wanted.kind, wanted.filter.as_ref());
+        let place = self.pattern(id, kind, wanted.topic)?;
+        let holds = |topic: &u32| {
+            let name = self.topics[*topic as usize].name();
+            let pattern = self.patterns.pattern(place);
+            pattern.is_some_and(|pattern| pattern.is_in(name.as_bytes()))
+                && self.may(id, Act::Subscribe, name)
+        };
+        let topics: Vec<u32> = self.kept_of(kind).filter(holds).collect();
+        let mut filed = self.patterns.subscribe(place, number, filter);
+        let mut joined = 0;
+        while filed.is_ok() && joined < topics.len() {
+            let room = &mut self.topics[topics[joined] as usize];
+            filed = room.subscribe(number, filter, wanted.options, &mut self.world);
+            joined += 1;
+        }
+        if let Err(error) = filed {
+            for undone in &topics[..joined] {
+                self.topics[*undone as usize].unsubscribe(number, &mut self.world);
+            }
+            self.patterns.unsubscribe(place, number);
+            return Err(error);
+        }
+        Ok(place)
+    }
+
+    /// The place of a pattern, compiled if no subscription has it.
+    fn pattern(&mut self, id: ClientId, kind: Kind, text: &str) -> Result<u32, Refusal> {
+        let Some(Some(client)) = self.clients.get(id.0 as usize) else {
+            return Err(Refusal::NotLoggedOn);
+        };
+        let rights = client.pass.rights.as_ref().filter(|_| self.guard.users.is_some());
+        let wanted = patterns::Wanted { kind, text, rights };
+        if let Some(place) = self.patterns.find(&wanted) {
+            return Ok(place);
+        }
+        let brought = Arc::clone(&client.patterns);
+        // One is the client's own, and one this.
+        let count = Arc::strong_count(&brought).saturating_sub(2);
+        self.patterns.check(count, self.settings.patterns_max)?;
+        let pattern = Pattern::new(text, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
+        let mut memory = client.pattern_bytes.share();
+        memory.grow(pattern.bytes())?;
+        Ok(self.patterns.insert(&wanted, pattern, (brought, memory)))
+    }
+
+    /// What a filter's patterns take of what its client may use.
+    pub(crate) fn pattern_memory(
+        &mut self,
+        id: ClientId,
+        filter: Option<&Filter>,
+    ) -> Result<Share, Refusal> {
+        let Some(client) = self.client(id) else { return Err(Refusal::NotLoggedOn) };
+        let mut memory = client.pattern_bytes.share();
+        memory.grow(filter.map_or(0, Filter::pattern_bytes))?;
+        Ok(memory)
     }
 
     /// Adds a subscription that begins with an answer; its number.
@@ -170,16 +221,15 @@ impl Hub {
         &mut self,
         at: Moment,
         header: &Header<'_>,
-        wanted: Wanted<'_>,
+        mut wanted: Wanted<'_>,
     ) -> Result<u32, Refusal> {
-        let Wanted { client, kind, topic, name, filter, options, taste } = wanted;
-        let topic = self.kept(kind, topic)?;
+        let topic = self.kept(wanted.kind, wanted.topic)?;
         let number = self.subscriptions.next_number();
-        let (shown, scope) = (shown(name), Scope::Topic(topic));
-        let follow = Some((number, options));
-        let question = Question { filter: filter.clone(), taste: taste.clone(), follow };
-        let subscription = Subscription { client, shown, kind, scope, filter, options, taste };
-        self.subscriptions.insert(subscription);
+        let memory = self.pattern_memory(wanted.client, wanted.filter.as_ref())?;
+        let (filter, taste) = (wanted.filter.take(), wanted.taste.clone());
+        let question = Question { filter, taste, follow: Some((number, wanted.options)) };
+        let client = wanted.client;
+        self.subscriptions.insert(wanted.subscription(Scope::Topic(topic), memory));
         let asked = self.ask(at, client, header, topic, question);
         if asked.is_err() {
             self.subscriptions.remove(number);
@@ -196,8 +246,64 @@ impl Hub {
             let names = names.split(',').map(str::trim);
             names.filter_map(|name| client.subscriptions.remove(name)).collect()
         };
-        numbers.into_iter().for_each(|number| self.unsubscribe_number(number));
+        self.end_subscriptions(id, numbers, false);
         Ok(())
+    }
+
+    /// Ends subscriptions of a client, and with `all` its queries: nothing more is delivered for
+    /// them. Where they stand they are taken out some at a time.
+    pub(crate) fn end_subscriptions(
+        &mut self,
+        id: ClientId,
+        numbers: impl IntoIterator<Item = u32>,
+        all: bool,
+    ) {
+        for number in numbers {
+            self.subscriptions.silence(number);
+            self.parting.push_back(number);
+        }
+        for number in &self.world.kept.clone() {
+            let subscriptions = &self.subscriptions;
+            let has_ended = |number: Option<u32>| {
+                all || number.is_some_and(|number| subscriptions.route(number).is_none())
+            };
+            if let Room::Kept(kept) = &mut self.topics[*number as usize] {
+                kept.forget(id, has_ended, &mut self.world);
+            }
+        }
+        self.part(PARTING_STEP);
+    }
+
+    /// Takes up to `limit` subscriptions out that have ended; whether there are more.
+    pub(crate) fn part(&mut self, limit: usize) -> bool {
+        let count = limit.min(self.parting.len());
+        let numbers: Vec<u32> = self.parting.drain(..count).collect();
+        numbers.into_iter().for_each(|number| self.unsubscribe_number(number));
+        !self.parting.is_empty()
+    }
+
+    /// Takes a subscription out wherever it is.
+    fn unsubscribe_number(&mut self, number: u32) {
+        let Some(subscription) = self.subscriptions.remove(number) else { return };
+        match subscription.scope {
+            Scope::Topic(topic) => {
+                self.topics[topic as usize].unsubscribe(number, &mut self.world);
+            }
+            Scope::Topics(place) => {
+                self.patterns.unsubscribe(place, number);
+                let topics: Vec<u32> = self.kept_of(subscription.kind).collect();
+                for topic in topics {
+                    self.topics[topic as usize].unsubscribe(number, &mut self.world);
+                }
+            }
+        }
+    }
+}
+
+impl Wanted<'_> {
+    fn subscription(self, scope: Scope, memory: Share) -> Subscription {
+        let Self { client, kind, name, taste, .. } = self;
+        Subscription { client, shown: shown(name), kind, scope, taste, _memory: memory }
     }
 }
 

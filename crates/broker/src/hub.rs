@@ -6,20 +6,23 @@ use crate::client::{Client, ClientId};
 use crate::disk::Disk;
 use crate::fanout::{Fanout, Mail};
 use crate::guard::Guard;
+use crate::patterns::Patterns;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::reply;
-use crate::rights::Act;
 use crate::settings::Settings;
 use crate::slow::Lag;
-use crate::subscription::{Scope, Subscriptions};
-use crate::topic::{NAME_MAX, Room, Topic, is_name};
+use crate::subscription::Subscriptions;
+use crate::topic::Room;
+use crate::topics::Sweep;
 use crate::world::{World, WorldError, numbers};
 use foldhash::HashMap;
+use lanecast_base::budget::Budget;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::Publication;
 use lanecast_wire::command::Command;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How often it is looked whether the disk or a client has come so far that others can go on.
 pub(crate) const LOOK: Nanos = 100_000;
@@ -107,10 +110,18 @@ pub struct Hub {
     pub(crate) topics: Vec<Room>,
     pub(crate) world: World,
     /// The numbers of topics by name, for each type of messages.
-    numbers: HashMap<Kind, HashMap<Box<str>, u32>>,
+    pub(crate) numbers: HashMap<Kind, HashMap<Box<str>, u32>>,
     pub(crate) subscriptions: Subscriptions,
-    /// Those to patterns.
-    pub(crate) patterns: Vec<u32>,
+    pub(crate) patterns: Patterns,
+    pub(crate) sweep: Sweep,
+    /// Subscriptions that have ended, and are to be taken out.
+    pub(crate) parting: VecDeque<u32>,
+    /// Topics with records that are being deleted.
+    pub(crate) deleting: Vec<u32>,
+    /// What sorting may take, for all clients.
+    sort_bytes: Arc<Budget>,
+    /// What the patterns of filters may take, those of all clients.
+    pattern_bytes: Arc<Budget>,
     /// The last sequence number of each named client.
     pub(crate) sequences: HashMap<Box<str>, u64>,
     pub(crate) in_use: HashMap<Box<str>, ClientId>,
@@ -146,6 +157,7 @@ impl Hub {
         let sequences = known.map(|(name, sequence)| (name.into(), sequence)).collect();
         let spooling = settings.spooling.clone();
         let memory_max = settings.outbox_bytes_max;
+        let sort_bytes = Budget::new(settings.sort_bytes_max);
         Ok(Self {
             settings,
             guard: Guard::default(),
@@ -155,7 +167,12 @@ impl Hub {
             numbers: numbers(&topics),
             topics,
             subscriptions: Subscriptions::default(),
-            patterns: Vec::new(),
+            patterns: Patterns::default(),
+            sweep: Sweep::default(),
+            parting: VecDeque::new(),
+            deleting: Vec::new(),
+            sort_bytes,
+            pattern_bytes: Budget::new(usize::MAX),
             sequences,
             in_use: HashMap::default(),
             dirty: Vec::new(),
@@ -182,7 +199,9 @@ impl Hub {
             return None;
         }
         self.counters.connected += 1;
-        let client = Some(Client::new(now));
+        let pattern_bytes = self.pattern_bytes.part(self.settings.client_patterns_bytes);
+        let sort_bytes = self.sort_bytes.part(self.settings.client_sort_bytes);
+        let client = Some(Client::new(now, pattern_bytes, sort_bytes));
         Some(match self.free.pop() {
             Some(id) => {
                 self.clients[id.0 as usize] = client;
@@ -200,14 +219,7 @@ impl Hub {
         let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) else {
             return;
         };
-        for number in client.subscriptions.into_values() {
-            self.unsubscribe_number(number);
-        }
-        for number in self.world.kept.clone() {
-            if let Room::Kept(kept) = &mut self.topics[number as usize] {
-                kept.forget(id, &mut self.world);
-            }
-        }
+        self.end_subscriptions(id, client.subscriptions.into_values(), true);
         if let Some(disk) = &mut self.world.disk {
             disk.forget(id);
         }
@@ -327,63 +339,11 @@ impl Hub {
         let kept = self.next_kept_ns();
         let kept = kept.map(|due| moment.now.saturating_add(due.saturating_sub(moment.unix_ns)));
         let disk = self.world.disk.as_ref().and_then(|disk| disk.next_deadline(moment.now));
-        [pulse, kept, disk, self.slow_due].into_iter().flatten().min()
-    }
-
-    /// The topic of that name, if there is one.
-    pub(crate) fn known_topic(&self, kind: Kind, name: &str) -> Option<u32> {
-        self.numbers.get(&kind)?.get(name).copied()
-    }
-
-    /// The topic of that name, made if need be.
-    pub(crate) fn topic(&mut self, kind: Kind, name: &str) -> Result<u32, Refusal> {
-        if let Some(number) = self.known_topic(kind, name) {
-            return Ok(number);
-        }
-        if !is_name(name) {
-            return Err(Refusal::TopicName { max: NAME_MAX });
-        }
-        if self.topics.len() >= self.settings.topics_max {
-            return Err(Refusal::Topics(self.topics.len()));
-        }
-        let number = self.topics.len() as u32;
-        let mut topic = Room::Passing(Box::new(Topic::new(name, kind)));
-        for pattern in &self.patterns {
-            let Some(subscription) = self.subscriptions.get(*pattern) else { continue };
-            if let Scope::Topics(regex) = &subscription.scope
-                && subscription.kind == kind
-                && regex.is_in(name.as_bytes())
-                && self.may(subscription.client, Act::Subscribe, name)
-            {
-                let (filter, options) = (subscription.filter.as_ref(), subscription.options);
-                topic.subscribe(*pattern, filter, options, &mut self.world)?;
-            }
-        }
-        self.numbers.entry(kind).or_default().insert(name.into(), number);
-        self.topics.push(topic);
-        Ok(number)
-    }
-
-    /// The topics of a type, by their numbers.
-    pub(crate) fn topics_of(&self, kind: Kind) -> Vec<u32> {
-        let numbers = self.numbers.get(&kind).into_iter().flat_map(HashMap::values);
-        numbers.copied().collect()
-    }
-
-    /// Takes a subscription out wherever it is.
-    pub(crate) fn unsubscribe_number(&mut self, number: u32) {
-        let Some(subscription) = self.subscriptions.remove(number) else { return };
-        match subscription.scope {
-            Scope::Topic(topic) => {
-                self.topics[topic as usize].unsubscribe(number, &mut self.world);
-            }
-            Scope::Topics(_) => {
-                self.patterns.retain(|other| *other != number);
-                for topic in self.topics_of(subscription.kind) {
-                    self.topics[topic as usize].unsubscribe(number, &mut self.world);
-                }
-            }
-        }
+        let deleting = (!self.deleting.is_empty()).then(|| moment.now.saturating_add(LOOK));
+        let parting = (!self.parting.is_empty()).then_some(moment.now);
+        let sweep = self.next_sweep(moment.now);
+        let work = [deleting, parting, sweep];
+        [pulse, kept, disk, self.slow_due].into_iter().chain(work).flatten().min()
     }
 
     /// The topics, what is common to them, and the way into outboxes.
@@ -415,13 +375,19 @@ impl Hub {
         correlation: Option<&str>,
     ) -> Result<(), Refusal> {
         let mut matches = std::mem::take(&mut self.matches);
-        let (topics, world, mut post) = self.parts(correlation);
         let (body, client) = (publication.bytes, publication.client);
+        let matched = match &mut self.topics[topic as usize] {
+            Room::Passing(topic) if !merges => {
+                topic.matches(&mut self.patterns, body, client, unix_ns, &mut matches)
+            }
+            _ => Ok(()),
+        };
+        let (topics, world, mut post) = self.parts(correlation);
         let done = match &mut topics[topic as usize] {
             Room::Kept(kept) => kept.publish(publication, merges, unix_ns, world, &mut post),
+            Room::Vacant => Ok(()),
             Room::Passing(topic) if merges => Err(Refusal::NothingKept(topic.name.to_string())),
-            Room::Passing(topic) => topic
-                .matches(body, client, unix_ns, &mut matches)
+            Room::Passing(topic) => matched
                 .map(|()| {
                     if !matches.is_empty() {
                         let letter = Letter {

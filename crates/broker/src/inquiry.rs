@@ -1,12 +1,14 @@
 //! Commands about kept records: asking for them, following them, removing them.
 
-use crate::arrival::refuse_bookmark;
+use crate::arrival::{Done, refuse_bookmark};
 use crate::client::ClientId;
 use crate::disk::Disk;
+use crate::filing::PARTING_STEP;
 use crate::hub::{Hub, Moment};
 use crate::kept::{Doomed, Inquiry, Kept};
 use crate::post::Post;
 use crate::refusal::Refusal;
+use crate::removal::{Asked, Removal};
 use crate::reply;
 use crate::subscription::Taste;
 use crate::ties::Pace;
@@ -14,7 +16,7 @@ use crate::topic::Room;
 use crate::world::World;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Selection};
-use lanecast_sow::{Key, Options, Order, Query};
+use lanecast_sow::{Key, Options, Order, Query, SortMemory};
 use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as Wishes};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +53,9 @@ impl Hub {
         question: Question,
     ) -> Result<(), Refusal> {
         let Question { filter, taste, follow } = question;
-        let query = query(header, filter)?;
+        // That of a subscription is counted with it.
+        let memory = self.pattern_memory(id, filter.as_ref().filter(|_| follow.is_none()))?;
+        let mut query = query(header, filter)?;
         let given = header.text(Field::QueryId).or_else(|| header.text(Field::CommandId));
         let query_id: Box<str> = given.unwrap_or_default().into();
         let command_id = header.text(Field::CommandId).map(|id| Box::from(&*id));
@@ -62,8 +66,10 @@ impl Hub {
         }
         let batch = options(header)?.batch;
         let is_confined = self.is_confined(id);
+        let sort_bytes = self.settings.query_sort_bytes;
         let Some(client) = self.client(id) else { return Ok(()) };
-        let _counted = client.count_query(header.bytes().len());
+        query.memory = SortMemory(Some(client.sort_bytes.part(sort_bytes)));
+        let _counted = (client.count_query(header.bytes().len()), memory);
         let inquiry =
             Inquiry { client: id, query_id, command_id, acks, batch, taste, is_confined, _counted };
         self.busy.push(topic);
@@ -78,12 +84,12 @@ impl Hub {
         at: Moment,
         id: ClientId,
         header: &Header<'_>,
-    ) -> Result<Deleted, Refusal> {
+    ) -> Result<Done, Refusal> {
         let name = header.text(Field::Topic).ok_or(Refusal::Missing(Field::Topic))?;
         let sequence = header.number(Field::Sequence)?;
         if sequence.is_some_and(|sequence| self.was_published(id, sequence)) {
             self.counters.duplicates += 1;
-            return Ok(Deleted { records: 0, deleted: 0 });
+            return Ok(Done::Deleted(Deleted { records: 0, deleted: 0 }));
         }
         refuse_bookmark(header)?;
         let keys = header.text(Field::SowKeys);
@@ -91,30 +97,49 @@ impl Hub {
         let body = header.body();
         let key = header.text(Field::SowKey);
         let doomed = match (filter, keys, body.is_empty() && key.is_none()) {
-            (Some(filter), None, true) => Doomed::Filtered(filter),
-            (None, Some(keys), true) => Doomed::Keys(parse_keys(&keys)?),
+            (Some(filter), None, true) => Doomed::Many(Query::from(filter)),
+            (None, Some(keys), true) => {
+                let keys = Some(parse_keys(&keys)?);
+                Doomed::Many(Query { keys, ..Query::default() })
+            }
             (None, None, false) => Doomed::Like(body, key.as_deref()),
             _ => return Err(Refusal::WhatToDelete),
         };
-        let Some(client) = self.client(id) else {
-            return Ok(Deleted { records: 0, deleted: 0 });
-        };
+        let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let numbered = client.numbered_as.clone().zip(sequence);
-        let (kind, client) = (client.kind, client.name.clone().unwrap_or_default());
+        let (kind, name_of) = (client.kind, client.name.clone().unwrap_or_default());
         let topic = self.kept(kind, &name)?;
-        let (records, deleted) = self.with_kept(topic, at, |kept, world, post| {
-            kept.delete(doomed, &client, at.unix_ns, world, post)
+        let is_durable = self.is_durable(kind, &name);
+        let token = Arc::new(());
+        let asked = Asked { client: id, header: Box::default(), token, numbered };
+        let removal = Removal::new(Query::default(), name_of, asked);
+        let done = self.with_kept(topic, at, |kept, world, post| {
+            kept.delete(doomed, removal, at.unix_ns, world, post)
         })?;
-        if let Some((name, sequence)) = numbered {
-            self.number(topic, &name, sequence, at.unix_ns)?;
+        if let Some(client) = self.client(id) {
+            client.writes_durably |= is_durable;
         }
-        // How many others there are is not for whoever may see some only.
-        let records = if self.is_confined(id) { deleted } else { records };
-        Ok(Deleted { records: records as u64, deleted: deleted as u64 })
+        match done {
+            Some(removal) => Ok(Done::Deleted(self.deleted(at, topic, &removal)?)),
+            None => {
+                // Answered when it is done.
+                if let Room::Kept(kept) = &mut self.topics[topic as usize]
+                    && let Some(last) = kept.last_removal()
+                {
+                    last.asked.header = header.bytes().into();
+                    let token = Arc::clone(&last.asked.token);
+                    self.client(id).map(|client| client.deleting.insert(token));
+                }
+                self.deleting.push(topic);
+                self.deleting.sort_unstable();
+                self.deleting.dedup();
+                Ok(Done::Deleting)
+            }
+        }
     }
 
     /// Remembers the number of what a client has done to a kept topic.
-    fn number(
+    pub(crate) fn number(
         &mut self,
         topic: u32,
         name: &str,
@@ -158,7 +183,10 @@ impl Hub {
         self.busy.append(&mut busy);
         self.confirm();
         let is_writing = self.world.keep_checkpoint(&self.topics);
-        is_going || is_writing
+        let is_deleting = self.go_on_deleting(at);
+        let is_parting = self.part(PARTING_STEP);
+        let is_sweeping = self.forget_topics(at);
+        is_going || is_writing || is_deleting || is_parting || is_sweeping
     }
 
     /// Tells those who wait for it what has become durable.
@@ -181,11 +209,7 @@ impl Hub {
         let kind = self.client(id).map_or(Kind::Json, |client| client.kind);
         let is_durable = match header.command()? {
             Command::Flush => true,
-            _ => {
-                let name = header.text(Field::Topic).unwrap_or_default();
-                let topic = self.topic(kind, &name)?;
-                matches!(&self.topics[topic as usize], Room::Kept(kept) if kept.is_durable())
-            }
+            _ => self.is_durable(kind, &header.text(Field::Topic).unwrap_or_default()),
         };
         let disk = self.world.disk.as_mut().filter(|_| is_durable).ok_or(Refusal::NotDurable)?;
         let command_id = header.text(Field::CommandId).map(|id| Box::from(&*id));
@@ -214,13 +238,13 @@ impl Hub {
         let kept = self.world.kept.iter().map(|topic| &self.topics[*topic as usize]);
         let kept = kept.filter_map(|room| match room {
             Room::Kept(kept) => kept.next_due_ns(),
-            Room::Passing(_) => None,
+            Room::Passing(_) | Room::Vacant => None,
         });
         kept.min()
     }
 
     /// Calls `work` with a kept topic and the outboxes.
-    fn with_kept<T>(
+    pub(crate) fn with_kept<T>(
         &mut self,
         topic: u32,
         at: Moment,
@@ -282,7 +306,7 @@ pub(crate) fn query(header: &Header<'_>, filter: Option<Filter>) -> Result<Query
     let keys = header.text(Field::SowKeys).map(|keys| parse_keys(&keys)).transpose()?;
     let order = header.text(Field::OrderBy).map(|text| parse_order(&text)).transpose()?;
     let (order, skip) = (order.unwrap_or_default(), number("skip_n")?.unwrap_or(0));
-    Ok(Query { filter, keys, order, skip, top })
+    Ok(Query { filter, keys, order, skip, top, ..Query::default() })
 }
 
 fn parse_keys(list: &str) -> Result<Vec<Key>, Refusal> {

@@ -6,22 +6,27 @@ use crate::holding::Holding;
 use crate::hub::Moment;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
+use crate::removal::Removal;
 use crate::slow::Lag;
 use crate::subscription::Taste;
 use crate::ties::{Pace, Ties};
 use crate::world::World;
+use lanecast_base::budget::Share;
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
 use lanecast_sow::{
-    Answer, Change, Event, Feed, Key, Options, Publication, Query, Reason, Record, Topic,
+    Answer, Change, Event, Feed, Options, Publication, Query, Reason, Record, Topic,
 };
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+mod removing;
+
+pub(crate) use removing::Doomed;
 
 /// Records of one query that are answered before others get their turn.
 const STEP: usize = 64;
-/// How soon it is tried again to let something expire.
-const EXPIRE_AGAIN_NS: u64 = 100_000_000;
 
 /// A query, until it is answered.
 #[derive(Debug)]
@@ -36,8 +41,8 @@ pub(crate) struct Inquiry {
     pub(crate) taste: Taste,
     /// Its client sees some messages only: how many others there are is not for it.
     pub(crate) is_confined: bool,
-    /// By this its client's queries are counted.
-    pub(crate) _counted: Arc<()>,
+    /// By these its client's queries are counted, and what their patterns take.
+    pub(crate) _counted: (Arc<()>, Share),
 }
 
 /// The records, who follows them, and who has asked for them.
@@ -50,6 +55,10 @@ pub(crate) struct Kept {
     /// Nothing expires before.
     expire_again_ns: u64,
     followers: Followers,
+    /// Deletions that are being done, the first of them now.
+    removals: VecDeque<Removal>,
+    /// Those that are done.
+    removed: Vec<(Removal, Result<(), Refusal>)>,
 }
 
 /// Who has asked for records, and who follows them.
@@ -60,32 +69,26 @@ struct Followers {
     ties: Ties,
 }
 
-/// What a deletion names.
-#[derive(Debug)]
-pub(crate) enum Doomed<'a> {
-    Filtered(Filter),
-    Keys(Vec<Key>),
-    Like(&'a [u8], Option<&'a str>),
-}
-
 impl Kept {
     pub(crate) fn new(topic: Topic) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
         let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
+        let (removals, removed) = (VecDeque::new(), Vec::new());
         let topic = Box::new(topic);
         let holding = match topic.definition().durable {
             true => Holding::Durable(topic),
             false => Holding::Own(topic),
         };
-        Self { name, holding, is_viewed: false, expire_again_ns: 0, followers }
+        Self { name, holding, is_viewed: false, expire_again_ns: 0, followers, removals, removed }
     }
 
     /// What the view of that number shows.
     pub(crate) fn of_view(topic: &Topic, number: usize) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
         let followers = Followers { format, feed: Feed::new(), ties: Ties::default() };
+        let (removals, removed) = (VecDeque::new(), Vec::new());
         let holding = Holding::View(number);
-        Self { name, holding, is_viewed: false, expire_again_ns: 0, followers }
+        Self { name, holding, is_viewed: false, expire_again_ns: 0, followers, removals, removed }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -115,7 +118,13 @@ impl Kept {
         world: &mut World,
         post: &mut Post<'_>,
     ) -> Result<(), Refusal> {
+        if !self.removals.is_empty() {
+            self.remove_before(publication, now_ns, world, post)?;
+        }
         let change = self.holding.publish(publication, merges, now_ns, world.disk.as_mut())?;
+        if let Some(removal) = self.removals.front_mut() {
+            removal.note(&change);
+        }
         if self.is_viewed {
             world.touch(&self.name, &change);
         }
@@ -158,22 +167,32 @@ impl Kept {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_unfollowed(&self) -> bool {
+        self.followers.feed.is_empty() && self.followers.ties.is_empty()
+    }
+
     /// Ends what goes by the server's number.
     pub(crate) fn unsubscribe(&mut self, number: u32, world: &mut World) {
         let Followers { feed, ties, .. } = &mut self.followers;
-        let ids = ties.subscriptions.iter();
-        let Some(id) = ids.clone().position(|known| *known == Some(number)) else { return };
-        ties.subscriptions[id] = None;
-        ties.drop_inquiry(id as u32);
-        feed.unsubscribe(self.holding.topic_mut(&mut world.cascade), id as u32);
+        let Some(id) = ties.unname(number) else { return };
+        ties.drop_inquiry(id);
+        feed.unsubscribe(self.holding.topic_mut(&mut world.cascade), id);
         self.end_following(world);
     }
 
-    /// Ends a client's queries that are not answered yet.
-    pub(crate) fn forget(&mut self, client: ClientId, world: &mut World) {
+    /// Ends a client's queries that are not answered yet: all, or those with a subscription that
+    /// has ended.
+    pub(crate) fn forget(
+        &mut self,
+        client: ClientId,
+        has_ended: impl Fn(Option<u32>) -> bool,
+        world: &mut World,
+    ) {
         let Followers { feed, ties, .. } = &mut self.followers;
         let inquiries = ties.inquiries.iter();
-        let gone = inquiries.filter(|(_, inquiry)| inquiry.client == client);
+        let number = |id: &u32| ties.subscriptions.get(*id as usize).copied().flatten();
+        let gone = inquiries.filter(|(id, one)| one.client == client && has_ended(number(id)));
         let gone: Vec<u32> = gone.map(|(id, _)| *id).collect();
         for id in gone {
             ties.drop_inquiry(id);
@@ -253,66 +272,10 @@ impl Kept {
 
     /// When something expires or is to be told, in nanoseconds since 1970.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        let expiry = self.holding.own().and_then(Topic::next_expiry_ns);
+        let expiry = self.holding.own().filter(|_| self.removals.is_empty());
+        let expiry = expiry.and_then(Topic::next_expiry_ns);
         let expiry = expiry.map(|due| due.max(self.expire_again_ns));
         [expiry, self.followers.feed.next_flush_ns()].into_iter().flatten().min()
-    }
-
-    /// Removes records whose time is over.
-    pub(crate) fn expire(&mut self, now_ns: u64, world: &mut World, post: &mut Post<'_>) {
-        loop {
-            let change = match self.holding.expire(now_ns, world.disk.as_mut()) {
-                Ok(Some(change)) => change,
-                Ok(None) => return,
-                Err(_) => {
-                    // The disk takes nothing: what is over stays until it does.
-                    self.expire_again_ns = now_ns.saturating_add(EXPIRE_AGAIN_NS);
-                    return;
-                }
-            };
-            if self.is_viewed {
-                world.touch(&self.name, &change);
-            }
-            self.followers.hear(&change, post);
-        }
-    }
-
-    /// Removes records; how many there were, and how many are gone.
-    pub(crate) fn delete(
-        &mut self,
-        doomed: Doomed<'_>,
-        client: &str,
-        now_ns: u64,
-        world: &mut World,
-        post: &mut Post<'_>,
-    ) -> Result<(usize, usize), Refusal> {
-        let Some(topic) = self.holding.own() else {
-            return Err(Refusal::IsView);
-        };
-        let records = topic.len();
-        let keys = match doomed {
-            Doomed::Keys(keys) => keys,
-            Doomed::Filtered(filter) => {
-                let found = topic.query(&Query::from(filter), now_ns);
-                let found = found.map_err(lanecast_sow::Refusal::from)?;
-                found.iter().map(Record::key).collect()
-            }
-            Doomed::Like(bytes, key) => {
-                let publication = Publication { key, client, ..Publication::of(bytes) };
-                self.holding.find_as(&publication)?.into_iter().collect()
-            }
-        };
-        let mut deleted = 0;
-        for key in keys {
-            let disk = world.disk.as_mut();
-            let Some(change) = self.holding.delete(key, client, now_ns, disk)? else { continue };
-            deleted += 1;
-            if self.is_viewed {
-                world.touch(&self.name, &change);
-            }
-            self.followers.hear(&change, post);
-        }
-        Ok((records, deleted))
     }
 }
 
@@ -355,6 +318,7 @@ impl Letters<'_, '_> {
                 };
                 self.fan_out(ids, Command::Oof, Some(reason), Subject::Record(record));
             }
+            Event::Exhausted(limit) => ids.iter().for_each(|id| self.exhausted(*id, limit)),
             Event::Overrun => ids.iter().for_each(|id| self.overrun(*id)),
         }
     }
@@ -415,8 +379,29 @@ impl Letters<'_, '_> {
         }
     }
 
+    /// The answer cannot be sorted.
+    fn exhausted(&mut self, id: u32, limit: usize) {
+        let number = self.ties.subscriptions.get(id as usize).copied().flatten();
+        number.and_then(|number| self.ties.unname(number));
+        let Some(inquiry) = self.ties.inquiries.remove(&id) else { return };
+        let reason = Refusal::Sorting(limit).to_string();
+        self.post.write(inquiry.client, |out| {
+            let header =
+                HeaderWriter::command(out, Command::Ack).acks(Acks::NONE.with(Ack::Completed));
+            let header = header.text(Field::Status, "failure");
+            let header = header.text_if(Field::CommandId, inquiry.command_id.as_deref());
+            header.text(Field::QueryId, &inquiry.query_id).text(Field::Reason, &reason).end();
+        });
+        if number.is_some() {
+            // What it would be told from now on has no beginning.
+            self.post.mail.give_up(inquiry.client, Lag::Sorting(limit));
+        }
+    }
+
     /// More was published during the query than may wait for its end.
     fn overrun(&mut self, id: u32) {
+        let number = self.ties.subscriptions.get(id as usize).copied().flatten();
+        number.and_then(|number| self.ties.unname(number));
         if let Some(inquiry) = self.ties.inquiries.remove(&id) {
             self.post.mail.give_up(inquiry.client, Lag::Answer);
         }

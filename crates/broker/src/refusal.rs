@@ -1,5 +1,6 @@
 //! Why a command is not done.
 
+use lanecast_base::budget::Exhausted;
 use lanecast_filter::index::InsertError;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::malformed::Malformed;
@@ -33,6 +34,20 @@ pub(crate) enum Refusal {
     TopicName { max: usize },
     #[error("invalid topic: there are {0} already, which is the limit")]
     Topics(usize),
+    #[error(
+        "invalid topic: this client has made {0}, which is its limit; those that are not in use go \
+         after a while"
+    )]
+    TopicsOfClient(usize),
+    #[error("too many: a client may subscribe to {0} different patterns of topics")]
+    Patterns(usize),
+    #[error("too many: there are {0} different patterns of topics, which is the limit for all")]
+    PatternsOfAll(usize),
+    #[error(
+        "bad filter: the patterns of this client's subscriptions and queries may take {0} bytes \
+         together, compiled and when matched: end some, or use fewer patterns or simpler ones"
+    )]
+    PatternBytes(usize),
     #[error("bad regex topic: {0}")]
     TopicPattern(String),
     #[error("bad filter: {0}")]
@@ -73,6 +88,12 @@ pub(crate) enum Refusal {
     NothingKept(String),
     #[error("invalid topic: this is a view, which its topics alone change")]
     IsView,
+    #[error(
+        "too many: what the answer is sorted by takes more than {0} bytes, which is the limit of \
+         this query, its client or all: ask for fewer records, by top_n or a filter, or sort them \
+         at your end"
+    )]
+    Sorting(usize),
     #[error("bad orderby: write it as in `/price DESC, /id`")]
     OrderBy,
     #[error("bad sow_keys: they are numbers, separated by commas")]
@@ -108,6 +129,12 @@ macro_rules! refuse_for {
             }
         }
     )*};
+}
+
+impl From<Exhausted> for Refusal {
+    fn from(Exhausted(limit): Exhausted) -> Self {
+        Self::PatternBytes(limit)
+    }
 }
 
 refuse_for! {

@@ -42,6 +42,24 @@ pub struct Settings {
     pub queries_max: usize,
     /// The most topics.
     pub topics_max: usize,
+    /// The most topics that a client may have made of which nothing is kept, of those in use.
+    pub client_topics_max: usize,
+    /// A topic of which nothing is kept is forgotten when it has no subscription, and nothing was
+    /// published for as long.
+    pub topics_idle: Duration,
+    /// The most different patterns of topics that a client may subscribe to; for all clients it is
+    /// ten times as many.
+    pub patterns_max: usize,
+    /// The most bytes that the patterns of a client's subscriptions and queries may take together,
+    /// compiled and when matched.
+    pub client_patterns_bytes: usize,
+    /// The most bytes that sorting the answer of a query may take; that of a client's queries; and
+    /// that of all.
+    pub query_sort_bytes: usize,
+    /// See [`query_sort_bytes`](Self::query_sort_bytes).
+    pub client_sort_bytes: usize,
+    /// See [`query_sort_bytes`](Self::query_sort_bytes).
+    pub sort_bytes_max: usize,
     /// The most names of clients whose last sequence number is remembered.
     pub names_max: usize,
     /// The file that says who may come in, and what they may do; everybody may everything if none.
@@ -80,6 +98,13 @@ impl Settings {
             subscriptions_max: 100_000,
             queries_max: 16,
             topics_max: 100_000,
+            client_topics_max: 25_000,
+            topics_idle: Duration::from_secs(60),
+            patterns_max: 1_000,
+            client_patterns_bytes: 256 << 20,
+            query_sort_bytes: 64 << 20,
+            client_sort_bytes: 128 << 20,
+            sort_bytes_max: 512 << 20,
             names_max: 100_000,
             users: None,
             tls: None,

@@ -31,6 +31,11 @@ pub(crate) enum Lag {
     Total,
     #[error("it reads too slowly: too much was published before its query was answered")]
     Answer,
+    #[error(
+        "the answer that its subscription begins with cannot be sorted: that takes more than {0} \
+         bytes"
+    )]
+    Sorting(usize),
     #[error("it reads too slowly: nothing of its query's answer was taken for long")]
     Still,
     #[error("it reads too slowly, and what waits for it cannot be on disk: {0}")]

@@ -2,9 +2,9 @@
 
 use crate::client::ClientId;
 use foldhash::HashMap;
+use lanecast_base::budget::Share;
+use lanecast_filter::Selection;
 use lanecast_filter::kind::Kind;
-use lanecast_filter::{Filter, Pattern, Selection};
-use lanecast_sow::Options;
 use std::sync::Arc;
 
 /// What a client wants.
@@ -15,10 +15,9 @@ pub(crate) struct Subscription {
     pub(crate) shown: Box<[u8]>,
     pub(crate) kind: Kind,
     pub(crate) scope: Scope,
-    pub(crate) filter: Option<Filter>,
-    /// How it is told of kept topics' records.
-    pub(crate) options: Options,
     pub(crate) taste: Taste,
+    /// The memory of its filter's patterns, of that which its client may use.
+    pub(crate) _memory: Share,
 }
 
 /// Which parts of messages are wanted, and which messages are not worth a word.
@@ -42,8 +41,8 @@ impl Taste {
 pub(crate) enum Scope {
     /// A topic, by its number.
     Topic(u32),
-    /// All topics whose names hold the pattern, also those to come.
-    Topics(Pattern),
+    /// All topics whose names hold the pattern at this place, also those to come.
+    Topics(u32),
 }
 
 /// What delivery needs to know of a subscription.
@@ -102,12 +101,17 @@ impl Subscriptions {
         &self.names.entries[number as usize].0
     }
 
+    /// Has nothing more delivered, long before all else of the subscription is gone.
+    pub(crate) fn silence(&mut self, number: u32) {
+        if let Some(route) = self.routes.get_mut(number as usize).and_then(Option::take) {
+            self.names.give_back(route.name);
+        }
+    }
+
     pub(crate) fn remove(&mut self, number: u32) -> Option<Subscription> {
         let removed = self.entries.get_mut(number as usize)?.take()?;
         self.particular -= usize::from(!removed.taste.is_plain());
-        if let Some(route) = self.routes[number as usize].take() {
-            self.names.give_back(route.name);
-        }
+        self.silence(number);
         self.free.push(number);
         Some(removed)
     }

@@ -23,6 +23,8 @@ pub(crate) enum Pace {
 pub(crate) struct Ties {
     /// The server's numbers of subscriptions, by the feed's.
     pub(crate) subscriptions: Vec<Option<u32>>,
+    /// And the other way round.
+    ids: HashMap<u32, u32>,
     pub(crate) inquiries: HashMap<u32, Inquiry>,
     /// Those whose answers have not begun.
     pub(crate) fresh: Vec<u32>,
@@ -32,8 +34,21 @@ pub(crate) struct Ties {
 
 impl Ties {
     pub(crate) fn drop_inquiry(&mut self, id: u32) {
-        self.inquiries.remove(&id);
-        self.fresh.retain(|other| *other != id);
+        if self.inquiries.remove(&id).is_some() {
+            self.fresh.retain(|other| *other != id);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.inquiries.is_empty()
+    }
+
+    /// Forgets a subscription of the server's; gives its number here.
+    pub(crate) fn unname(&mut self, number: u32) -> Option<u32> {
+        let id = self.ids.remove(&number)?;
+        self.subscriptions[id as usize] = None;
+        Some(id)
     }
 
     pub(crate) fn name(&mut self, id: u32, number: u32) {
@@ -42,6 +57,7 @@ impl Ties {
             self.subscriptions.resize(at + 1, None);
         }
         self.subscriptions[at] = Some(number);
+        self.ids.insert(number, id);
     }
 
     /// Those of `busy` whose clients have enough to read for now. Lets those go who have had it for

@@ -1,17 +1,16 @@
 //! A topic: who wants which of its messages.
 
 use crate::kept::Kept;
+use crate::matcher::Matcher;
+use crate::patterns::{Joined, Patterns};
 use crate::refusal::Refusal;
 use crate::world::World;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::index::InsertError;
+use lanecast_filter::Filter;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::naive::Environment;
-use lanecast_filter::reader::Reader;
-use lanecast_filter::row::Row;
-use lanecast_filter::{Filter, Index, Message};
 use lanecast_sow::Options;
+use std::sync::Arc;
 
 /// The longest name, in bytes.
 pub(crate) const NAME_MAX: usize = 255;
@@ -21,6 +20,8 @@ pub(crate) const NAME_MAX: usize = 255;
 pub(crate) enum Room {
     Passing(Box<Topic>),
     Kept(Box<Kept>),
+    /// A number that no topic has for now.
+    Vacant,
 }
 
 impl Room {
@@ -28,13 +29,16 @@ impl Room {
         match self {
             Self::Passing(topic) => &topic.name,
             Self::Kept(kept) => &kept.name,
+            Self::Vacant => "",
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    /// The type of its messages, if there is a topic.
+    pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
-            Self::Passing(topic) => topic.kind,
-            Self::Kept(kept) => kept.kind(),
+            Self::Passing(topic) => Some(topic.kind),
+            Self::Kept(kept) => Some(kept.kind()),
+            Self::Vacant => None,
         }
     }
 
@@ -46,68 +50,58 @@ impl Room {
         world: &mut World,
     ) -> Result<(), Refusal> {
         match self {
-            Self::Passing(topic) => topic.subscribe(number, filter)?,
+            Self::Passing(topic) => topic.matcher.subscribe(number, filter)?,
             Self::Kept(kept) => kept.subscribe(number, filter, options, world)?,
+            Self::Vacant => {}
         }
         Ok(())
     }
 
     pub(crate) fn unsubscribe(&mut self, number: u32, world: &mut World) {
         match self {
-            Self::Passing(topic) => topic.unsubscribe(number),
+            Self::Passing(topic) => topic.matcher.unsubscribe(number),
             Self::Kept(kept) => kept.unsubscribe(number, world),
+            Self::Vacant => {}
         }
     }
 }
 
-/// Messages of one type, and subscriptions to them.
+/// Messages of one type, and subscriptions to them. Without any there is nothing that would be lost
+/// with it.
 #[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) name: Box<str>,
     pub(crate) kind: Kind,
-    fields: Fields,
-    /// Reads the fields that filters ask for; made anew when those have changed.
-    reader: Option<Reader>,
-    row: Row,
-    index: Index,
-    /// Subscriptions without a filter.
-    everything: Vec<u32>,
+    matcher: Matcher,
+    /// The patterns that its name holds.
+    joined: Joined,
+    /// Something was published since it was last looked whether it is in use.
+    is_used: bool,
+    /// By this the topics are counted that its client has made.
+    _counted: Arc<()>,
 }
 
 impl Topic {
-    pub(crate) fn new(name: &str, kind: Kind) -> Self {
+    pub(crate) fn new(name: &str, kind: Kind, counted: Arc<()>) -> Self {
         Self {
             name: name.into(),
             kind,
-            fields: Fields::new(kind),
-            reader: None,
-            row: Row::new(),
-            index: Index::new(),
-            everything: Vec::new(),
+            matcher: Matcher::new(kind),
+            joined: Joined::default(),
+            is_used: true,
+            _counted: counted,
         }
     }
 
-    pub(crate) fn subscribe(
-        &mut self,
-        number: u32,
-        filter: Option<&Filter>,
-    ) -> Result<(), InsertError> {
-        match filter {
-            None => self.everything.push(number),
-            Some(filter) => {
-                self.index.insert(number, filter, &mut self.fields)?;
-                self.reader = None;
-            }
-        }
-        Ok(())
+    /// Whether it has a subscription, or something was published since this was asked last.
+    pub(crate) fn is_in_use(&mut self) -> bool {
+        std::mem::take(&mut self.is_used) || !self.matcher.is_empty()
     }
 
-    pub(crate) fn unsubscribe(&mut self, number: u32) {
-        if self.index.remove(number, &mut self.fields) {
-            self.reader = None;
-        } else {
-            self.everything.retain(|other| *other != number);
-        }
+    /// Whether it has found out which patterns its name holds.
+    #[cfg(test)]
+    pub(crate) fn has_joined(&self) -> bool {
+        self.joined.places.iter().any(|word| *word != 0)
     }
 
     /// The subscriptions that a message is for.
@@ -117,19 +111,16 @@ impl Topic {
     #[inline]
     pub(crate) fn matches(
         &mut self,
+        patterns: &mut Patterns,
         bytes: &[u8],
         client: &str,
         unix_ns: u64,
         numbers: &mut Vec<u32>,
     ) -> Result<(), Malformed> {
-        numbers.clear();
-        let reader = self.reader.get_or_insert_with(|| Reader::new(&self.fields));
-        reader.read(bytes, &mut self.row)?;
+        self.is_used = true;
         let environment = Environment { topic: &self.name, client, unix_ns };
-        let message = Message { row: &self.row, bytes, environment: &environment };
-        self.index.matches(&message, numbers);
-        numbers.extend_from_slice(&self.everything);
-        Ok(())
+        self.matcher.matches(bytes, &environment, numbers)?;
+        patterns.matches(&mut self.joined, self.kind, bytes, &environment, numbers)
     }
 }
 

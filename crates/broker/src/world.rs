@@ -196,8 +196,10 @@ impl World {
 pub(crate) fn numbers(topics: &[Room]) -> HashMap<Kind, HashMap<Box<str>, u32>> {
     let mut numbers: HashMap<Kind, HashMap<Box<str>, u32>> = HashMap::default();
     for (number, room) in topics.iter().enumerate() {
-        let names = numbers.entry(room.kind()).or_default();
-        names.insert(room.name().into(), number as u32);
+        if let Some(kind) = room.kind() {
+            let names = numbers.entry(kind).or_default();
+            names.insert(room.name().into(), number as u32);
+        }
     }
     numbers
 }

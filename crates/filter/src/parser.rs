@@ -1,6 +1,7 @@
 //! From text to tree, by precedence climbing.
 
 mod list;
+mod pattern;
 
 use crate::error::{Fault, FilterError};
 use crate::expr::{Arithmetic, Expr, Literal, Power};
@@ -8,7 +9,7 @@ use crate::filter::Limits;
 use crate::function::Function;
 use crate::lexer::{Lexer, Token};
 use crate::number::Number;
-use crate::pattern::{Pattern, PatternBudget, PatternFault};
+use crate::pattern::PatternBudget;
 use crate::value::Comparison;
 pub(crate) use list::parse_projections;
 
@@ -332,40 +333,6 @@ impl<'a> Parser<'a> {
             parts[1].expr = Expr::Pattern(self.compiled(text, has_groups, at)?);
         }
         self.tall(parts, |parts| Expr::Call(function, parts))
-    }
-
-    fn pattern(&mut self) -> Result<Pattern, FilterError> {
-        let Token::Text(text) = self.token.clone() else {
-            return Err(self.unexpected("a pattern in quotes"));
-        };
-        let at = self.at;
-        self.advance()?;
-        self.compiled(&text, false, at)
-    }
-
-    fn compiled(
-        &mut self,
-        text: &[u8],
-        has_groups: bool,
-        at: usize,
-    ) -> Result<Pattern, FilterError> {
-        let error = |what| FilterError::new(at, Fault::Pattern(what));
-        let Ok(text) = str::from_utf8(text) else {
-            return Err(error("it is not UTF-8; write bytes as r'\\xFF'".to_owned()));
-        };
-        self.compiled += 1;
-        let (number, limits) = (self.compiled, self.limits);
-        Pattern::within(text, has_groups, &mut self.patterns).map_err(|fault| match fault {
-            PatternFault::Wrong(what) => error(what),
-            PatternFault::Bytes => {
-                let limit = limits.patterns_bytes;
-                FilterError::new(at, Fault::PatternBytes { number, limit })
-            }
-            PatternFault::Work => {
-                let limit = limits.patterns_work;
-                FilterError::new(at, Fault::PatternWork { number, limit })
-            }
-        })
     }
 
     /// One expression of `parts`, if that is not too high.

@@ -83,8 +83,7 @@ impl Pattern {
         let read = ParserBuilder::new().nest_limit(NEST_MAX).build().parse(text);
         let read = read.map_err(|error| wrong(error.into()))?;
         let size = Size::of(&read);
-        budget.work =
-            budget.work.checked_sub(size.work(text.len())).ok_or(PatternFault::Work)?;
+        budget.work = budget.work.checked_sub(size.work(text.len())).ok_or(PatternFault::Work)?;
         let cache = match size.is_literal {
             true => 0,
             false => size.states.saturating_mul(CACHE_BYTES).min(budget.each).max(CACHE_MIN),

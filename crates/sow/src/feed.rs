@@ -174,10 +174,14 @@ impl Feed {
         if subscription.is_live {
             topic.with_fields(|fields| self.index.remove(id, fields));
         }
-        self.watching -= usize::from(self.ways[id as usize].looks_back());
-        self.busy.retain(|other| *other != id);
-        self.conflated.retain(|other| *other != id);
-        self.ways[id as usize] = Way::default();
+        let way = std::mem::take(&mut self.ways[id as usize]);
+        self.watching -= usize::from(way.looks_back());
+        if way.waits {
+            self.busy.retain(|other| *other != id);
+        }
+        if way.conflates {
+            self.conflated.retain(|other| *other != id);
+        }
         self.free.push(id);
         true
     }

@@ -28,6 +28,7 @@
 mod change;
 mod conflation;
 mod definition;
+mod deletion;
 mod deltas;
 pub mod durable;
 mod expiry;
@@ -51,10 +52,11 @@ pub mod view;
 
 pub use change::{Cause, Change, Version};
 pub use definition::TopicDefinition;
+pub use deletion::Deletion;
 pub use feed::Feed;
 pub use key::Key;
 pub use publication::Publication;
-pub use query::{Order, Query};
+pub use query::{Order, Query, SortMemory};
 pub use record::Record;
 pub use refusal::Refusal;
 pub use scan::{Answer, Scan};

@@ -1,8 +1,10 @@
 //! What is asked of a topic.
 
 use crate::key::Key;
+use lanecast_base::budget::Budget;
 use lanecast_filter::Filter;
 use lanecast_filter::path::{Path, PathError};
+use std::sync::Arc;
 
 /// A question to a topic. The empty one asks for all records.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +19,19 @@ pub struct Query {
     pub skip: usize,
     /// How many records the answer has at most.
     pub top: Option<usize>,
+    /// What sorting may take.
+    pub memory: SortMemory,
+}
+
+/// The memory that what is sorted by may take, until it is given out; any if none is named.
+#[derive(Clone, Debug, Default)]
+pub struct SortMemory(pub Option<Arc<Budget>>);
+
+impl PartialEq for SortMemory {
+    /// It is no part of the question.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// A field by which records are sorted.

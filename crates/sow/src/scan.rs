@@ -11,6 +11,7 @@ use crate::record::Record;
 use crate::sorting::SortKey;
 use crate::topic::Topic;
 use foldhash::fast::RandomState;
+use lanecast_base::budget::{Budget, Exhausted, Share};
 use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::naive::Environment;
 use lanecast_filter::reader::Reader;
@@ -25,6 +26,9 @@ const AT_ONCE: usize = 16;
 /// The bytes that memory hands over at once, and how many of those of a record are fetched.
 const LINE: usize = 64;
 const LINES: usize = 4;
+
+/// Memory for sorting is taken by so many bytes at least.
+const SORT_BYTES: usize = 64 << 10;
 
 /// A query that is being answered.
 ///
@@ -41,6 +45,10 @@ pub struct Scan {
     row: Row,
     /// What is to be sorted before it can be given out.
     sorted: BTreeMap<SortKey, Record>,
+    /// What that takes, of what it may.
+    sorted_bytes: usize,
+    memory: Option<Share>,
+    exhausted: Option<usize>,
     skip: usize,
     left: usize,
     answer: Answer,
@@ -149,6 +157,9 @@ impl Scan {
             reader: Reader::new(&fields),
             row: Row::new(),
             sorted: BTreeMap::new(),
+            sorted_bytes: 0,
+            memory: query.memory.0.as_ref().map(Budget::share),
+            exhausted: None,
             skip: query.skip,
             left: query.top.unwrap_or(usize::MAX),
             answer: Answer { records: topic.len(), ..Answer::default() },
@@ -163,6 +174,11 @@ impl Scan {
     /// What was found so far.
     pub fn answer(&self) -> Answer {
         self.answer
+    }
+
+    /// The memory that sorting may take, if it wanted more: then there is no answer.
+    pub fn exhausted(&self) -> Option<usize> {
+        self.exhausted
     }
 
     /// How many records an index has picked to be looked at; nothing if all are.
@@ -225,7 +241,10 @@ impl Scan {
             Some(Turn::Past(place, record)) => self.look_at(name, place, &record, found),
             Some(Turn::Over) => {}
             None => match self.sorted.pop_first() {
-                Some((_, record)) => self.give(record, found),
+                Some((key, record)) => {
+                    self.sorted_bytes -= key.bytes();
+                    self.give(record, found);
+                }
                 None => return false,
             },
         }
@@ -261,9 +280,27 @@ impl Scan {
             return self.give(record.clone(), found);
         }
         let key = SortKey::new(&self.order, &self.row, record.bytes(), place);
+        self.sorted_bytes += key.bytes();
         self.sorted.insert(key, record.clone());
-        if self.sorted.len() > self.left.saturating_add(self.skip) {
-            self.sorted.pop_last();
+        if self.sorted.len() > self.left.saturating_add(self.skip)
+            && let Some((key, _)) = self.sorted.pop_last()
+        {
+            self.sorted_bytes -= key.bytes();
+        }
+        self.pay();
+    }
+
+    /// Takes the memory for what is sorted, or gives up.
+    fn pay(&mut self) {
+        let Some(memory) = &mut self.memory else { return };
+        if self.sorted_bytes <= memory.bytes() {
+            return;
+        }
+        let more = self.sorted_bytes - memory.bytes();
+        if let Err(Exhausted(limit)) = memory.grow(more.max(SORT_BYTES)) {
+            self.exhausted = Some(limit);
+            self.sorted.clear();
+            (self.sorted_bytes, self.left, self.memory) = (0, 0, None);
         }
     }
 

@@ -41,6 +41,9 @@ pub enum Event<'a> {
         /// The number of the topic's change that made it so.
         sequence: u64,
     },
+    /// What the answer is sorted by takes more memory than there is for it: the limit is so many
+    /// bytes. The query has ended, and the subscription with it.
+    Exhausted(usize),
     /// More was published during the query than may wait for its end. The subscription has ended.
     Overrun,
 }

@@ -1,9 +1,13 @@
 //! How records of an answer are sorted.
 
+use crate::record::Record;
 use lanecast_filter::fields::Slot;
 use lanecast_filter::number::Number;
 use lanecast_filter::row::Row;
 use std::cmp::Ordering;
+
+/// What memory costs beside its bytes, each time that some is taken.
+const ALLOCATION: usize = 16;
 
 /// What a record is sorted by: its values, then where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +41,18 @@ impl SortKey {
             Directed { worth, descending: *descending }
         });
         Self { values: values.collect(), place }
+    }
+
+    /// The memory that it takes among others, with the record's own entry.
+    pub(crate) fn bytes(&self) -> usize {
+        let text = |value: &Directed| match &value.worth {
+            Worth::Text(text) => text.len() + ALLOCATION,
+            Worth::Nothing | Worth::Number(_) => 0,
+        };
+        let entry = size_of::<Self>() + size_of::<Record>();
+        // A tree's nodes are two thirds full.
+        let values = size_of_val(&*self.values) + ALLOCATION;
+        entry * 3 / 2 + values + self.values.iter().map(text).sum::<usize>()
     }
 }
 

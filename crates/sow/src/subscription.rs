@@ -163,6 +163,10 @@ impl Subscription {
                     break is_more;
                 }
             };
+            if let Some(limit) = scan.exhausted() {
+                sink.deliver(&[id], Event::Exhausted(limit));
+                return Progress::Overrun;
+            }
             self.batch_bytes += fresh_bytes;
             let answer = scan.answer();
             self.give_batches(id, is_more, answer, sink);

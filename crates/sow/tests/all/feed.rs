@@ -32,6 +32,7 @@ impl lanecast_sow::Sink for Told {
             Event::Update { record, .. } => format!("update {}", text(record)),
             Event::Delta { bytes, .. } => format!("delta {}", String::from_utf8_lossy(bytes)),
             Event::Left { record, reason, .. } => format!("left {} {reason:?}", text(record)),
+            Event::Exhausted(_) => "exhausted".into(),
             Event::Overrun => "overrun".into(),
         };
         self.0.push(format!("{subscriptions:?} {event}"));

@@ -181,7 +181,7 @@ impl Sink for World {
                     assert_eq!(is_there, reason == Reason::Match);
                     self.after(id, sequence);
                 }
-                Event::Overrun => unreachable!("so much is never waiting"),
+                Event::Exhausted(_) | Event::Overrun => unreachable!("so much is never waiting"),
             }
         }
     }

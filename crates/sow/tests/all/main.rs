@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod crash;
+mod deletion;
 mod durable;
 mod feed;
 mod fence;

@@ -152,8 +152,7 @@ fn a_mistake_in_a_long_line_is_shown_with_what_is_around_it() {
 
 #[test]
 fn limits_hold_for_length_depth_and_patterns() {
-    let limits =
-        Limits { length_bytes: 20, depth: 4, pattern_bytes: 1_000, ..Limits::DEFAULT };
+    let limits = Limits { length_bytes: 20, depth: 4, pattern_bytes: 1_000, ..Limits::DEFAULT };
     let fault = |text: &str| Filter::parse_with(text, &limits).map_err(|error| error.fault);
     assert!(matches!(fault(&" ".repeat(21)), Err(Fault::TooLong { length: 21, limit: 20 })));
     assert!(fault("(((/a))) = 1").is_ok());
@@ -188,7 +187,9 @@ fn patterns_have_a_budget_together() {
     assert!(filter(&many("a.*b", 100)).expect("patterns") > 100 * (64 << 10));
     let error = filter(&many("a.*b", 400)).expect_err("too many").fault;
     let limit = 16 << 20;
-    assert!(matches!(error, Fault::PatternBytes { number: 200..256, limit: said } if said == limit));
+    assert!(
+        matches!(error, Fault::PatternBytes { number: 200..256, limit: said } if said == limit)
+    );
     assert!(error.to_string().contains("16777216 bytes"), "{error}");
 }
 

@@ -1,0 +1,134 @@
+//! A deletion on its way through a topic that goes on changing.
+//!
+//! It covers the records that the topic had when it began, and as they were then: as if all were
+//! deleted at once. It looks at some records at a time. A record that is about to change before its
+//! turn is [looked at](Deletion::claims) first; what is published after that is none of the
+//! deletion's.
+
+use crate::change::Change;
+use crate::key::Key;
+use crate::query::Query;
+use crate::topic::Topic;
+use lanecast_filter::fields::{Fields, SlotsTaken};
+use lanecast_filter::naive::Environment;
+use lanecast_filter::reader::Reader;
+use lanecast_filter::row::Row;
+use lanecast_filter::{Message, Plan};
+
+/// A deletion of the records that meet a query's filter, or have its keys.
+///
+/// Whoever runs it deletes the records that it [names](Self::next), asks it before other changes of
+/// the topic whether it [claims](Self::claims) the record, and [tells](Self::note) it of them.
+#[derive(Debug)]
+pub struct Deletion {
+    unix_ns: u64,
+    plan: Option<Plan>,
+    reader: Reader,
+    row: Row,
+    /// The places that are looked at; all up to `end` if none.
+    places: Option<Vec<u32>>,
+    end: u32,
+    /// How many had their turn.
+    next: u32,
+    /// A bit for each that is settled before its turn.
+    settled: Vec<u64>,
+}
+
+impl Deletion {
+    /// Begins to delete as of now.
+    ///
+    /// # Errors
+    ///
+    /// If the filter names more fields than there is room for.
+    pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, SlotsTaken> {
+        let mut fields = Fields::new(topic.definition().format);
+        let filter = query.filter.as_ref();
+        let plan = filter.map(|filter| Plan::new(filter, &mut fields)).transpose()?;
+        let places = topic.candidates(query).map(|mut places| {
+            places.sort_unstable();
+            places.dedup();
+            places
+        });
+        let end = places.as_ref().map_or(topic.end(), |places| places.len() as u32);
+        Ok(Self {
+            unix_ns: now_ns,
+            plan,
+            reader: Reader::new(&fields),
+            row: Row::new(),
+            places,
+            end,
+            next: 0,
+            settled: vec![0; end as usize / 64 + 1],
+        })
+    }
+
+    /// The next record to delete; looks at up to `steps` records, and takes those off. None if the
+    /// steps did not suffice, or [all is done](Self::is_over).
+    pub fn next(&mut self, topic: &Topic, steps: &mut usize) -> Option<Key> {
+        while *steps > 0 && self.next < self.end {
+            *steps -= 1;
+            let turn = self.next;
+            self.next += 1;
+            if self.is_settled(turn) {
+                continue;
+            }
+            let place = self.places.as_ref().map_or(turn, |places| places[turn as usize]);
+            if let Some(key) = self.meets(topic, place) {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Whether nothing is left to look at.
+    pub fn is_over(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// The record is about to change. Whether it is to be deleted before: it is looked at now, and
+    /// not later.
+    pub fn claims(&mut self, topic: &Topic, key: Key) -> bool {
+        let Some(place) = topic.find(key) else { return false };
+        self.settle(place) && self.meets(topic, place).is_some()
+    }
+
+    /// The topic has changed.
+    pub fn note(&mut self, change: &Change<'_>) {
+        self.settle(change.place);
+    }
+
+    /// Looks at that place no more; whether it was to be.
+    fn settle(&mut self, place: u32) -> bool {
+        let turn = match &self.places {
+            None => place,
+            Some(places) => match places.binary_search(&place) {
+                Ok(turn) => turn as u32,
+                Err(_) => return false,
+            },
+        };
+        if !(self.next..self.end).contains(&turn) || self.is_settled(turn) {
+            return false;
+        }
+        self.settled[turn as usize / 64] |= 1 << (turn % 64);
+        true
+    }
+
+    fn is_settled(&self, turn: u32) -> bool {
+        self.settled[turn as usize / 64] >> (turn % 64) & 1 == 1
+    }
+
+    /// The record at a place, if it meets the filter.
+    fn meets(&mut self, topic: &Topic, place: u32) -> Option<Key> {
+        let record = topic.at(place)?;
+        if let Some(plan) = &self.plan {
+            self.reader.read(record.bytes(), &mut self.row).ok()?;
+            let name = &*topic.definition().name;
+            let environment = &Environment { topic: name, client: "", unix_ns: self.unix_ns };
+            let message = Message { row: &self.row, bytes: record.bytes(), environment };
+            if !plan.holds(&message) {
+                return None;
+            }
+        }
+        Some(record.key())
+    }
+}
