@@ -1,7 +1,6 @@
 //! Commands of clients.
 
-use crate::client::{Client, ClientId, Pulse, Usual};
-use crate::disk::Disk;
+use crate::client::{ClientId, Pulse, Usual};
 use crate::filing::Asked;
 use crate::hub::{Departure, Hub, Moment};
 use crate::inquiry::{self, Deleted, Question};
@@ -53,7 +52,7 @@ impl Hub {
         let Ok(header) = Header::parse(payload) else {
             return self.depart(id, Departure::Garbage);
         };
-        if !self.admits(id, &header, payload) {
+        if !self.admits(id, &header, payload) || self.holds_back(id, &header, payload) {
             return;
         }
         self.counters.commands += 1;
@@ -108,30 +107,6 @@ impl Hub {
             client.outbox.count_answers(bytes, memory_max);
             self.note(id);
         }
-    }
-
-    /// Whether more answers wait for a client than it may leave unread.
-    pub(crate) fn has_unread_answers(&self, id: ClientId) -> bool {
-        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
-        client.is_some_and(|client| client.outbox.answers().are_unread())
-    }
-
-    /// Whether a client's commands are taken: they have to wait while its password is checked,
-    /// while it leaves answers unread, while as many of its queries are being answered as may, and
-    /// while the disk is busy with what it and others have published.
-    pub(crate) fn listens_to(&self, id: ClientId) -> bool {
-        let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
-        let has_to_wait = |client: &Client| {
-            let is_pressed = client.writes_durably && self.is_disk_pressed();
-            client.outbox.answers().are_unread()
-                || client.has_to_wait(self.settings.queries_max, is_pressed)
-        };
-        !self.is_proving(id) && !client.is_some_and(has_to_wait)
-    }
-
-    /// Whether more waits for the disk than should.
-    pub(crate) fn is_disk_pressed(&self) -> bool {
-        self.world.disk.as_ref().is_some_and(Disk::has_enough)
     }
 
     fn perform(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {

@@ -68,6 +68,12 @@ pub(crate) struct Client {
     pub(crate) pattern_bytes: Arc<Budget>,
     /// It has published what is to be durable.
     pub(crate) writes_durably: bool,
+    /// What it sends waits: it is not read.
+    pub(crate) is_stopped: bool,
+    /// It leaves more pongs unread than it may.
+    pub(crate) leaves_pongs: bool,
+    /// A command that waits for the disk.
+    pub(crate) held: Option<Box<[u8]>>,
     /// When it was last heard.
     pub(crate) heard: Nanos,
     /// What of its outbox had left when it was last looked whether it reads its answers.
@@ -100,6 +106,9 @@ impl Client {
             deleting: None,
             pattern_bytes,
             writes_durably: false,
+            is_stopped: false,
+            leaves_pongs: false,
+            held: None,
             heard: now,
             read_up_to: 0,
             gathered: Vec::new(),
@@ -113,24 +122,30 @@ impl Client {
         Arc::clone(&self.queries)
     }
 
-    /// Whether what it sends has to wait: as many of its queries are being answered as may, what it
-    /// deletes is not gone yet, or it publishes, and more waits for the disk than should.
+    /// Whether it has to wait for the server: as many of its queries are being answered as may, or
+    /// what it deletes is not gone yet.
     #[inline]
-    pub(crate) fn has_to_wait(&self, most: usize, is_pressed: bool) -> bool {
+    pub(crate) fn is_busy(&self, most: usize) -> bool {
         let queries = self.queries();
         let is_asking = queries >= most || self.asks_much && queries > 0;
-        is_asking || self.deleting.is_some() || self.writes_durably && is_pressed
+        is_asking || self.deleting.is_some()
     }
 
-    /// Whether it is no fault of its own that nothing is heard of it: what it sends has to wait,
-    /// or it has read some of the answers that it has to read first.
-    pub(crate) fn is_kept_waiting(&mut self, most: usize, is_pressed: bool) -> bool {
+    /// Whether it leaves more answers unread than it may.
+    #[inline]
+    pub(crate) fn leaves_unread(&self) -> bool {
+        self.leaves_pongs || self.outbox.answers().are_unread()
+    }
+
+    /// Whether it is no fault of its own that nothing is heard of it: it is not read, or it has
+    /// read some of the answers that it has to read first.
+    pub(crate) fn is_kept_waiting(&mut self) -> bool {
         let answers = self.outbox.answers();
         let reads = answers.are_unread() && answers.left() > self.read_up_to;
         if reads {
             self.read_up_to = answers.left();
         }
-        reads || self.has_to_wait(most, is_pressed)
+        reads || self.is_stopped && !self.leaves_unread()
     }
 
     fn queries(&self) -> usize {

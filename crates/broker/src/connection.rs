@@ -22,8 +22,6 @@ pub(crate) struct Connection {
     pub(crate) since: Nanos,
     /// What the poller waits for.
     pub(crate) interest: Interest,
-    /// Nothing is read until the client has read its answers; commands of its may be here already.
-    pub(crate) is_unheard: bool,
 }
 
 /// Frames with their lengths, or messages of a WebSocket.
@@ -41,7 +39,7 @@ impl Connection {
             Some(websocket) => Framing::WebSocket(Box::new(websocket)),
             None => Framing::Lengths(Vec::new()),
         };
-        Self { channel, framing, since, interest: Interest::Read, is_unheard: false }
+        Self { channel, framing, since, interest: Interest::Read }
     }
 
     /// Whether commands can come: hands have been shaken.

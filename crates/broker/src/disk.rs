@@ -2,13 +2,15 @@
 
 use crate::Nanos;
 use crate::client::ClientId;
-use crate::hub::LOOK;
 use crate::refusal::Refusal;
-use lanecast_journal::{Directory, Level, Outcome, Retention};
+use lanecast_journal::{Directory, Fault, Level, Outcome, Retention, StorageError};
+use lanecast_os::event::AwaitedBell;
 use lanecast_sow::durable::{Archive, ArchiveError, Checkpoint, StoreError};
 use lanecast_sow::{Change, Key, Publication, Topic, TopicDefinition};
 use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -66,6 +68,8 @@ pub(crate) struct Disk {
     snapshot: Snapshot,
     /// Checkpoints that could not be taken: the next is tried after as many changes again.
     failures: u64,
+    /// Rings when the disk has come further, if that was asked for.
+    bell: Arc<AwaitedBell>,
 }
 
 /// How far a checkpoint is.
@@ -92,16 +96,43 @@ impl Disk {
         // The other half is for what those have under way.
         let enough = settings.pending_bytes / 2;
         let directory = Directory::new(&storage.directory);
-        let (archive, topics) = Archive::open(directory, settings, definitions)?;
+        let no_bell = |error: io::Error| StorageError {
+            act: "make an eventfd for",
+            path: storage.directory.display().to_string(),
+            fault: Fault::Other,
+            why: error.to_string(),
+        };
+        let bell = Arc::new(AwaitedBell::new().map_err(no_bell)?);
+        let ringing = Arc::clone(&bell);
+        let (archive, topics) =
+            Archive::open_with(directory, settings, definitions, move |_| ringing.notify())?;
         let (checkpoint_after, snapshot) = (storage.checkpoint_after.max(1), Snapshot::None);
         let owed = VecDeque::new();
-        let disk = Self { archive, owed, enough, checkpoint_after, snapshot, failures: 0 };
+        let disk = Self { archive, owed, enough, checkpoint_after, snapshot, failures: 0, bell };
         Ok((disk, topics))
     }
 
     /// The clients that have numbered their messages, each with its last number.
     pub(crate) fn client_sequences(&self) -> impl Iterator<Item = (&str, u64)> {
         self.archive.client_sequences()
+    }
+
+    /// What rings when the disk has come further, if it was asked to.
+    pub(crate) fn bell(&self) -> &AwaitedBell {
+        &self.bell
+    }
+
+    /// Whether somebody waits for the disk to come further.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Whether there is somebody to be told something.
+    pub(crate) fn has_news(&self) -> bool {
+        let journal = self.archive.journal();
+        self.owed.front().is_some_and(|first| {
+            first.journal <= journal.reached(Level::Persisted) || journal.failure().is_some()
+        })
     }
 
     /// Whether so much waits to be written that no more should be published for now.
@@ -130,10 +161,6 @@ impl Disk {
         client: &'a str,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, Refusal> {
-        // A command may delete more than can wait.
-        if self.archive.journal().waiting_bytes() >= 2 * self.enough {
-            self.finish(PATIENCE);
-        }
         let logged = self.archive.delete(topic, key, client, now_ns).map_err(refusal)?;
         Ok(logged.map(|logged| logged.change))
     }
@@ -183,7 +210,6 @@ impl Disk {
     /// When to look again.
     pub(crate) fn next_deadline(&self, now: Nanos) -> Option<Nanos> {
         match self.snapshot {
-            _ if !self.owed.is_empty() => Some(now + LOOK),
             Snapshot::Sealing(_) => Some(now + LOOK_AT_CHECKPOINT),
             _ => None,
         }

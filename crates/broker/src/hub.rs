@@ -24,9 +24,6 @@ use lanecast_wire::command::Command;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How often it is looked whether the disk or a client has come so far that others can go on.
-pub(crate) const LOOK: Nanos = 100_000;
-
 /// A client that agreed on signs of life may miss so many of them.
 const MISSED_MAX: Nanos = 3;
 
@@ -125,6 +122,8 @@ pub struct Hub {
     /// The last sequence number of each named client.
     pub(crate) sequences: HashMap<Box<str>, u64>,
     pub(crate) in_use: HashMap<Box<str>, ClientId>,
+    /// Clients that are not read until they resume, each once.
+    pub(crate) stopped: Vec<ClientId>,
     dirty: Vec<ClientId>,
     slow: Vec<(ClientId, Lag)>,
     /// More waits in memory for some client than should.
@@ -175,6 +174,7 @@ impl Hub {
             pattern_bytes: Budget::new(usize::MAX),
             sequences,
             in_use: HashMap::default(),
+            stopped: Vec::new(),
             dirty: Vec::new(),
             slow: Vec::new(),
             is_pressed: false,
@@ -230,6 +230,7 @@ impl Hub {
         }
         self.guard.forget(id);
         self.dirty.retain(|other| *other != id);
+        self.stopped.retain(|other| *other != id);
         self.departures.retain(|(other, _)| *other != id);
         self.free.push(id);
     }
@@ -311,10 +312,10 @@ impl Hub {
     /// Sends signs of life, and lets those go who send none.
     pub fn on_time(&mut self, moment: Moment) {
         self.look_after_kept(moment);
-        let (now, is_pressed) = (moment.now, self.is_disk_pressed());
+        let now = moment.now;
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };
-            if client.is_kept_waiting(self.settings.queries_max, is_pressed) {
+            if client.is_kept_waiting() {
                 client.heard = now;
             }
             let Some(pulse) = &mut client.pulse else { continue };
@@ -339,10 +340,9 @@ impl Hub {
         let kept = self.next_kept_ns();
         let kept = kept.map(|due| moment.now.saturating_add(due.saturating_sub(moment.unix_ns)));
         let disk = self.world.disk.as_ref().and_then(|disk| disk.next_deadline(moment.now));
-        let deleting = (!self.deleting.is_empty()).then(|| moment.now.saturating_add(LOOK));
         let parting = (!self.parting.is_empty()).then_some(moment.now);
         let sweep = self.next_sweep(moment.now);
-        let work = [deleting, parting, sweep];
+        let work = [parting, sweep];
         [pulse, kept, disk, self.slow_due].into_iter().chain(work).flatten().min()
     }
 

@@ -41,6 +41,7 @@ mod settings;
 mod sheet;
 mod slow;
 mod spool;
+mod stopped;
 mod subscription;
 mod ties;
 mod tls;

@@ -16,7 +16,7 @@ pub(crate) enum Interest {
     Read,
     Write,
     Both,
-    /// Its end only.
+    /// Its end only, which is reported once.
     Neither,
 }
 
@@ -87,6 +87,8 @@ fn wanted(what: Interest) -> epoll::EventFlags {
         Interest::Read => epoll::EventFlags::IN,
         Interest::Write => epoll::EventFlags::OUT,
         Interest::Both => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-        Interest::Neither => epoll::EventFlags::RDHUP,
+        // An end is there for good, and errors cannot be left out: reported again and again they
+        // would wake a server that has to wait before it can do anything about them.
+        Interest::Neither => epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT,
     }
 }

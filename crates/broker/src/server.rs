@@ -1,5 +1,9 @@
 //! The sockets around a hub.
 
+mod drain;
+#[cfg(test)]
+mod tests;
+
 use crate::Nanos;
 use crate::backlog::Spooling;
 use crate::checker::Checker;
@@ -7,7 +11,7 @@ use crate::client::ClientId;
 use crate::connection::Connection;
 use crate::delays::{Delay, Delays};
 use crate::entrance::{Entrances, Speech};
-use crate::hub::{Counters, Departure, Hub, LOOK, Moment};
+use crate::hub::{Counters, Departure, Hub, Moment};
 use crate::opening::OpenError;
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::Settings;
@@ -21,12 +25,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 mod entering;
 
 /// The number at the poller of what tells that a password has been checked.
 const BELL: u64 = 1 << 32;
+/// The same of what tells that the disk has come further.
+const DISK: u64 = BELL + 1;
 /// What is read at a time.
 const READ_BYTES: usize = 256 << 10;
 
@@ -51,8 +57,6 @@ pub struct Server {
     /// Checks passwords, where users are known.
     checker: Option<Checker>,
     delays: Delays,
-    /// Those who have to wait before more of what they send is taken.
-    asking: Vec<ClientId>,
     /// When what is to be sent began to be read.
     begun: Option<Nanos>,
 }
@@ -85,6 +89,9 @@ impl Server {
         let origins = Origins(settings.origins.as_slice().into());
         let mut hub = Hub::new(settings)?;
         hub.guard.users = users;
+        if let Some(disk) = &hub.world.disk {
+            poller.add(disk.bell(), DISK).map_err(OpenError::Poll)?;
+        }
         Ok(Self {
             origins,
             tls,
@@ -99,7 +106,6 @@ impl Server {
             is_answering: false,
             checker,
             delays: Delays::new(),
-            asking: Vec::new(),
             begun: None,
         })
     }
@@ -174,11 +180,11 @@ impl Server {
     pub fn turn(&mut self, limit: Duration) -> io::Result<()> {
         let moment = self.moment();
         let late = self.entering.front().map(|(since, _)| self.late(*since));
-        let again = (!self.asking.is_empty()).then(|| moment.now.saturating_add(LOOK));
-        let due = [self.hub.next_deadline(moment), self.entrances.again(), late, again];
+        let due = [self.hub.next_deadline(moment), self.entrances.again(), late];
         let due = due.into_iter().flatten().min();
         let until = due.map(|due| Duration::from_nanos(due.saturating_sub(moment.now)));
-        let until = if self.is_answering { Some(Duration::ZERO) } else { until };
+        let is_due = self.hub.has_progress() || self.is_answering;
+        let until = if is_due { Some(Duration::ZERO) } else { until };
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         self.poller.wait(Some(until.map_or(limit, |until| until.min(limit))), &mut ready)?;
@@ -187,6 +193,11 @@ impl Server {
         let mut has_guests = false;
         for one in &ready {
             if one.number == BELL {
+                continue;
+            }
+            if one.number == DISK {
+                // Before all looks at the disk in this turn.
+                self.hub.hush_disk();
                 continue;
             }
             if Entrances::is_one(one.number) {
@@ -200,10 +211,10 @@ impl Server {
             }
         }
         self.check_passwords(moment);
-        self.resume_asking(moment);
+        self.resume_stopped(moment);
         self.hub.on_time(moment);
         self.is_answering = self.hub.advance(moment);
-        for one in ready.iter().filter(|one| !Entrances::is_one(one.number) && one.to_write) {
+        for one in ready.iter().filter(|one| one.number < BELL && one.to_write) {
             self.write(ClientId(one.number as u32));
         }
         self.ready = ready;
@@ -227,9 +238,12 @@ impl Server {
         if hub.is_proving(id) {
             return self.close(id);
         }
-        // What it has asked is being answered: its end is seen after that.
-        if !hub.listens_to(id) || connection.has_unread_answers() {
+        // Its end is seen when it has resumed.
+        if hub.is_stopped(id) {
             return;
+        }
+        if !hub.goes_on(id) {
+            return self.write(id);
         }
         let heard = connection.read(&mut self.buffer, limit, |payload| {
             if delays.is_turn() {
@@ -239,7 +253,7 @@ impl Server {
             } else {
                 hub.receive(moment, id, payload);
             }
-            hub.listens_to(id)
+            hub.goes_on(id)
         });
         self.heard(id, heard);
     }
@@ -249,14 +263,8 @@ impl Server {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         if heard.is_err() {
             self.dismiss(id, Farewell::Silent);
-        } else if connection.has_unsent() || !self.hub.listens_to(id) {
-            // What goes on with it is here its writing, there its password.
-            connection.is_unheard =
-                connection.has_unread_answers() || self.hub.has_unread_answers(id);
-            let is_unheard = connection.is_unheard;
-            if !is_unheard && !self.hub.is_proving(id) && !self.hub.listens_to(id) {
-                self.asking.push(id);
-            }
+        } else if connection.has_unsent() || self.hub.is_stopped(id) {
+            self.hub.note_pongs(id, connection.has_unread_answers());
             self.write(id);
         }
     }
@@ -267,7 +275,6 @@ impl Server {
         let verdict = checker.verdict();
         if let Some(verdict) = verdict {
             self.hub.proved(moment, verdict);
-            self.resume(moment, verdict.client);
         }
         if let Some(checker) = &mut self.checker
             && checker.is_free()
@@ -278,30 +285,28 @@ impl Server {
     }
 
     /// Goes on with those who do not have to wait any more.
-    fn resume_asking(&mut self, moment: Moment) {
-        for id in std::mem::take(&mut self.asking) {
-            let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { continue };
-            connection.is_unheard =
-                connection.has_unread_answers() || self.hub.has_unread_answers(id);
-            match (connection.is_unheard, self.hub.listens_to(id)) {
-                // Comes again when it has read them.
-                (true, _) => {}
-                (false, true) => self.resume(moment, id),
-                (false, false) => self.asking.push(id),
+    fn resume_stopped(&mut self, moment: Moment) {
+        for id in self.hub.take_stopped() {
+            // One by one: what the first has sent may be too much for the second.
+            if self.hub.resumes(id) {
+                self.resume(moment, id);
             }
         }
     }
 
-    /// Does what a client sent while it was not listened to.
+    /// Does what a client sent before it was stopped.
     fn resume(&mut self, moment: Moment, id: ClientId) {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let limit = self.hub.settings.frame_bytes_max;
         let hub = &mut self.hub;
-        let heard = connection.resume(limit, |payload| {
-            hub.receive(moment, id, payload);
-            hub.listens_to(id)
-        });
-        self.heard(id, heard);
+        hub.receive_held(moment, id);
+        if hub.goes_on(id) {
+            let heard = connection.resume(limit, |payload| {
+                hub.receive(moment, id, payload);
+                hub.goes_on(id)
+            });
+            self.heard(id, heard);
+        }
         self.write(id);
     }
 
@@ -330,15 +335,12 @@ impl Server {
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let sent = connection.send(&mut self.hub, id);
         let changed = sent.and_then(|is_empty| {
-            let has_unread = connection.has_unread_answers() || self.hub.has_unread_answers(id);
-            if !has_unread && std::mem::take(&mut connection.is_unheard) {
-                self.asking.push(id);
-            }
-            let interest = match (!has_unread && self.hub.listens_to(id), is_empty) {
-                (true, true) => Interest::Read,
-                (true, false) => Interest::Both,
-                (false, true) => Interest::Neither,
-                (false, false) => Interest::Write,
+            self.hub.note_pongs(id, connection.has_unread_answers());
+            let interest = match (self.hub.is_stopped(id), is_empty) {
+                (false, true) => Interest::Read,
+                (false, false) => Interest::Both,
+                (true, true) => Interest::Neither,
+                (true, false) => Interest::Write,
             };
             if connection.interest != interest {
                 connection.interest = interest;
@@ -362,60 +364,5 @@ impl Server {
     fn close(&mut self, id: ClientId) {
         self.connections[id.0 as usize] = None;
         self.hub.disconnect(id);
-    }
-
-    /// From now on the poller only knows those who may take more: what comes is not read.
-    fn listen_no_more(&mut self) {
-        self.entrances.close(&self.poller);
-        for connection in self.connections.iter().flatten() {
-            drop(self.poller.remove(&connection.channel));
-        }
-    }
-
-    fn write_last(&mut self, id: ClientId) {
-        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let sent = connection.send(&mut self.hub, id);
-        let (channel, number) = (&connection.channel, id.0.into());
-        match sent {
-            Ok(true) => drop(self.poller.remove(channel)),
-            Ok(false) => {
-                // It may be there from the last time.
-                drop(self.poller.add(channel, number));
-                drop(self.poller.change(channel, number, Interest::Write));
-            }
-            Err(_) => self.close(id),
-        }
-    }
-
-    /// Whether something waits to be sent to a client.
-    fn has_unsent(&mut self, id: ClientId) -> bool {
-        let connection = self.connections.get(id.0 as usize).and_then(Option::as_ref);
-        connection.is_some_and(Connection::has_unsent) || self.hub.has_unsent(id)
-    }
-
-    /// Accepts nobody any more, and empties outboxes for as long as the settings say; whether all
-    /// are empty.
-    pub fn drain(mut self) -> bool {
-        let start = Instant::now();
-        let limit = self.hub.settings.drain;
-        self.listen_no_more();
-        self.hub.finish(limit);
-        loop {
-            let ids = (0..self.connections.len() as u32).map(ClientId);
-            let full: Vec<ClientId> = ids.filter(|id| self.has_unsent(*id)).collect();
-            full.iter().for_each(|id| self.write_last(*id));
-            let left = limit.saturating_sub(start.elapsed());
-            if full.is_empty() || left.is_zero() {
-                for connection in self.connections.iter_mut().flatten() {
-                    connection.say_goodbye(Farewell::Away);
-                }
-                return full.is_empty();
-            }
-            let mut ready = Vec::new();
-            let nap = left.min(Duration::from_millis(10));
-            if self.poller.wait(Some(nap), &mut ready).is_err() {
-                return false;
-            }
-        }
     }
 }

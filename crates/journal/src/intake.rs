@@ -10,7 +10,7 @@ use crate::record::Entry;
 use crate::storage::{Fault, Outcome, StorageError};
 use core::mem;
 use core::ops::RangeInclusive;
-use lanecast_base::sync::{AtomicU64, Ordering};
+use lanecast_base::sync::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,8 @@ pub(crate) struct Intake {
     changed: Condvar,
     received: AtomicU64,
     persisted: AtomicU64,
+    /// What [`waiting_bytes`](Self::waiting_bytes) tells: written under the lock, read without.
+    waiting: AtomicUsize,
     pending_bytes: usize,
 }
 
@@ -81,6 +83,7 @@ impl Intake {
             changed: Condvar::new(),
             received: AtomicU64::new(last),
             persisted: AtomicU64::new(last),
+            waiting: AtomicUsize::new(0),
             pending_bytes,
         }
     }
@@ -97,8 +100,14 @@ impl Intake {
 
     /// Bytes that were appended and nobody writes yet; none if nothing is taken for another reason.
     pub(crate) fn waiting_bytes(&self) -> usize {
-        let state = lock(&self.state);
-        if matches!(state.phase, Phase::Open) { state.group.bytes.len() } else { 0 }
+        // Relaxed: a level that others change at any time; no memory is handed over by it.
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Has [`waiting_bytes`](Self::waiting_bytes) tell what is true of `state`, which has changed.
+    fn note_waiting(&self, state: &State) {
+        let waiting = if state.phase == Phase::Open { state.group.bytes.len() } else { 0 };
+        self.waiting.store(waiting, Ordering::Relaxed);
     }
 
     /// Takes all of `entries` or none. The committer is told only if `wakes`.
@@ -124,6 +133,7 @@ impl Intake {
             state.encoder.encode(entry, durable, &mut state.group);
         }
         let last = state.encoder.next() - 1;
+        self.note_waiting(state);
         if wakes {
             self.wake(guard);
         }
@@ -150,7 +160,7 @@ impl Intake {
                 state.is_committing = true;
                 return state.stalled.take();
             }
-            if let Some(group) = take(&mut state) {
+            if let Some(group) = self.take(&mut state) {
                 return Some(group);
             }
             match state.phase {
@@ -197,6 +207,7 @@ impl Intake {
             }
             Err(error) => state.phase = Phase::Failed(error),
         }
+        self.note_waiting(&state);
         let is_needed = state.is_asleep && (!state.group.is_empty() || state.phase != Phase::Open);
         drop(state);
         if is_needed {
@@ -221,7 +232,7 @@ impl Intake {
             if self.reached(level) >= sequence {
                 return Ok(None);
             }
-            if let Some(group) = take(&mut state) {
+            if let Some(group) = self.take(&mut state) {
                 return Ok(Some(group));
             }
             state = self.sleep(state, level, deadline)?;
@@ -270,6 +281,7 @@ impl Intake {
         if !matches!(state.phase, Phase::Failed(_)) {
             state.phase = Phase::Closing;
         }
+        self.note_waiting(&state);
         drop(state);
         self.work.notify_all();
     }
@@ -281,14 +293,17 @@ impl Intake {
             _ => None,
         }
     }
-}
 
-fn take(state: &mut State) -> Option<Group> {
-    let is_open = matches!(state.phase, Phase::Open | Phase::Closing);
-    if state.is_committing || !is_open || state.stalled.is_some() || state.group.is_empty() {
-        return None;
+    /// The group to write, if there is one and nobody writes.
+    fn take(&self, state: &mut State) -> Option<Group> {
+        let is_open = matches!(state.phase, Phase::Open | Phase::Closing);
+        if state.is_committing || !is_open || state.stalled.is_some() || state.group.is_empty() {
+            return None;
+        }
+        state.is_committing = true;
+        let idle = mem::take(&mut state.idle);
+        let group = mem::replace(&mut state.group, idle);
+        self.note_waiting(state);
+        Some(group)
     }
-    state.is_committing = true;
-    let idle = mem::take(&mut state.idle);
-    Some(mem::replace(&mut state.group, idle))
 }

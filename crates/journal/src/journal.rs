@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// What is called when more is persisted, with the last sequence.
+/// Called whenever the disk has come further, with the last persisted sequence.
 type Listener = Box<dyn Fn(u64) + Send + Sync>;
 
 /// Everything behind the intake that touches files.
@@ -65,8 +65,10 @@ impl<S: Storage> Journal<S> {
         Self::start(storage, settings, None)
     }
 
-    /// The same; `listener` is called whenever more is persisted, with the last sequence, by the
-    /// thread that has seen to it.
+    /// The same; `listener` is called by the thread that writes, with the last persisted sequence,
+    /// whenever it has changed what others may wait for: [`waiting_bytes`](Self::waiting_bytes) has
+    /// fallen, more is [persisted](Level::Persisted), or the disk has [failed](Self::failure). It
+    /// is called after the change, and must not wait.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -240,6 +242,8 @@ impl<S: Storage> Back<S> {
 
     /// Writes a group and says what is true then.
     fn commit(&self, mut group: Group) {
+        // Its bytes do not wait any more: there is room for others.
+        self.tell_listener();
         let mut supply = &self.stock;
         let mut is_new = false;
         let outcome = {
@@ -255,11 +259,15 @@ impl<S: Storage> Back<S> {
             })
         };
         self.intake.bring_back(group, outcome);
-        if let Some(listener) = &self.listener {
-            listener(self.intake.reached(Level::Persisted));
-        }
+        self.tell_listener();
         if is_new {
             self.stock.tidy();
+        }
+    }
+
+    fn tell_listener(&self) {
+        if let Some(listener) = &self.listener {
+            listener(self.intake.reached(Level::Persisted));
         }
     }
 

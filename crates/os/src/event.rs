@@ -1,10 +1,12 @@
 //! A bell that a thread can wait for beside its sockets: eventfd(2), and poll(2).
 
+mod awaited;
 #[cfg(not(loom))]
 mod bell;
 #[cfg(loom)]
 mod model;
 
+pub use self::awaited::AwaitedBell;
 #[cfg(not(loom))]
 pub use self::bell::EventBell;
 #[cfg(loom)]

@@ -1,6 +1,7 @@
 //! Records that go: because somebody deletes them, or their time is over. Some at a time.
 
 use super::Kept;
+use crate::disk::Disk;
 use crate::post::Post;
 use crate::refusal::Refusal;
 use crate::removal::Removal;
@@ -28,6 +29,10 @@ impl Kept {
             return;
         }
         for _ in 0..REMOVED_STEP {
+            if self.has_to_wait(world) {
+                self.expire_again_ns = now_ns.saturating_add(EXPIRE_AGAIN_NS);
+                return;
+            }
             let change = match self.holding.expire(now_ns, world.disk.as_mut()) {
                 Ok(Some(change)) => change,
                 Ok(None) => return,
@@ -82,11 +87,19 @@ impl Kept {
         }
     }
 
+    /// Whether more waits for the disk than should: more is removed when it has caught up.
+    fn has_to_wait(&self, world: &World) -> bool {
+        self.is_durable() && world.disk.as_ref().is_some_and(Disk::has_enough)
+    }
+
     /// Goes on with the first deletion.
     pub(crate) fn remove_some(&mut self, now_ns: u64, world: &mut World, post: &mut Post<'_>) {
         let Some(mut removal) = self.removals.pop_front() else { return };
         let mut looks = LOOKS_STEP;
         for _ in 0..REMOVED_STEP {
+            if self.has_to_wait(world) {
+                break;
+            }
             let Some(topic) = self.holding.own() else { break };
             let key = match removal.next(topic, now_ns, &mut looks) {
                 Ok(Some(key)) => key,

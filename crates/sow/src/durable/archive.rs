@@ -51,7 +51,21 @@ impl<S: Storage + Clone> Archive<S> {
         settings: Settings,
         definitions: Vec<TopicDefinition>,
     ) -> Result<(Self, Vec<Topic>), ArchiveError> {
-        let journal = Journal::open(storage.clone(), settings)?;
+        Self::open_with(storage, settings, definitions, |_| ())
+    }
+
+    /// The same; `listener` is called as [`Journal::open_with`] says.
+    ///
+    /// # Errors
+    ///
+    /// See [`ArchiveError`].
+    pub fn open_with(
+        storage: S,
+        settings: Settings,
+        definitions: Vec<TopicDefinition>,
+        listener: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Result<(Self, Vec<Topic>), ArchiveError> {
+        let journal = Journal::open_with(storage.clone(), settings, listener)?;
         let hold = journal.hold(0);
         let mut restoring = Restoring::new(definitions)?;
         let covered = restoring.load(&storage)?;

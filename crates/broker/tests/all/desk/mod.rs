@@ -127,9 +127,7 @@ impl Client {
     /// Sends a frame, if the connection has not ended.
     pub(crate) fn try_send(&mut self, frame: &str) -> std::io::Result<()> {
         let mut out = Vec::new();
-        let start = begin_frame(&mut out);
-        out.extend_from_slice(frame.as_bytes());
-        end_frame(&mut out, start);
+        put_frame(&mut out, frame);
         self.stream.write_all(&out)
     }
 
@@ -210,6 +208,13 @@ impl Client {
             body: String::from_utf8(header.body().to_vec()).expect("text"),
         }
     }
+}
+
+/// Puts a frame with that payload behind others.
+pub(crate) fn put_frame(out: &mut Vec<u8>, payload: &str) {
+    let start = begin_frame(out);
+    out.extend_from_slice(payload.as_bytes());
+    end_frame(out, start);
 }
 
 /// A message, or that a record has left; what is not said is empty.
