@@ -115,6 +115,12 @@ pub trait Publish: Send + 'static {
     /// Waits until at least `count` subscribers are joined; false if `timeout` passed first.
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool;
 
+    /// How many subscribers that had joined are no longer waited for, and have not read everything:
+    /// they died, fell silent, were evicted, or tell of a loss. One that left is not among them.
+    fn left_behind(&mut self) -> usize {
+        0
+    }
+
     /// Waits until every living subscriber has read everything; false if `timeout` passed first.
     fn drain(&mut self, timeout: Duration) -> bool;
 

@@ -161,6 +161,14 @@ impl Publish for Publisher {
         }
     }
 
+    fn left_behind(&mut self) -> usize {
+        match &mut self.way {
+            Way::Shm(publisher) => publisher.left_behind(),
+            Way::Net(publisher) => publisher.left_behind(),
+            Way::Both(publisher) => publisher.left_behind(),
+        }
+    }
+
     fn drain(&mut self, timeout: Duration) -> bool {
         match &mut self.way {
             Way::Shm(publisher) => publisher.drain(timeout),

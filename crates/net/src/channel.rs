@@ -2,6 +2,7 @@
 
 use crate::place::Place;
 use crate::presence::Descriptor;
+use crate::settings::nanos;
 use crate::streams::is_passing;
 use lanecast_os::direct;
 use lanecast_os::tcp::{self, TcpOptions};
@@ -17,6 +18,11 @@ const UNSENT_MAX: usize = 64 << 10;
 /// The first pause before connecting again, and the longest.
 const RETRY: Nanos = 10 * MILLISECOND;
 const RETRY_MAX: Nanos = 1_000 * MILLISECOND;
+/// Parts of the liveness that a connection may take to be made: the system itself asks ever more
+/// seldom, and several tries must fit into the time that the publisher keeps the place for.
+const CONNECT_PART: Nanos = 10;
+/// The least of it.
+const CONNECT_MIN: Nanos = 200 * MILLISECOND;
 
 /// Acknowledgements are asked to wait again after this: the system forgets, 40 ms after the last.
 const DELAY_ACKS_EVERY: Nanos = 5 * MILLISECOND;
@@ -32,13 +38,15 @@ pub(crate) struct Channel {
     partial: Vec<u8>,
     unsent: Vec<u8>,
     retry_at: Option<Nanos>,
+    /// A connection that is not there by then is given up.
+    connect_by: Nanos,
     pause: Nanos,
     /// When acknowledgements were last asked to wait.
     delayed: Nanos,
 }
 
 impl Channel {
-    pub(crate) fn open(place: &Place, address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn open(place: &Place, address: SocketAddr, now: Nanos) -> io::Result<Self> {
         let options = place.tcp_options();
         let stream = tcp::connect(Some(place.address), address)?;
         tcp::tune(&stream, &options)?;
@@ -51,6 +59,7 @@ impl Channel {
             partial: Vec::new(),
             unsent: Vec::new(),
             retry_at: None,
+            connect_by: connect_by(now, nanos(place.settings.liveness)),
             pause: RETRY,
             delayed: 0,
         })
@@ -123,8 +132,23 @@ impl Channel {
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
 
+    /// Whether a connection is under way for too long.
+    pub(crate) fn is_overdue(&mut self, now: Nanos) -> bool {
+        self.stream.is_some()
+            && !self.is_open
+            && self.connect_by <= now
+            // A process that stood still may not have looked since it was made.
+            && !self.opens().unwrap_or(false)
+    }
+
+    /// Whether bytes wait to be read.
+    pub(crate) fn has_bytes(&self) -> bool {
+        let stream = self.stream.as_deref().filter(|_| self.is_open);
+        stream.is_some_and(|stream| stream.peek(&mut [0]).is_ok_and(|length| length > 0))
+    }
+
     /// Connects again if it is time; says whether it did.
-    pub(crate) fn retry(&mut self, now: Nanos) -> bool {
+    pub(crate) fn retry(&mut self, now: Nanos, liveness: Nanos) -> bool {
         if self.retry_at.is_none_or(|at| at > now) {
             return false;
         }
@@ -134,6 +158,7 @@ impl Channel {
             Ok(stream) => {
                 self.stream = Some(Arc::new(stream));
                 self.retry_at = None;
+                self.connect_by = connect_by(now, liveness);
                 true
             }
             Err(_) => {
@@ -143,8 +168,9 @@ impl Channel {
         }
     }
 
-    pub(crate) const fn next_deadline(&self) -> Option<Nanos> {
-        self.retry_at
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        let connecting = self.stream.is_some() && !self.is_open;
+        self.retry_at.or(connecting.then_some(self.connect_by))
     }
 
     pub(crate) fn descriptor(&self) -> Option<(Descriptor, bool)> {
@@ -152,4 +178,9 @@ impl Channel {
         let stream = self.stream.as_ref()?;
         Some((Descriptor::Tcp(Arc::clone(stream)), wants_room))
     }
+}
+
+/// When a connection that is begun now is given up.
+fn connect_by(now: Nanos, liveness: Nanos) -> Nanos {
+    now.saturating_add((liveness / CONNECT_PART).max(CONNECT_MIN))
 }

@@ -32,6 +32,8 @@ const CONTROL_BYTES: usize = 1400;
 /// So many topics are asked for at once, so that who publishes several of them does not begin
 /// before the subscriber is in for all. Further ones are asked for when they are found.
 const NAMES_MAX: usize = 32;
+/// The most sessions that are remembered in case their publishers are not dead.
+const DORMANT_MAX: usize = 64;
 
 /// All sessions of one subscriber.
 #[derive(Debug)]
@@ -41,6 +43,9 @@ pub(crate) struct Inbound {
     own: Arc<UdpSocket>,
     groups: Vec<(SocketAddr, Arc<UdpSocket>)>,
     sessions: Vec<Session>,
+    /// Those whose publishers seemed to be dead, the oldest first: what they missed is known only
+    /// here.
+    dormant: VecDeque<Session>,
     next: u32,
     /// Laid ready while the owner was away.
     ready: VecDeque<Item>,
@@ -74,6 +79,7 @@ impl Inbound {
             own: Arc::new(own),
             groups: Vec::new(),
             sessions: Vec::new(),
+            dormant: VecDeque::new(),
             next: 0,
             ready: VecDeque::new(),
             news: Vec::new(),
@@ -110,16 +116,37 @@ impl Inbound {
             {
                 self.groups.push((group, Arc::new(self.place.group_socket(group)?)));
             }
-            let others = self.wanted.iter().map(String::as_str).filter(|other| *other != topic);
-            let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
-            let seed = self.chance.any();
-            let session = Session::open(&self.place, self.next, source, &topics, seed, now)?;
-            self.next = self.next.wrapping_add(1);
+            let session = match self.revived(source, now)? {
+                Some(mut session) => {
+                    session.want(topic);
+                    session
+                }
+                None => self.open(source, topic, now)?,
+            };
             self.sessions.push(session);
             self.begin_telling(now);
         }
         self.answer(now);
         Ok(())
+    }
+
+    /// A session that was never joined.
+    fn open(&mut self, source: &Source, topic: &str, now: Nanos) -> std::io::Result<Session> {
+        let others = self.wanted.iter().map(String::as_str).filter(|other| *other != topic);
+        let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
+        let seed = self.chance.any();
+        let session = Session::open(&self.place, self.next, source, &topics, seed, now)?;
+        self.next = self.next.wrapping_add(1);
+        Ok(session)
+    }
+
+    /// A session that goes on, whose publisher had seemed to be dead.
+    fn revived(&mut self, source: &Source, now: Nanos) -> std::io::Result<Option<Session>> {
+        let Some(at) = self.dormant.iter().position(|session| session.is(source)) else {
+            return Ok(None);
+        };
+        let revives = self.dormant[at].revive(&self.place, source, now)?;
+        Ok(if revives { self.dormant.remove(at) } else { None })
     }
 
     /// Fills an empty hand: what lies ready, or else what one look at the sockets brings.
@@ -277,8 +304,19 @@ impl Inbound {
         for session in self.sessions.iter().filter(|it| it.is_over() && it.may_come_back()) {
             self.presence.lose(session.number());
         }
-        self.remember(now);
-        self.sessions.retain(|session| !session.is_over());
+        self.gather_gaps(now);
+        let over = self.sessions.extract_if(.., |session| session.is_over());
+        for session in over.collect::<Vec<_>>() {
+            if session.may_be_revived() {
+                self.dormant.push_back(session);
+            } else {
+                self.remember(&session);
+            }
+        }
+        while self.dormant.len() > DORMANT_MAX {
+            let oldest = self.dormant.pop_front();
+            oldest.iter().for_each(|session| self.remember(session));
+        }
         self.leave_groups();
     }
 

@@ -135,6 +135,10 @@ impl Publish for Publisher {
         self.turn_until(timeout, |outbound| outbound.sender.joined() >= count)
     }
 
+    fn left_behind(&mut self) -> usize {
+        self.owner.enter().sender.left_behind()
+    }
+
     fn drain(&mut self, timeout: Duration) -> bool {
         self.turn_until(timeout, |outbound| outbound.sender.is_drained())
     }

@@ -74,7 +74,7 @@ impl Session {
         now: Nanos,
     ) -> io::Result<Self> {
         let channel = match source.kind {
-            Kind::Tcp => Some(Channel::open(place, source.address)?),
+            Kind::Tcp => Some(Channel::open(place, source.address, now)?),
             Kind::Rm | Kind::Ru => None,
         };
         let settings = &place.settings;
@@ -226,11 +226,53 @@ impl Session {
         if self.receiver.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.receiver.on_time(now, news);
         }
-        if let Some(channel) = &mut self.channel
-            && channel.retry(now)
-        {
+        self.look_after_channel(now);
+    }
+
+    /// Makes another connection in place of one that is broken, or silent for too long.
+    #[inline]
+    fn look_after_channel(&mut self, now: Nanos) {
+        let Some(channel) = &mut self.channel else { return };
+        if channel.retry(now, self.receiver.liveness()) {
             self.receiver.reconnected(now);
         }
+        let is_silent = self.receiver.stream_silent_at().is_some_and(|at| at <= now);
+        if is_silent && channel.has_bytes() {
+            self.receiver.stirs(now);
+        } else if is_silent || channel.is_overdue(now) {
+            self.break_off(now);
+        }
+    }
+
+    /// The publisher, which seemed to be dead, is heard of again: goes on where the session was.
+    /// False, and nothing happens, if that is not the same session, or was never joined.
+    ///
+    /// # Errors
+    /// If its connection cannot be had; it is found again with the next advertisement.
+    pub(crate) fn revive(
+        &mut self,
+        place: &Place,
+        source: &Source,
+        now: Nanos,
+    ) -> io::Result<bool> {
+        let same = (source.session, source.address, source.group);
+        if same != (self.source.session, self.source.address, self.source.group)
+            || source.kind != self.source.kind
+            || !self.receiver.can_be_revived()
+        {
+            return Ok(false);
+        }
+        if source.kind == Kind::Tcp {
+            self.channel = Some(Channel::open(place, source.address, now)?);
+        }
+        self.receiver.revive(now);
+        self.receiver.reconnected(now);
+        Ok(true)
+    }
+
+    /// Whether it may go on should its publisher be heard of again.
+    pub(crate) fn may_be_revived(&self) -> bool {
+        !self.is_ended && self.receiver.can_be_revived()
     }
 
     /// Sends what there is to say to the publisher.
@@ -275,7 +317,12 @@ impl Session {
     pub(crate) fn read_channel(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
         let channel = self.channel.as_mut()?;
         match channel.read(now, buffer) {
-            Ok(length) => length,
+            Ok(length) => {
+                if length.is_some() {
+                    self.receiver.stirs(now);
+                }
+                length
+            }
             Err(_) => {
                 self.break_off(now);
                 None
@@ -292,7 +339,7 @@ impl Session {
     fn break_off(&mut self, now: Nanos) {
         if let Some(channel) = &mut self.channel {
             channel.break_off(now);
-            self.receiver.disconnected(now);
+            self.receiver.disconnected();
         }
     }
 }

@@ -122,7 +122,7 @@ impl Receiver {
             joining: Joining::new(settings.seed, now),
             nak: Nak::new(settings.seed ^ settings.receiver, settings.group),
             status: Status::new(settings.window_datagrams, settings.tag, every),
-            life: Life::new(settings.liveness, now),
+            life: Life::of(&settings, now),
             trip: RoundTrip::new(),
             counters: Counters::default(),
             log: GapLog::default(),
@@ -299,13 +299,17 @@ impl Receiver {
         let connected = |due: Option<Nanos>| due.filter(|_| !self.life.is_cut());
         let joining = connected(self.joining.next_due());
         match self.phase {
-            Phase::Joining => joining.into_iter().chain([self.joining_until()]).min(),
+            Phase::Joining => {
+                let silent = self.stream_silent_at();
+                joining.into_iter().chain(silent).chain([self.joining_until()]).min()
+            }
             Phase::Live => {
                 let nak = Nak::next_due(&self.transport);
                 let expiry = self.transport.next_expiry(self.settings.recovery);
                 let told = connected(Some(self.status.next_due()));
                 let told = told.filter(|_| !self.joining.is_resuming());
-                let times = [joining, connected(nak), expiry, told, self.life.next_due()];
+                let silent = self.stream_silent_at();
+                let times = [joining, connected(nak), expiry, told, silent, self.life.next_due()];
                 times.into_iter().flatten().min()
             }
             Phase::Over => connected(self.life.has_to_leave().then_some(0)),
@@ -327,7 +331,8 @@ impl Receiver {
             return self.life.write_leave(&mut self.status, &self.transport, told, ids, buffer);
         }
         let live = self.phase == Phase::Live;
-        let place = (self.session, live.then(|| self.transport.expected()));
+        let begun = live || self.joining.is_resuming();
+        let place = (self.session, begun.then(|| self.transport.expected()));
         let join = self.joining.write(&self.settings, &self.topics, place, now, buffer);
         if join.is_some() || !live {
             return join;

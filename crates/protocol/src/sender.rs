@@ -8,6 +8,7 @@
 mod admission;
 mod answers;
 mod audience;
+mod behind;
 mod counters;
 mod heartbeat;
 mod member;
@@ -178,6 +179,7 @@ pub struct Sender {
     /// Topics are laid out whether somebody wants them or not.
     wants_all: bool,
     members: Vec<Member>,
+    behind: behind::Behind,
     /// How often a receiver has come or gone.
     turnover: u64,
     links: stream::Links,
@@ -228,6 +230,7 @@ impl Sender {
             numbers_of: BTreeMap::new(),
             wants_all: is_group || settings.late_join,
             members: Vec::new(),
+            behind: behind::Behind::default(),
             turnover: 0,
             links: stream::Links::default(),
             cookies: admission::Cookies::new(settings.seed),

@@ -28,6 +28,8 @@ pub struct Publisher {
     vigil: Vigil,
     source: String,
     is_closed: bool,
+    /// Subscribers that were evicted before they had read everything.
+    left_behind: usize,
     // Before the residence: while the names can be found, this process knows whose they are.
     names: Option<Names>,
     residence: Residence,
@@ -58,6 +60,7 @@ impl Publisher {
             vigil: Vigil::new(settings.liveness, settings.stalled),
             source,
             is_closed: false,
+            left_behind: 0,
             names,
             residence,
         };
@@ -148,6 +151,7 @@ impl Publisher {
             let alive = || self.residence.is_alive(blocker.index);
             if let Some(why) = self.vigil.judge(blocker, alive, now) {
                 self.edge.evict(blocker.index, blocker.tenure, why);
+                self.left_behind += 1;
                 evicted = true;
             }
         }
@@ -188,7 +192,11 @@ impl Publisher {
     fn behind(&mut self) -> usize {
         let at = self.edge.at();
         let behind: Vec<_> = self.edge.readers().filter(|&(_, _, cursor)| cursor != at).collect();
-        behind.into_iter().filter(|&(index, tenure, _)| self.is_joined(index, tenure)).count()
+        let count = behind.len();
+        let alive =
+            behind.into_iter().filter(|&(index, tenure, _)| self.is_joined(index, tenure)).count();
+        self.left_behind += count - alive;
+        alive
     }
 
     /// Whether the owner of slot `index` lives; if not, its place is taken away.
@@ -281,6 +289,10 @@ impl Publish for Publisher {
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
         self.wait_until(timeout, |publisher| publisher.subscribers() >= count)
+    }
+
+    fn left_behind(&mut self) -> usize {
+        self.left_behind
     }
 
     fn drain(&mut self, timeout: Duration) -> bool {

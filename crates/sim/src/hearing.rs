@@ -28,6 +28,8 @@ pub struct Hearing {
     pub connection: Option<usize>,
     /// When and why it ended.
     pub left: Option<(Nanos, Why)>,
+    /// How often it went on after its sender seemed to be dead.
+    pub revivals: u64,
     settings: Settings,
     socket: Socket,
     began: Nanos,
@@ -59,6 +61,7 @@ impl Hearing {
             ledgers: Vec::new(),
             connection: None,
             left: None,
+            revivals: 0,
             is_late: false,
             may_skip: settings.stream,
             settings,
@@ -76,6 +79,16 @@ impl Hearing {
         if std::mem::take(&mut self.is_fed) {
             self.receiver.has_read_all();
         }
+    }
+
+    /// Goes on if its sender only seemed to be dead; whether it does.
+    pub fn revive(&mut self, now: Nanos) -> bool {
+        let revives = self.receiver.revive(now);
+        if revives {
+            self.left = None;
+            self.revivals += 1;
+        }
+        revives
     }
 
     /// Whether nothing more comes of it, and it has nothing more to say.

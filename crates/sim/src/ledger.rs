@@ -23,6 +23,8 @@ pub struct Ledger {
     lost: u64,
     /// The batch of the last message goes on.
     is_amid: bool,
+    /// Left was told, but not that it closed.
+    may_return: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +40,19 @@ impl Ledger {
     /// The account of a topic, of which nothing older than message `oldest` may come.
     pub const fn new(topic: usize, oldest: u64) -> Self {
         let (stage, base) = (Stage::Waiting, None);
-        let is_amid = false;
-        Self { topic, stage, oldest, newest: 0, base, next: 0, read: 0, lost: 0, is_amid }
+        let (is_amid, may_return) = (false, false);
+        Self {
+            topic,
+            stage,
+            oldest,
+            newest: 0,
+            base,
+            next: 0,
+            read: 0,
+            lost: 0,
+            is_amid,
+            may_return,
+        }
     }
 
     /// The topic's number.
@@ -84,8 +97,14 @@ impl Ledger {
         }
     }
 
-    /// Joined was told.
+    /// Joined was told; after Left, the account goes on where it was, and counts anew.
     pub fn join(&mut self, truth: &Truth) -> Verdict {
+        if self.stage == Stage::Left && self.may_return {
+            self.base = self.base.map(|base| base + self.next);
+            (self.oldest, self.newest) = (self.oldest + self.next, self.newest + self.next);
+            (self.next, self.stage) = (0, Stage::Joined);
+            return Ok(());
+        }
         ensure!(self.stage == Stage::Waiting, "Joined, but it is {:?}", self.stage);
         self.stage = Stage::Joined;
         self.newest = self.truth(truth).published();
@@ -146,7 +165,7 @@ impl Ledger {
         let is_certain = self.stage == Stage::Joined;
         ensure!(is_certain || self.stage == Stage::Uncertain, "Left, but it is {:?}", self.stage);
         self.stage = Stage::Left;
-        self.is_amid = false;
+        (self.is_amid, self.may_return) = (false, !was_closed);
         if was_closed {
             ensure!(is_certain, "from {} on some are lost, and nobody says how many", self.next);
             ensure!(truth.is_closed, "told that it closed, but it has not");
@@ -250,6 +269,12 @@ mod tests {
         let mut joined = Ledger { oldest: 2, ..after(&[]) };
         joined.reach_back(0);
         assert!(read(&mut joined, &truth, 1).is_err(), "it begins where it began");
+        let mut again = after(&[1, 2]);
+        again.leave(&truth, false).expect("right");
+        again.join(&truth).expect("its publisher was not dead");
+        assert!(read(&mut again, &truth, 4).is_err(), "lost in silence between the two");
+        again.lose(&truth, 0, Some(1)).expect("right");
+        read(&mut again, &truth, 4).expect("right");
         let mut ledger = after(&[8, 9]);
         ledger.leave(&truth, true).expect("right");
         assert!(ledger.leave(&truth, true).is_err(), "left twice");

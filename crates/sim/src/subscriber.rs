@@ -183,6 +183,15 @@ impl Subscriber {
             return Ok(());
         }
         let truth = &truths[session];
+        if let Some(mut hearing) = self.take_revived(medium.now, session) {
+            self.want_rest(&mut hearing, truth);
+            if self.plan.receiver.stream {
+                hearing.receiver.disconnected();
+                hearing.connection = Some(self.connect(medium, session));
+            }
+            self.hearings.push(hearing);
+            return self.go_on(medium, truths);
+        }
         let receiver = self.dice.any();
         let settings = Settings { receiver, seed: self.dice.any(), ..self.plan.receiver.clone() };
         let names: Vec<&str> =
@@ -196,11 +205,29 @@ impl Subscriber {
         let ledgers = self.topics.iter().map(|topic| Ledger::new(*topic, oldest(*topic)));
         hearing.ledgers = ledgers.collect();
         if self.plan.receiver.stream {
-            hearing.receiver.disconnected(began);
+            hearing.receiver.disconnected();
             hearing.connection = Some(self.connect(medium, session));
         }
         self.hearings.push(hearing);
         self.go_on(medium, truths)
+    }
+
+    /// The last receiver of a session whose publisher seemed to be dead goes on.
+    fn take_revived(&mut self, now: Nanos, session: usize) -> Option<Hearing> {
+        let last = self.past.iter().rposition(|hearing| hearing.session == session)?;
+        self.past[last].revive(now).then(|| self.past.remove(last))
+    }
+
+    /// It wants the topics that have been added meanwhile.
+    fn want_rest(&self, hearing: &mut Hearing, truth: &Truth) {
+        for topic in &self.topics {
+            if hearing.ledgers.iter().all(|ledger| ledger.topic() != *topic) {
+                let truth = &truth.topics[*topic];
+                hearing.receiver.want(&truth.name);
+                let oldest = if hearing.is_late { 0 } else { truth.published() };
+                hearing.ledgers.push(Ledger::new(*topic, oldest));
+            }
+        }
     }
 
     fn connect(&self, medium: &mut Medium, session: usize) -> usize {
@@ -228,7 +255,7 @@ impl Subscriber {
             return;
         };
         let hearing = &mut self.hearings[at];
-        hearing.receiver.disconnected(medium.now);
+        hearing.receiver.disconnected();
         if hearing.receiver.phase() != Phase::Over {
             let again = medium.connections.len();
             medium.connections.push(Connection::new(self.number, hearing.session));
@@ -241,16 +268,19 @@ impl Subscriber {
     pub fn break_off(&mut self, medium: &mut Medium) {
         let broken: Vec<usize> = self.hearings.iter().filter_map(|h| h.connection).collect();
         for number in broken {
-            if !medium.connections[number].is_live() {
-                continue;
+            if medium.connections[number].is_live() {
+                self.break_one(medium, number);
             }
-            medium.connections[number].is_broken = true;
-            self.disconnected(medium, number);
-            // The publisher's end may notice at once, or later, or by the receiver's return.
-            let notices = self.dice.pick(&[0, 5, 100]);
-            if self.dice.percent(80) {
-                medium.after(notices * MILLISECOND, Event::Resets(number));
-            }
+        }
+    }
+
+    fn break_one(&mut self, medium: &mut Medium, number: usize) {
+        medium.connections[number].is_broken = true;
+        self.disconnected(medium, number);
+        // The publisher's end may notice at once, or later, or by the receiver's return.
+        let notices = self.dice.pick(&[0, 5, 100]);
+        if self.dice.percent(80) {
+            medium.after(notices * MILLISECOND, Event::Resets(number));
         }
     }
 
@@ -343,6 +373,12 @@ impl Subscriber {
     fn pass(&mut self, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         for hearing in &mut self.hearings {
             hearing.pass(medium, &truths[hearing.session])?;
+        }
+        let now = medium.now;
+        let is_silent = |h: &&Hearing| h.receiver.stream_silent_at().is_some_and(|at| at <= now);
+        let silent = self.hearings.iter().filter(is_silent).filter_map(|h| h.connection);
+        for number in silent.collect::<Vec<_>>() {
+            self.break_one(medium, number);
         }
         self.finish_reading(medium.now);
         Ok(())

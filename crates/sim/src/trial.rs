@@ -37,6 +37,7 @@ pub struct Outcome {
     pub refusals: u64,
     pub gentle: u64,
     pub joined_again: u64,
+    pub revived: u64,
     pub closed: u64,
     pub died: u64,
     pub evicted: u64,
@@ -57,6 +58,7 @@ impl Outcome {
         self.refusals += other.refusals;
         self.gentle += other.gentle;
         self.joined_again += other.joined_again;
+        self.revived += other.revived;
         self.closed += other.closed;
         self.died += other.died;
         self.evicted += other.evicted;
@@ -272,6 +274,7 @@ impl Trial {
         }
         let lost: u64 = hearing.ledgers.iter().map(Ledger::lost).sum();
         ensure!(lost == 0, "{lost} messages were lost without need");
+        ensure!(hearing.revivals == 0, "told that the publisher died, but it goes on");
         let truth = &self.world.truths[hearing.session];
         match hearing.left {
             Some((_, Why::Died)) => {
@@ -292,6 +295,8 @@ impl Trial {
             outcome.naks += subscriber.traffic.frames(Kind::Nak);
             for (number, hearing) in subscriber.all().enumerate() {
                 outcome.joined_again += u64::from(number > 0 && !hearing.ledgers.is_empty());
+                outcome.joined_again += hearing.revivals;
+                outcome.revived += hearing.revivals;
                 let counters = hearing.receiver.counters();
                 outcome.gave_up += counters.lost_datagrams;
                 outcome.recovered += counters.recovered;

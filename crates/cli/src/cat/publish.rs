@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 #[command(
     after_help = "Ends at the end of its input or on Ctrl-C, once every subscriber has read \
     everything (or --linger has passed).\nExit status: 0 done, 1 error, 2 wrong arguments, \
-    3 a subscriber had not read everything when the linger time was over."
+    3 a subscriber that had joined did not read everything: the linger time was over, or it died, \
+    fell silent, was evicted or told of a loss."
 )]
 pub(crate) struct PubArgs {
     /// The topic
@@ -96,7 +97,9 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let (seconds, readers) = (start.elapsed().as_secs_f64(), publisher.subscribers());
-    let drained = publisher.close(arguments.linger);
+    let drained = publisher.drain(arguments.linger);
+    let left_behind = publisher.left_behind();
+    publisher.close(Duration::ZERO);
     if !arguments.quiet {
         let rate = rate(sent as f64 / seconds);
         let sent = grouped(sent);
@@ -106,9 +109,15 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     if !drained {
         complain(&format!("not every subscriber read everything in {:?}", arguments.linger));
-        return Ok(ExitCode::from(INCOMPLETE));
     }
-    Ok(ExitCode::SUCCESS)
+    if left_behind > 0 {
+        complain(&format!(
+            "{left_behind} subscribers that had joined did not read everything: they died, fell \
+             silent, were evicted or tell of a loss"
+        ));
+    }
+    let all_read = drained && left_behind == 0;
+    Ok(ExitCode::from(if all_read { 0 } else { INCOMPLETE }))
 }
 
 /// Sends, waiting for room, unless told to stop first; says whether it was sent.

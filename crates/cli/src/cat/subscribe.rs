@@ -13,7 +13,8 @@ use std::time::{Instant, SystemTime};
 /// Arguments of `sub`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Runs until Ctrl-C, --count or --once.\n\
-    Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost.")]
+    Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost, or with --once a \
+    stream ended otherwise than by its publisher's closing it.")]
 pub(crate) struct SubArgs {
     /// The topics
     #[arg(required = true)]
@@ -55,6 +56,8 @@ struct Printer<'a, W> {
     streams: usize,
     has_joined: bool,
     has_lost: bool,
+    /// A stream ended otherwise than by its publisher's closing it.
+    is_cut_off: bool,
     first: Option<Instant>,
     failed: Option<io::Error>,
 }
@@ -72,6 +75,7 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         streams: 0,
         has_joined: false,
         has_lost: false,
+        is_cut_off: false,
         first: None,
         failed: None,
     };
@@ -92,7 +96,8 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         let rate = rate(printer.received as f64 / seconds.max(1e-9));
         say(&format!("received {} messages in {seconds:.3} s ({rate})", grouped(printer.received)));
     }
-    Ok(ExitCode::from(if printer.has_lost { INCOMPLETE } else { 0 }))
+    let is_incomplete = printer.has_lost || arguments.once && printer.is_cut_off;
+    Ok(ExitCode::from(if is_incomplete { INCOMPLETE } else { 0 }))
 }
 
 impl<W: Write> Printer<'_, W> {
@@ -117,12 +122,24 @@ impl<W: Write> Printer<'_, W> {
             }
             Event::Left(stream, why) => {
                 self.streams -= 1;
+                self.is_cut_off |= why != Why::Closed;
                 self.note(&format!("left {stream}: {why}"));
             }
             Event::Lost(gap) => {
                 self.has_lost = true;
-                let why = gap.why.describe();
-                complain(&format!("lost messages of {}: {why}", gap.stream));
+                let (stream, first, why) = (gap.stream, gap.first, gap.why.describe());
+                complain(&match gap.count {
+                    Some(1) => format!("lost message {first} of {stream}: {why}"),
+                    Some(count) => {
+                        let last = first.saturating_add(count - 1);
+                        let count = grouped(count);
+                        format!("lost {count} messages of {stream}, {first} to {last}: {why}")
+                    }
+                    None => format!(
+                        "lost messages of {stream} from {first} on, perhaps none; how many is told \
+                         should its publisher be heard again: {why}"
+                    ),
+                });
             }
             _ => {}
         }

@@ -104,6 +104,10 @@ impl Publish for Both {
         }
     }
 
+    fn left_behind(&mut self) -> usize {
+        self.near.left_behind() + self.far.left_behind()
+    }
+
     fn drain(&mut self, timeout: Duration) -> bool {
         let start = Instant::now();
         // What has been held back goes out before the wait for those nearby.

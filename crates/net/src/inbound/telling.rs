@@ -54,12 +54,9 @@ impl Inbound {
         self.telling.due = if is_shown { now.saturating_add(TELL_EVERY) } else { Nanos::MAX };
     }
 
-    /// Sessions are about to be forgotten: what they have counted is not.
-    pub(super) fn remember(&mut self, now: Nanos) {
-        self.gather_gaps(now);
-        for session in self.sessions.iter().filter(|session| session.is_over()) {
-            self.telling.past.received.add(&session.counters().received);
-        }
+    /// A session is about to be forgotten: what it has counted is not.
+    pub(super) fn remember(&mut self, session: &Session) {
+        self.telling.past.received.add(&session.counters().received);
     }
 
     /// The sockets of these groups are no longer needed.
@@ -76,7 +73,7 @@ impl Inbound {
     /// What has been counted so far, former sessions included.
     pub(crate) fn counters(&self) -> SubscriberCounters {
         let mut sum = self.telling.past;
-        for session in &self.sessions {
+        for session in self.sessions.iter().chain(&self.dormant) {
             let counters = session.counters();
             sum.received.add(&counters.received);
             sum.topics += counters.topics;
@@ -101,7 +98,7 @@ impl Inbound {
         self.place.telemetry.error(text);
     }
 
-    fn gather_gaps(&mut self, now: Nanos) {
+    pub(super) fn gather_gaps(&mut self, now: Nanos) {
         for session in &mut self.sessions {
             let mut words: Option<Arc<str>> = None;
             while let Some(record) = session.next_gap(now) {

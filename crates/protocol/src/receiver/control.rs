@@ -127,7 +127,10 @@ impl Receiver {
         }
         if self.phase == Phase::Joining {
             self.begin(start, body);
-        } else if resumes {
+            // All that had joined before: their numbers are known.
+            out.extend(self.topics.begin_again().map(|slot| Delivery::Joined { slot }));
+        }
+        if resumes {
             self.resume(now, start);
         }
         let mut news = 0;
@@ -158,18 +161,21 @@ impl Receiver {
     /// Begins to receive at `start`.
     fn begin(&mut self, start: u64, body: &WelcomeBody) {
         let (own, sender) = (self.settings.window_datagrams, body.window.get());
-        self.transport.begin(start, own.max(sender));
+        // Who resumes is where it was.
+        if !self.joining.is_resuming() {
+            self.transport.begin(start, own.max(sender));
+            self.status.begin(start, sender);
+        }
         self.nak.set_window(own.min(sender.max(1)));
         self.nak.set_receivers(body.receivers.get());
-        self.status.begin(start, sender);
         let said = Nanos::from(body.liveness_ms.get()) * MILLISECOND;
         if said > 0 {
             let liveness = said.min(self.settings.liveness.saturating_mul(LIVENESS_FACTOR));
             self.life.set_liveness(liveness);
             self.status.set_every(status::interval(liveness));
         }
-        self.life.history = self.settings.late;
-        if self.settings.late {
+        self.life.history = self.settings.late && !self.joining.is_resuming();
+        if self.life.history {
             self.transport.expect_leap();
         }
         self.phase = Phase::Live;

@@ -89,6 +89,12 @@ impl Joining {
         }
     }
 
+    /// The same, though it does so already: by another connection.
+    pub(super) const fn resume_anew(&mut self, now: Nanos) {
+        self.resume = false;
+        self.resume(now);
+    }
+
     /// Asks no more, for the time being.
     pub(super) const fn stop(&mut self) {
         self.due = None;

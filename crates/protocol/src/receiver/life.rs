@@ -2,7 +2,7 @@
 
 use super::status::{Status, Told};
 use super::transport::Transport;
-use super::{Delivery, LossReason, Phase, Receiver, Why, nak};
+use super::{Delivery, LossReason, Phase, Receiver, Settings, Why, nak};
 use crate::Nanos;
 use lanecast_wire::net::{FrameWriter, Kind, LeaveBody};
 
@@ -24,13 +24,16 @@ const LEAVES: u8 = 3;
 #[derive(Debug)]
 pub(super) struct Life {
     heard: Nanos,
-    /// When somebody last looked at the time.
+    /// When bytes last came by the connection, or it was made.
+    stirred: Nanos,
+    /// Last look at the time.
     looked: Nanos,
     liveness: Nanos,
+    /// Silence of a stream lasts at least this long before its sender counts as dead: time for
+    /// further connections. 0 for datagrams.
+    reconnection: Nanos,
     /// The stream is broken.
     is_cut: bool,
-    /// Since when it has been broken, or not been heard on again; and how long that may be.
-    broken: Option<(Nanos, Nanos)>,
     /// The sequence after the last: the sender has closed.
     pub(super) end: Option<u64>,
     /// Since when nothing is missing any more.
@@ -42,13 +45,19 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) const fn new(liveness: Nanos, now: Nanos) -> Self {
+    pub(super) fn of(settings: &Settings, now: Nanos) -> Self {
+        let reconnection = if settings.stream { settings.recovery } else { 0 };
+        Self::new(settings.liveness, reconnection, now)
+    }
+
+    const fn new(liveness: Nanos, reconnection: Nanos, now: Nanos) -> Self {
         Self {
             heard: now,
+            stirred: now,
             looked: now,
             liveness,
+            reconnection,
             is_cut: false,
-            broken: None,
             end: None,
             drained: None,
             history: false,
@@ -60,7 +69,12 @@ impl Life {
     #[inline]
     pub(super) fn hear(&mut self, now: Nanos) {
         self.heard = self.heard.max(now);
-        self.broken = None;
+    }
+
+    /// When a connection that stays silent counts as broken: half the liveness leaves the other
+    /// half for another one, and is longer than any pause between two signs of life.
+    pub(super) fn silent_at(&self) -> Nanos {
+        self.heard.max(self.stirred).saturating_add(self.liveness / 2)
     }
 
     /// Somebody looks at the time. If nobody has for longer than can be, say because the process
@@ -70,6 +84,7 @@ impl Life {
         self.looked = self.looked.max(now);
         let absence = unseen.saturating_sub(self.liveness / 2);
         self.heard = self.heard.saturating_add(absence).min(self.heard.max(now));
+        self.stirred = self.stirred.saturating_add(absence).min(self.stirred.max(now));
         absence
     }
 
@@ -98,8 +113,7 @@ impl Life {
     }
 
     fn over_at(&self) -> Nanos {
-        let (since, patience) = self.broken.unwrap_or((self.heard, self.liveness));
-        since.saturating_add(patience)
+        self.heard.saturating_add(self.liveness.max(self.reconnection))
     }
 
     pub(super) fn is_over(&self, now: Nanos) -> bool {
@@ -153,11 +167,9 @@ impl Receiver {
         self.life.over
     }
 
-    /// The stream is broken, or could not be made again. From the first time on, something has to
-    /// be heard within the time for recovery.
-    pub fn disconnected(&mut self, now: Nanos) {
+    /// The stream is broken, or could not be made again.
+    pub fn disconnected(&mut self) {
         self.life.is_cut = true;
-        self.life.broken.get_or_insert((now, self.settings.recovery));
         if self.phase == Phase::Over {
             self.life.farewell = Farewell::Nothing;
         }
@@ -166,11 +178,49 @@ impl Receiver {
     /// The stream is there again: goes on where it broke off.
     pub fn reconnected(&mut self, now: Nanos) {
         self.life.is_cut = false;
+        self.life.stirred = self.life.stirred.max(now);
         match self.phase {
-            Phase::Joining => self.joining.start(now),
-            Phase::Live => self.joining.resume(now),
+            Phase::Joining if !self.joining.is_resuming() => self.joining.start(now),
+            Phase::Joining | Phase::Live => self.joining.resume_anew(now),
             Phase::Over => {}
         }
+    }
+
+    /// Bytes have come by the stream, perhaps not enough for a frame.
+    #[inline]
+    pub fn stirs(&mut self, now: Nanos) {
+        self.life.stirred = self.life.stirred.max(now);
+    }
+
+    /// When the stream counts as broken unless bytes come before: its owner breaks it off then,
+    /// and connects again. `None`: there is none, or nothing is to come by it.
+    pub fn stream_silent_at(&self) -> Option<Nanos> {
+        let is_awaited = self.settings.stream && !self.life.is_cut && self.phase != Phase::Over;
+        is_awaited.then(|| self.life.silent_at())
+    }
+
+    /// How long the sender may be silent, as far as is known.
+    pub const fn liveness(&self) -> Nanos {
+        self.life.liveness
+    }
+
+    /// Whether the session can be gone on with: it was joined, and ended because the sender was
+    /// silent.
+    pub fn can_be_revived(&self) -> bool {
+        self.life.over == Some(Why::Died) && self.topics.have_left()
+    }
+
+    /// The sender is heard of after all: asks it to go on where this receiver is. Topics begin
+    /// anew with a `Joined`, and what was missed meanwhile is told as lost behind it. False, and
+    /// nothing happens, if the session [cannot be gone on with](Self::can_be_revived).
+    pub fn revive(&mut self, now: Nanos) -> bool {
+        if !self.can_be_revived() {
+            return false;
+        }
+        self.life = Life::of(&self.settings, now);
+        (self.phase, self.doubt) = (Phase::Joining, None);
+        self.joining.resume_anew(now);
+        true
     }
 
     /// Whether it is over, and nothing is left to say: it can be dropped.

@@ -1,5 +1,7 @@
 //! One topic of the session: which piece is next, what waits for it, and what is lost.
 
+mod ending;
+
 use super::block::{Block, ITEMS_MAX, KeptBlock, Store};
 use super::transport::Transport;
 use super::{Counters, Delivery, LossReason};
@@ -34,6 +36,8 @@ pub struct Topic {
     held_bytes: Vec<usize>,
     kept: VecDeque<KeptBlock>,
     head: Option<Head>,
+    /// `Left` was told.
+    has_left: bool,
     /// It is in the list of those where something waits.
     pub(super) is_listed: bool,
 }
@@ -94,6 +98,7 @@ impl Topic {
             held_bytes: Vec::new(),
             kept: VecDeque::new(),
             head: None,
+            has_left: false,
             is_listed: false,
         }
     }
@@ -424,26 +429,5 @@ impl Topic {
         self.skip = true;
         self.flush(sink);
         self.lose(self.message, 1, LossReason::Unreadable, sink);
-    }
-
-    /// Whether something in the datagrams up to `sequence` may be missing unknown to the topic.
-    pub(super) fn is_in_doubt(&self, sequence: u64) -> bool {
-        self.number.is_some() && !before(sequence, self.floor)
-    }
-
-    /// Nothing more will come: delivers what is there and tells what is not.
-    pub(super) fn end(&mut self, transport: &Transport, doubt: Option<u64>, sink: &mut Sink<'_>) {
-        self.release(transport, sink);
-        self.flush(sink);
-        let first = self.message.wrapping_add(u64::from(self.skip));
-        let had_begun = self.drop_assembly(sink);
-        let in_doubt = doubt.is_some_and(|sequence| self.is_in_doubt(sequence));
-        if in_doubt || self.contradicted {
-            let why = if in_doubt { sink.why } else { LossReason::Unreadable };
-            let (slot, first) = (sink.slot, first.wrapping_sub(self.base));
-            sink.out.push(Delivery::Lost { slot, first, count: None, why });
-        } else if had_begun {
-            self.lose(first, 1, sink.why, sink);
-        }
     }
 }

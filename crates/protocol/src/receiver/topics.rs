@@ -101,9 +101,9 @@ impl Topics {
         self.topics.iter().filter(unknown).map(Topic::name)
     }
 
-    /// The slots of the topics whose numbers are known.
-    fn known(&self) -> impl Iterator<Item = u32> + Clone + use<> {
-        let known = |(slot, topic): (usize, &Topic)| topic.number().map(|_| slot as u32);
+    /// The slots of the topics that have joined, and not left.
+    fn joined(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        let known = |(slot, topic): (usize, &Topic)| topic.is_joined().then_some(slot as u32);
         self.topics.iter().enumerate().filter_map(known).collect::<Vec<_>>().into_iter()
     }
 
@@ -124,6 +124,24 @@ impl Topics {
         self.topics[slot as usize].begin(number, head);
         self.numbered += 1;
         Some(slot)
+    }
+
+    /// The session goes on after all, and the topics that had left with it; gives their slots.
+    pub(super) fn begin_again(&mut self) -> impl Iterator<Item = u32> + use<> {
+        let mut again = Vec::new();
+        for (slot, topic) in self.topics.iter_mut().enumerate() {
+            let Some(number) = topic.number().filter(|_| topic.has_left()) else { continue };
+            topic.begin_again();
+            self.slots[number as usize] = slot as u32;
+            again.push(slot as u32);
+        }
+        self.numbered += again.len() as u32;
+        again.into_iter()
+    }
+
+    /// Whether some have left.
+    pub(super) fn have_left(&self) -> bool {
+        self.topics.iter().any(Topic::has_left)
     }
 
     #[inline]
@@ -236,14 +254,19 @@ impl Topics {
         out: &mut Vec<Delivery>,
     ) -> impl Iterator<Item = u32> + Clone + use<> {
         self.waiting.clear();
-        let known = self.known();
-        for slot in known.clone() {
+        let joined = self.joined();
+        for slot in joined.clone() {
             let (store, assemblies) = (&mut self.store, &mut self.assemblies);
             let longest = self.longest;
             let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
-            self.topics[slot as usize].end(transport, doubt, &mut sink);
+            let topic = &mut self.topics[slot as usize];
+            topic.end(transport, doubt, &mut sink);
+            // What still comes of it comes behind its end.
+            let number = topic.number().map(|number| number as usize);
+            number.into_iter().for_each(|number| self.slots[number] = NO_SLOT);
+            self.numbered -= 1;
         }
-        known
+        joined
     }
 
     /// How many bytes wait.

@@ -127,6 +127,8 @@ impl Sender {
             return None;
         }
         let start = self.start(frame);
+        let resumes = frame.flags & flag::RESUME != 0 && start == frame.sequence;
+        let is_whole = self.behind.returns(receiver, resumes, self.counters.unwanted);
         let window = join.window.get().clamp(1, 1 << 24);
         let share = self.repair_rate();
         self.members.push(Member {
@@ -140,6 +142,7 @@ impl Sender {
             start,
             confirmed: false,
             is_told: false,
+            has_lost: !is_whole,
             consumed: start,
             limit: start.wrapping_add(u64::from(window)),
             cursor: start,

@@ -1,6 +1,6 @@
 //! Who listens.
 
-use super::member::Peer;
+use super::member::{Member, Peer};
 use super::{EVENTS_MAX, Sender, SenderEvent};
 use crate::sequence::before;
 use std::net::SocketAddr;
@@ -36,6 +36,23 @@ impl Sender {
         let mut counted = self.members.iter().filter(|member| member.counts());
         let open = self.packer.has_open();
         counted.all(|member| !open && !before(member.consumed, visible))
+    }
+
+    /// How many receivers that were in have not read everything, and are not waited for.
+    pub fn left_behind(&self) -> usize {
+        self.behind.count(self.counters.messages)
+    }
+
+    /// A receiver that has not left is let go.
+    pub(super) fn leave_behind(&mut self, at: usize) -> Member {
+        let visible = self.packer.visible();
+        let member = &self.members[at];
+        let has_read_all = !self.packer.has_open() && !before(member.consumed, visible);
+        if member.counts() {
+            let published = (self.counters.messages, self.counters.unwanted);
+            self.behind.note(member.receiver, has_read_all, published);
+        }
+        self.remove(at)
     }
 
     /// Whether messages on the topic go anywhere.

@@ -66,6 +66,8 @@ pub(super) struct Member {
     pub(super) confirmed: bool,
     /// It knows where each of its topics begins.
     pub(super) is_told: bool,
+    /// It has missed something for good.
+    pub(super) has_lost: bool,
     /// The first sequence that its application has not read.
     pub(super) consumed: u64,
     /// The first sequence that it cannot take.

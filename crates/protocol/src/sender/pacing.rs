@@ -154,7 +154,7 @@ impl Sender {
         let silent = |member: &Member| now.saturating_sub(member.heard) > liveness;
         while let Some(at) = self.members.iter().position(silent) {
             self.counters.died += 1;
-            let receiver = self.remove(at).receiver;
+            let receiver = self.leave_behind(at).receiver;
             self.tell(SenderEvent::Died { receiver });
         }
         let Pacing::SlowestOrEject(patience) = self.settings.pacing else { return };
@@ -172,7 +172,7 @@ impl Sender {
     }
 
     fn eject(&mut self, at: usize) {
-        let Member { peer, receiver, .. } = self.remove(at);
+        let Member { peer, receiver, .. } = self.leave_behind(at);
         self.counters.ejected += 1;
         self.refuse(peer, receiver, flag::STALLED);
         self.tell(SenderEvent::Ejected { receiver });

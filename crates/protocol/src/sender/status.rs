@@ -70,6 +70,10 @@ impl Sender {
         // It may have said this before it heard of the topics that it was told of last.
         member.is_told = body.topics.get() as usize >= member.wants.len();
         member.tag = body.tag.get();
+        if body.lost.get() > 0 && !std::mem::replace(&mut member.has_lost, true) {
+            self.behind.note_loss();
+        }
+        let member = &mut self.members[at];
         if before(member.consumed, read) {
             member.consumed = read;
             member.holds_since = None;

@@ -27,7 +27,7 @@ impl Scenario {
         let ordeals = if dice.percent(35) { 0 } else { dice.within(1..=3) };
         for _ in 0..ordeals {
             let at = dice.up_to(span);
-            self.add_ordeal(dice, at);
+            self.add_ordeal(dice, at, ordeals == 1);
         }
         self.healed = self.faults.iter().map(|(at, _)| *at).max().unwrap_or(0).max(span);
         let bursts = |weather: &Weather| matches!(weather.loss, Loss::Bursts { .. });
@@ -37,7 +37,7 @@ impl Scenario {
         }
     }
 
-    fn add_ordeal(&mut self, dice: &mut Dice, at: Nanos) {
+    fn add_ordeal(&mut self, dice: &mut Dice, at: Nanos, is_lone: bool) {
         let who = dice.within(0..=self.subscribers.len() as u64 - 1) as usize;
         if let Pacing::SlowestOrEject(patience) = self.sender.pacing
             && dice.percent(50)
@@ -46,7 +46,14 @@ impl Scenario {
             return self.add_pair((at, Fault::Stall(who)), (until, Fault::Unstall(who)), true);
         }
         let long = dice.percent(40);
-        let most = if long { 4 * self.sender.liveness } else { self.patience() / 5 };
+        let most = if long {
+            4 * self.sender.liveness
+        } else if self.is_stream() && is_lone {
+            // Long enough for a connection to be given up, and another one to be made in time.
+            self.patience() * 3 / 5
+        } else {
+            self.patience() / 5
+        };
         let until = at + dice.spread(MILLISECOND..=most.max(2 * MILLISECOND));
         match dice.within(0..=11) {
             0..=2 => self.add_cut(dice, who, (at, until), long),
@@ -62,8 +69,8 @@ impl Scenario {
             8 => self.add_end(dice, who, (at, until)),
             9 => self.faults.push((at, Fault::WantAll(who))),
             10 if self.is_stream() => {
+                // It comes back by another connection, and goes on where it was.
                 self.faults.push((at, Fault::Break(who)));
-                self.is_gentle = false;
             }
             10 => self.faults.push((at, Fault::WantAll(who))),
             _ => self.add_crash(dice, (at, until)),

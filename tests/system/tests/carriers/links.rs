@@ -2,7 +2,7 @@
 
 use crate::play::{ALL, PATIENT, check_whole, publisher, subscriber};
 use anyhow::{Context, Result, ensure};
-use lanecast_system_tests::{Actor, Loss, Network, possible, wait_for};
+use lanecast_system_tests::{Actor, Left, Loss, Network, possible, wait_for};
 use std::time::{Duration, Instant};
 
 /// How long an outage is that everybody should live through.
@@ -34,20 +34,20 @@ fn send_until_read(source: &mut Actor, reader: &Actor) -> Result<()> {
     .with_context(|| reader.story())
 }
 
-/// Ends the publisher; the subscriber's account goes up to its last message.
-fn end_well(mut source: Actor, mut reader: Actor) -> Result<()> {
+/// Ends the publisher; the subscriber's account, which goes up to its last message.
+fn end_well(mut source: Actor, mut reader: Actor) -> Result<Left> {
     source.end()?;
     let sent = source.tells_number("sent")?;
-    loop {
+    let last = loop {
         let left = reader.parts()?;
         if left.why == "closed" {
             ensure!(left.next == sent, "of {sent}: {left:?}");
-            break;
+            break left;
         }
-    }
+    };
     reader.finish()?;
     source.finish()?;
-    Ok(())
+    Ok(last)
 }
 
 #[test]
@@ -91,7 +91,10 @@ fn a_long_cut_is_told_and_healed() -> Result<()> {
         net.heal(1)?;
         send_until_read(&mut source, &reader)?;
         println!("{carrier}: back after {:?}", start.elapsed());
-        end_well(source, reader)
+        // What was sent meanwhile was told as lost, each message of it.
+        let again = end_well(source, reader)?;
+        ensure!(again.first == left.next && again.lost > 0, "{left:?}, then {again:?}");
+        Ok(())
     })
 }
 
@@ -109,7 +112,7 @@ fn one_way(deaf: usize) -> Result<()> {
         let start = Instant::now();
         send_until_read(&mut source, &reader)?;
         println!("{carrier}: back after {:?}", start.elapsed());
-        end_well(source, reader)
+        end_well(source, reader).map(drop)
     })
 }
 

@@ -8,3 +8,4 @@ mod late;
 mod links;
 mod loss;
 mod play;
+mod resume;

@@ -128,7 +128,7 @@ fn a_range_of_none_is_nothing() {
 #[test]
 fn who_leaves_without_a_connection_has_nothing_to_do() {
     let (_, mut receiver) = begun();
-    receiver.disconnected(5);
+    receiver.disconnected();
     receiver.leave();
     assert_eq!((receiver.next_transmit(5, &mut [0; 100]), receiver.next_deadline()), (None, None));
 }

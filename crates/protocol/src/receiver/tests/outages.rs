@@ -18,7 +18,7 @@ fn a_stream_that_is_tried_again_and_again_does_not_live_for_ever() {
     let mut subscriber = Subscriber::joined(stream, &source);
     let over = 10 + settings().recovery;
     for now in (10..over).step_by(100_000_000) {
-        subscriber.receiver.disconnected(now);
+        subscriber.receiver.disconnected();
         subscriber.pass(now + 1);
         if now % 3 == 0 {
             subscriber.receiver.reconnected(now + 2);
@@ -34,17 +34,77 @@ fn a_stream_that_is_heard_again_lives_on() {
     let mut source = Source::new(7, 1, 0);
     let stream = Settings { stream: true, ..settings() };
     let mut subscriber = Subscriber::joined(stream, &source);
-    subscriber.receiver.disconnected(10);
+    subscriber.receiver.disconnected();
     let late = settings().recovery - 10;
     subscriber.pass(late);
     subscriber.receiver.reconnected(late);
     source.publish(0, 9, false);
     source.close();
     subscriber.hear(late, &source.datagrams[0].0);
-    subscriber.pass(late + settings().liveness - 1);
+    let patience = settings().liveness.max(settings().recovery);
+    subscriber.pass(late + patience - 1);
     assert_eq!(subscriber.left, [None]);
-    subscriber.pass(late + settings().liveness);
+    subscriber.pass(late + patience);
     assert_eq!(subscriber.left, [Some(Why::Died)]);
+}
+
+#[test]
+fn a_silent_connection_is_given_up_before_its_sender() {
+    let source = Source::new(7, 1, 0);
+    let stream = Settings { stream: true, ..settings() };
+    let mut subscriber = Subscriber::joined(stream, &source);
+    let receiver = &mut subscriber.receiver;
+    let liveness = receiver.liveness();
+    let silent = receiver.stream_silent_at().expect("it is connected");
+    assert!(silent < liveness && receiver.next_deadline().is_some_and(|due| due <= silent));
+    receiver.stirs(silent);
+    let silent = receiver.stream_silent_at().expect("part of a frame has come");
+    assert!(silent > liveness / 2 + 100);
+    receiver.disconnected();
+    assert_eq!(receiver.stream_silent_at(), None);
+    receiver.reconnected(silent);
+    assert_eq!(receiver.stream_silent_at(), Some(silent + liveness / 2));
+    subscriber.pass(silent + 1);
+    assert_eq!(subscriber.left, [None]);
+}
+
+#[test]
+fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
+    for stream in [true, false] {
+        let mut source = Source::new(7, 1, 0);
+        let settings = Settings { stream, ..settings() };
+        let mut subscriber = Subscriber::joined(settings, &source);
+        let datagrams = |source: &mut Source, count: usize| {
+            for _ in 0..count {
+                source.publish(0, 9, false);
+                source.close();
+            }
+        };
+        datagrams(&mut source, 5);
+        subscriber.hear(5, &source.datagrams[0].0);
+        assert!(!subscriber.receiver.revive(6), "it lives");
+        let over = 100 * crate::SECOND;
+        subscriber.pass(over);
+        assert_eq!(subscriber.left, [Some(Why::Died)]);
+        (subscriber.left, subscriber.next) = (vec![None], vec![5]);
+        assert!(subscriber.receiver.revive(over + 1));
+        assert!(!subscriber.receiver.revive(over + 1), "once");
+        subscriber.receiver.reconnected(over + 1);
+        let join = subscriber.transmit(over + 1).expect("a Join");
+        let (frame, _) = Frame::split(&join).expect("a frame");
+        assert_eq!((frame.flags, frame.sequence), (flag::RESUME, source.sequence(1)));
+        // The sender keeps none of the four that it missed.
+        let mut out = Vec::new();
+        let answer = source.welcome(&join);
+        let (frame, _) = Frame::split(&answer).expect("a frame");
+        subscriber.receiver.on_frame(over + 2, &frame, 0, &mut out);
+        let why = if stream { LossReason::Skipped } else { LossReason::Gone };
+        let lost = Delivery::Lost { slot: 0, first: 0, count: Some(4), why };
+        assert_eq!(out, [Delivery::Joined { slot: 0 }, lost], "counted from where it had left");
+        datagrams(&mut source, 1);
+        subscriber.hear(over + 3, &source.datagrams[5].0);
+        assert_eq!(subscriber.next, [6]);
+    }
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn a_stream_goes_on_after_an_outage_and_counts_what_it_missed() {
     hear(&mut subscriber, &source, 5, &[0, 1, 2, 3, 6, 7]);
     assert_eq!(subscriber.lost, [vec![2], vec![2]], "the sender did not wait");
     assert_eq!(kinds(&mut subscriber, 6), [Kind::Status], "and no NAK helps");
-    subscriber.receiver.disconnected(7);
+    subscriber.receiver.disconnected();
     assert_eq!(subscriber.transmit(7), None);
     subscriber.pass(7 + settings().liveness);
     assert_eq!(subscriber.left, [None, None], "it may come back");
@@ -303,7 +303,7 @@ fn more_topics_than_fit_in_a_join_are_all_joined_and_all_resumed() {
         assert_eq!(join(&mut subscriber, now), Some((Kind::Join, flags)));
     }
     assert!(subscriber.joined.iter().all(|times| *times == 1));
-    subscriber.receiver.disconnected(now);
+    subscriber.receiver.disconnected();
     subscriber.receiver.reconnected(now);
     let mut resumed = 0;
     while join(&mut subscriber, now) == Some((Kind::Join, flag::RESUME)) {
