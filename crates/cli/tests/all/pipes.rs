@@ -146,3 +146,35 @@ fn nobody_to_complain_to_changes_no_exit_status() {
         assert_eq!(command.output().unwrap().status.code(), Some(code), "{line}");
     }
 }
+
+#[test]
+fn who_did_not_get_everything_says_so_by_its_status() {
+    let run = std::process::id() as u16;
+    let group = format!("239.195.{}.{}:14390", run >> 8, run & 0xff);
+    let network = format!(
+        "--carriers tcp --set net.resolver_group={group} --set net.liveness=1500ms \
+         --set net.recovery=1s"
+    );
+    for way in ["", network.as_str()] {
+        let stage = Stage::new();
+        let subscriber = stage.start(&format!("sub topic --once {way}"));
+        let mut publisher = stage.start(&format!("pub topic --wait-subscribers 1 {way}"));
+        publisher.feed("a\n");
+        subscriber.until_out("a");
+        publisher.signal("KILL");
+        let done = subscriber.finish();
+        assert_eq!((done.code, done.out.as_slice()), (Some(3), &b"a\n"[..]), "{way}: {}", done.err);
+        publisher.finish();
+
+        let subscriber = stage.start(&format!("sub topic {way}"));
+        let mut publisher = stage.start(&format!("pub topic --wait-subscribers 1 {way}"));
+        publisher.feed("a\n");
+        subscriber.until_out("a");
+        subscriber.signal("KILL");
+        subscriber.finish();
+        publisher.feed("b\n");
+        let done = publisher.finish();
+        assert_eq!(done.code, Some(3), "{way}: {}", done.err);
+        assert!(done.err.contains("did not read everything"), "{way}: {}", done.err);
+    }
+}
