@@ -26,15 +26,15 @@ impl Identity {
     }
 
     /// Whether this run is surely over. False also means: cannot tell from here.
+    ///
+    /// Only two things prove it: no process has the number, or the one that has it is waiting to
+    /// be collected by its parent. Another start time proves nothing, because a process in
+    /// another time namespace sees other times.
     pub fn is_surely_gone(&self) -> bool {
-        if self.namespace != own_namespace() || self.start_time == 0 {
+        if self.namespace != own_namespace() || self.namespace == 0 || self.pid == 0 {
             return false;
         }
-        match stat(self.pid) {
-            Some(stat) => stat.start_time != self.start_time || stat.state == State::Ended,
-            // Where /proc hides other users' processes, no entry proves nothing.
-            None => fs::metadata("/proc/self/stat").is_ok() && !number_in_use(self.pid),
-        }
+        !number_in_use(self.pid) || stat(self.pid).is_some_and(|stat| stat.state == State::Ended)
     }
 
     /// What it is doing; `None` if it cannot be seen from here.
@@ -92,7 +92,10 @@ fn parse_stat(line: &str) -> Option<Stat> {
         "Z" | "X" => State::Ended,
         _ => State::Sleeping,
     };
-    let start_time = fields.nth(18)?.parse().ok()?;
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    let start_time = fields.nth(1)?.parse().ok()?;
+    // The state is the first thread's, and others may go on without it.
+    let state = if threads > 1 && state == State::Ended { State::Sleeping } else { state };
     Some(Stat { state, start_time })
 }
 
@@ -147,14 +150,73 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_not_gone_and_its_like_with_another_start_is() {
+    fn a_living_process_is_not_gone_whatever_its_start_time() {
         let own = Identity::own();
         assert!(!own.is_surely_gone());
         assert!(own.state().is_some());
-        let earlier = Identity { start_time: own.start_time + 1, ..own };
-        assert!(earlier.is_surely_gone());
-        let elsewhere = Identity { namespace: own.namespace + 1, ..earlier };
+        // As it looks from another time namespace.
+        let shifted = Identity { start_time: own.start_time + 1, ..own };
+        assert!(!shifted.is_surely_gone(), "a start time proves nothing");
+        assert!(shifted.state().is_none());
+    }
+
+    #[test]
+    fn a_free_number_is_gone_in_its_own_namespace_only() {
+        let own = Identity::own();
+        // Linux gives out numbers up to 2^22.
+        let free = Identity { pid: 1 << 23, ..own };
+        assert!(free.is_surely_gone());
+        let elsewhere = Identity { namespace: own.namespace + 1, ..free };
         assert!(!elsewhere.is_surely_gone(), "numbers of another namespace say nothing here");
+        assert!(!Identity::default().is_surely_gone());
+    }
+
+    extern "C" fn pause_for_ever(_: *mut libc::c_void) -> *mut libc::c_void {
+        loop {
+            // SAFETY: pause has no preconditions.
+            unsafe { libc::pause() };
+        }
+    }
+
+    /// In a forked child: starts a second thread and ends the first one.
+    fn outlive_the_first_thread() -> ! {
+        let mut thread: libc::pthread_t = 0;
+        let (attributes, argument) = (core::ptr::null(), core::ptr::null_mut());
+        // SAFETY: the thread's number is writable, and its function takes no argument.
+        unsafe { libc::pthread_create(&raw mut thread, attributes, pause_for_ever, argument) };
+        // SAFETY: ends this thread alone, without unwinding or cleaning up.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+        unreachable!("this thread has ended")
+    }
+
+    #[test]
+    fn a_process_lives_on_without_its_first_thread() {
+        // SAFETY: the child calls only what a forked child may.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            outlive_the_first_thread();
+        }
+        assert!(child > 0, "a child");
+        let identity = Identity { pid: child as u32, ..Identity::own() };
+        let first_thread = || {
+            let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+            stat.rsplit_once(") ").unwrap().1.as_bytes()[0]
+        };
+        let start = std::time::Instant::now();
+        while first_thread() != b'Z' && start.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
+        }
+        let (ended, is_gone) = (first_thread() == b'Z', identity.is_surely_gone());
+        // SAFETY: the child is this process's own.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        while !identity.is_surely_gone() && start.elapsed().as_secs() < 40 {
+            std::thread::yield_now();
+        }
+        let is_gone_uncollected = identity.is_surely_gone();
+        // SAFETY: as above; its status is not asked for.
+        unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
+        assert_eq!((ended, is_gone), (true, false), "its other thread lives");
+        assert!(is_gone_uncollected && identity.is_surely_gone(), "now it has ended");
     }
 
     #[test]
@@ -162,6 +224,10 @@ mod tests {
         let line = "7 (a) b) T 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
         let stat = parse_stat(line).unwrap();
         assert_eq!((stat.state, stat.start_time), (State::Stopped, 4711));
+        let zombie =
+            |threads| format!("7 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 {threads} 18 1");
+        assert_eq!(parse_stat(&zombie(1)).unwrap().state, State::Ended);
+        assert_eq!(parse_stat(&zombie(2)).unwrap().state, State::Sleeping);
         assert!(parse_stat("7 (x) R 1").is_none());
     }
 }
