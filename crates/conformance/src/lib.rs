@@ -29,6 +29,7 @@ pub use claims::{
 };
 pub use life::{
     a_dropped_subscriber_holds_nobody_up, a_panic_at_a_farewell_repeats_nothing,
+    a_panic_on_the_last_message_leaves_nothing_unread,
     a_panicking_handler_has_consumed_its_message, any_order_of_starting_will_do,
     pending_messages_come_before_left, publishers_come_and_go, streams_join_and_leave_exactly_once,
     two_publishers_are_two_streams,
@@ -60,6 +61,7 @@ macro_rules! conformance_tests {
             any_order_of_starting_will_do publishers_come_and_go two_publishers_are_two_streams
             a_dropped_subscriber_holds_nobody_up a_panicking_handler_has_consumed_its_message
             a_panic_at_a_farewell_repeats_nothing
+            a_panic_on_the_last_message_leaves_nothing_unread
             a_topic_added_later_is_joined strangers_to_a_topic_hold_nobody_up
             the_same_topic_is_one_number unwanted_topics_do_not_arrive
             back_pressure_is_a_value a_blocked_publisher_goes_on a_slow_subscriber_loses_nothing

@@ -2,6 +2,7 @@
 
 use crate::record::{fill, gather, until};
 use crate::{Entry, Record};
+use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_carrier::{Carrier, Event, Publish, Subscribe, Why};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -160,6 +161,39 @@ pub fn a_panicking_handler_has_consumed_its_message<C: Carrier>(carrier: &C) {
     let expected: Vec<[u8; 8]> = (0..30u64).map(u64::to_le_bytes).collect();
     assert_eq!(record.messages(), expected);
     assert!(publisher.drain(crate::PATIENCE), "the publisher was shown all of it");
+}
+
+/// A handler that panics on the last message in hand has read it as well: the publisher does not
+/// wait for it.
+pub fn a_panic_on_the_last_message_leaves_nothing_unread<C: Carrier>(carrier: &C) {
+    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = carrier.publisher("a").expect("a publisher");
+    gather(&mut publisher, 1);
+    for round in 0..3 {
+        publisher.send(b"fatal").expect("room");
+        until("the message", || {
+            let poll = || {
+                subscriber.poll(64, |event| {
+                    if matches!(event, Event::Message(_)) {
+                        std::panic::resume_unwind(Box::new(()));
+                    }
+                });
+            };
+            catch_unwind(AssertUnwindSafe(poll)).is_err()
+        });
+        let drained = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !drained.load(Ordering::Relaxed) {
+                    let work = subscriber.poll(64, |event| panic!("nothing was sent: {event:?}"));
+                    subscriber.wait(work);
+                }
+            });
+            let done = publisher.drain(crate::PATIENCE);
+            drained.store(true, Ordering::Relaxed);
+            assert!(done, "round {round}: it has been read");
+        });
+    }
 }
 
 /// A panic while being told of the end does not repeat the end.

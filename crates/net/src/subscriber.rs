@@ -125,22 +125,40 @@ impl Subscriber {
     }
 }
 
+/// One turn of the handler.
+struct Turn<'a> {
+    owner: &'a mut Owner<Inbound>,
+    hand: &'a mut Hand,
+    clock: &'a Clock,
+}
+
+impl Drop for Turn<'_> {
+    /// Shows publishers what has been read, even if the handler has panicked: what it had in hand
+    /// counts as read, and the publisher waits for that.
+    #[inline]
+    fn drop(&mut self) {
+        // No second look at the sockets: an answer may be wanted first. But the application
+        // may not come again for long, and the publisher waits for what it has read.
+        let all = self.hand.items.is_empty();
+        self.owner.enter().settle(self.clock.ns(self.clock.ticks()), all);
+    }
+}
+
 impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         if self.hand.items.is_empty() {
             self.refill();
         }
-        let mut done = 0;
-        while done < limit && !self.hand.items.is_empty() {
-            let (messages, others) = self.hand.deliver(limit - done, &mut handler);
-            done += messages + others;
+        if self.hand.items.is_empty() || limit == 0 {
+            return 0;
         }
-        if done > 0 {
-            // No second look at the sockets: an answer may be wanted first. But the application
-            // may not come again for long, and the publisher waits for what it has read.
-            let all = self.hand.items.is_empty();
-            self.owner.enter().settle(self.clock.ns(self.clock.ticks()), all);
+        let Self { owner, hand, clock, .. } = self;
+        let turn = Turn { owner, hand, clock };
+        let mut done = 0;
+        while done < limit && !turn.hand.items.is_empty() {
+            let (messages, others) = turn.hand.deliver(limit - done, &mut handler);
+            done += messages + others;
         }
         done
     }
