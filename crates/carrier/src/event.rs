@@ -19,6 +19,12 @@ pub enum Event<'a> {
 }
 
 /// A message, read where the carrier holds it: valid inside the handler's call.
+///
+/// Carriers that overwrite what a stalled subscriber still reads, because the publisher is
+/// configured to evict it, hand out a copy that they have checked: the bytes are whole then, too.
+/// Without such a policy they are read in place, and only the hostile can have them overwritten: a
+/// writer of a shared gate who makes the publisher take another's place away. What must not be
+/// wrong even so is kept by [`to_vec`](Self::to_vec) or [`copy_into`](Self::copy_into).
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     bytes: &'a [u8],
@@ -58,7 +64,8 @@ impl<'a> Message<'a> {
         Self { bytes, stream, tenure }
     }
 
-    /// The payload, as the publisher wrote it.
+    /// The payload, as the publisher wrote it; [`is_intact`](Self::is_intact) tells after the
+    /// use whether it still was.
     #[inline(always)]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -70,11 +77,36 @@ impl<'a> Message<'a> {
         self.stream
     }
 
+    /// Copies the payload; for what is kept or passed on.
+    ///
+    /// # Errors
+    /// If it was overwritten meanwhile; [`Event::Lost`] follows.
+    pub fn to_vec(&self) -> Result<Vec<u8>, Overwritten> {
+        let mut bytes = Vec::new();
+        self.copy_into(&mut bytes).map(|()| bytes)
+    }
+
+    /// Copies the payload into `buffer`, whose old contents go.
+    ///
+    /// # Errors
+    /// If it was overwritten meanwhile; [`Event::Lost`] follows, and the buffer is empty.
+    #[inline]
+    pub fn copy_into(&self, buffer: &mut Vec<u8>) -> Result<(), Overwritten> {
+        buffer.clear();
+        buffer.extend_from_slice(self.bytes);
+        if self.is_intact() {
+            Ok(())
+        } else {
+            buffer.clear();
+            Err(Overwritten)
+        }
+    }
+
     /// Whether the bytes read so far are still those that were published.
     ///
-    /// Always true unless the publisher evicts stalled subscribers and has just evicted this
-    /// one, in the middle of its handler. Ask after copying what must not be wrong; the next
-    /// event of an evicted subscriber is [`Event::Lost`].
+    /// Always true unless this subscriber's place has been taken away in the middle of its
+    /// handler, see [`Message`]. Ask after the use; the next event of an evicted subscriber is
+    /// [`Event::Lost`].
     #[inline]
     pub fn is_intact(&self) -> bool {
         // PAIRS(eviction): keeps the reads of the body before the look at the tenure.
@@ -91,6 +123,18 @@ impl fmt::Debug for Message<'_> {
             .finish_non_exhaustive()
     }
 }
+
+/// A message was overwritten while it was read: its publisher has taken the reader's place away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overwritten;
+
+impl fmt::Display for Overwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the message was overwritten while it was read: this subscriber was evicted")
+    }
+}
+
+impl std::error::Error for Overwritten {}
 
 /// Messages that are lost to this subscriber.
 #[derive(Clone, Copy, Debug)]
@@ -167,5 +211,34 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.describe())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SessionId, TopicId};
+
+    #[test]
+    fn a_copy_is_whole_or_none() {
+        let evicted = AtomicU64::new(0);
+        let stream = Stream {
+            session: SessionId(1),
+            topic: "t".into(),
+            topic_id: TopicId(0),
+            pid: 1,
+            source: "shm:1".into(),
+        };
+        let message = Message::new(b"whole", &stream, Tenure::until(&evicted, 3));
+        let mut buffer = b"what was before".to_vec();
+        assert_eq!(
+            (message.to_vec(), message.copy_into(&mut buffer)),
+            (Ok(b"whole".to_vec()), Ok(()))
+        );
+        assert_eq!(buffer, b"whole");
+        evicted.store(3, Ordering::Relaxed);
+        assert_eq!(message.to_vec(), Err(Overwritten));
+        assert_eq!(message.copy_into(&mut buffer), Err(Overwritten));
+        assert!(buffer.is_empty(), "nothing is left to be taken for the message");
     }
 }

@@ -20,7 +20,7 @@ mod stream;
 mod subscribe;
 
 pub use claim::{Batch, Claim, ClaimError, Pressure};
-pub use event::{Event, Gap, LossReason, Message, Tenure, Why};
+pub use event::{Event, Gap, LossReason, Message, Overwritten, Tenure, Why};
 pub use publish::Publish;
 pub use shared::Shared;
 pub use stream::{SessionId, Stream, TopicId};

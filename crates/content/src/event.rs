@@ -1,6 +1,6 @@
 //! What a subscriber is told.
 
-use lanecast_carrier::{Gap, Message, Stream, Why};
+use lanecast_carrier::{Gap, Message, Overwritten, Stream, Why};
 
 /// One thing that happened on a subscription.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,15 @@ impl<'a> Matched<'a> {
     /// Which publisher it is from.
     pub const fn stream(&self) -> &'a Stream {
         self.whole.stream()
+    }
+
+    /// As [`Message::to_vec`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn to_vec(&self) -> Result<Vec<u8>, Overwritten> {
+        let bytes = self.body.to_vec();
+        if self.is_intact() { Ok(bytes) } else { Err(Overwritten) }
     }
 
     /// As [`Message::is_intact`].

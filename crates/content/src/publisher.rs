@@ -147,7 +147,11 @@ impl<C: Carrier> Publisher<C> {
         self.control.poll(HEARD_MAX, |event| match event {
             Event::Message(message) => match ContentFrame::read(message.bytes()) {
                 Some(ContentFrame::Wanted { filter }) => {
-                    acts.push_back((message.stream().session, Act::Wants(filter.to_owned())));
+                    let wants = Act::Wants(filter.to_owned());
+                    // What was overwritten meanwhile is asked for again.
+                    if message.is_intact() {
+                        acts.push_back((message.stream().session, wants));
+                    }
                 }
                 _ => *ignored += 1,
             },

@@ -139,7 +139,12 @@ impl Desk {
             Some(Standing::InForce(mark)) => Some(mark),
             _ => None,
         };
-        match ContentFrame::read(whole.bytes()) {
+        let frame = ContentFrame::read(whole.bytes());
+        if !whole.is_intact() {
+            // What was read may be anybody's bytes; the loss is told next.
+            return;
+        }
+        match frame {
             Some(ContentFrame::Message { marks, body }) => {
                 if mark.is_some_and(|mark| marks.iter().any(|other| other.get() == mark)) {
                     handler(Event::Message(Matched { body, whole }));

@@ -1,7 +1,7 @@
 //! Sleeping until a directory changes: inotify(7), and a bell to be called away.
 
 use crate::checked;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -58,21 +58,40 @@ impl DirectoryWatch {
         self.bell.clone()
     }
 
-    /// Sleeps until something changes, the bell rings or `limit` has passed; says whether it
-    /// was one of the first two.
-    pub fn wait(&self, limit: Duration) -> bool {
+    /// Sleeps until something changes, the bell rings or `limit` has passed. Calls `changed` with
+    /// the name of each file that came, changed or went; says whether everything has to be looked
+    /// at instead, because the bell rang or changes got lost.
+    pub fn wait(&self, limit: Duration, mut changed: impl FnMut(&OsStr)) -> bool {
         let poll = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut fds = [poll(self.events.as_raw_fd()), poll(self.bell.0.as_raw_fd())];
         let limit_ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: `fds` is writable and its length is given.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit_ms) };
-        let mut scrap = [0; 4096];
-        let mut woken = (&*self.bell.0).read(&mut scrap[..8]).is_ok();
-        while (&self.events).read(&mut scrap).is_ok_and(|read| read > 0) {
-            woken = true;
+        let mut bytes = [0; 4096];
+        let mut all = (&*self.bell.0).read(&mut bytes[..8]).is_ok();
+        while let Ok(read @ 1..) = (&self.events).read(&mut bytes) {
+            all |= tell(&bytes[..read], &mut changed);
         }
-        woken
+        all
     }
+}
+
+/// Tells the names in a row of events; says whether there was one that others got lost.
+fn tell(mut events: &[u8], changed: &mut impl FnMut(&OsStr)) -> bool {
+    let mut lost = false;
+    while let Some((header, rest)) = events.split_at_checked(size_of::<libc::inotify_event>()) {
+        let word = |at: usize| header[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+        let (mask, length) = (word(4), word(12) as usize);
+        let Some((name, rest)) = rest.split_at_checked(length) else { return true };
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(length);
+        if end > 0 {
+            changed(OsStr::from_bytes(&name[..end]));
+        }
+        // The kernel's queue was full, or the directory itself has gone.
+        lost |= mask & (libc::IN_Q_OVERFLOW | libc::IN_IGNORED) != 0;
+        events = rest;
+    }
+    lost
 }
 
 #[cfg(test)]
@@ -86,12 +105,29 @@ mod tests {
         let path = std::env::temp_dir().join(format!("lanecast-watch-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         let watch = DirectoryWatch::new(&path).unwrap();
-        assert!(!watch.wait(Duration::ZERO));
+        let mut names = Vec::new();
+        assert!(!watch.wait(Duration::ZERO, |name| names.push(name.to_owned())));
         std::fs::write(path.join("x"), "").unwrap();
-        assert!(watch.wait(LONG));
+        std::fs::write(path.join("a longer name"), "").unwrap();
+        assert!(!watch.wait(LONG, |name| names.push(name.to_owned())));
+        assert_eq!(names, ["x", "a longer name"], "only these need a look");
         watch.bell().ring();
-        assert!(watch.wait(LONG));
-        assert!(!watch.wait(Duration::ZERO));
-        std::fs::remove_dir_all(path).unwrap();
+        assert!(watch.wait(LONG, |_| panic!("nothing has changed")));
+        assert!(!watch.wait(Duration::ZERO, |_| panic!("nothing has changed")));
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(watch.wait(LONG, |_| {}), "the directory is gone");
+    }
+
+    #[test]
+    fn changes_that_got_lost_are_told() {
+        let event = |mask: u32, name: &[u8]| {
+            let words = [0, mask, 0, name.len() as u32].map(u32::to_ne_bytes);
+            [words.as_flattened(), name].concat()
+        };
+        let mut names = Vec::new();
+        let kept = [event(libc::IN_CREATE, b"a\0\0\0"), event(libc::IN_ATTRIB, b"bc\0\0")].concat();
+        assert!(!tell(&kept, &mut |name| names.push(name.to_owned())));
+        assert_eq!(names, ["a", "bc"]);
+        assert!(tell(&event(libc::IN_Q_OVERFLOW, b""), &mut |_| panic!("no name")));
     }
 }

@@ -1,5 +1,6 @@
 //! One session that a subscriber has joined.
 
+use crate::checked::Checked;
 use crate::error::AttachError;
 use crate::mailbox::{Mailbox, Peer};
 use crate::memory::Memory;
@@ -12,7 +13,7 @@ use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_carrier::{Event, Gap, LossReason, Message, SessionId, Stream, Tenure, TopicId, Why};
 use lanecast_os::MapMode;
 use lanecast_os::process::{Identity, own_name};
-use lanecast_wire::shm::{Limits, RingHeader, Slot};
+use lanecast_wire::shm::{FLAG_EVICTS, Limits, RingHeader, Slot};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -37,9 +38,31 @@ pub(crate) struct Attachment {
     source: String,
     /// The publisher, if it is another process and may die alone.
     peer: Option<Arc<Peer>>,
-    end: Option<Why>,
+    /// Holds the message that the handler has, if the publisher evicts: in the ring it could be
+    /// overwritten while it is read.
+    checked: Option<Checked>,
+    end: Option<End>,
     // Given back after the slot has been left.
     _place: Place,
+}
+
+/// How a session is joined.
+struct Seat {
+    place: Place,
+    session: u64,
+    source: String,
+    peer: Option<Arc<Peer>>,
+    /// Whether the publisher evicts subscribers that live but do not read.
+    evicts: bool,
+}
+
+/// Why a session is over, and how many of its topics have been told.
+#[derive(Debug)]
+struct End {
+    why: Why,
+    lost: Option<LossReason>,
+    lost_told: usize,
+    left_told: usize,
 }
 
 impl Attachment {
@@ -59,9 +82,14 @@ impl Attachment {
         let segment = Segment::map(&ring, &mapped_gate, limits, MapMode::Read)
             .map_err(|error| AttachError::Io { path: files.ring.clone(), error })?;
         let peer = Arc::new(Peer::new(ring, owner(&header), Arc::downgrade(mailbox)));
-        let known = Some(Arc::clone(&peer));
-        let source = format!("shm:{:016x}", files.session);
-        Ok((Self::sit(segment, place, files.session, source, known, mailbox), peer))
+        let seat = Seat {
+            place,
+            session: files.session,
+            source: format!("shm:{:016x}", files.session),
+            peer: Some(Arc::clone(&peer)),
+            evicts: header.flags.get() & FLAG_EVICTS != 0,
+        };
+        Ok((Self::sit(segment, seat, mailbox), peer))
     }
 
     /// Joins a session of this process.
@@ -69,19 +97,18 @@ impl Attachment {
         resident: &Arc<Resident>,
         mailbox: &Arc<Mailbox>,
     ) -> Result<Self, AttachError> {
-        let place = resident.take_place()?;
-        let (segment, source) = (resident.segment().clone(), resident.source());
-        Ok(Self::sit(segment, place, resident.session(), source, None, mailbox))
+        let seat = Seat {
+            place: resident.take_place()?,
+            session: resident.session(),
+            source: resident.source(),
+            peer: None,
+            evicts: resident.evicts(),
+        };
+        Ok(Self::sit(resident.segment().clone(), seat, mailbox))
     }
 
-    fn sit(
-        segment: Segment,
-        place: Place,
-        session: u64,
-        source: String,
-        peer: Option<Arc<Peer>>,
-        mailbox: &Mailbox,
-    ) -> Self {
+    fn sit(segment: Segment, seat: Seat, mailbox: &Mailbox) -> Self {
+        let Seat { place, session, source, peer, evicts } = seat;
         sign(segment.slot(place.index()), mailbox.wait);
         let limits = *segment.limits();
         Self {
@@ -94,6 +121,7 @@ impl Attachment {
             wanted: Arc::clone(&mailbox.topics),
             source,
             peer,
+            checked: evicts.then(|| Checked::new(limits.longest_message)),
             end: None,
             _place: place,
         }
@@ -102,9 +130,9 @@ impl Attachment {
     /// Hands over at most `limit` messages; returns how many events.
     #[inline(always)]
     pub(crate) fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: &mut F) -> usize {
-        if self.is_over() {
-            // The handler panicked at the farewell, which is not repeated.
-            return 0;
+        if self.end.is_some() {
+            // The handler panicked while it was told of the end.
+            return self.tell_end(handler);
         }
         let (mut work, mut skipped) = (0, 0);
         while work < limit {
@@ -119,14 +147,22 @@ impl Attachment {
             if let Some(Some(stream)) = self.streams.get(frame.topic as usize) {
                 let body = self.edge.memory().byte(frame.body);
                 let length = frame.length as usize;
-                // SAFETY: the bytes lie in the ring, which is mapped twice and whose window is
-                // eight times the checked length; the publisher does not write them until this
-                // reader's cursor has moved on, or says so by ending its tenure.
-                let bytes = unsafe { core::slice::from_raw_parts(body.as_ptr(), length) };
-                let ring = self.edge.memory().ring();
-                let tenure = &ring.evicted[self.edge.index()];
-                let tenure = Tenure::until(tenure, self.edge.tenure());
-                handler(Event::Message(Message::new(bytes, stream, tenure)));
+                if let Some(checked) = &mut self.checked {
+                    let Some(bytes) = checked.copy(body, length, &self.edge) else {
+                        self.edge.unpass(frame.length);
+                        return work + self.broken(handler);
+                    };
+                    handler(Event::Message(Message::new(bytes, stream, Tenure::FOR_GOOD)));
+                } else {
+                    // SAFETY: the bytes lie in the ring, which is mapped twice and whose window is
+                    // eight times the checked length; the publisher does not write them until this
+                    // reader's cursor has moved on, or says so by ending its tenure.
+                    let bytes = unsafe { core::slice::from_raw_parts(body.as_ptr(), length) };
+                    let ring = self.edge.memory().ring();
+                    let tenure = &ring.evicted[self.edge.index()];
+                    let tenure = Tenure::until(tenure, self.edge.tenure());
+                    handler(Event::Message(Message::new(bytes, stream, tenure)));
+                }
                 work += 1;
             } else if frame.topic as usize >= self.streams.len() {
                 self.edge.unpass(frame.length);
@@ -173,8 +209,8 @@ impl Attachment {
         let (closed, gone) = (self.edge.is_closed(), self.is_orphan());
         // Whatever was committed before the end is visible by now: look once more.
         match self.edge.peek() {
-            Next::Empty if closed => work + self.end(Why::Closed, handler),
-            Next::Empty if gone => work + self.end(Why::Died, handler),
+            Next::Empty if closed => work + self.end(Why::Closed, None, handler),
+            Next::Empty if gone => work + self.end(Why::Died, None, handler),
             _ => work,
         }
     }
@@ -230,28 +266,54 @@ impl Attachment {
         };
         // Whoever loses its place before its first poll is told what it had joined.
         let joined = self.refresh(handler);
-        let first = self.edge.messages();
-        let gap = |stream| Gap { stream, first, count: None, why: reason };
-        let announced = self.streams.iter().flatten();
-        let lost = announced.map(|stream| handler(Event::Lost(gap(stream)))).count();
-        joined + lost + self.end(why, handler)
+        joined + self.end(why, Some(reason), handler)
     }
 
-    fn end<F: FnMut(Event<'_>)>(&mut self, why: Why, handler: &mut F) -> usize {
-        self.end = Some(why);
-        let streams = self.streams.iter().flatten();
-        streams.map(|stream| handler(Event::Left(stream, why))).count()
+    fn end<F: FnMut(Event<'_>)>(
+        &mut self,
+        why: Why,
+        lost: Option<LossReason>,
+        handler: &mut F,
+    ) -> usize {
+        self.end = Some(End { why, lost, lost_told: 0, left_told: 0 });
+        self.tell_end(handler)
+    }
+
+    /// Tells each stream's loss, then each stream's end, from where it stopped the last time.
+    #[cold]
+    #[inline(never)]
+    fn tell_end<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+        let Some(end) = &mut self.end else { return 0 };
+        let (first, why, mut told) = (self.edge.messages(), end.why, 0);
+        // Counting first, both: a handler that panics has been told.
+        while let Some(reason) = end.lost
+            && let Some(stream) = self.streams.get(end.lost_told)
+        {
+            end.lost_told += 1;
+            if let Some(stream) = stream {
+                handler(Event::Lost(Gap { stream, first, count: None, why: reason }));
+                told += 1;
+            }
+        }
+        while let Some(stream) = self.streams.get(end.left_told) {
+            end.left_told += 1;
+            if let Some(stream) = stream {
+                handler(Event::Left(stream, why));
+                told += 1;
+            }
+        }
+        told
     }
 
     /// Whether nothing more will come.
     #[inline]
-    pub(crate) const fn is_over(&self) -> bool {
-        self.end.is_some()
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.left_told == self.streams.len())
     }
 
     /// Whether it is over because the publisher took the place away.
     pub(crate) fn was_evicted(&self) -> bool {
-        self.end == Some(Why::Evicted)
+        self.end.as_ref().is_some_and(|end| end.why == Why::Evicted)
     }
 
     /// Whether the publisher's process has ended.

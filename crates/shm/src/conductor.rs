@@ -2,17 +2,22 @@
 //!
 //! One thread per domain handle, started with the first subscriber. It sleeps until the
 //! directory changes and comes by a few times per liveness time; no message waits for it.
+//!
+//! A change in the directory costs a look at the session that changed, however many others there
+//! are. All of them are looked at for a new subscriber, and once a second.
 
-use crate::attachment::Attachment;
+use crate::attachment::{Attachment, owner};
 use crate::error::AttachError;
 use crate::lobby::{self, DomainKey};
-use crate::mailbox::{Mailbox, Peer};
+use crate::mailbox::{Known, Mailbox, Peer, is_owned};
 use crate::registry;
 use crate::segment::SessionFiles;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use lanecast_base::Agent;
 use lanecast_os::DirectoryWatch;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,6 +35,10 @@ pub(crate) struct Conductor {
     telemetry: Arc<Telemetry>,
     peers: Vec<Weak<Peer>>,
     must_scan: bool,
+    /// Sessions whose files have changed since the last look.
+    changed: BTreeSet<u64>,
+    /// When the first of the sessions that were put off is due.
+    retry: Option<Instant>,
     last_scan: Option<Instant>,
     last_look: Instant,
 }
@@ -50,6 +59,8 @@ impl Conductor {
             telemetry,
             peers: Vec::new(),
             must_scan: true,
+            changed: BTreeSet::new(),
+            retry: None,
             last_scan: None,
             last_look: Instant::now(),
         }
@@ -60,7 +71,7 @@ impl Conductor {
     }
 
     /// Joins every session that any subscriber wants and does not know yet.
-    fn scan(&mut self) {
+    fn scan(&mut self, now: Instant) {
         let sessions = match registry::sessions(&self.settings.directory) {
             Ok(sessions) => sessions,
             Err(error) => {
@@ -69,15 +80,32 @@ impl Conductor {
                 return;
             }
         };
-        for mailbox in self.living_subscribers() {
-            mailbox.known().retain(|session| sessions.contains(session));
-            for &session in &sessions {
-                if !mailbox.known().contains(&session) && !self.lives_here(session) {
-                    self.consider(session, &mailbox);
-                }
-            }
+        let subscribers = self.living_subscribers();
+        for mailbox in &subscribers {
+            mailbox.known().retain(|session, _| sessions.contains(session));
+        }
+        self.retry = None;
+        self.look_at(&sessions, &subscribers, now);
+        for mailbox in &subscribers {
+            let due = mailbox.known().values().filter_map(|known| known.due()).min();
+            self.retry = self.retry.into_iter().chain(due).min();
             if let Some(domain) = &self.domain {
-                lobby::introduce(domain, &mailbox);
+                lobby::introduce(domain, mailbox);
+            }
+        }
+    }
+
+    /// Joins those of `sessions` that a subscriber wants and does not know yet.
+    fn look_at(&mut self, sessions: &BTreeSet<u64>, subscribers: &[Arc<Mailbox>], now: Instant) {
+        for &session in sessions {
+            if subscribers.is_empty() || self.lives_here(session) {
+                continue;
+            }
+            for mailbox in subscribers {
+                let known = mailbox.known().get(&session).copied();
+                if known.is_none_or(|known| known.due().is_some_and(|due| now >= due)) {
+                    self.consider(session, mailbox, now);
+                }
             }
         }
     }
@@ -94,19 +122,38 @@ impl Conductor {
         self.domain.as_ref().is_some_and(|domain| lobby::lives_here(domain, session))
     }
 
-    fn consider(&mut self, session: u64, mailbox: &Arc<Mailbox>) {
+    fn consider(&mut self, session: u64, mailbox: &Arc<Mailbox>, now: Instant) {
         let files = SessionFiles::new(&self.settings.directory, session);
-        match self.try_join(&files, mailbox) {
+        let joined = self.try_join(&files, mailbox);
+        let mut known = mailbox.known();
+        match joined {
             Ok(true) => {
-                mailbox.known().insert(session);
+                known.insert(session, Known::Settled);
             }
-            Ok(false) => {}
-            Err(error) if error.is_gone() => {}
+            Ok(false) => {
+                known.remove(&session);
+            }
+            Err(error) if error.is_gone() => {
+                known.remove(&session);
+            }
             Err(error) => {
                 self.telemetry.error(&error.to_string());
-                // A place may become free; nothing else heals by itself.
-                if !matches!(error, AttachError::NoPlace { .. }) {
-                    mailbox.known().insert(session);
+                match error {
+                    // What the files say never changes.
+                    AttachError::Header { .. } => {
+                        known.insert(session, Known::Settled);
+                    }
+                    // A place may become free: the next scan looks.
+                    AttachError::NoPlace { .. } => {
+                        known.remove(&session);
+                    }
+                    // There may be descriptors or memory again.
+                    AttachError::Io { .. } => {
+                        let put_off = Known::put_off(known.get(&session).copied(), now);
+                        self.telemetry.put_off();
+                        self.retry = self.retry.into_iter().chain(put_off.due()).min();
+                        known.insert(session, put_off);
+                    }
                 }
             }
         }
@@ -124,7 +171,7 @@ impl Conductor {
         if !topics.iter().any(|topic| mailbox.topics.contains(topic)) {
             return Ok(false);
         }
-        if registry::owner_of(files) != registry::Owner::Alive {
+        if !is_owned(&opened.0, owner(&opened.1)) {
             return Ok(false);
         }
         let (attachment, peer) = Attachment::join(files, opened, mailbox)?;
@@ -148,10 +195,15 @@ impl Conductor {
 impl Agent for Conductor {
     fn do_work(&mut self) -> usize {
         let now = Instant::now();
-        if self.must_scan || self.last_scan.is_none_or(|last| now - last >= RESCAN) {
+        let changed = core::mem::take(&mut self.changed);
+        let is_due = self.last_scan.is_none_or(|last| now - last >= RESCAN);
+        if self.must_scan || is_due || self.retry.is_some_and(|due| now >= due) {
             self.must_scan = false;
             self.last_scan = Some(now);
-            self.scan();
+            self.scan(now);
+        } else if !changed.is_empty() {
+            let subscribers = self.living_subscribers();
+            self.look_at(&changed, &subscribers, now);
         }
         if now - self.last_look >= self.interval() {
             self.last_look = now;
@@ -161,7 +213,10 @@ impl Agent for Conductor {
     }
 
     fn idle(&mut self) {
-        self.must_scan |= self.watch.wait(self.interval());
+        let limit = self.interval();
+        let changed = &mut self.changed;
+        let note = |name: &OsStr| changed.extend(name.to_str().and_then(registry::session_of));
+        self.must_scan |= self.watch.wait(limit, note);
     }
 
     fn name(&self) -> &'static str {

@@ -54,6 +54,8 @@
 #[cfg(not(loom))]
 mod attachment;
 #[cfg(not(loom))]
+mod checked;
+#[cfg(not(loom))]
 mod claim;
 #[cfg(not(loom))]
 mod conductor;

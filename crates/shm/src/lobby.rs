@@ -32,7 +32,10 @@ struct Lobby {
 /// One domain.
 #[derive(Default)]
 struct Room {
-    residents: Vec<Arc<Resident>>,
+    /// By session, with a number that tells the order in which they came.
+    residents: HashMap<u64, (u64, Arc<Resident>)>,
+    /// How many residents have ever come.
+    arrivals: u64,
     guests: Vec<Guest>,
 }
 
@@ -40,6 +43,8 @@ struct Room {
 struct Guest {
     mailbox: Arc<Mailbox>,
     met: HashSet<u64>,
+    /// Those that it wants, and could not join yet.
+    owed: HashSet<u64>,
 }
 
 type Rooms<'a> = MutexGuard<'a, HashMap<DomainKey, Room>>;
@@ -71,26 +76,50 @@ impl Room {
         self.guests.iter_mut().find(|guest| Arc::ptr_eq(&guest.mailbox, mailbox))
     }
 
+    /// Introduces the subscriber behind `mailbox` to all, in the order in which they came.
     fn introduce(&mut self, mailbox: &Arc<Mailbox>) {
-        let residents = self.residents.clone();
+        let mut residents: Vec<_> = self.residents.values().cloned().collect();
+        residents.sort_unstable_by_key(|(arrival, _)| *arrival);
         if let Some(guest) = self.guest(mailbox) {
-            residents.iter().for_each(|resident| guest.meet(resident));
+            residents.iter().for_each(|(_, resident)| guest.meet(resident));
+        }
+    }
+
+    /// Introduces it again to `sessions` and to those that it could not join: however many others
+    /// there are, that costs nothing.
+    fn introduce_again(&mut self, mailbox: &Arc<Mailbox>, sessions: &[u64]) {
+        let Self { residents, guests, .. } = self;
+        let Some(guest) = guests.iter_mut().find(|guest| Arc::ptr_eq(&guest.mailbox, mailbox))
+        else {
+            return;
+        };
+        let again: Vec<u64> = guest.owed.iter().chain(sessions).copied().collect();
+        for (_, resident) in again.iter().filter_map(|session| residents.get(session)) {
+            guest.meet(resident);
         }
     }
 }
 
 impl Guest {
     fn meet(&mut self, resident: &Arc<Resident>) {
-        if self.met.contains(&resident.session()) || !resident.offers(&self.mailbox.topics) {
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + 1);
+        let session = resident.session();
+        if self.met.contains(&session) || !resident.offers(&self.mailbox.topics) {
             return;
         }
         match Attachment::meet(resident, &self.mailbox) {
             Ok(attachment) => {
-                self.met.insert(resident.session());
+                self.owed.remove(&session);
+                self.met.insert(session);
                 self.mailbox.deliver(attachment);
             }
-            // A place may become free: the next one who comes by tries again.
-            Err(error) => self.mailbox.telemetry.error(&error.to_string()),
+            Err(error) => {
+                // A place may become free: the next one who comes by tries again.
+                self.owed.insert(session);
+                self.mailbox.telemetry.put_off();
+                self.mailbox.telemetry.error(&error.to_string());
+            }
         }
     }
 }
@@ -107,7 +136,9 @@ impl Residence {
         let resident = Arc::new(resident);
         if let Some(domain) = resident.domain() {
             let mut rooms = rooms();
-            rooms.entry(domain.clone()).or_default().residents.push(Arc::clone(&resident));
+            let room = rooms.entry(domain.clone()).or_default();
+            room.arrivals += 1;
+            room.residents.insert(resident.session(), (room.arrivals, Arc::clone(&resident)));
         }
         Self { resident }
     }
@@ -123,10 +154,11 @@ impl std::ops::Deref for Residence {
 impl Drop for Residence {
     fn drop(&mut self) {
         leave(self.resident.domain(), |room| {
-            room.residents.retain(|resident| !Arc::ptr_eq(resident, &self.resident));
             let session = self.resident.session();
+            room.residents.remove(&session);
             for guest in &mut room.guests {
                 guest.met.remove(&session);
+                guest.owed.remove(&session);
             }
         });
     }
@@ -145,7 +177,8 @@ impl Visit {
         if let Some(domain) = &domain {
             let mut rooms = rooms();
             let room = rooms.entry(domain.clone()).or_default();
-            room.guests.push(Guest { mailbox: Arc::clone(&mailbox), met: HashSet::new() });
+            let (met, owed) = <(HashSet<u64>, HashSet<u64>)>::default();
+            room.guests.push(Guest { mailbox: Arc::clone(&mailbox), met, owed });
             room.introduce(&mailbox);
         }
         Self { domain, mailbox }
@@ -158,7 +191,7 @@ impl Visit {
             if let Some(guest) = room.guest(&self.mailbox) {
                 guest.met.retain(|session| !sessions.contains(session));
             }
-            room.introduce(&self.mailbox);
+            room.introduce_again(&self.mailbox, sessions);
         }
     }
 }
@@ -168,6 +201,9 @@ impl Drop for Visit {
         leave(self.domain.as_ref(), |room| {
             room.guests.retain(|guest| !Arc::ptr_eq(&guest.mailbox, &self.mailbox));
         });
+        // After leaving the room: nobody delivers there any more while it is locked. The conductor
+        // may hold the mailbox yet, and what lies in it would keep places.
+        self.mailbox.close();
     }
 }
 
@@ -186,33 +222,35 @@ fn leave(domain: Option<&DomainKey>, exit: impl FnOnce(&mut Room)) {
 /// place to give away.
 pub(crate) fn announce(resident: &Resident) {
     let Some(domain) = resident.domain() else { return };
-    if let Some(room) = rooms().get_mut(domain) {
-        let is_it = |other: &&Arc<Resident>| core::ptr::eq(Arc::as_ptr(other), resident);
-        if let Some(resident) = room.residents.iter().find(is_it).cloned() {
-            room.announce(&resident);
-        }
+    if let Some(room) = rooms().get_mut(domain)
+        && let Some((_, resident)) = room.residents.get(&resident.session()).cloned()
+    {
+        room.announce(&resident);
     }
 }
 
 /// Tries again what went wrong when the subscriber behind `mailbox` was introduced.
 pub(crate) fn introduce(domain: &DomainKey, mailbox: &Arc<Mailbox>) {
     if let Some(room) = rooms().get_mut(domain) {
-        room.introduce(mailbox);
+        room.introduce_again(mailbox, &[]);
     }
 }
 
 /// Whether `session` is one of this process's own, to be met here and nowhere else.
 pub(crate) fn lives_here(domain: &DomainKey, session: u64) -> bool {
-    let rooms = rooms();
-    let room = rooms.get(domain);
-    room.is_some_and(|room| room.residents.iter().any(|other| other.session() == session))
+    rooms().get(domain).is_some_and(|room| room.residents.contains_key(&session))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Domain, Reach, Settings};
-    use lanecast_carrier::{Carrier, Subscribe};
+    use lanecast_carrier::{Carrier, Publish, Subscribe};
+
+    thread_local! {
+        /// How many pairs this thread has looked at.
+        pub(super) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
 
     /// How many sessions and subscribers are in the room, if there is one.
     fn census(name: &str) -> Option<(usize, usize)> {
@@ -242,6 +280,50 @@ mod tests {
         assert_eq!(census("nobody stays"), None);
     }
 
+    /// As the conductor does while it looks around.
+    #[test]
+    fn a_dropped_subscriber_has_left_though_its_mailbox_is_held() {
+        let domain = open("held");
+        let publisher = domain.publisher("t").expect("a publisher");
+        let subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+        let mailbox = {
+            let rooms = rooms();
+            Arc::clone(&rooms[&DomainKey::Name("held".into())].guests[0].mailbox)
+        };
+        assert_eq!(publisher.subscribers(), 1, "joined, and not polled");
+        drop(subscriber);
+        assert_eq!(publisher.subscribers(), 0);
+        let resident = {
+            let rooms = rooms();
+            let room = &rooms[&DomainKey::Name("held".into())];
+            Arc::clone(&room.residents.values().next().expect("a resident").1)
+        };
+        mailbox.deliver(Attachment::meet(&resident, &mailbox).expect("a place"));
+        assert_eq!(publisher.subscribers(), 0, "what comes too late is given up");
+    }
+
+    /// However many sessions there are, the conductor's coming by costs only those that are owed.
+    #[test]
+    fn who_was_turned_away_is_introduced_to_nobody_else() {
+        let name = "turned away";
+        let settings = Settings { reach: Reach::Process, ..Settings::default() };
+        let settings = Settings { directory: name.into(), subscribers_max: 1, ..settings };
+        let domain = Domain::open(settings).expect("a domain");
+        let _full = domain.publisher("t").expect("a publisher");
+        let _first = domain.subscriber(&["t"]).expect("a subscriber");
+        let _second = domain.subscriber(&["t"]).expect("a subscriber");
+        let _others = [(); 50].map(|()| domain.publisher("other").expect("a publisher"));
+        let key = DomainKey::Name(name.into());
+        let mailbox = |index: usize| Arc::clone(&rooms()[&key].guests[index].mailbox);
+        let looks = [0, 1].map(|index| {
+            let mailbox = mailbox(index);
+            let before = LOOKS.get();
+            introduce(&key, &mailbox);
+            LOOKS.get() - before
+        });
+        assert_eq!(looks, [0, 1], "one has met its only session, the other was turned away");
+    }
+
     #[test]
     fn a_thread_that_panics_leaves_too() {
         let result = std::thread::spawn(|| {
@@ -262,7 +344,8 @@ mod tests {
         let resident = {
             let rooms = rooms();
             let room = &rooms[&DomainKey::Name("last user".into())];
-            Arc::downgrade(&room.residents[0])
+            let (_, resident) = room.residents.values().next().expect("a resident");
+            Arc::downgrade(resident)
         };
         drop(publisher);
         assert!(resident.upgrade().is_some(), "its subscriber still reads");

@@ -6,9 +6,15 @@ use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering};
 use lanecast_os::futex;
 use lanecast_os::process::Identity;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// After so long a session that could not be joined is tried again; each time in a row twice as
+/// long.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// One subscriber's wishes, and the sessions that the conductor or a publisher in the same process
 /// has joined for it.
@@ -21,9 +27,50 @@ pub(crate) struct Mailbox {
     pub(crate) telemetry: Arc<Telemetry>,
     /// Counts deliveries and other news; the subscriber sleeps on it.
     news: AtomicU32,
-    fresh: Mutex<Vec<Attachment>>,
-    /// Sessions in the directory that need no second look.
-    known: Mutex<HashSet<u64>>,
+    fresh: Mutex<Fresh>,
+    /// Sessions in the directory that need no second look, or none yet.
+    known: Mutex<HashMap<u64, Known>>,
+}
+
+/// Sessions on their way to the subscriber.
+#[derive(Debug, Default)]
+struct Fresh {
+    attachments: Vec<Attachment>,
+    /// The subscriber has gone, and takes nothing any more.
+    is_closed: bool,
+}
+
+/// How a session in the directory stands with a subscriber.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    /// Joined, or what it never can be.
+    Settled,
+    /// The system refused to join it: to be tried again at `due`.
+    PutOff {
+        /// When.
+        due: Instant,
+        /// How long it was put off.
+        delay: Duration,
+    },
+}
+
+impl Known {
+    /// After a failure at `now`, the last state being `last`.
+    pub(crate) fn put_off(last: Option<Self>, now: Instant) -> Self {
+        let delay = match last {
+            Some(Self::PutOff { delay, .. }) => (2 * delay).min(RETRY_MAX),
+            _ => RETRY_FIRST,
+        };
+        Self::PutOff { due: now + delay, delay }
+    }
+
+    /// When it is to be looked at again, if ever.
+    pub(crate) const fn due(self) -> Option<Instant> {
+        match self {
+            Self::Settled => None,
+            Self::PutOff { due, .. } => Some(due),
+        }
+    }
 }
 
 impl Mailbox {
@@ -33,8 +80,8 @@ impl Mailbox {
             wait,
             telemetry,
             news: AtomicU32::new(0),
-            fresh: Mutex::new(Vec::new()),
-            known: Mutex::new(HashSet::new()),
+            fresh: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
@@ -43,11 +90,29 @@ impl Mailbox {
         &self.news
     }
 
-    /// Leaves a joined session and wakes the subscriber.
+    /// Leaves a joined session and wakes the subscriber; gives it up if that has gone.
     pub(crate) fn deliver(&self, attachment: Attachment) {
+        let mut fresh = lock(&self.fresh);
+        if fresh.is_closed {
+            // Not under the lock: giving up a place can bring others here.
+            drop(fresh);
+            drop(attachment);
+            return;
+        }
+        fresh.attachments.push(attachment);
+        drop(fresh);
         self.telemetry.joined();
-        lock(&self.fresh).push(attachment);
         self.ring();
+    }
+
+    /// Takes nothing more, and gives up what the subscriber has not fetched: others may hold this
+    /// mailbox for a while yet.
+    pub(crate) fn close(&self) {
+        let mut fresh = lock(&self.fresh);
+        fresh.is_closed = true;
+        let unfetched = core::mem::take(&mut fresh.attachments);
+        drop(fresh);
+        drop(unfetched);
     }
 
     /// Wakes the subscriber.
@@ -59,11 +124,11 @@ impl Mailbox {
 
     /// The sessions left since the last call.
     pub(crate) fn take(&self) -> Vec<Attachment> {
-        core::mem::take(&mut *lock(&self.fresh))
+        core::mem::take(&mut lock(&self.fresh).attachments)
     }
 
-    /// The sessions in the directory that need no second look.
-    pub(crate) fn known(&self) -> MutexGuard<'_, HashSet<u64>> {
+    /// How the sessions in the directory stand that have been looked at.
+    pub(crate) fn known(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
         lock(&self.known)
     }
 }

@@ -7,7 +7,7 @@ use crate::memory::Memory;
 use crate::resident::Resident;
 use crate::segment::Segment;
 use crate::session::{self, Hidden, Names, Session, system};
-use crate::settings::Settings;
+use crate::settings::{Settings, Stalled};
 use crate::vigil::{Blocker, Vigil};
 use crate::write_edge::WriteEdge;
 use lanecast_base::sync::Ordering;
@@ -43,7 +43,8 @@ impl Publisher {
     ) -> Result<Self, OpenError> {
         let Session { number, segment, hidden } = session::create(settings)?;
         let gate = hidden.as_ref().map(Hidden::gate);
-        let resident = Resident::new(domain, number, segment.clone(), gate)
+        let evicts = settings.stalled != Stalled::Wait;
+        let resident = Resident::new(domain, number, segment.clone(), evicts, gate)
             .map_err(system("keep the session's gate open"))?;
         // Before the names: whoever in this process finds them is to know whose they are.
         let residence = Residence::begin(resident);
@@ -164,12 +165,14 @@ impl Publisher {
     fn wait_for_room(&mut self, end: Position) {
         self.count_back_pressure();
         self.waiter.reset();
-        let nap = self.vigil.interval();
         while !self.edge.has_room(end) && !self.evict_if_due(end) {
             match self.waiter.next_step() {
                 Step::Spin(pauses) => spin(pauses),
                 Step::Yield => std::thread::yield_now(),
-                Step::Park => self.edge.sleep(nap, |edge| edge.has_room(end)),
+                Step::Park => {
+                    let nap = self.vigil.interval(Instant::now());
+                    self.edge.sleep(nap, |edge| edge.has_room(end));
+                }
             }
         }
     }
@@ -183,7 +186,7 @@ impl Publisher {
             }
             let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
             // A death is no move: it is looked for at intervals, or found by the next wake.
-            let nap = left.min(self.vigil.interval()).min(Duration::from_millis(10));
+            let nap = left.min(self.vigil.interval(Instant::now())).min(Duration::from_millis(10));
             self.edge.sleep(nap, |_| false);
         }
     }

@@ -24,7 +24,8 @@ pub(crate) fn sessions(directory: &Path) -> io::Result<BTreeSet<u64>> {
         .collect())
 }
 
-fn session_of(name: &str) -> Option<u64> {
+/// The session that a file of this name belongs to.
+pub(crate) fn session_of(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_number = number.len() == 16 && number.bytes().all(is_digit);

@@ -17,6 +17,8 @@ pub(crate) struct Resident {
     domain: Option<DomainKey>,
     session: u64,
     segment: Segment,
+    /// Whether the publisher evicts subscribers that live but do not read.
+    evicts: bool,
     /// The publisher's own opening of the gate file. Locks taken through it are this process's:
     /// they keep strangers out, but not its other threads; `places` does that.
     gate: Option<File>,
@@ -37,10 +39,11 @@ impl Resident {
         domain: Option<DomainKey>,
         session: u64,
         segment: Segment,
+        evicts: bool,
         gate: Option<&File>,
     ) -> io::Result<Self> {
         let gate = gate.map(File::try_clone).transpose()?;
-        Ok(Self { domain, session, segment, gate, places: Mutex::default() })
+        Ok(Self { domain, session, segment, evicts, gate, places: Mutex::default() })
     }
 
     /// Where it can be met; `None` if other processes and other threads are treated alike.
@@ -54,6 +57,11 @@ impl Resident {
 
     pub(crate) const fn segment(&self) -> &Segment {
         &self.segment
+    }
+
+    /// Whether a message can be overwritten while it is read.
+    pub(crate) const fn evicts(&self) -> bool {
+        self.evicts
     }
 
     /// How people call it when they meet it here.

@@ -2,12 +2,13 @@
 
 use crate::error::OpenError;
 use crate::segment::{Segment, SessionFiles};
-use crate::settings::{Reach, Settings};
+use crate::settings::{Reach, Settings, Stalled};
 use lanecast_base::sync::light_fences_enabled;
 use lanecast_os::process::{Identity, own_name, random};
 use lanecast_os::{LockByte, MapMode, NewFile, memory_file, private_directory};
 use lanecast_wire::shm::{
-    GATE_MAGIC, GateHeader, Limits, RING_MAGIC, RingHeader, VERSION, gate_bytes,
+    FLAG_EVICTS, FLAG_LIGHT_FENCES, GATE_MAGIC, GateHeader, Limits, RING_MAGIC, RingHeader,
+    VERSION, gate_bytes,
 };
 use std::fs::{File, FileTimes};
 use std::os::unix::fs::FileExt;
@@ -83,18 +84,18 @@ pub(crate) fn create(settings: &Settings) -> Result<Session, OpenError> {
     let number = random().map_err(system("get a random number"))?;
     match settings.reach {
         Reach::Host => in_files(settings, number, limits),
-        Reach::Process => in_memory(number, limits),
+        Reach::Process => in_memory(settings, number, limits),
     }
 }
 
 /// In memory that has no name: it is gone with its last mapping.
-fn in_memory(number: u64, limits: Limits) -> Result<Session, OpenError> {
+fn in_memory(settings: &Settings, number: u64, limits: Limits) -> Result<Session, OpenError> {
     let reserve = |bytes| memory_file(bytes).map_err(system("reserve the session's memory"));
     let (ring, gate) =
         (reserve(limits.file_bytes())?, reserve(gate_bytes(limits.subscribers_max))?);
     let mut segment = Segment::map(&ring, &gate, limits, MapMode::ReadWrite)
         .map_err(system("map the session's memory"))?;
-    segment.write_header(&ring_header(number, &limits));
+    segment.write_header(&ring_header(settings, number, &limits));
     Ok(Session { number, segment, hidden: None })
 }
 
@@ -117,18 +118,21 @@ fn in_files(settings: &Settings, session: u64, limits: Limits) -> Result<Session
     let ring = NewFile::create(directory, limits.file_bytes(), settings.access.read_mode())?;
     let mut segment = Segment::map(ring.file(), gate.file(), limits, MapMode::ReadWrite)
         .map_err(system("map the session's memory"))?;
-    segment.write_header(&ring_header(session, &limits));
+    segment.write_header(&ring_header(settings, session, &limits));
 
     Ok(Session { number: session, segment, hidden: Some(Hidden { files, ring, gate }) })
 }
 
-fn ring_header(session: u64, limits: &Limits) -> RingHeader {
+fn ring_header(settings: &Settings, session: u64, limits: &Limits) -> RingHeader {
+    let flag = |bit, is_set| if is_set { bit } else { 0 };
+    let evicts = settings.stalled != Stalled::Wait;
+    let flags = flag(FLAG_LIGHT_FENCES, light_fences_enabled()) | flag(FLAG_EVICTS, evicts);
     let own = Identity::own();
     let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     RingHeader {
         magic: RING_MAGIC,
         version: U32::new(VERSION),
-        flags: U32::new(u32::from(light_fences_enabled())),
+        flags: U32::new(flags),
         session: U64::new(session),
         file_bytes: U64::new(limits.file_bytes()),
         window_bytes: U64::new(limits.window_bytes),

@@ -52,7 +52,7 @@ impl Subscriber {
     /// Their streams are told as joined anew.
     pub fn rejoin(&mut self) {
         let sessions = core::mem::take(&mut self.evicted_from);
-        self.mailbox.known().retain(|session| !sessions.contains(session));
+        self.mailbox.known().retain(|session, _| !sessions.contains(session));
         self.visit.meet_again(&sessions);
         self.domain.look_again();
     }

@@ -3,10 +3,11 @@
 use crate::settings::{Reach, Settings};
 use lanecast_stats::{Counters, Plan};
 
-const LABELS: [&str; 3] = ["sessions joined", "stale sessions removed", "errors"];
+const LABELS: [&str; 4] = ["sessions joined", "stale sessions removed", "errors", "joins put off"];
 const JOINED: usize = 0;
 const RECLAIMED: usize = 1;
 const ERRORS: usize = 2;
+const PUT_OFF: usize = 3;
 
 /// A domain's counters; without a file (the disk is full, say, or nobody outside is to see the
 /// domain) nothing is counted, and the carrier works all the same.
@@ -32,6 +33,11 @@ impl Telemetry {
 
     pub(crate) fn reclaimed(&self, sessions: usize) {
         self.add(RECLAIMED, sessions as u64);
+    }
+
+    /// A session could not be joined, and is tried again later.
+    pub(crate) fn put_off(&self) {
+        self.add(PUT_OFF, 1);
     }
 
     pub(crate) fn error(&self, text: &str) {

@@ -17,8 +17,8 @@ pub use gate::{
     GATE_LIVE_OFFSET, GateHeader, GateLive, SLOT_BYTES, SLOTS_OFFSET, Slot, gate_bytes,
 };
 pub use ring::{
-    Limits, RING_LIVE_OFFSET, RingHeader, RingLive, STATE_CLOSED, STATE_OPEN, TOPIC_NAME_MAX,
-    TOPICS_OFFSET, TopicEntry,
+    FLAG_EVICTS, FLAG_LIGHT_FENCES, Limits, RING_LIVE_OFFSET, RingHeader, RingLive, STATE_CLOSED,
+    STATE_OPEN, TOPIC_NAME_MAX, TOPICS_OFFSET, TopicEntry,
 };
 
 /// The version of both files' layout. Versions do not read each other.

@@ -52,6 +52,8 @@ struct Printer<'a, W> {
     arguments: &'a SubArgs,
     frames: Frames,
     output: W,
+    /// The message that is being printed.
+    bytes: Vec<u8>,
     received: u64,
     streams: usize,
     has_joined: bool,
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         arguments,
         frames: Frames::new(arguments.binary),
         output: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+        bytes: Vec::new(),
         received: 0,
         streams: 0,
         has_joined: false,
@@ -109,11 +112,16 @@ impl<W: Write> Printer<'_, W> {
     fn handle(&mut self, event: Event<'_>) {
         match event {
             Event::Message(message) => {
-                self.received += 1;
-                self.first.get_or_insert_with(Instant::now);
-                if let Err(error) = self.print(message.stream().topic.as_str(), message.bytes()) {
-                    self.failed.get_or_insert(error);
+                let mut bytes = core::mem::take(&mut self.bytes);
+                // Printing may take long, and what is overwritten meanwhile is not to be printed.
+                if message.copy_into(&mut bytes).is_ok() {
+                    self.received += 1;
+                    self.first.get_or_insert_with(Instant::now);
+                    if let Err(error) = self.print(message.stream().topic.as_str(), &bytes) {
+                        self.failed.get_or_insert(error);
+                    }
                 }
+                self.bytes = bytes;
             }
             Event::Joined(stream) => {
                 self.streams += 1;

@@ -1,6 +1,8 @@
 //! Ctrl-C, and processes that do not read.
 
-use crate::run::{Run, Stage, wait_for};
+use crate::run::{BINARY, Run, Stage, wait_for};
+use std::io::Read;
+use std::process::Stdio;
 
 fn stop(run: &Run) {
     run.signal("STOP");
@@ -80,4 +82,33 @@ fn a_killed_publisher_ends_a_stream_after_its_last_message() {
     let received = subscriber.finish();
     assert_eq!(received.good(), "a\nb\n");
     assert!(received.err.contains(": died"), "{}", received.err);
+}
+
+/// The pipe is full, so that it stands still with a message in hand; meanwhile it is evicted, and
+/// the ring is written over many times.
+#[test]
+fn a_subscriber_evicted_while_it_writes_prints_whole_messages_only() {
+    let stage = Stage::new();
+    let line = |number: usize| format!("{number:08} {}", "x".repeat(number % 90));
+    let input: String = (0..40_000).map(|number| line(number) + "\n").collect();
+    stage.write("input", input);
+    let mut command = stage.command(BINARY);
+    command.args(["sub", "lines", "--once"]).stdin(Stdio::null());
+    let mut subscriber = command.spawn().unwrap();
+    let mut publisher = stage.command(BINARY);
+    publisher.env("LANECAST_SHM__STALLED", "100ms").env("LANECAST_SHM__WINDOW", "64KiB");
+    publisher.args(["pub", "lines", "--from-file", "input", "--wait-subscribers", "1"]);
+    Run::start(publisher).finish();
+    let (mut out, mut err) = (Vec::new(), String::new());
+    subscriber.stdout.take().unwrap().read_to_end(&mut out).unwrap();
+    subscriber.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(subscriber.wait().unwrap().code(), Some(3), "{err}");
+    assert!(err.contains("lost messages") && err.contains("evicted"), "{err}");
+    let out = String::from_utf8_lossy(&out);
+    let mut printed = 0;
+    for (number, printed_line) in out.lines().enumerate() {
+        assert_eq!(printed_line, line(number), "line {number}");
+        printed += 1;
+    }
+    assert!((1_000..40_000).contains(&printed), "{printed} lines");
 }

@@ -188,6 +188,40 @@ fn who_is_evicted_is_told_and_can_come_back() {
     assert_eq!(poll(&mut subscriber), ["again"], "and not twice");
 }
 
+/// A handler that panics has been told; the next poll goes on behind that, and tells all the rest.
+#[test]
+fn a_panic_at_the_end_of_one_topic_leaves_the_others_to_be_told() {
+    let mut settings = settings(Reach::Process, Path::new("panics at the end"));
+    settings.stalled = Stalled::EvictAfter(Duration::from_millis(5));
+    let domain = Domain::open(settings).expect("a domain");
+    let mut publisher = domain.publisher("t").expect("a publisher");
+    publisher.add_topic("u").expect("a topic");
+    let mut subscriber = domain.subscriber(&["t", "u"]).expect("a subscriber");
+    assert_eq!(poll(&mut subscriber).len(), 2);
+    let start = Instant::now();
+    while publisher.subscribers() > 0 {
+        assert!(start.elapsed() < LONG, "it is evicted");
+        let _ = publisher.offer(&[0; 8000]);
+    }
+    let mut told = Vec::new();
+    while subscriber.streams() > 0 {
+        assert!(start.elapsed() < LONG, "{told:?}");
+        let end = || {
+            subscriber.poll(64, |event| {
+                told.push(match event {
+                    Event::Lost(gap) => format!("lost {}", gap.stream.topic),
+                    Event::Left(stream, _) => format!("left {}", stream.topic),
+                    _ => return,
+                });
+                // Quietly: without the hook's words and backtrace.
+                std::panic::resume_unwind(Box::new(()));
+            });
+        };
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(end));
+    }
+    assert_eq!(told, ["lost t", "lost u", "left t", "left u"]);
+}
+
 /// Publishers come and go on some threads, subscribers on others: each pair meets once, and the
 /// conductor, which sees the same sessions in the directory, joins none of them again.
 #[test]

@@ -19,6 +19,12 @@ pub const STATE_OPEN: u32 = 1;
 /// [`RingLive::state`] of a publisher that has said goodbye.
 pub const STATE_CLOSED: u32 = 2;
 
+/// [`RingHeader::flags`]: the publisher's light fences rely on sleepers' heavy ones.
+pub const FLAG_LIGHT_FENCES: u32 = 1;
+/// [`RingHeader::flags`]: the publisher evicts living subscribers that do not read, so that a
+/// message can be overwritten while it is read.
+pub const FLAG_EVICTS: u32 = 2;
+
 /// The ring file's first bytes; they never change.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -27,7 +33,7 @@ pub struct RingHeader {
     pub magic: [u8; 8],
     /// [`VERSION`].
     pub version: U32,
-    /// Bit 0: the publisher's light fences rely on sleepers' heavy ones.
+    /// [`FLAG_LIGHT_FENCES`], [`FLAG_EVICTS`].
     pub flags: U32,
     /// The session's number, also the file's name.
     pub session: U64,

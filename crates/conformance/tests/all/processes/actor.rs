@@ -59,6 +59,7 @@ fn publish(domain: &Domain, subscribers: usize, count: u64) {
 fn subscribe(domain: &Domain, read: u64, streams: u64) {
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     let stop = stop_on_input();
+    println!("listening=1");
     let (mut ledger, mut messages, mut left) = (Ledger::default(), 0, 0);
     while !stop.load(Ordering::Relaxed) && (streams == 0 || left < streams) {
         let limit = if read == 0 { 64 } else { usize::from(messages < read) };
@@ -90,16 +91,17 @@ fn subscribe(domain: &Domain, read: u64, streams: u64) {
 }
 
 /// Holds the first message in its handler until a line comes in, then says whether it is still
-/// intact, and what comes next.
+/// what was sent, and what comes next.
 fn hold(domain: &Domain) {
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     let mut after: Vec<String> = Vec::new();
     while !after.iter().any(|event| event == "left") {
         let work = subscriber.poll(1, |event| match event {
             Event::Message(held) if after.is_empty() => {
-                println!("whole={}", held.bytes() == message(0) && held.is_intact());
+                let is_whole = || held.bytes() == message(0) && held.is_intact();
+                println!("whole={}", is_whole());
                 let _ = std::io::stdin().lock().read_line(&mut String::new());
-                println!("intact={}", held.is_intact());
+                println!("intact={}", is_whole());
                 after.push("held".into());
             }
             Event::Message(_) => after.push("message".into()),

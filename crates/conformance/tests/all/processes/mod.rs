@@ -8,6 +8,7 @@ mod deaths;
 mod doors;
 mod killer;
 mod ledger;
+mod shortage;
 mod stalls;
 
 use lanecast_shm::{Domain, SessionReport, Settings, Stalled, inspect};

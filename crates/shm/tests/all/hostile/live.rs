@@ -2,13 +2,21 @@
 
 use super::dice::Dice;
 use super::{PATIENCE, Scene, WINDOW_BYTES, until};
-use lanecast_carrier::{Carrier, ClaimError, Event, LossReason, Publish, Subscribe, Why};
+use lanecast_base::sync::{AtomicBool, Ordering};
+use lanecast_carrier::{
+    Carrier, ClaimError, Event, LossReason, Overwritten, Publish, Subscribe, Why,
+};
+use lanecast_os::LockByte;
 use lanecast_wire::shm::{
-    GATE_LIVE_OFFSET, RING_LIVE_OFFSET, RingLive, SLOTS_OFFSET, Slot, TOPICS_OFFSET,
+    GATE_LIVE_OFFSET, GateLive, RING_LIVE_OFFSET, RingLive, SLOT_BYTES, SLOTS_OFFSET, Slot,
+    TOPICS_OFFSET,
 };
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 fn open(scene: &Scene, publisher: &impl Publish, kind: &str) -> File {
     let path = scene.path().join(format!("{}.{kind}", publisher.session()));
@@ -77,6 +85,95 @@ fn a_cursor_of_nonsense_is_evicted_and_told() {
             told.len() == 2
         });
         assert_eq!(told, [format!("{:?}", LossReason::Evicted), format!("left {}", Why::Evicted)]);
+    }
+}
+
+/// A member of the group that holds a place, and writes its words without reading anything.
+struct Scribbler {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scribbler {
+    /// Writes `words` of each turn, a cursor and a tenure, into slot `index`.
+    fn start(gate: File, index: usize, words: fn(u64) -> (u64, u64)) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&over);
+        let lock =
+            LockByte::try_take(gate, 1 + index as u64).expect("locks work").expect("a place");
+        let at = |offset: usize| (SLOTS_OFFSET + index * SLOT_BYTES + offset) as u64;
+        let (cursor_at, tenure_at) = (at(offset_of!(Slot, cursor)), at(offset_of!(Slot, tenure)));
+        let used_at = (GATE_LIVE_OFFSET + offset_of!(GateLive, used)) as u64;
+        let write = move |turn| {
+            let (cursor, tenure) = words(turn);
+            lock.file().write_all_at(&cursor.to_le_bytes(), cursor_at).expect("the slot");
+            lock.file().write_all_at(&tenure.to_le_bytes(), tenure_at).expect("the slot");
+            lock.file().write_all_at(&u64::MAX.to_le_bytes(), used_at).expect("the gate");
+        };
+        write(0);
+        let thread = std::thread::spawn(move || {
+            for turn in 1.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                write(turn);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self { over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Scribbler {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A cursor that is somewhere else at every look is no progress, and neither is a new tenure.
+#[test]
+fn who_moves_without_reading_is_evicted() {
+    let scribblers: [fn(u64) -> (u64, u64); 3] = [
+        |turn| (0x7777_7777_7777 + 16 * turn, 1),
+        |turn| (0x7777_7777_7777, 2 * turn + 1),
+        |turn| (if turn % 2 == 0 { 0 } else { u64::MAX - 16 * turn }, 2 * turn + 1),
+    ];
+    for scene in Scene::by_both_doors() {
+        for words in scribblers {
+            let mut publisher = scene.domain.publisher("t").expect("a publisher");
+            let _scribbler = Scribbler::start(open(&scene, &publisher, "gate"), 5, words);
+            // Ten windows.
+            for _ in 0..80 {
+                until("room", || publisher.offer(&[1; 8_000]).is_ok());
+            }
+        }
+    }
+}
+
+/// Without a policy messages are read in place; who scribbles over another's place can have them
+/// overwritten, and the copy tells.
+#[test]
+fn what_is_overwritten_in_the_handler_is_told() {
+    for scene in Scene::by_both_doors() {
+        let mut publisher = scene.domain.publisher("t").expect("a publisher");
+        let mut subscriber = scene.domain.subscriber(&["t"]).expect("a subscriber");
+        assert!(publisher.wait_for_subscribers(1, PATIENCE));
+        publisher.send(b"mine").expect("room");
+        let gate = open(&scene, &publisher, "gate");
+        let cursor = (SLOTS_OFFSET + offset_of!(Slot, cursor)) as u64;
+        let mut copies = Vec::new();
+        until("the message", || {
+            subscriber.poll(1, |event| {
+                let Event::Message(message) = event else { return };
+                copies.push(message.to_vec());
+                gate.write_all_at(&0x7777_7777_7777u64.to_le_bytes(), cursor).expect("the slot");
+                (0..20).for_each(|_| publisher.send(&[1; 8_000]).expect("room"));
+                copies.push(message.to_vec());
+            });
+            !copies.is_empty()
+        });
+        assert_eq!(copies, [Ok(b"mine".to_vec()), Err(Overwritten)]);
     }
 }
 
