@@ -249,11 +249,19 @@ impl Kept {
                 header.text(Field::QueryId, &inquiry.query_id).end();
             });
         }
-        let paused = ties.pause(feed.busy(), at.now, still_max, post);
-        let mut sink = Letters { topic: &self.name, format: *format, ties, post };
-        let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
         let topic = self.holding.topic_mut(&mut world.cascade);
-        let is_going = feed.advance_others(topic, at.unix_ns, STEP, &paused, &mut write);
+        ties.begin_round();
+        let mut is_going = false;
+        for id in feed.busy().to_vec() {
+            // Asked before each: several queries of one client fill one outbox.
+            if ties.is_paused(id, at.now, still_max, post) {
+                continue;
+            }
+            let mut sink = Letters { topic: &self.name, format: *format, ties, post };
+            let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
+            feed.advance_one(topic, id, at.unix_ns, STEP, &mut write);
+            is_going |= feed.busy().contains(&id);
+        }
         let is_done = feed.busy().is_empty();
         self.end_following(world);
         match (is_going, is_done) {

@@ -30,6 +30,8 @@ pub(crate) struct Ties {
     pub(crate) fresh: Vec<u32>,
     /// Those whose clients have enough to read for now, and since when.
     paused: HashMap<u32, Nanos>,
+    /// The same of the round before.
+    paused_before: HashMap<u32, Nanos>,
 }
 
 impl Ties {
@@ -60,28 +62,28 @@ impl Ties {
         self.ids.insert(number, id);
     }
 
-    /// Those of `busy` whose clients have enough to read for now. Lets those go who have had it for
-    /// longer than `still_max`: what they ask about is kept as it was until then.
-    pub(crate) fn pause(
+    /// Those that are not asked about again before the next round are paused no more.
+    pub(crate) fn begin_round(&mut self) {
+        self.paused_before = std::mem::take(&mut self.paused);
+    }
+
+    /// Whether the client of a query or subscription has enough to read for now. Lets it go if it
+    /// has had that for longer than `still_max`: its topic's records are held as they were for it.
+    pub(crate) fn is_paused(
         &mut self,
-        busy: &[u32],
+        id: u32,
         now: Nanos,
         still_max: Nanos,
         post: &mut Post<'_>,
-    ) -> Vec<u32> {
-        let mut paused = HashMap::default();
-        for id in busy {
-            let Some(client) = self.client(*id, post).filter(|it| post.mail.has_enough(*it)) else {
-                continue;
-            };
-            let since = self.paused.get(id).copied().unwrap_or(now);
-            if now.saturating_sub(since) > still_max {
-                post.mail.give_up(client, Lag::Still);
-            }
-            paused.insert(*id, since);
+    ) -> bool {
+        let client = self.client(id, post).filter(|client| post.mail.has_enough(*client));
+        let Some(client) = client else { return false };
+        let since = self.paused_before.get(&id).copied().unwrap_or(now);
+        if now.saturating_sub(since) > still_max {
+            post.mail.give_up(client, Lag::Still);
         }
-        self.paused = paused;
-        self.paused.keys().copied().collect()
+        self.paused.insert(id, since);
+        true
     }
 
     fn client(&self, id: u32, post: &Post<'_>) -> Option<ClientId> {

@@ -268,25 +268,36 @@ impl Feed {
         paused: &[u32],
         sink: &mut impl Sink,
     ) -> bool {
-        let mut at = 0;
-        while let Some(id) = self.busy.get(at).copied() {
-            if paused.contains(&id) {
-                at += 1;
-                continue;
-            }
-            let Some(subscription) = &mut self.subscriptions[id as usize] else { break };
-            match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
-                Progress::Busy => at += 1,
-                Progress::Level if subscription.is_live => {
-                    self.ways[id as usize].waits = false;
-                    self.busy.remove(at);
-                }
-                Progress::Level | Progress::Overrun => {
-                    self.unsubscribe(topic, id);
-                }
+        for id in self.busy.clone() {
+            if !paused.contains(&id) {
+                self.advance_one(topic, id, now_ns, limit, sink);
             }
         }
         self.busy.iter().any(|id| !paused.contains(id))
+    }
+
+    /// Goes on answering one query, if it is not answered yet: up to `limit` records, and fewer if
+    /// they are long.
+    pub fn advance_one(
+        &mut self,
+        topic: &mut Topic,
+        id: u32,
+        now_ns: u64,
+        limit: usize,
+        sink: &mut impl Sink,
+    ) {
+        let subscription = self.subscriptions.get_mut(id as usize).and_then(Option::as_mut);
+        let Some(subscription) = subscription else { return };
+        match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
+            Progress::Busy => {}
+            Progress::Level if subscription.is_live => {
+                self.ways[id as usize].waits = false;
+                self.busy.retain(|other| *other != id);
+            }
+            Progress::Level | Progress::Overrun => {
+                self.unsubscribe(topic, id);
+            }
+        }
     }
 
     /// Tells conflated subscribers what they have not been told for long enough.

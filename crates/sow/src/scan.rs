@@ -215,18 +215,35 @@ impl Scan {
     /// Looks at up to `limit` records, or gives out as many that are sorted. Puts those of the
     /// answer behind what is in `found`, and tells whether there may be more.
     pub fn advance(&mut self, topic: &Topic, limit: usize, found: &mut Vec<Record>) -> bool {
-        let mut steps = limit;
+        self.advance_by(topic, limit, usize::MAX, found).0
+    }
+
+    /// The same, but ends once so many bytes were found, however few records they are. Whether
+    /// there may be more, and how many bytes were found.
+    pub(crate) fn advance_by(
+        &mut self,
+        topic: &Topic,
+        limit: usize,
+        bytes_max: usize,
+        found: &mut Vec<Record>,
+    ) -> (bool, usize) {
+        let (mut steps, mut bytes) = (limit, 0);
         while steps > 0 {
             let some = steps.min(AT_ONCE);
             self.touch(topic, some);
             for _ in 0..some {
+                let count = found.len();
                 if self.left == 0 || !self.step(topic, found) {
-                    return false;
+                    return (false, bytes);
+                }
+                bytes += found.get(count).map_or(0, |record| record.bytes().len());
+                if bytes >= bytes_max {
+                    return (self.left > 0, bytes);
                 }
             }
             steps -= some;
         }
-        self.left > 0
+        (self.left > 0, bytes)
     }
 
     /// Looks at one record, or gives out one that is sorted; false if there is none.

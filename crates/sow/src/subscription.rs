@@ -10,11 +10,9 @@ use crate::sink::{Event, Reason, Sink};
 use crate::topic::Topic;
 use std::time::Duration;
 
-/// Records that are looked at before it is seen how long those are that were found.
-const SOME: usize = 16;
-/// A step ends when so many bytes were found.
-const STEP_BYTES: usize = 128 << 10;
-/// So many bytes come together, however few records they are.
+/// A step ends when so many bytes were found, or told.
+pub(crate) const STEP_BYTES: usize = 128 << 10;
+/// No more bytes come together, but for a single record that is longer.
 const BATCH_BYTES: usize = 256 << 10;
 
 /// What a subscriber wants.
@@ -152,22 +150,12 @@ impl Subscription {
             return Progress::Overrun;
         }
         if let Some(scan) = &mut self.scan {
-            let mut steps = limit;
-            let mut fresh_bytes = 0;
-            let is_more = loop {
-                let (some, before) = (steps.min(SOME), self.batch.len());
-                let is_more = scan.advance(topic, some, &mut self.batch);
-                fresh_bytes += bytes_of(&self.batch[before..]);
-                steps -= some;
-                if !is_more || steps == 0 || fresh_bytes >= STEP_BYTES {
-                    break is_more;
-                }
-            };
+            let (is_more, bytes) = scan.advance_by(topic, limit, STEP_BYTES, &mut self.batch);
             if let Some(limit) = scan.exhausted() {
                 sink.deliver(&[id], Event::Exhausted(limit));
                 return Progress::Overrun;
             }
-            self.batch_bytes += fresh_bytes;
+            self.batch_bytes += bytes;
             let answer = scan.answer();
             self.give_batches(id, is_more, answer, sink);
             if is_more {
@@ -175,10 +163,13 @@ impl Subscription {
             }
             self.scan = None;
         }
+        let mut bytes = 0;
         for _ in 0..limit {
-            match self.waiting.pop_front() {
-                Some(held) => self.hand_over(id, held, deltas, now_ns, sink),
-                None => return Progress::Level,
+            let Some(held) = self.waiting.pop_front() else { return Progress::Level };
+            bytes += held.record().bytes().len();
+            self.hand_over(id, held, deltas, now_ns, sink);
+            if bytes >= STEP_BYTES {
+                break;
             }
         }
         if self.waiting.is_empty() { Progress::Level } else { Progress::Busy }
@@ -207,8 +198,11 @@ impl Subscription {
         let whole = self.batch.len() / size * size;
         let is_heavy = self.batch_bytes >= BATCH_BYTES;
         let given = if is_more && !is_heavy { whole } else { self.batch.len() };
-        for batch in self.batch[..given].chunks(size) {
+        let mut rest = &self.batch[..given];
+        while !rest.is_empty() {
+            let (batch, behind) = rest.split_at(batch_length(rest, size));
             sink.deliver(&[id], Event::Records(batch));
+            rest = behind;
         }
         if given > 0 {
             self.batch.drain(..given);
@@ -218,6 +212,16 @@ impl Subscription {
             sink.deliver(&[id], Event::End(answer));
         }
     }
+}
+
+/// How many of `records` come together: up to `size`, as long as they are not too many bytes.
+fn batch_length(records: &[Record], size: usize) -> usize {
+    let mut bytes = 0;
+    let fits = records.iter().take(size).take_while(|record| {
+        bytes += record.bytes().len();
+        bytes <= BATCH_BYTES
+    });
+    fits.count().max(1)
 }
 
 fn bytes_of(records: &[Record]) -> usize {

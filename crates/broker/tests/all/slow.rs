@@ -278,3 +278,38 @@ fn who_does_not_read_answers_is_not_read_from() {
     }
     assert_eq!(served.ended().counters.slow, 0);
 }
+
+#[test]
+fn long_records_are_answered_as_fast_as_they_are_read() {
+    const RECORDS: usize = 40;
+    const LENGTH: usize = 600_000;
+    // Sixteen of them are more than may wait.
+    let served = Served::new(|settings| {
+        settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
+        settings.outbox_bytes_max = 8 << 20;
+    });
+    let mut publisher = served.client();
+    for id in 10..10 + RECORDS {
+        let text = "x".repeat(LENGTH);
+        publisher.send(&format!(r#"{{"c":"p","t":"t"}}{{"id":{id},"text":"{text}"}}"#));
+    }
+    publisher.flush();
+    let mut reader = served.client();
+    for (command, batch) in [("sow", 1), ("sow", 100), ("sow_and_subscribe", 10)] {
+        let ask = format!(r#"{{"c":"{command}","cid":"q","t":"t","bs":{batch},"orderby":"/id"}}"#);
+        reader.send(&ask);
+        assert_eq!(reader.answer("q").len(), RECORDS, "{command} by {batch}");
+    }
+    // Also several at a time.
+    let ids: Vec<String> = (0..16).map(|id| format!("q{id}")).collect();
+    for id in &ids {
+        reader.send(&format!(r#"{{"c":"sow","cid":"{id}","t":"t","bs":5,"top_n":4}}"#));
+    }
+    let ended = std::iter::from_fn(|| reader.next())
+        .filter(|frame| frame.starts_with(r#"{"c":"group_end""#))
+        .take(ids.len());
+    assert_eq!(ended.count(), ids.len());
+    reader.flush();
+    let Ended { counters, words, .. } = served.ended();
+    assert_eq!((counters.slow, words), (0, Vec::new()));
+}
