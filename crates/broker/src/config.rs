@@ -54,9 +54,12 @@ impl Settings {
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let mut settings = Self::from_toml(&text)
             .map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })?;
-        // Files are named from where this one is.
+        // All paths in a file are relative to the directory that it is in.
         let folder = path.parent().unwrap_or(Path::new(""));
         let named = |path: PathBuf| folder.join(path);
+        if let Some(storage) = &mut settings.storage {
+            storage.directory = folder.join(&storage.directory);
+        }
         settings.users = settings.users.map(named);
         settings.tls = settings.tls.map(|tls| Tls {
             certificate: named(tls.certificate),
@@ -213,6 +216,8 @@ struct Store {
     segment: Option<Bytes<16_384>>,
     checkpoint: Option<Count<1, ANY>>,
     waiting: Option<Bytes<1_024>>,
+    #[serde(default)]
+    forget: Vec<Box<str>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -305,6 +310,7 @@ impl Store {
         put(&mut storage.segment_bytes, self.segment.map(|it| it.0 as u64));
         put(&mut storage.checkpoint_after, self.checkpoint.map(|it| it.0 as u64));
         put(&mut storage.waiting_bytes, self.waiting.map(|it| it.0));
+        storage.forget = self.forget;
         storage
     }
 }
@@ -379,6 +385,31 @@ mod tests {
         assert!(nowhere.contains("directory"), "{nowhere}");
         let named = said("name = \"a\\n\"\n").check().expect_err("no name").to_string();
         assert!(named.contains("control characters"), "{named}");
+    }
+
+    #[test]
+    fn all_paths_are_relative_to_the_file() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let text = "[auth]\nusers = 'a'\n[tls]\ncertificate = 'b'\nkey = 'c'\nclients = 'd'\n\
+            [slow]\npolicy = 'offline'\ndirectory = 'e'\n[storage]\ndirectory = 'f'\n\
+            forget = ['orders']\n";
+        let path = folder.path().join("desk.toml");
+        std::fs::write(&path, text).expect("written");
+        let said = Settings::from_file(&path).expect("valid");
+        let (tls, storage) = (said.tls.expect("files"), said.storage.expect("a directory"));
+        let found = [
+            said.users.expect("a file"),
+            tls.certificate,
+            tls.key,
+            tls.clients.expect("a file"),
+            said.spooling.expect("a directory").directory,
+            storage.directory,
+        ];
+        assert_eq!(found, ["a", "b", "c", "d", "e", "f"].map(|name| folder.path().join(name)));
+        assert_eq!(storage.forget, ["orders".into()]);
+        std::fs::write(&path, "[storage]\ndirectory = '/var/lib/desk'\n").expect("written");
+        let storage = Settings::from_file(&path).expect("valid").storage.expect("a directory");
+        assert_eq!(storage.directory, Path::new("/var/lib/desk"));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use crate::client::ClientId;
 use crate::refusal::Refusal;
 use lanecast_journal::{Directory, Fault, Level, Outcome, Retention, StorageError};
 use lanecast_os::event::AwaitedBell;
-use lanecast_sow::durable::{Archive, ArchiveError, Checkpoint, StoreError};
-use lanecast_sow::{Change, Key, Publication, Topic, TopicDefinition};
+use lanecast_sow::durable::{
+    Archive, ArchiveError, Checkpoint, ClientSequence, Schema, StoreError,
+};
+use lanecast_sow::{Change, Key, Publication, Topic, TopicDefinition, ViewDefinition};
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -33,6 +35,9 @@ pub struct Storage {
     /// How much may wait in memory for the disk, in bytes: from half of that on publishers have to
     /// wait.
     pub waiting_bytes: usize,
+    /// Topics and views that may be dropped from disk where the settings lack them, or have them
+    /// with another key, type or definition. Those that are as they were stay.
+    pub forget: Vec<Box<str>>,
 }
 
 impl Storage {
@@ -43,6 +48,7 @@ impl Storage {
             segment_bytes: 64 << 20,
             checkpoint_after: 1_000_000,
             waiting_bytes: 16 << 20,
+            forget: Vec::new(),
         }
     }
 }
@@ -84,7 +90,8 @@ impl Disk {
     /// The disk, and the topics as they were.
     pub(crate) fn open(
         storage: &Storage,
-        definitions: Vec<TopicDefinition>,
+        topics: Vec<TopicDefinition>,
+        views: Vec<ViewDefinition>,
     ) -> Result<(Self, Vec<Topic>), ArchiveError> {
         let settings = lanecast_journal::Settings {
             segment_bytes: storage.segment_bytes,
@@ -96,6 +103,7 @@ impl Disk {
         // The other half is for what those have under way.
         let enough = settings.pending_bytes / 2;
         let directory = Directory::new(&storage.directory);
+        let schema = Schema { topics, views, forget: storage.forget.clone() };
         let no_bell = |error: io::Error| StorageError {
             act: "make an eventfd for",
             path: storage.directory.display().to_string(),
@@ -105,15 +113,20 @@ impl Disk {
         let bell = Arc::new(AwaitedBell::new().map_err(no_bell)?);
         let ringing = Arc::clone(&bell);
         let (archive, topics) =
-            Archive::open_with(directory, settings, definitions, move |_| ringing.notify())?;
+            Archive::open_with(directory, settings, schema, move |_| ringing.notify())?;
         let (checkpoint_after, snapshot) = (storage.checkpoint_after.max(1), Snapshot::None);
         let owed = VecDeque::new();
         let disk = Self { archive, owed, enough, checkpoint_after, snapshot, failures: 0, bell };
         Ok((disk, topics))
     }
 
+    /// The topics and views that were dropped from disk, as the settings allowed.
+    pub(crate) fn forgotten(&self) -> &[Box<str>] {
+        self.archive.forgotten()
+    }
+
     /// The clients that have numbered their messages, each with its last number.
-    pub(crate) fn client_sequences(&self) -> impl Iterator<Item = (&str, u64)> {
+    pub(crate) fn client_sequences(&self) -> impl Iterator<Item = (&str, ClientSequence)> {
         self.archive.client_sequences()
     }
 

@@ -153,7 +153,11 @@ impl Hub {
     pub fn new(settings: Settings) -> Result<Self, WorldError> {
         let (world, topics) = World::open(&settings)?;
         let known = world.disk.iter().flat_map(Disk::client_sequences);
-        let sequences = known.map(|(name, sequence)| (name.into(), sequence)).collect();
+        let sequences = known.map(|(name, client)| (name.into(), client.sequence)).collect();
+        let forgotten = world.forgotten.iter();
+        let words = forgotten
+            .map(|name| format!("dropped {name} from disk, as storage.forget says"))
+            .collect();
         let spooling = settings.spooling.clone();
         let memory_max = settings.outbox_bytes_max;
         let sort_bytes = Budget::new(settings.sort_bytes_max);
@@ -182,7 +186,7 @@ impl Hub {
             overflow: Overflow { spooling, memory_max, ..Overflow::default() },
             slow_due: None,
             slow_next: 0,
-            words: VecDeque::new(),
+            words,
             departures: Vec::new(),
             matches: Vec::new(),
             busy: Vec::new(),

@@ -5,10 +5,10 @@ use crate::kept::Kept;
 use crate::post::Post;
 use crate::settings::Settings;
 use crate::topic::Room;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::durable::ArchiveError;
-use lanecast_sow::{Cascade, Refusal, Topic, ViewError};
+use lanecast_sow::{Cascade, Refusal, Topic, TopicDefinition, ViewDefinition, ViewError};
 
 /// Why the topics that are to be kept cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -62,6 +62,8 @@ pub(crate) struct World {
     pub(crate) disk: Option<Disk>,
     /// Records of views that could not be written.
     unwritten: u64,
+    /// Topics and views that were dropped from disk at the start.
+    pub(crate) forgotten: Vec<Box<str>>,
 }
 
 impl World {
@@ -99,12 +101,20 @@ impl World {
     /// The durable topics as they were.
     fn open_disk(&mut self, settings: &Settings) -> Result<Vec<Topic>, WorldError> {
         let durable: Vec<_> = settings.kept.iter().filter(|one| one.durable).cloned().collect();
-        let Some(first) = durable.first() else { return Ok(Vec::new()) };
-        let storage = settings.storage.as_ref();
-        let storage = storage.ok_or_else(|| WorldError::Nowhere(first.name.clone()))?;
-        let (disk, topics) =
-            Disk::open(storage, durable).map_err(|error| WorldError::Archive(Box::new(error)))?;
-        self.disk = Some(disk);
+        let Some(storage) = &settings.storage else {
+            let nowhere = |first: &TopicDefinition| Err(WorldError::Nowhere(first.name.clone()));
+            return durable.first().map_or(Ok(Vec::new()), nowhere);
+        };
+        let is_used = !durable.is_empty();
+        // Without durable topics nothing is made on disk; but what is there is not passed over.
+        if !is_used && !storage.directory.exists() {
+            return Ok(Vec::new());
+        }
+        let views = views_of_durable(settings);
+        let opened = Disk::open(storage, durable, views);
+        let (disk, topics) = opened.map_err(|error| WorldError::Archive(Box::new(error)))?;
+        self.forgotten = disk.forgotten().to_vec();
+        self.disk = Some(disk).filter(|_| is_used);
         Ok(topics)
     }
 
@@ -190,6 +200,21 @@ impl World {
     pub(crate) fn unwritten(&self) -> u64 {
         self.unwritten
     }
+}
+
+/// The views that show durable topics, themselves or by way of other views.
+fn views_of_durable(settings: &Settings) -> Vec<ViewDefinition> {
+    let durable = settings.kept.iter().filter(|topic| topic.durable);
+    let mut names: HashSet<&str> = durable.map(|topic| &*topic.name).collect();
+    let mut views = Vec::new();
+    // A view is over topics, or over views before it.
+    for view in &settings.views {
+        if view.topics().any(|topic| names.contains(topic)) {
+            names.insert(&view.name);
+            views.push(view.clone());
+        }
+    }
+    views
 }
 
 /// The numbers of topics by name, for each type of messages.

@@ -7,8 +7,8 @@ use anyhow::Context;
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    ConfigError, DEFAULTS, PORT, Server, Settings, Spooling, TopicDefinition, WEBSOCKET_PORT,
-    hash_password, parse_address,
+    DEFAULTS, PORT, Server, Settings, Spooling, TopicDefinition, WEBSOCKET_PORT, hash_password,
+    parse_address,
 };
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -37,7 +37,8 @@ pub(crate) struct ServeArgs {
     #[command(subcommand)]
     instead: Option<Instead>,
 
-    /// A file of settings, in TOML; the other options come before what it says
+    /// A file of settings, in TOML; the other options come before what it says. Paths in it are
+    /// relative to the directory that it is in
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -85,6 +86,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TOPIC:TYPE:FIELDS", value_parser = parse_kept)]
     keep: Vec<TopicDefinition>,
 
+    /// Drop this durable topic, or view, from disk with all its records, if the settings lack it
+    /// or have it with another key, type or definition; without this the server does not start
+    /// then (repeatable)
+    #[arg(long, value_name = "TOPIC")]
+    forget: Vec<Box<str>>,
+
     /// For how long clients may take what waits for them, at the end [default: 2s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     drain: Option<Duration>,
@@ -99,7 +106,7 @@ enum Instead {
 
 impl ServeArgs {
     /// The defaults, what a file says otherwise, and what the options say otherwise.
-    fn settings(&self) -> Result<Settings, ConfigError> {
+    fn settings(&self) -> anyhow::Result<Settings> {
         let mut settings = match &self.config {
             Some(path) => Settings::from_file(path)?,
             None => Settings::default(),
@@ -118,6 +125,14 @@ impl ServeArgs {
         put(&mut settings.drain, self.drain);
         settings.allow_remote |= self.allow_remote;
         settings.kept.extend(self.keep.iter().cloned());
+        match &mut settings.storage {
+            Some(storage) => storage.forget.extend(self.forget.iter().cloned()),
+            None => anyhow::ensure!(
+                self.forget.is_empty(),
+                "--forget drops topics from disk: the settings do not say where that is: give \
+                 them as --config FILE, with [storage]"
+            ),
+        }
         Ok(settings)
     }
 }

@@ -74,6 +74,8 @@ pub enum ConfigError {
     },
 }
 
+/// Settings that are paths: in a file they are relative to the directory of that file.
+const PATHS: [&str; 1] = ["shm.directory"];
 /// The environment variable that names a configuration file.
 pub(crate) const FILE_VARIABLE: &str = "LANECAST_CONFIG";
 const PREFIX: &str = "LANECAST_";
@@ -126,6 +128,10 @@ impl Config {
                         return Err(unknown(&key, &place));
                     }
                     self.apply_table(inner, &format!("{key}."), path, text)?;
+                }
+                DeValue::String(value) if PATHS.contains(&&*key) && !value.is_empty() => {
+                    let folder = path.parent().unwrap_or(Path::new(""));
+                    self.set(&key, &folder.join(&**value).to_string_lossy(), &place)?;
                 }
                 DeValue::String(value) => self.set(&key, value, &place)?,
                 DeValue::Integer(number) => self.set(&key, &number.to_string(), &place)?,

@@ -10,8 +10,10 @@ mod dump;
 mod entry;
 mod error;
 mod restore;
+mod schema;
 
-pub use archive::{Archive, Logged};
+pub use archive::{Archive, ClientSequence, Logged};
 pub use checkpoint::Checkpoint;
 pub use dump::{Dump, DumpedRecord};
-pub use error::{ArchiveError, StoreError};
+pub use error::{ArchiveError, Misfit, MisfitKind, StoreError};
+pub use schema::Schema;

@@ -22,6 +22,9 @@ pub enum Refusal {
     /// The topic makes keys of fields.
     #[error("this topic makes keys of the message's fields: supply none")]
     KeyNotWanted,
+    /// A stored message has another key than it was stored with.
+    #[error("by the key fields its key is another one")]
+    OtherKey,
     /// More records than can be numbered.
     #[error("the topic is full: delete records, or let them expire")]
     Full,

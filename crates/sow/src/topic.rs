@@ -12,7 +12,6 @@ use crate::record::{Header, NEVER, Record};
 use crate::records::Records;
 use crate::refusal::Refusal;
 use crate::scan::Scan;
-
 use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::merge::merge;
 use lanecast_filter::naive::Environment;
@@ -338,8 +337,10 @@ impl Topic {
         publication: &Publication<'_>,
         sequence: u64,
         expires_ns: u64,
+        identity: Identity,
     ) -> Result<(), Refusal> {
         let next = self.prepare_as(publication, sequence, expires_ns)?;
+        (next.record.identity() == identity).then_some(()).ok_or(Refusal::OtherKey)?;
         self.sequence = self.sequence.max(sequence);
         self.store(next.found, next.record);
         Ok(())

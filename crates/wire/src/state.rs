@@ -4,7 +4,7 @@
 //! ```text
 //! checkpoint   CheckpointHeader | block | block | ... | a block without entries
 //! block        BlockHeader | entry | entry | ...
-//! entry        StateHeader | name | message      a journal's record holds one, or two
+//! entry        StateHeader | name | message      a journal's record holds one, or several
 //! ```
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -13,7 +13,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first bytes of a checkpoint.
 pub const CHECKPOINT_MAGIC: [u8; 8] = *b"LANESTAT";
 /// The version of the layout.
-pub const STATE_VERSION: u32 = 1;
+pub const STATE_VERSION: u32 = 2;
+/// The oldest version that is still read: without definitions of topics and views.
+pub const STATE_VERSION_LEAST: u32 = 1;
 /// The longest block, in bytes, its header not counted.
 pub const BLOCK_MAX: u32 = 64 << 20;
 /// The entry is what a record is now.
@@ -26,6 +28,14 @@ pub const STATE_EXPIRE: u16 = 3;
 pub const STATE_TOPIC: u16 = 4;
 /// The entry is the last number that a client gave one of its messages.
 pub const STATE_CLIENT: u16 = 5;
+/// The entry is a topic's definition: records behind it are of that.
+pub const STATE_DEFINE: u16 = 6;
+/// The entry says that a topic was forgotten, with all its records.
+pub const STATE_FORGET: u16 = 7;
+/// The entry is a view's definition; the view was forgotten if it is empty.
+pub const STATE_VIEW: u16 = 8;
+/// The entry says that a client's last number was forgotten.
+pub const STATE_CLIENT_GONE: u16 = 9;
 
 /// What stands before each entry.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -70,7 +80,7 @@ impl<'a> StateEntry<'a> {
     /// nothing is given if they are no entry.
     pub fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, rest) = StateHeader::read_from_prefix(bytes).ok()?;
-        if !(STATE_PUT..=STATE_CLIENT).contains(&header.kind.get()) {
+        if !(STATE_PUT..=STATE_CLIENT_GONE).contains(&header.kind.get()) {
             return None;
         }
         let (name, rest) = rest.split_at_checked(header.name_length.get().into())?;

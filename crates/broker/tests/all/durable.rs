@@ -221,3 +221,61 @@ fn what_is_not_durable_is_not_said_to_be() {
     assert!(error.to_string().starts_with("durable topics: "), "{error}");
     assert!(served.end());
 }
+
+/// A server with these durable topics, which may forget those; or why it does not start.
+fn with_topics(
+    directory: &Path,
+    topics: &[(&str, &str)],
+    forget: &[&str],
+) -> Result<Server, OpenError> {
+    let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let topic = |(name, key): &(&str, &str)| {
+        TopicDefinition::new(name, Kind::Json).key(key).expect("a path").durable()
+    };
+    settings.kept = topics.iter().map(topic).collect();
+    let forget = forget.iter().map(|name| (*name).into()).collect();
+    settings.storage = Some(Storage { forget, ..Storage::at(directory) });
+    Server::open(settings)
+}
+
+#[test]
+fn a_topic_that_the_settings_lack_for_one_run_is_not_lost() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = served(directory.path(), 10);
+    let mut client = first.client();
+    for id in 10..30 {
+        client.send(&format!(r#"{{"c":"p","t":"orders"}}{{"id":{id},"qty":1}}"#));
+        client.send(&format!(r#"{{"c":"p","t":"fills"}}{{"id":{id}}}"#));
+    }
+    client.send(r#"{"c":"flush","cid":"1","a":"persisted"}"#);
+    client.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"1"}"#);
+    assert!(first.end());
+    let refused = |topics: &[(&str, &str)], forget: &[&str]| {
+        let opened = with_topics(directory.path(), topics, forget);
+        opened.map(drop).expect_err("not started").to_string()
+    };
+    // Also a view of what is on disk, and where nothing is to be durable any more.
+    let error = refused(&[("fills", "/id")], &["total"]);
+    assert!(error.contains("the topic orders") && error.contains("--forget"), "{error}");
+    assert!(!error.contains("fills") && !error.contains("view"), "{error}");
+    let error = refused(&[], &["total", "fills"]);
+    assert!(error.contains("the topic orders"), "{error}");
+    let error = refused(&[("orders", "/qty"), ("fills", "/id")], &["total"]);
+    assert!(error.contains("(json, /id)") && error.contains("(json, /qty)"), "{error}");
+    let error = refused(&[("orders", "/id"), ("fills", "/id")], &[]);
+    assert!(error.contains("the view total"), "{error}");
+
+    let again = served(directory.path(), 10);
+    let mut client = again.client();
+    assert_eq!((state(&mut client, "orders").len(), state(&mut client, "fills").len()), (20, 20));
+    assert!(again.end());
+    let opened = with_topics(directory.path(), &[("fills", "/id")], &["orders", "total", "fills"]);
+    let mut opened = opened.expect("started");
+    let words: Vec<String> = std::iter::from_fn(|| opened.next_word()).collect();
+    assert!(words.len() == 2 && words[0].contains("orders"), "{words:?}");
+    drop(opened);
+    let again = served(directory.path(), 10);
+    let mut client = again.client();
+    assert_eq!((state(&mut client, "orders").len(), state(&mut client, "fills").len()), (0, 20));
+    assert!(again.end());
+}

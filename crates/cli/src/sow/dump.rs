@@ -16,8 +16,8 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A line has: topic, key, number of the topic's change, when it expires, \
     the key that its publisher supplied, message. The byte 1 of fix and nvfix is shown as |.\n\
-    Nothing is changed, and a server may be at work there. Of a topic that no checkpoint has \
-    named yet only the number is known.\n\
+    Nothing is changed, and a server may be at work there. Of a topic that an \
+    earlier version wrote, and no checkpoint has named, only the number is known.\n\
     Examples:\n  \
     lanecast sow dump /var/lib/lanecast\n  \
     lanecast sow dump --topic orders --json /var/lib/lanecast\n\

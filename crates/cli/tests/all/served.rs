@@ -193,3 +193,49 @@ fn what_changes_about_records_is_followed() {
     server.signal("TERM");
     server.finish().good();
 }
+
+/// Starts a server of those settings in `from`; its address.
+fn start_in(stage: &Stage, from: &str, options: &str) -> (Run, String) {
+    let mut command = stage.command(BINARY);
+    command.current_dir(stage.path(from)).args(["serve", "--listen", "127.0.0.1:0", "--config"]);
+    command.arg(stage.path("etc/desk.toml")).args(options.split_whitespace());
+    let server = Run::start(command);
+    server.until_out("\n");
+    let at = server.out().trim_end().rsplit(' ').next().expect("an address").to_owned();
+    (server, at)
+}
+
+#[test]
+fn durable_topics_are_found_from_anywhere_and_dropped_by_name_alone() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("etc")).expect("a directory");
+    std::fs::create_dir(stage.path("elsewhere")).expect("a directory");
+    let topic = |key| {
+        let head = "[[topic]]\nname = 'orders'\ntype = 'json'\ndurable = true\n";
+        format!("{head}key = ['{key}']\n[storage]\ndirectory = 'state'\n")
+    };
+    stage.write("etc/desk.toml", topic("/id"));
+    let (server, at) = start_in(&stage, "etc", "");
+    let way = format!("--server {at} -t orders");
+    stage.run(&format!("publish {way} --name a --persisted {{\"id\":1,\"b\":2}}")).good();
+    server.signal("TERM");
+    server.finish().good();
+    let (server, at) = start_in(&stage, "elsewhere", "");
+    let way = format!("--server {at} -t orders");
+    assert_eq!(stage.run(&format!("query {way}")).good(), "{\"id\":1,\"b\":2}\n");
+    server.signal("TERM");
+    server.finish().good();
+    assert!(!stage.path("elsewhere/state").exists());
+    stage.write("etc/desk.toml", topic("/b"));
+    let told = stage.run("serve --listen 127.0.0.1:0 --config etc/desk.toml");
+    assert!(told.refused(1).contains("--forget"), "{}", told.err);
+    let (server, at) = start_in(&stage, "elsewhere", "--forget orders");
+    let way = format!("--server {at} -t orders");
+    assert_eq!(stage.run(&format!("query {way}")).good(), "");
+    server.signal("TERM");
+    let done = server.finish();
+    done.good();
+    assert!(done.err.contains("dropped orders from disk"), "{}", done.err);
+    let told = stage.run("serve --listen 127.0.0.1:0 --forget orders");
+    assert!(told.refused(1).contains("[storage]"), "{}", told.err);
+}

@@ -34,6 +34,16 @@ fn a_file_sets_and_variables_set_over_it() {
     assert_eq!((config.shm.window_bytes, config.shm.subscribers_max), (8 << 20, 3));
 }
 
+#[test]
+fn a_path_in_a_file_is_relative_to_the_file() {
+    let config = apply("paths.toml", "[shm]\ndirectory = \"domain\"\n").unwrap();
+    assert_eq!(config.shm.directory, std::env::temp_dir().join("domain"));
+    let config = apply("paths.toml", "[shm]\ndirectory = \"/dev/shm/a\"\n").unwrap();
+    assert_eq!(config.shm.directory, Path::new("/dev/shm/a"));
+    let error = apply("paths.toml", "[shm]\ndirectory = \"\"\n").unwrap_err();
+    assert!(error.contains("the path is empty"), "{error}");
+}
+
 /// A file in XML as Ultra Messaging's tools read it.
 fn um(topics: &str) -> String {
     format!(

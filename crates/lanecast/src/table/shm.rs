@@ -29,7 +29,7 @@ pub(super) const SHM: &[Setting] = &[
         key: "shm.directory",
         values: "a path",
         about: "The domain: publishers and subscribers with the same directory find each other. \
-                Put it on tmpfs.",
+                Put it on tmpfs. In a file it is relative to the directory of that file.",
         set: |config, text| {
             if text.is_empty() {
                 return Err("the path is empty".into());

@@ -4,14 +4,16 @@ use super::checkpoint::{Checkpoint, is_checkpoint, name_of};
 use super::entry;
 use super::error::{ArchiveError, StoreError};
 use super::restore::Restoring;
+use super::schema::{Schema, texts_of_views};
 use crate::change::{Cause, Change};
-use crate::definition::TopicDefinition;
 use crate::key::Key;
 use crate::publication::Publication;
 use crate::topic::{Next, Topic};
 use lanecast_journal::{AppendError, Entry, Hold, Journal, Level, Settings, Storage, StorageError};
-use lanecast_wire::state::{STATE_CLIENT, STATE_DELETE, STATE_EXPIRE, STATE_PUT};
-use std::collections::HashMap;
+use lanecast_wire::state::{
+    STATE_CLIENT, STATE_CLIENT_GONE, STATE_DEFINE, STATE_DELETE, STATE_EXPIRE, STATE_PUT,
+};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Keeps topics on disk. They have to be changed through it, and through nothing else.
@@ -25,9 +27,30 @@ pub struct Archive<S: Storage> {
     /// The last journal record.
     last: u64,
     /// The last number that each client gave a message.
-    clients: HashMap<Box<str>, u64>,
+    clients: Clients,
+    /// Definitions of views.
+    views: BTreeMap<Box<str>, String>,
+    /// Topics and views that were dropped when the archive was opened.
+    forgotten: Vec<Box<str>>,
     body: Vec<u8>,
 }
+
+/// Clients that have numbered their messages, by name.
+pub(crate) type Clients = HashMap<Box<str>, ClientSequence>;
+
+/// The last number of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientSequence {
+    /// The number.
+    pub sequence: u64,
+    /// When it was given, in nanoseconds since 1970; 0 if that is not known.
+    pub unix_ns: u64,
+}
+
+/// Bytes of definitions in a record of the journal, if one alone is not longer.
+const DEFINITIONS: usize = 4 << 10;
+/// For how long opening waits for the journal.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A change that is on its way to the disk.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +68,14 @@ impl<S: Storage + Clone> Archive<S> {
     ///
     /// # Errors
     ///
-    /// See [`ArchiveError`].
+    /// See [`ArchiveError`]. If topics or views on disk are not those of `schema`, which does not
+    /// say that they may be forgotten, nothing has changed.
     pub fn open(
         storage: S,
         settings: Settings,
-        definitions: Vec<TopicDefinition>,
+        schema: impl Into<Schema>,
     ) -> Result<(Self, Vec<Topic>), ArchiveError> {
-        Self::open_with(storage, settings, definitions, |_| ())
+        Self::open_with(storage, settings, schema, |_| ())
     }
 
     /// The same; `listener` is called as [`Journal::open_with`] says.
@@ -62,28 +86,61 @@ impl<S: Storage + Clone> Archive<S> {
     pub fn open_with(
         storage: S,
         settings: Settings,
-        definitions: Vec<TopicDefinition>,
+        schema: impl Into<Schema>,
         listener: impl Fn(u64) + Send + Sync + 'static,
     ) -> Result<(Self, Vec<Topic>), ArchiveError> {
+        let schema = schema.into();
         let journal = Journal::open_with(storage.clone(), settings, listener)?;
         let hold = journal.hold(0);
-        let mut restoring = Restoring::new(definitions)?;
+        let mut restoring = Restoring::new(&schema.topics)?;
         let covered = restoring.load(&storage)?;
         restoring.replay(&journal, covered)?;
+        let amendment = restoring.amend(&schema)?;
         hold.move_to(covered + 1);
         let last = journal.recovered().last;
-        let topics = restoring.topics;
-        let archive = Self {
+        let Restoring { topics, clients, .. } = restoring;
+        let mut archive = Self {
             storage,
             journal,
             hold,
             covered,
             last,
-            clients: restoring.clients,
+            clients,
+            views: texts_of_views(&schema.views),
+            forgotten: amendment.forgotten,
             body: Vec::new(),
         };
+        archive.append_definitions(&amendment.entries)?;
         archive.remove_others()?;
         Ok((archive, topics))
+    }
+
+    /// The topics and views that were dropped from disk, as [`Schema::forget`] allowed.
+    pub fn forgotten(&self) -> &[Box<str>] {
+        &self.forgotten
+    }
+
+    /// Appends entries before any change of a topic, several to a record.
+    fn append_definitions(&mut self, entries: &[Vec<u8>]) -> Result<(), ArchiveError> {
+        let mut entries = entries.iter().peekable();
+        while entries.peek().is_some() {
+            self.body.clear();
+            while let Some(next) = entries.peek()
+                && (self.body.is_empty() || self.body.len() + next.len() <= DEFINITIONS)
+            {
+                self.body.extend_from_slice(next);
+                entries.next();
+            }
+            let appended = match self.append(0, STATE_DEFINE, 0) {
+                Err(AppendError::Full) => {
+                    self.journal.wait(self.last, Level::Persisted, PATIENCE)?;
+                    self.append(0, STATE_DEFINE, 0)
+                }
+                appended => appended,
+            };
+            appended.map_err(ArchiveError::Append)?;
+        }
+        Ok(())
     }
 
     /// The journal, to ask and wait for what is persisted.
@@ -102,8 +159,23 @@ impl<S: Storage + Clone> Archive<S> {
     }
 
     /// The clients that have numbered their messages, each with its last number.
-    pub fn client_sequences(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.clients.iter().map(|(name, sequence)| (&**name, *sequence))
+    pub fn client_sequences(&self) -> impl Iterator<Item = (&str, ClientSequence)> {
+        self.clients.iter().map(|(name, client)| (&**name, *client))
+    }
+
+    /// Forgets the last number of a client, if it is known.
+    ///
+    /// # Errors
+    ///
+    /// If the journal does not take it. Then the number is still known.
+    pub fn forget_client(&mut self, name: &str, now_ns: u64) -> Result<(), AppendError> {
+        if self.clients.contains_key(name) {
+            self.body.clear();
+            entry::client_gone(name, &mut self.body);
+            self.append(0, STATE_CLIENT_GONE, now_ns)?;
+            self.clients.remove(name);
+        }
+        Ok(())
     }
 
     /// As [`Topic::publish`].
@@ -190,9 +262,9 @@ impl<S: Storage + Clone> Archive<S> {
     pub fn number(&mut self, name: &str, sequence: u64, now_ns: u64) -> Result<u64, AppendError> {
         if is_name(name) {
             self.body.clear();
-            entry::client(name, sequence, &mut self.body);
+            entry::client(name, sequence, now_ns, &mut self.body);
             self.append(0, STATE_CLIENT, now_ns)?;
-            self.remember(name, sequence);
+            self.remember(name, sequence, now_ns);
         }
         Ok(self.last)
     }
@@ -203,7 +275,7 @@ impl<S: Storage + Clone> Archive<S> {
     ///
     /// If the disk refuses.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint<S>, StorageError> {
-        Checkpoint::new(&self.storage, self.last, &self.clients)
+        Checkpoint::new(&self.storage, self.last, &self.clients, &self.views)
     }
 
     /// Puts a sealed checkpoint in the place of the one before it, once the journal is durable up
@@ -239,20 +311,22 @@ impl<S: Storage + Clone> Archive<S> {
         entry::put(topic.number(), next.record(), &mut self.body);
         let numbered = publication.numbered.filter(|(name, _)| is_name(name));
         if let Some((name, sequence)) = numbered {
-            entry::client(name, sequence, &mut self.body);
+            entry::client(name, sequence, now_ns, &mut self.body);
         }
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
         if let Some((name, sequence)) = numbered {
-            self.remember(name, sequence);
+            self.remember(name, sequence, now_ns);
         }
         let change = topic.commit(next, cause, publication.client, now_ns);
         Ok(Logged { change, journal_sequence })
     }
 
-    fn remember(&mut self, name: &str, sequence: u64) {
+    fn remember(&mut self, name: &str, sequence: u64, unix_ns: u64) {
         match self.clients.get_mut(name) {
-            Some(last) => *last = sequence.max(*last),
-            None => drop(self.clients.insert(name.into(), sequence)),
+            Some(last) => last.advance(sequence, unix_ns),
+            None => {
+                self.clients.insert(name.into(), ClientSequence { sequence, unix_ns });
+            }
         }
     }
 
@@ -292,6 +366,14 @@ impl<S: Storage + Clone> Archive<S> {
             }
         }
         Ok(())
+    }
+}
+
+impl ClientSequence {
+    /// The client gave this number as well.
+    pub(crate) fn advance(&mut self, sequence: u64, unix_ns: u64) {
+        self.sequence = self.sequence.max(sequence);
+        self.unix_ns = self.unix_ns.max(unix_ns);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Writing down all records while topics go on changing.
 
+use super::archive::Clients;
 use super::entry;
 use crate::topic::Topic;
 use lanecast_journal::{Outcome, Storage, StoredFile};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 
 /// Bytes of entries that make a block.
@@ -62,7 +63,8 @@ impl<S: Storage> Checkpoint<S> {
     pub(crate) fn new(
         storage: &S,
         covered: u64,
-        clients: &HashMap<Box<str>, u64>,
+        clients: &Clients,
+        views: &BTreeMap<Box<str>, String>,
     ) -> Outcome<Self> {
         let file = storage.create(&unfinished(covered))?;
         let mut header = CheckpointHeader::new(covered);
@@ -78,8 +80,11 @@ impl<S: Storage> Checkpoint<S> {
             place: 0,
             is_sealed: false,
         };
-        for (name, sequence) in clients {
-            entry::client(name, *sequence, &mut checkpoint.entries);
+        for (name, text) in views {
+            checkpoint.entries.extend_from_slice(&entry::view(name, text));
+        }
+        for (name, client) in clients {
+            entry::client(name, client.sequence, client.unix_ns, &mut checkpoint.entries);
             if checkpoint.entries.len() >= BLOCK {
                 checkpoint.write_block()?;
             }
@@ -97,8 +102,7 @@ impl<S: Storage> Checkpoint<S> {
         for _ in 0..limit {
             let Some(topic) = topics.get(self.topic) else { break };
             if self.place == 0 {
-                let (name, sequence) = (&topic.definition().name, topic.sequence());
-                entry::begins(topic.number(), name, sequence, topic.len(), &mut self.entries);
+                entry::begins(topic, &mut self.entries);
             }
             if let Some(record) = topic.at(self.place) {
                 entry::put(topic.number(), record, &mut self.entries);

@@ -5,7 +5,9 @@ use super::restore::Blocks;
 use crate::key::{Key, Sum};
 use crate::record::NEVER;
 use lanecast_journal::{Reader, Start, Storage};
-use lanecast_wire::state::{STATE_DELETE, STATE_EXPIRE, STATE_PUT, STATE_TOPIC, StateEntry};
+use lanecast_wire::state::{
+    STATE_DEFINE, STATE_DELETE, STATE_EXPIRE, STATE_FORGET, STATE_PUT, STATE_TOPIC, StateEntry,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// The records of an archive, as far as they can be read.
@@ -15,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Dump {
     /// By topic, then in the order in which they were last changed.
     pub records: Vec<DumpedRecord>,
-    /// The names of topics, by number, as far as a checkpoint tells them.
+    /// The names of topics, by number, as far as they are told.
     pub names: BTreeMap<u32, String>,
     /// The last journal record that a checkpoint covers.
     pub covered: u64,
@@ -140,8 +142,12 @@ impl Dump {
             STATE_DELETE | STATE_EXPIRE => {
                 records.remove(&place);
             }
-            STATE_TOPIC => {
+            STATE_TOPIC | STATE_DEFINE => {
                 self.names.insert(topic, name);
+            }
+            STATE_FORGET => {
+                self.names.remove(&topic);
+                records.retain(|(of, ..), _| *of != topic);
             }
             _ => {}
         }

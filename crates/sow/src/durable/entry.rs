@@ -1,8 +1,13 @@
 //! Changes and records as bytes.
 
+use super::schema::text_of_topic;
 use crate::key::Identity;
 use crate::record::{NEVER, Record};
-use lanecast_wire::state::{STATE_CLIENT, STATE_PUT, STATE_TOPIC, StateHeader};
+use crate::topic::Topic;
+use lanecast_wire::state::{
+    STATE_CLIENT, STATE_CLIENT_GONE, STATE_DEFINE, STATE_FORGET, STATE_PUT, STATE_TOPIC,
+    STATE_VIEW, StateHeader,
+};
 use zerocopy::IntoBytes;
 
 /// Appends what `record` is.
@@ -38,31 +43,77 @@ pub(crate) fn gone(topic: u32, kind: u16, identity: Identity, sequence: u64, byt
     bytes.extend_from_slice(header.as_bytes());
 }
 
-/// Appends which number a client gave its last message.
-pub(crate) fn client(name: &str, sequence: u64, bytes: &mut Vec<u8>) {
+/// Appends which number a client gave its last message, and when.
+pub(crate) fn client(name: &str, sequence: u64, unix_ns: u64, bytes: &mut Vec<u8>) {
     let header = StateHeader {
         kind: STATE_CLIENT.into(),
         name_length: (name.len() as u16).into(),
         sequence: sequence.into(),
         expires_unix_ns: NEVER.into(),
+        key: unix_ns.into(),
         ..StateHeader::default()
     };
     bytes.extend_from_slice(header.as_bytes());
     bytes.extend_from_slice(name.as_bytes());
 }
 
-/// Appends that the records of a topic begin.
-pub(crate) fn begins(topic: u32, name: &str, sequence: u64, records: usize, bytes: &mut Vec<u8>) {
+/// Appends that a client's last number is forgotten.
+pub(crate) fn client_gone(name: &str, bytes: &mut Vec<u8>) {
+    named(STATE_CLIENT_GONE, 0, name, "", bytes);
+}
+
+/// A topic's definition.
+pub(crate) fn define(topic: u32, name: &str, definition: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    named(STATE_DEFINE, topic, name, definition, &mut bytes);
+    bytes
+}
+
+/// A topic is forgotten.
+pub(crate) fn forget(topic: u32, name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    named(STATE_FORGET, topic, name, "", &mut bytes);
+    bytes
+}
+
+/// A view's definition; an empty one says that the view is forgotten.
+pub(crate) fn view(name: &str, definition: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    named(STATE_VIEW, 0, name, definition, &mut bytes);
+    bytes
+}
+
+fn named(kind: u16, topic: u32, name: &str, text: &str, bytes: &mut Vec<u8>) {
     let name = &name.as_bytes()[..name.len().min(u16::MAX.into())];
     let header = StateHeader {
-        kind: STATE_TOPIC.into(),
+        kind: kind.into(),
         name_length: (name.len() as u16).into(),
+        length: (text.len() as u32).into(),
         topic: topic.into(),
-        sequence: sequence.into(),
         expires_unix_ns: NEVER.into(),
-        key: (records as u64).into(),
         ..StateHeader::default()
     };
     bytes.extend_from_slice(header.as_bytes());
     bytes.extend_from_slice(name);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// Appends that the records of a topic begin, and its definition.
+pub(crate) fn begins(topic: &Topic, bytes: &mut Vec<u8>) {
+    let definition = text_of_topic(topic.definition());
+    let name = topic.definition().name.as_bytes();
+    let name = &name[..name.len().min(u16::MAX.into())];
+    let header = StateHeader {
+        kind: STATE_TOPIC.into(),
+        name_length: (name.len() as u16).into(),
+        length: (definition.len() as u32).into(),
+        topic: topic.number().into(),
+        sequence: topic.sequence().into(),
+        expires_unix_ns: NEVER.into(),
+        key: (topic.len() as u64).into(),
+        ..StateHeader::default()
+    };
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.extend_from_slice(name);
+    bytes.extend_from_slice(definition.as_bytes());
 }

@@ -2,6 +2,7 @@
 
 use crate::refusal::Refusal;
 use lanecast_journal::{AppendError, OpenError, ReadError, StorageError, WaitError};
+use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
 /// Why a change was not made.
@@ -52,20 +53,79 @@ pub enum ArchiveError {
         "record {0} of the journal is not about a topic: give the archive a directory of its own"
     )]
     Foreign(u64),
-    /// A kept message does not fit its topic.
-    #[error("a kept message of topic {topic} is not taken: {refusal}; has its definition changed?")]
-    Refused {
-        /// The topic.
-        topic: String,
-        /// Why.
-        refusal: Refusal,
-    },
+    /// Topics or views on disk are not those of the settings.
+    #[error("{}", told(.0))]
+    Misfits(Vec<Misfit>),
+    /// Definitions cannot be written.
+    #[error("the definitions of topics cannot be written: {0}")]
+    Append(AppendError),
     /// Two topics have one number.
     #[error("the topics {0} and {1} cannot be in one archive: rename one")]
     SameNumber(String, String),
     /// A topic cannot be made.
     #[error(transparent)]
     Topic(#[from] Refusal),
+}
+
+/// A topic or a view on disk that is not that of the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Whether it is a view.
+    pub is_view: bool,
+    /// Its name, or `#` and its number if that alone is known.
+    pub name: Box<str>,
+    /// How it differs.
+    pub why: MisfitKind,
+}
+
+/// How a topic or a view on disk differs from the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MisfitKind {
+    /// The settings do not have it, or not as one that is durable.
+    Missing,
+    /// Its definition is another one.
+    Changed {
+        /// The one on disk.
+        was: String,
+        /// The one in the settings.
+        is: String,
+    },
+    /// A stored message does not fit the definition in the settings.
+    Refused(Refusal),
+}
+
+impl Display for Misfit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (kind, name) = (if self.is_view { "view" } else { "topic" }, &self.name);
+        let one_line = |text: &str| text.replace('\n', ", ");
+        match &self.why {
+            MisfitKind::Missing if self.is_view => {
+                write!(f, "the view {name} is on disk, and not in the settings")
+            }
+            MisfitKind::Missing => {
+                write!(f, "the topic {name} is on disk, and no durable topic of the settings")
+            }
+            MisfitKind::Changed { was, is } => {
+                let (was, is) = (one_line(was), one_line(is));
+                write!(f, "the {kind} {name} was ({was}) and would be ({is})")
+            }
+            MisfitKind::Refused(refusal) => {
+                write!(f, "stored messages of the {kind} {name} do not fit the settings: {refusal}")
+            }
+        }
+    }
+}
+
+/// All of them, and the way out.
+fn told(misfits: &[Misfit]) -> String {
+    let all: Vec<_> = misfits.iter().map(ToString::to_string).collect();
+    let names: Vec<_> = misfits.iter().map(|misfit| format!("{:?}", misfit.name)).collect();
+    format!(
+        "{}; nothing was changed: put the settings back as they were, or say by name what may be \
+         dropped from disk, with all its records: storage.forget = [{}], or --forget NAME",
+        all.join("; "),
+        names.join(", ")
+    )
 }
 
 impl From<WaitError> for ArchiveError {

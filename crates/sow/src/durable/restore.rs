@@ -1,16 +1,18 @@
 //! Bringing topics back.
 
+use super::archive::Clients;
 use super::checkpoint::{checksum, covered_by, name_of};
-use super::error::ArchiveError;
+use super::error::{ArchiveError, MisfitKind};
+use super::schema::{Amendment, Schema, Stored, text_of_topic};
 use crate::definition::TopicDefinition;
 use crate::key::Identity;
 use crate::publication::Publication;
-use crate::refusal::Refusal;
 use crate::topic::Topic;
 use lanecast_journal::{Journal, Level, Mode, Start, Storage, StoredFile};
 use lanecast_wire::state::{
-    BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_PUT,
-    STATE_TOPIC, STATE_VERSION, StateEntry,
+    BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_CLIENT_GONE,
+    STATE_DEFINE, STATE_FORGET, STATE_PUT, STATE_TOPIC, STATE_VERSION, STATE_VERSION_LEAST,
+    STATE_VIEW, StateEntry,
 };
 use std::collections::HashMap;
 use zerocopy::FromBytes;
@@ -19,22 +21,18 @@ use zerocopy::FromBytes;
 pub(crate) struct Restoring {
     pub(crate) topics: Vec<Topic>,
     /// The last number of each client.
-    pub(crate) clients: HashMap<Box<str>, u64>,
+    pub(crate) clients: Clients,
     /// Where each topic is, by number.
     indexes: HashMap<u32, usize>,
-}
-
-/// Why an entry was not applied.
-enum EntryError {
-    NoEntry,
-    Refused(usize, Refusal),
+    /// Definitions on disk.
+    stored: Stored,
 }
 
 impl Restoring {
-    pub(crate) fn new(definitions: Vec<TopicDefinition>) -> Result<Self, ArchiveError> {
+    pub(crate) fn new(definitions: &[TopicDefinition]) -> Result<Self, ArchiveError> {
         let (mut topics, mut indexes) = (Vec::<Topic>::new(), HashMap::new());
         for definition in definitions {
-            let topic = Topic::new(definition)?;
+            let topic = Topic::new(definition.clone())?;
             if let Some(other) = indexes.insert(topic.number(), topics.len()) {
                 let [one, two] =
                     [&topics[other], &topic].map(|topic| topic.definition().name.to_string());
@@ -42,7 +40,7 @@ impl Restoring {
             }
             topics.push(topic);
         }
-        Ok(Self { topics, clients: HashMap::new(), indexes })
+        Ok(Self { topics, clients: Clients::new(), indexes, stored: Stored::default() })
     }
 
     /// Reads the newest checkpoint; tells what it covers, 0 if there is none.
@@ -51,13 +49,10 @@ impl Restoring {
         while let Some(entries) = file.next()? {
             let mut rest = entries;
             while !rest.is_empty() {
-                rest = match self.apply(rest) {
-                    Ok(rest) => rest,
-                    Err(EntryError::NoEntry) => return Err(file.damaged()),
-                    Err(EntryError::Refused(index, refusal)) => {
-                        return Err(self.refused(index, refusal));
-                    }
-                };
+                match self.apply(rest)? {
+                    Some(behind) => rest = behind,
+                    None => return Err(file.damaged()),
+                }
             }
         }
         Ok(file.covered)
@@ -73,56 +68,113 @@ impl Restoring {
         while let Some(record) = cursor.read()? {
             let mut rest = record.body;
             loop {
-                rest = match self.apply(rest) {
-                    Ok([]) => break,
-                    Ok(rest) => rest,
-                    Err(EntryError::NoEntry) => {
-                        return Err(ArchiveError::Foreign(record.sequence));
-                    }
-                    Err(EntryError::Refused(index, refusal)) => {
-                        return Err(self.refused(index, refusal));
-                    }
+                rest = self.apply(rest)?.ok_or(ArchiveError::Foreign(record.sequence))?;
+                if rest.is_empty() {
+                    break;
                 }
             }
         }
         Ok(())
     }
 
-    /// Applies the first entry of `bytes`; gives the rest.
-    fn apply<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], EntryError> {
-        let (entry, rest) = StateEntry::split(bytes).ok_or(EntryError::NoEntry)?;
-        let StateEntry { header, name, message } = entry;
-        if header.kind.get() == STATE_CLIENT {
-            let name = str::from_utf8(name).map_err(|_| EntryError::NoEntry)?;
-            let last = self.clients.entry(name.into()).or_default();
-            *last = header.sequence.get().max(*last);
-            return Ok(rest);
+    /// Compares what was read with `schema`, and drops the records of topics that may be
+    /// forgotten; gives the entries to append.
+    pub(crate) fn amend(&mut self, schema: &Schema) -> Result<Amendment, ArchiveError> {
+        let amendment = self.stored.check(schema)?;
+        for number in &amendment.dropped {
+            self.drop_records(*number)?;
         }
-        let Some(index) = self.indexes.get(&header.topic.get()).copied() else { return Ok(rest) };
-        let (topic, sequence) = (&mut self.topics[index], header.sequence.get());
-        match header.kind.get() {
-            STATE_PUT => {
-                let name = str::from_utf8(name).map_err(|_| EntryError::NoEntry)?;
-                let key = Some(name).filter(|name| !name.is_empty());
-                let publication = Publication { key, ..Publication::of(message) };
-                let restored = topic.restore(&publication, sequence, header.expires_unix_ns.get());
-                restored.map_err(|refusal| EntryError::Refused(index, refusal))?;
-            }
-            STATE_TOPIC => {
-                // No more records than can be in the bytes at hand, whatever they say.
-                let likely = usize::try_from(header.key.get()).unwrap_or(0).min(HINT_MAX);
-                topic.resume(sequence, likely);
-            }
-            _ => {
-                let (checksum, proof) = (header.key.get(), header.proof.get());
-                topic.remove_again(Identity { checksum, proof }, sequence);
-            }
-        }
-        Ok(rest)
+        Ok(amendment)
     }
 
-    fn refused(&self, index: usize, refusal: Refusal) -> ArchiveError {
-        ArchiveError::Refused { topic: self.topics[index].definition().name.to_string(), refusal }
+    /// Applies the first entry of `bytes`; gives the rest, or nothing if they are no entry.
+    fn apply<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, ArchiveError> {
+        let Some((entry, rest)) = StateEntry::split(bytes) else { return Ok(None) };
+        let kind = entry.header.kind.get();
+        let is_applied = match kind {
+            STATE_CLIENT | STATE_CLIENT_GONE | STATE_VIEW => self.apply_named(&entry),
+            STATE_DEFINE | STATE_TOPIC => self.apply_definition(&entry),
+            STATE_FORGET => {
+                let number = entry.header.topic.get();
+                self.stored.topics.remove(&number);
+                self.drop_records(number)?;
+                true
+            }
+            _ => self.apply_record(&entry),
+        };
+        Ok(is_applied.then_some(rest))
+    }
+
+    /// Applies an entry that is about no topic; whether it is one.
+    fn apply_named(&mut self, entry: &StateEntry<'_>) -> bool {
+        let (header, Ok(name)) = (entry.header, str::from_utf8(entry.name)) else { return false };
+        match header.kind.get() {
+            STATE_CLIENT => {
+                let (sequence, unix_ns) = (header.sequence.get(), header.key.get());
+                self.clients.entry(name.into()).or_default().advance(sequence, unix_ns);
+            }
+            STATE_CLIENT_GONE => drop(self.clients.remove(name)),
+            _ if entry.message.is_empty() => drop(self.stored.views.remove(name)),
+            _ => {
+                let Ok(text) = str::from_utf8(entry.message) else { return false };
+                self.stored.views.insert(name.into(), text.into());
+            }
+        }
+        true
+    }
+
+    fn apply_definition(&mut self, entry: &StateEntry<'_>) -> bool {
+        let texts = (str::from_utf8(entry.name), str::from_utf8(entry.message));
+        let (Ok(name), Ok(text)) = texts else { return false };
+        let number = entry.header.topic.get();
+        let index = self.indexes.get(&number).copied();
+        let stored = self.stored.topics.entry(number).or_default();
+        stored.name = Some(name.into());
+        // Version 1 has no definitions: there the messages tell whether they fit.
+        if !text.is_empty() {
+            stored.definition = Some(text.into());
+        }
+        let Some(topic) = index.map(|index| &mut self.topics[index]) else { return true };
+        let is = text_of_topic(topic.definition());
+        if !text.is_empty() && text != is {
+            stored.misfit = Some(MisfitKind::Changed { was: text.into(), is });
+        }
+        if entry.header.kind.get() == STATE_TOPIC {
+            // No more records than can be in the bytes at hand, whatever they say.
+            let likely = usize::try_from(entry.header.key.get()).unwrap_or(0).min(HINT_MAX);
+            topic.resume(entry.header.sequence.get(), likely);
+        }
+        true
+    }
+
+    /// Applies a change of a record; whether it is one. What does not fit its topic is noted.
+    fn apply_record(&mut self, entry: &StateEntry<'_>) -> bool {
+        let (header, Ok(name)) = (entry.header, str::from_utf8(entry.name)) else { return false };
+        let stored = self.stored.topics.entry(header.topic.get()).or_default();
+        let index = self.indexes.get(&header.topic.get()).filter(|_| stored.misfit.is_none());
+        let Some(topic) = index.map(|index| &mut self.topics[*index]) else { return true };
+        let (checksum, proof) = (header.key.get(), header.proof.get());
+        let (identity, sequence) = (Identity { checksum, proof }, header.sequence.get());
+        if header.kind.get() != STATE_PUT {
+            topic.remove_again(identity, sequence);
+            return true;
+        }
+        let key = Some(name).filter(|name| !name.is_empty());
+        let publication = Publication { key, ..Publication::of(entry.message) };
+        let expires_ns = header.expires_unix_ns.get();
+        if let Err(refusal) = topic.restore(&publication, sequence, expires_ns, identity) {
+            stored.misfit = Some(MisfitKind::Refused(refusal));
+        }
+        true
+    }
+
+    /// Empties a topic, if it is one of the settings.
+    fn drop_records(&mut self, number: u32) -> Result<(), ArchiveError> {
+        if let Some(index) = self.indexes.get(&number) {
+            let topic = &mut self.topics[*index];
+            *topic = Topic::new(topic.definition().clone())?;
+        }
+        Ok(())
     }
 }
 
@@ -163,7 +215,7 @@ impl<F: StoredFile> Blocks<F> {
         if header.magic != CHECKPOINT_MAGIC || !is_whole || header.covered.get() != covered {
             return Err(blocks.damaged());
         }
-        if header.version.get() != STATE_VERSION {
+        if !(STATE_VERSION_LEAST..=STATE_VERSION).contains(&header.version.get()) {
             let found = header.version.get();
             return Err(ArchiveError::Version { path: blocks.path, found });
         }

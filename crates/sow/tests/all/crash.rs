@@ -30,7 +30,9 @@ impl Life {
     fn begin(disk: &SimulatedDisk, settings: Settings) -> Option<Self> {
         let (archive, topics) = Archive::open(disk.clone(), settings, definitions()).ok()?;
         let first = archive.journal().recovered().last;
-        let history = BTreeMap::from([(first, world(&topics).0)]);
+        // Opening may append definitions, which change no record.
+        let opened = (first..=archive.last()).map(|sequence| (sequence, world(&topics).0));
+        let history = opened.collect();
         Some(Self { archive, topics, history, first })
     }
 

@@ -7,6 +7,7 @@ mod feed;
 mod fence;
 mod kill;
 mod query;
+mod schema;
 mod topic;
 mod topics;
 mod views;

@@ -23,12 +23,17 @@ fn the_normative_page_states_the_layout_of_the_code() {
     );
     for (name, value) in [
         ("STATE_VERSION", STATE_VERSION),
+        ("STATE_VERSION_LEAST", STATE_VERSION_LEAST),
         ("BLOCK_MAX", BLOCK_MAX),
         ("STATE_PUT", STATE_PUT.into()),
         ("STATE_DELETE", STATE_DELETE.into()),
         ("STATE_EXPIRE", STATE_EXPIRE.into()),
         ("STATE_TOPIC", STATE_TOPIC.into()),
         ("STATE_CLIENT", STATE_CLIENT.into()),
+        ("STATE_DEFINE", STATE_DEFINE.into()),
+        ("STATE_FORGET", STATE_FORGET.into()),
+        ("STATE_VIEW", STATE_VIEW.into()),
+        ("STATE_CLIENT_GONE", STATE_CLIENT_GONE.into()),
     ] {
         let row = format!("| `{name}` | {value} |");
         assert!(PAGE.contains(&row), "docs/protocol/state.md should say {row}");
@@ -74,7 +79,7 @@ fn bytes_that_are_no_entry_are_refused() {
     header.length = 0.into();
     header.name_length = 1.into();
     assert!(StateEntry::split(header.as_bytes()).is_none(), "too short");
-    header.kind = 6.into();
+    header.kind = (STATE_CLIENT_GONE + 1).into();
     assert!(StateEntry::split(&[header.as_bytes(), b"x"].concat()).is_none(), "unknown");
 }
 
@@ -84,7 +89,7 @@ fn a_checkpoint_header_is_golden() {
     header.crc = 0x1122_3344.into();
     assert_eq!(
         header.as_bytes(),
-        b"LANESTAT\x01\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0\0\0\0\x44\x33\x22\x11"
+        b"LANESTAT\x02\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0\0\0\0\x44\x33\x22\x11"
     );
     assert_eq!(header.checked(), &header.as_bytes()[..28]);
 }

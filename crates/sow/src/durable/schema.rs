@@ -1,0 +1,225 @@
+//! Definitions of topics and views: as the settings have them, and as they are on disk.
+//!
+//! The archive stores each topic's definition with its records. Before a topic is changed at all,
+//! [`Stored::check`] compares the two, so that no record is dropped because a name is missing or
+//! a key has changed.
+
+use super::entry;
+use super::error::{ArchiveError, Misfit, MisfitKind};
+use crate::definition::TopicDefinition;
+use crate::key::Sum;
+use crate::view::ViewDefinition;
+use lanecast_filter::kind::Format;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Topics and views as the settings have them.
+///
+/// A `Vec` of topics makes one that has no views and forgets nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    /// The topics whose records are stored.
+    pub topics: Vec<TopicDefinition>,
+    /// Views of them. Of these the definitions alone are stored: records are computed anew.
+    pub views: Vec<ViewDefinition>,
+    /// Topics and views that may be dropped from disk where they are missing above, or have
+    /// changed. Those that are as they were stay.
+    pub forget: Vec<Box<str>>,
+}
+
+impl From<Vec<TopicDefinition>> for Schema {
+    fn from(topics: Vec<TopicDefinition>) -> Self {
+        Self { topics, ..Self::default() }
+    }
+}
+
+/// A topic on disk.
+#[derive(Debug, Default)]
+pub(crate) struct StoredTopic {
+    /// Its name, if an entry has told it.
+    pub(crate) name: Option<Box<str>>,
+    /// Its definition; files of version 1 have none.
+    pub(crate) definition: Option<String>,
+    /// Why its records are not those of the topic that the settings have.
+    pub(crate) misfit: Option<MisfitKind>,
+}
+
+/// What is on disk besides records.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    /// By number.
+    pub(crate) topics: BTreeMap<u32, StoredTopic>,
+    /// Definitions of views, by name.
+    pub(crate) views: BTreeMap<Box<str>, String>,
+}
+
+/// Entries that bring the disk in line with the settings.
+#[derive(Debug, Default)]
+pub(crate) struct Amendment {
+    pub(crate) entries: Vec<Vec<u8>>,
+    /// Numbers of topics that lose their records.
+    pub(crate) dropped: BTreeSet<u32>,
+    /// What was forgotten, by name.
+    pub(crate) forgotten: Vec<Box<str>>,
+}
+
+impl Stored {
+    /// Compares what is on disk with the settings; gives the entries to append.
+    pub(crate) fn check(&self, schema: &Schema) -> Result<Amendment, ArchiveError> {
+        let (mut amendment, mut misfits) = (Amendment::default(), Vec::new());
+        let wanted: BTreeMap<u32, &TopicDefinition> =
+            schema.topics.iter().map(|topic| (number_of(&topic.name), topic)).collect();
+        let forgettable: BTreeMap<u32, &str> =
+            schema.forget.iter().map(|name| (number_of(name), &**name)).collect();
+        for (number, topic) in &self.topics {
+            let why = match wanted.get(number) {
+                Some(_) => topic.misfit.clone(),
+                None => Some(MisfitKind::Missing),
+            };
+            let Some(why) = why else { continue };
+            let known = wanted.get(number).map(|wanted| &*wanted.name);
+            let name = topic.name.as_deref().or(known);
+            if let Some(forgotten) = forgettable.get(number) {
+                let name = name.unwrap_or(forgotten);
+                amendment.entries.push(entry::forget(*number, name));
+                amendment.dropped.insert(*number);
+                amendment.forgotten.push(name.into());
+            } else {
+                let name = name.map_or_else(|| format!("#{number}").into(), Box::from);
+                misfits.push(Misfit { is_view: false, name, why });
+            }
+        }
+        for (number, topic) in wanted {
+            let stored = self.topics.get(&number);
+            let is_defined = stored.is_some_and(|stored| stored.definition.is_some());
+            if !is_defined || amendment.dropped.contains(&number) {
+                amendment.entries.push(entry::define(number, &topic.name, &text_of_topic(topic)));
+            }
+        }
+        self.check_views(schema, &mut amendment, &mut misfits);
+        if misfits.is_empty() { Ok(amendment) } else { Err(ArchiveError::Misfits(misfits)) }
+    }
+
+    fn check_views(&self, schema: &Schema, amendment: &mut Amendment, misfits: &mut Vec<Misfit>) {
+        let wanted = texts_of_views(&schema.views);
+        for (name, was) in &self.views {
+            let why = match wanted.get(name) {
+                Some(is) if is == was => continue,
+                Some(is) => MisfitKind::Changed { was: was.clone(), is: is.clone() },
+                None => MisfitKind::Missing,
+            };
+            if schema.forget.contains(name) {
+                amendment.forgotten.push(name.clone());
+                let text = wanted.get(name).map_or("", String::as_str);
+                amendment.entries.push(entry::view(name, text));
+            } else {
+                misfits.push(Misfit { is_view: true, name: name.clone(), why });
+            }
+        }
+        for (name, text) in &wanted {
+            if !self.views.contains_key(name) {
+                amendment.entries.push(entry::view(name, text));
+            }
+        }
+    }
+}
+
+/// The number of the topic of that name.
+pub(crate) fn number_of(topic: &str) -> u32 {
+    Sum::new(topic).identity().checksum as u32
+}
+
+/// A topic's definition as it is stored: the type of its messages, then a line for each key field.
+///
+/// Indexes and lifetimes may change at any time, so they are no part of it.
+pub(crate) fn text_of_topic(definition: &TopicDefinition) -> String {
+    let mut text = text_of_format(definition.format);
+    for key in &definition.keys {
+        // Writing to a string does not fail.
+        let _done = write!(text, "\n{key}");
+    }
+    text
+}
+
+/// The views' definitions as they are stored, by name. Views of one name and of several types
+/// share an entry.
+pub(crate) fn texts_of_views(views: &[ViewDefinition]) -> BTreeMap<Box<str>, String> {
+    let mut texts = BTreeMap::<Box<str>, String>::new();
+    for view in views {
+        let text = texts.entry(view.name.clone()).or_default();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&text_of_view(view));
+    }
+    texts
+}
+
+fn text_of_view(view: &ViewDefinition) -> String {
+    let mut text = format!("{}\ntopic {}", text_of_format(view.format), view.topic);
+    // Writing to a string does not fail.
+    for join in &view.joins {
+        let _done = write!(text, "\njoin {} on {}", join.topic, spaced(&join.on));
+    }
+    let _done = write!(text, "\nprojection {}", spaced(&view.projection));
+    if !view.grouping.trim().is_empty() {
+        let _done = write!(text, "\ngroup_by {}", spaced(&view.grouping));
+    }
+    if let Some(filter) = &view.filter {
+        let _done = write!(text, "\nfilter {}", spaced(filter));
+    }
+    let _done = write!(text, "\nrounding {} {}", view.rounding.decimals, view.rounding.digits);
+    text
+}
+
+fn text_of_format(format: Format) -> String {
+    let usual = Format::new(format.kind());
+    if format == usual {
+        return format.kind().name().to_owned();
+    }
+    let (field, pair) = (format.field_separator(), format.pair_separator());
+    format!("{} {field} {pair}", format.kind().name())
+}
+
+/// The text with one space where there is white space, but for what stands in quotes: a line that
+/// is broken elsewhere is no change.
+fn spaced(text: &str) -> String {
+    let (mut spaced, mut quote, mut is_apart) = (String::new(), None, false);
+    for character in text.trim().chars() {
+        if quote.is_none() && character.is_whitespace() {
+            is_apart = true;
+            continue;
+        }
+        if std::mem::take(&mut is_apart) {
+            spaced.push(' ');
+        }
+        spaced.push(character);
+        quote = match quote {
+            None if matches!(character, '\'' | '"') => Some(character),
+            Some(open) if open == character => None,
+            other => other,
+        };
+    }
+    spaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_filter::kind::Kind;
+
+    #[test]
+    fn definitions_differ_where_records_would() {
+        let orders = || TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        assert_eq!(text_of_topic(&orders()), "json\n/id");
+        let same = orders().durable().index("/qty").expect("a path");
+        assert_eq!(text_of_topic(&same), text_of_topic(&orders()));
+        let more = orders().key("/sub").expect("a path");
+        assert_eq!(text_of_topic(&more), "json\n/id\n/sub");
+        let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+        assert_eq!(text_of_topic(&TopicDefinition::new("a", format)), "fix 59 61");
+        let view = |text: &str| ViewDefinition::new("v", Kind::Json, "orders").project(text);
+        assert_eq!(text_of_view(&view("/a,\n   /b")), text_of_view(&view(" /a, /b ")));
+        assert_ne!(text_of_view(&view("'a  b' AS /b")), text_of_view(&view("'a b' AS /b")));
+    }
+}
