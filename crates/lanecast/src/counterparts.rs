@@ -2,6 +2,9 @@
 
 use crate::config::{Config, ConfigError};
 
+pub(crate) const GROUP_ADDRESS: &str = "transport_lbtrm_multicast_address";
+pub(crate) const GROUP_PORT: &str = "transport_lbtrm_destination_port";
+
 /// A setting, and the value of an option as its value.
 type Counterpart = (&'static str, fn(&Config, &str) -> String);
 
@@ -20,12 +23,10 @@ fn find(option: &str) -> Option<Counterpart> {
             group.map_or_else(|| format!(":{port}"), |group| with_port(group, Some(port)))
         }),
         "resolver_multicast_ttl" => ("net.hops", plain),
-        "transport_lbtrm_multicast_address" => {
+        GROUP_ADDRESS => {
             ("net.group", |config, address| with_port(address, Some(config.net.group.port())))
         }
-        "transport_lbtrm_destination_port" => {
-            ("net.group", |config, port| with_port(config.net.group.ip(), Some(port)))
-        }
+        GROUP_PORT => ("net.group", |config, port| with_port(config.net.group.ip(), Some(port))),
         "transport_lbtrm_transmission_window_size" | "transport_lbtru_transmission_window_size" => {
             ("net.window", plain)
         }
@@ -46,6 +47,18 @@ fn find(option: &str) -> Option<Counterpart> {
         }
         _ => return None,
     })
+}
+
+/// An option that names where reliable multicast sends, which may differ from topic to topic.
+pub(crate) fn is_group(option: &str) -> bool {
+    matches!(option, GROUP_ADDRESS | GROUP_PORT)
+}
+
+/// The group that a topic has by its options; what they leave out is that of all.
+pub(crate) fn group(config: &Config, address: Option<&str>, port: Option<&str>) -> String {
+    let all = config.net.group;
+    let address = address.map_or_else(|| all.ip().to_string(), str::to_owned);
+    with_port(address, Some(port.map_or_else(|| all.port().to_string(), str::to_owned)))
 }
 
 fn plain(_: &Config, value: &str) -> String {

@@ -2,11 +2,13 @@
 //!
 //! Such a file has templates of options, and applications that use them. The one that counts is
 //! that of the throughput and latency tools, or the only one. Options with a counterpart are taken
-//! over: first those of its templates, then its own; the others are listed as ignored. A lanecast
-//! program has one setting for all its topics, so what differs from topic to topic is refused.
+//! over: first those of its templates, then its own; the others are listed as ignored. Each topic
+//! may have a multicast group of its own. Of everything else a lanecast program has one setting for
+//! all its topics, so what differs from topic to topic is refused.
 
 use crate::config::{Config, ConfigError};
-use crate::counterparts;
+use crate::counterparts::{self, GROUP_ADDRESS, GROUP_PORT, group, is_group};
+use crate::table::Setting;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::collections::HashMap;
@@ -19,6 +21,8 @@ const APPLICATION: &str = "um_perf";
 #[derive(Clone, Debug)]
 struct Written {
     line: usize,
+    /// The topic that it is for, inside an application.
+    topic: Option<String>,
     name: String,
     value: String,
 }
@@ -36,6 +40,8 @@ struct Application {
 struct Document {
     templates: HashMap<String, Vec<Written>>,
     applications: Vec<Application>,
+    /// The topic whose element is open.
+    topic: Option<String>,
 }
 
 /// Where the options that follow belong.
@@ -65,9 +71,15 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         };
         take_over(config, options, path)?;
     }
+    let of_topics = application.has_groups_of_topics();
+    let is_of_topic =
+        |option: &Written| of_topics && option.topic.is_some() && is_group(&option.name);
     for (index, option) in application.options.iter().enumerate() {
         let others = &application.options[..index];
-        let differs = |other: &&Written| other.name == option.name && other.value != option.value;
+        let differs = |other: &&Written| {
+            let is_alike = !is_of_topic(option) || other.topic == option.topic;
+            is_alike && other.name == option.name && other.value != option.value
+        };
         if let Some(other) = others.iter().find(differs).filter(|_| counterparts::has(&option.name))
         {
             let (name, value) = (&option.name, &option.value);
@@ -81,11 +93,50 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
             ));
         }
     }
-    take_over(config, &application.options, path)
+    let (of_topics, of_all): (Vec<_>, Vec<_>) =
+        application.options.iter().cloned().partition(is_of_topic);
+    take_over(config, &of_all, path)?;
+    take_groups_over(config, &of_topics, path)
+}
+
+/// Gives each topic its group.
+fn take_groups_over(
+    config: &mut Config,
+    options: &[Written],
+    path: &Path,
+) -> Result<(), ConfigError> {
+    let mut topics: Vec<&str> = options.iter().filter_map(|it| it.topic.as_deref()).collect();
+    topics.dedup();
+    for topic in topics {
+        let of_topic = options.iter().filter(|it| it.topic.as_deref() == Some(topic));
+        let value = |name: &str| {
+            let found = of_topic.clone().find(|option| option.name == name);
+            found.map(|option| option.value.as_str())
+        };
+        let group = group(config, value(GROUP_ADDRESS), value(GROUP_PORT));
+        let Some(Written { line, name, .. }) = of_topic.clone().next() else { continue };
+        let place = format!("{}:{line}: {name}", path.display());
+        let before = Setting::find("net.groups").map(|setting| setting.value(config));
+        let before = before.filter(|_| !config.net.groups.is_empty());
+        let all: Vec<String> = before.into_iter().chain([format!("{topic}={group}")]).collect();
+        config.set("net.groups", &all.join(","), &place)?;
+    }
+    Ok(())
+}
+
+impl Application {
+    /// Whether its topics have different groups.
+    fn has_groups_of_topics(&self) -> bool {
+        let groups = self.options.iter().filter(|it| it.topic.is_some() && is_group(&it.name));
+        let differ = |one: &Written, other: &Written| {
+            one.topic != other.topic && one.name == other.name && one.value != other.value
+        };
+        groups.clone().any(|one| groups.clone().any(|other| differ(one, other)))
+    }
 }
 
 fn take_over(config: &mut Config, options: &[Written], path: &Path) -> Result<(), ConfigError> {
-    for Written { line, name, value } in options {
+    for Written { line, name, value, .. } in options {
         counterparts::take_over(config, name, value, &format!("{}:{line}", path.display()))?;
     }
     Ok(())
@@ -124,13 +175,15 @@ impl Document {
             ("option", _) => {
                 let name = attribute("name")?.ok_or("an <option> without a name")?;
                 let Some(value) = attribute("default-value")? else { return Ok(()) };
+                let topic = self.topic.clone();
                 let options = match inside {
                     Inside::Template(name) => self.templates.get_mut(name),
                     Inside::Application => self.applications.last_mut().map(|it| &mut it.options),
                     Inside::Nothing => None,
                 };
                 options.into_iter().for_each(|options| {
-                    options.push(Written { line, name: name.clone(), value: value.clone() });
+                    let (name, value) = (name.clone(), value.clone());
+                    options.push(Written { line, topic: topic.clone(), name, value });
                 });
             }
             _ => {}
@@ -169,6 +222,9 @@ fn read(text: &str) -> Result<Document, (usize, String)> {
         match reader.read_event() {
             Ok(Event::Start(element)) => {
                 depth += 1;
+                if element.name().0 == "topic" {
+                    document.topic = attribute(&element, "topicname").map_err(|it| (line, it))?;
+                }
                 document.open(&element, &mut inside, line).map_err(|error| (line, error))?;
             }
             Ok(Event::Empty(element)) => {
@@ -176,8 +232,10 @@ fn read(text: &str) -> Result<Document, (usize, String)> {
             }
             Ok(Event::End(element)) => {
                 depth = depth.saturating_sub(1);
-                if matches!(element.name().0, "template" | "application") {
-                    inside = Inside::Nothing;
+                match element.name().0 {
+                    "template" | "application" => inside = Inside::Nothing,
+                    "topic" => document.topic = None,
+                    _ => {}
                 }
             }
             Ok(Event::Eof) if depth == 0 => return Ok(document),

@@ -2,6 +2,7 @@
 
 use lanecast_os::interface::InterfaceError;
 use std::io;
+use std::net::SocketAddr;
 
 /// Why a network, publisher or subscriber cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,17 @@ pub enum TopicError {
         "the session has {0} topics already: set net.topics_max higher, or open another publisher"
     )]
     Full(usize),
+    /// One that has a group of its own, in a session that sends to another one.
+    #[error(
+        "the topic has the group {own} by net.groups, and its publisher sends to {group}: open \
+         another publisher for it, or give it no group of its own"
+    )]
+    Group {
+        /// The topic's.
+        own: SocketAddr,
+        /// The publisher's.
+        group: SocketAddr,
+    },
 }
 
 /// Gives a system's error its place.

@@ -99,14 +99,14 @@ impl Network {
         let settings = &place.settings;
         let session = session.0.max(1);
         let (way, address) = self.way(kind)?;
-        let group = (kind == Kind::Rm).then_some(settings.group);
+        let group = settings.own_group(topic).unwrap_or(settings.group);
         let clock = Clock::host();
         let datagram_bytes = match kind {
             Kind::Tcp => STREAM_FRAME_BYTES.min(settings.window_bytes / 8),
             Kind::Rm | Kind::Ru => place.datagram_bytes(),
         };
         let sender = Sender::new(
-            self.sender_settings(kind, session, datagram_bytes, random()?),
+            self.sender_settings((kind, group), session, datagram_bytes, random()?),
             clock.ns(clock.ticks()),
         );
         let tally = Arc::new(Tally::default());
@@ -121,6 +121,7 @@ impl Network {
             settings.publisher_wait,
             Arc::clone(&tally),
         );
+        let group = (kind == Kind::Rm).then_some(group);
         let source = Source { kind, session, address, group, pid: std::process::id() };
         outbound.board = place.telemetry.publisher(&source);
         let (owner, visitor) = Biased::split(outbound);
@@ -156,7 +157,7 @@ impl Network {
 
     fn sender_settings(
         &self,
-        kind: Kind,
+        (kind, group): (Kind, SocketAddr),
         session: u64,
         datagram_bytes: usize,
         seed: u64,
@@ -166,7 +167,7 @@ impl Network {
             session,
             first_sequence: settings.first_sequence,
             distribution: match kind {
-                Kind::Rm => Distribution::Group(settings.group),
+                Kind::Rm => Distribution::Group(group),
                 Kind::Ru => Distribution::Each,
                 Kind::Tcp => Distribution::Stream,
             },

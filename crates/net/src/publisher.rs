@@ -87,12 +87,18 @@ impl Publish for Publisher {
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
         check_name(name)?;
+        let (source, datagram_bytes) = self.told;
+        let own = self.network.settings().own_group(name);
+        if let (Some(own), Some(group)) = (own, source.group)
+            && own != group
+        {
+            return Err(TopicError::Group { own, group });
+        }
         let added = self.owner.enter().add_topic(name);
         let number = added.map_err(|error| match error {
             sender::TopicError::Name => TopicError::Name(name.len()),
             sender::TopicError::TooMany { max } => TopicError::Full(max),
         })?;
-        let (source, datagram_bytes) = self.told;
         self.network.desk().announce(source, datagram_bytes, name);
         Ok(TopicId(number))
     }

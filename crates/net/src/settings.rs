@@ -23,6 +23,9 @@ pub struct Settings {
     pub interface: String,
     /// Where reliable multicast sends: a group and a port.
     pub group: SocketAddr,
+    /// Topics that have a group of their own, for publishers whose first topic they are. Of two
+    /// entries of one topic the later counts.
+    pub groups: Vec<(String, SocketAddr)>,
     /// How many routers a multicast datagram may pass, plus one.
     pub hops: u32,
     /// Where publishers are announced and looked for, if by multicast.
@@ -133,6 +136,7 @@ impl Default for Settings {
         Self {
             interface: "127.0.0.1".into(),
             group: SocketAddr::from(([239, 192, 71, 2], 14_400)),
+            groups: Vec::new(),
             hops: 1,
             resolver_group: Some(SocketAddr::from(([239, 192, 71, 1], 14_390))),
             resolvers: Vec::new(),
@@ -170,6 +174,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The multicast group that a topic has of its own.
+    pub(crate) fn own_group(&self, topic: &str) -> Option<SocketAddr> {
+        let mut newest_first = self.groups.iter().rev();
+        newest_first.find(|(name, _)| name == topic).map(|(_, group)| *group)
+    }
+
     /// Whether each number lies within its bounds, and they fit together.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let refuse = |what: &'static str, fix: &'static str| Err(OpenError::Setting { what, fix });
@@ -178,6 +188,15 @@ impl Settings {
         }
         if !self.group.ip().is_multicast() {
             return refuse("net.group", "take a multicast address, such as 239.192.71.2:14400");
+        }
+        let fits = |group: &SocketAddr| {
+            group.ip().is_multicast() && group.is_ipv4() == self.group.is_ipv4()
+        };
+        if !self.groups.iter().all(|(_, group)| fits(group)) {
+            return refuse(
+                "net.groups",
+                "take multicast addresses of the same family as that of net.group",
+            );
         }
         if self.resolver_group.is_some_and(|group| !group.ip().is_multicast()) {
             return refuse(

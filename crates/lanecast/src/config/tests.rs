@@ -104,11 +104,44 @@ fn xml_is_taken_over_as_far_as_it_applies() {
 }
 
 #[test]
+fn topics_may_have_groups_of_their_own() {
+    let text = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
+    let port = r#"<option name="transport_lbtrm_destination_port" default-value="14410"/>"#;
+    let text = text.replacen("</options></topic>", &format!("{port}</options></topic>"), 1);
+    let config = apply("um.xml", &text).unwrap();
+    let group = |topic: &str, text: &str| (topic.to_owned(), text.parse().unwrap());
+    assert_eq!(
+        config.net.groups,
+        [group("topic1", "239.101.3.2:14410"), group("topic2", "239.101.3.3:14400")]
+    );
+    assert_eq!(config.net.group, Config::default().net.group, "for all the others");
+    let written = Setting::find("net.groups").unwrap().value(&config);
+    assert_eq!(written, "topic1=239.101.3.2:14410,topic2=239.101.3.3:14400");
+    let mut again = Config::default();
+    again.set("net.groups", &written, "here").unwrap();
+    assert_eq!(again.net.groups, config.net.groups);
+    for wrong in ["topic1", "=239.101.3.2:14400", "a=b", "a=239.101.3.2"] {
+        assert!(again.set("net.groups", wrong, "here").is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn xml_that_cannot_be_taken_over_names_the_line_and_the_option() {
     let two = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
     let one = um(&topic("topic1", "239.101.3.2"));
     for (text, parts) in [
-        (two, &["um.xml:30: transport_lbtrm_multicast_address is '239.101.3.3'", "line 28"][..]),
+        (
+            two.replace("multicast_address", "activity_timeout"),
+            &["um.xml:30: transport_lbtrm_activity_timeout is '239.101.3.3'", "line 28"][..],
+        ),
+        (
+            um(&(topic("topic1", "239.101.3.2") + &topic("topic1", "239.101.3.3"))),
+            &["um.xml:30: transport_lbtrm_multicast_address is '239.101.3.3'", "line 28"],
+        ),
+        (
+            um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "group"))),
+            &["um.xml:30: transport_lbtrm_multicast_address", "net.groups", "'group:14400'"],
+        ),
         (
             um(&topic("topic1", "group")),
             &["um.xml:28: transport_lbtrm_multicast_address", "net.group"],

@@ -1,9 +1,11 @@
 //! Settings of the carriers between hosts.
 
+mod addresses;
+
 use super::{Setting, parse};
+use addresses::{address, addresses, by_topic, listed, topics_listed};
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
 use lanecast_net::{Drive, Pacing};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 pub(super) const NET: &[Setting] = &[
@@ -80,6 +82,18 @@ pub(super) const NET: &[Setting] = &[
             Ok(())
         },
         get: |config| config.net.group.to_string(),
+    },
+    Setting {
+        key: "net.groups",
+        values: "topics with a multicast address and port each, such as \
+                 prices=239.192.71.9:14400,trades=239.192.71.10:14400, or none",
+        about: "Groups of single topics: a publisher that uses rm sends to its first topic's, and \
+                to net.group if that has none. Its other topics must have the same one, or none.",
+        set: |config, text| {
+            config.net.groups = by_topic(text)?;
+            Ok(())
+        },
+        get: |config| topics_listed(&config.net.groups),
     },
     Setting {
         key: "net.hops",
@@ -387,22 +401,6 @@ fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
     } else {
         Err(format!("{number} does not lie between {least} and {most}"))
     }
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is no address with a port, such as 239.192.71.2:14400"))
-}
-
-/// Addresses with commas between, or none.
-fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
-    let each = |text: &str| text.split(',').map(|one| address(one.trim())).collect();
-    Ok(optional(text, each)?.unwrap_or_default())
-}
-
-fn listed(addresses: &[SocketAddr]) -> String {
-    let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    if words.is_empty() { "none".into() } else { words.join(",") }
 }
 
 fn optional<T>(

@@ -1,6 +1,9 @@
 //! The integration tests of this crate, in one program.
 
+mod allocations;
 mod carriers;
+mod groups;
+mod jumbo;
 mod peers;
 mod rate;
 mod resolver;

@@ -1,0 +1,68 @@
+//! A warm stream between hosts takes no memory for its messages, in the threads that publish and
+//! subscribe. What a publisher answers its receivers beside them, a few times in a second, does.
+
+use allocation_counter::measure;
+use lanecast_carrier::{Claim, Event, Publish, Subscribe};
+use lanecast_net::{Kind, Network, Settings};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// No test takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+const EACH: usize = 8;
+
+/// The rounds that are looked at, after as many that warm up.
+const ROUNDS: usize = 1000;
+
+/// In how many rounds each side takes memory.
+fn taken(kind: Kind, port: u16) -> (usize, usize) {
+    let run = std::process::id() as u16;
+    let address = [239, 198, (run >> 8) as u8, run as u8];
+    let network = Network::open(Settings {
+        group: SocketAddr::from((address, port)),
+        resolver_group: Some(SocketAddr::from((address, port + 1))),
+        liveness: Duration::from_secs(20),
+        ..Settings::default()
+    });
+    let network = network.expect("a network");
+    let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+    let mut publisher = network.publisher(kind, "prices").expect("a publisher");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+    let (start, mut taken) = (Instant::now(), (0, 0));
+    for number in 0..2 * ROUNDS {
+        let published = measure(|| {
+            for part in 0..EACH {
+                let mut claim = publisher.try_claim(1 + (number + part) % 1000).expect("room");
+                claim.fill(1);
+                claim.commit();
+                publisher.offer(&[2; 100]).expect("room");
+            }
+        });
+        let read = measure(|| {
+            let mut missing = 2 * EACH;
+            while missing > 0 {
+                assert!(start.elapsed() < LIMIT, "{kind}: {missing} of round {number}");
+                let work = subscriber.poll(64, |event| match event {
+                    Event::Message(_) => missing -= 1,
+                    Event::Lost(gap) => panic!("{kind}: lost {gap:?}"),
+                    _ => {}
+                });
+                subscriber.wait(work);
+            }
+        });
+        if number >= ROUNDS {
+            taken.0 += usize::from(published.count_total > 0);
+            taken.1 += usize::from(read.count_total > 0);
+        }
+    }
+    taken
+}
+
+#[test]
+fn a_warm_stream_takes_no_memory() {
+    for (kind, port) in [(Kind::Ru, 24_010), (Kind::Rm, 24_012), (Kind::Tcp, 24_014)] {
+        let (publisher, subscriber) = taken(kind, port);
+        assert!(publisher < ROUNDS / 2, "{kind}: the publisher, in {publisher} of {ROUNDS} rounds");
+        assert!(subscriber < ROUNDS / 20, "{kind}: the subscriber, in {subscriber}");
+    }
+}
