@@ -9,6 +9,8 @@ mod context;
 mod counters;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod features;
 mod filter;
 mod journal;
 mod ls;

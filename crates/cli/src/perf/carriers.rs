@@ -2,10 +2,14 @@
 //!
 //! A carrier is added here: its name, how it is opened, and what its ends count.
 
+mod ends;
+
 use super::ContextArgs;
+use super::um::PerMille;
 use crate::context::DomainArgs;
 use crate::output::complain;
 use anyhow::bail;
+use ends::Ends;
 use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
@@ -115,8 +119,8 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
-    if arguments.source_loss.0 > 0 {
+fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
+    if arguments.loses() {
         bail!("-L: nothing can be lost in memory: leave it out, or use --carrier rm or ru");
     }
     let settings = config(arguments)?.shm;
@@ -124,7 +128,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two()),
-        carrier: Domain::open(settings)?,
+        carrier: Ends::open(arguments.receives_apart, || Domain::open(settings.clone()))?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             // Nothing is lost in memory, so nothing is sent again.
@@ -133,20 +137,33 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Domain>> {
     })
 }
 
-fn open_net(arguments: &ContextArgs, kind: net::Kind) -> anyhow::Result<Opened<net::NetCarrier>> {
-    if arguments.source_loss.0 > 0 && kind == net::Kind::Tcp {
+fn open_net(
+    arguments: &ContextArgs,
+    kind: net::Kind,
+) -> anyhow::Result<Opened<Ends<net::NetCarrier>>> {
+    if arguments.loses() && kind == net::Kind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --carrier rm or ru");
     }
     let Config { shm, net: mut settings, .. } = config(arguments)?;
     settings.counters = shm.directory.is_dir().then_some(shm.directory);
-    if arguments.source_loss.0 > 0 {
-        settings.artificial_source_loss = arguments.source_loss.0;
+    let share = |asked: PerMille, set: u32| if asked.0 > 0 { asked.0 } else { set };
+    settings.artificial_source_loss = share(arguments.source_loss, settings.artificial_source_loss);
+    settings.artificial_loss = share(arguments.receiver_loss, settings.artificial_loss);
+    let apart = arguments.receives_apart;
+    if apart && (settings.resolver_port.is_some() || !settings.peers.is_empty()) {
+        bail!(
+            "-R x: a second context cannot have the port of the first one: leave it out, or take \
+             net.resolver_port and net.peers out of the configuration"
+        );
     }
+    let open = || {
+        Ok::<_, net::OpenError>(net::NetCarrier::new(net::Network::open(settings.clone())?, kind))
+    };
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two() as u64),
-        carrier: net::NetCarrier::new(net::Network::open(settings)?, kind),
+        carrier: Ends::open(apart, open)?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             recovered: |subscriber| Some(subscriber.counters().received.recovered_messages),

@@ -38,6 +38,14 @@ pub(crate) struct ContextArgs {
     /// How much of what its publishers send is lost on purpose.
     #[arg(skip)]
     pub(crate) source_loss: PerMille,
+
+    /// How much of what comes to its subscribers is lost on purpose.
+    #[arg(skip)]
+    pub(crate) receiver_loss: PerMille,
+
+    /// Whether its subscribers belong to a context of their own.
+    #[arg(skip)]
+    pub(crate) receives_apart: bool,
 }
 
 impl ContextArgs {
@@ -57,6 +65,11 @@ impl ContextArgs {
             );
         }
         Ok(())
+    }
+
+    /// Whether anything is lost on purpose.
+    pub(super) fn loses(&self) -> bool {
+        self.source_loss.0 > 0 || self.receiver_loss.0 > 0
     }
 
     /// Whether both sides must be in one process.

@@ -24,7 +24,8 @@ pub(crate) struct RoundTripArgs {
     #[arg(value_parser = persistence)]
     persistence: String,
 
-    /// Which thread receives: '' for the context's, x for one that does nothing else
+    /// Which thread receives: '' for one of the context that sends, x for one whose context, and
+    /// whose threads in the background, do nothing else
     #[arg(short = 'R', long, value_name = "THREAD", default_value = "", hide_default_value = true)]
     pub(super) receive_thread: ReceiveThread,
 
@@ -142,6 +143,7 @@ impl RoundTripArgs {
             context.wait = Some(WaitStrategy::BusySpin);
         }
         context.config.extend(self.xml_config.clone());
+        context.receives_apart = self.receive_thread == ReceiveThread::Own;
         Ok(context)
     }
 

@@ -3,7 +3,7 @@
 use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
-use super::um::UmArgs;
+use super::um::{PerMille, UmArgs};
 use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line};
 use lanecast_carrier::Carrier;
@@ -45,6 +45,11 @@ pub(crate) struct SubArgs {
     #[arg(short = 't', long, value_name = "TOPICS", default_value = "smx_perf")]
     #[arg(value_delimiter = ',', value_parser = super::topic)]
     topic: Vec<String>,
+
+    /// Lose so many per cent of the datagrams that arrive, to try recovery (rm and ru)
+    #[arg(short = 'L', long, value_name = "PERCENT", default_value = "0")]
+    #[arg(value_parser = super::um::loss)]
+    loss: PerMille,
 
     /// How much of each message to read: header or whole
     #[arg(long, value_name = "PART", default_value = "header")]
@@ -97,6 +102,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
     let context = arguments.um.context(&arguments.context);
+    let context = ContextArgs { receiver_loss: arguments.loss, ..context };
     let subscribing = Subscribing { arguments, context: &context, place, raise, stop };
     let result = with_carrier(&context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;

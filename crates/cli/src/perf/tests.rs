@@ -91,6 +91,7 @@ fn defaults_are_the_documented_ones() {
         )
     );
     assert_eq!(shown("sub"), shown("sub -s 0 -t smx_perf --touch header --raise auto"));
+    assert_eq!(shown("ping"), shown("ping -A -1 -a -1 -m 24 -n 500000 -r 50000 -H 300,1000"));
 }
 
 #[test]
@@ -107,7 +108,6 @@ fn mistakes_are_named() {
         ("pub --carrier pigeon", "pigeon"),
         ("sub -H 300", "such as 300,1000"),
         ("sub -f -H 300,1000", "--fast"),
-        ("ping -m 24 -n 1 -r 1", "--histogram"),
         ("ping -m 24 -n 1 -r 1 -H 5,1000 -w 5", "such as 5,5"),
         ("ping -m 24 -n 1 -r 1 -H 5,1000 -p r", "not in this version"),
         ("pong -R y", "x for an extra one"),
@@ -118,6 +118,7 @@ fn mistakes_are_named() {
         ("pub -w 5,", "'' is no number"),
         ("pub -H 3", "such as 300,1000"),
         ("sub -p s", "not in this version"),
+        ("sub -L 101", "at most 100 per cent"),
         ("jitter --raise high", "write auto, none or real-time"),
     ] {
         let error = parse(line).unwrap_err();

@@ -92,6 +92,31 @@ fn the_tools_count_messages_that_came_by_retransmission() {
     assert!((1..6_000).contains(&again(&text, "Rcv: ")), "{text}");
 }
 
+/// As in the file of the UM latency document: one group there, another one back.
+#[test]
+fn each_topic_of_a_round_trip_has_its_group() {
+    let stage = Stage::new();
+    let run = std::process::id();
+    let group = |last: u32| format!("239.195.{}.{last}", run & 0xff);
+    let topic = |name: &str, last: u32| {
+        let option = "option name='transport_lbtrm_multicast_address' default-value";
+        let options = format!("<options type='source'><{option}='{}'/></options>", group(last));
+        format!("<topic topicname='{name}'>{options}</topic>")
+    };
+    let topics = topic("topic1", 2) + &topic("topic2", 3);
+    let sources = format!("<contexts><context><sources>{topics}</sources></context></contexts>");
+    let text = format!("<um><application name='um_perf'>{sources}</application></um>");
+    stage.write("um.xml", text);
+    let start = |line: &str| start(&stage, 22, &format!("{line} --carrier rm -x um.xml"));
+    let pong = start("perf pong -E");
+    let ping = start("perf ping -n 100 -r 1000 -w 5,500 --linger-ms 20000 --one-thread").finish();
+    for (text, topic, last) in [(pong.finish().good(), "topic1", 2), (ping.good(), "topic2", 3)] {
+        let joined = format!("rcv event BOS, topic_name='{topic}', source=rm:");
+        let line = text.lines().find(|line| line.starts_with(&joined)).expect("a stream");
+        assert!(line.contains(&format!(":{}:", group(last))), "{line}");
+    }
+}
+
 #[test]
 fn commands_that_know_each_others_addresses_need_no_group() {
     let stage = Stage::new();

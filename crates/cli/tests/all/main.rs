@@ -19,6 +19,7 @@ mod lat;
 mod live;
 mod perf;
 mod pipes;
+mod placement;
 mod resolve;
 mod round_trip;
 mod run;

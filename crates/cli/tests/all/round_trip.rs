@@ -117,6 +117,49 @@ fn a_ping_without_its_pong_says_so() {
 }
 
 #[test]
+fn a_run_that_would_take_for_ever_is_told_in_words_when_it_is_interrupted() {
+    let stage = Stage::new();
+    for more in ["", "-w 18446744073709551615,1"] {
+        let line = "perf ping --carrier thread --one-thread -n 18446744073709551615 -r 1";
+        let ping = stage.start(&format!("{line} {more}"));
+        ping.until_out("rcv event BOS");
+        ping.signal("INT");
+        assert!(ping.finish().refused(1).contains("interrupted after"));
+    }
+}
+
+#[test]
+fn both_sides_are_set_up_by_the_xml_file() {
+    let stage = Stage::new();
+    let option = |kibibytes: u64| {
+        let bytes = kibibytes << 10;
+        format!(
+            "<option name='transport_lbtsmx_transmission_window_size' default-value='{bytes}'/>"
+        )
+    };
+    for (name, kibibytes) in [("first.xml", 256), ("um.xml", 128)] {
+        let text =
+            format!("<um><application name='um_perf'>{}</application></um>", option(kibibytes));
+        stage.write(name, text);
+    }
+    // What -x says goes before what -c says.
+    let ping = "perf ping --carrier thread --one-thread -n 100 -c first.xml -x um.xml --json";
+    for line in stage.run(ping).good().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["window"], "128KiB", "{line}");
+    }
+    let publisher = "perf pub --carrier thread -r 0 -n 100 -w 0 -c first.xml -x um.xml --json";
+    for line in stage.run(publisher).good().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["window"], "128KiB", "{line}");
+    }
+    let pong = stage.start("perf pong -E -c first.xml -x um.xml --json");
+    stage.run("perf ping --one-thread -n 100 -r 1000").good();
+    let line: Value = serde_json::from_str(&pong.finish().good()).unwrap();
+    assert_eq!(line["window"], "128KiB", "{line}");
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     let stage = Stage::new();
     let ping = "perf ping -m 24 -n 1 -r 1 -H 2,1000";

@@ -123,7 +123,9 @@ fn every_message_is_counted_on_both_sides() {
             for (touch, fast) in [(Touch::Header, false), (Touch::Whole, true)] {
                 let sending = publisher::Settings { touch, ..sending(size, 2000, bits) };
                 let reading = subscriber::Settings { touch, fast, spin: 2, ..reading() };
-                let (sent, read, told) = run(&Memory::new(64, arrives), &sending, &reading);
+                let carrier = Memory::new(64, arrives);
+                let (sent, read, told) = run(&carrier, &sending, &reading);
+                assert_eq!(carrier.copied(), if bits & 4 != 0 { 2100 } else { 0 });
                 assert_eq!((sent.sent, sent.warmup, sent.interrupted), (2000, 100, false));
                 assert_eq!((sent.subscribers_at_start, sent.drained), (1, Some(true)));
                 assert!(sent.rate > 0.0 && sent.duration_ns > 0);

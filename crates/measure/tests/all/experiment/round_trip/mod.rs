@@ -92,7 +92,9 @@ fn every_message_comes_back_and_is_timed() {
     for threads in [Threads::One, Threads::Two] {
         for (size, generic) in [(16, false), (24, true), (1500, false)] {
             let settings = Settings { generic, ..pinging(size, 1000, threads) };
-            let (pinged, ponged) = run(&Memory::new(64, arrives), &settings);
+            let carrier = Memory::new(64, arrives);
+            let (pinged, ponged) = run(&carrier, &settings);
+            assert_eq!(carrier.copied(), if generic { 2 * 1050 } else { 0 }, "there and back");
             assert!(pinged.is_complete() && !pinged.interrupted, "{pinged:?}");
             assert_eq!((pinged.sent, pinged.warmup, pinged.traffic.received), (1000, 50, 1050));
             assert_eq!((pinged.pong_left, pinged.drained), (None, Some(true)));

@@ -1,0 +1,41 @@
+//! The two ends of a process: what it publishes by, and what it subscribes by.
+
+use lanecast_carrier::Carrier;
+
+/// A carrier whose subscribers may belong to a context of their own.
+///
+/// The threads in the background of that context then do nothing but receive, as the thread of an
+/// extended service provider does in Ultra Messaging.
+#[derive(Debug)]
+pub(crate) struct Ends<C> {
+    /// Publishes; subscribes as well, unless there is another context for that.
+    sending: C,
+    receiving: Option<C>,
+}
+
+impl<C> Ends<C> {
+    /// One context, or two if `apart`, each made by `open`.
+    pub(super) fn open<E>(apart: bool, open: impl Fn() -> Result<C, E>) -> Result<Self, E> {
+        let sending = open()?;
+        let receiving = if apart { Some(open()?) } else { None };
+        Ok(Self { sending, receiving })
+    }
+}
+
+impl<C: Carrier> Carrier for Ends<C> {
+    type Publisher = C::Publisher;
+    type Subscriber = C::Subscriber;
+    type Error = C::Error;
+
+    fn name(&self) -> &'static str {
+        self.sending.name()
+    }
+
+    fn publisher(&self, topic: &str) -> Result<C::Publisher, C::Error> {
+        self.sending.publisher(topic)
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<C::Subscriber, C::Error> {
+        self.receiving.as_ref().unwrap_or(&self.sending).subscriber(topics)
+    }
+}
