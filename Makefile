@@ -5,57 +5,66 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-long check bench rivals rivals-smoke docs page python guide system fuzz tsan \
+.PHONY: help run ci test test-long check deny oldest bench rivals rivals-smoke docs page python guide system fuzz tsan \
 	miri mutants clean cargo linters
 
+# With all members' features, so that what it depends on is not built again for the tests.
+XTASK := cargo build --quiet --locked --workspace --bin xtask && $${CARGO_TARGET_DIR:-target}/debug/xtask
+
 # Not the program's: its pages would take the place of the library's, which has the same name.
-DOC := cargo doc --workspace --exclude lanecast-cli --no-deps
+DOC := cargo doc --locked --workspace --exclude lanecast-cli --no-deps
 
 # The crates whose orderings the model checker explores: optimised, because it runs millions of
 # schedules, but not across crates, and in a directory of its own, so that neither it nor the
-# other builds start anew because of the other's flags.
-LOOM := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-	RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-base -p lanecast-os \
-	-p lanecast-ring -p lanecast-shm --lib --target-dir target/loom
+# other builds start anew because of the other's flags. `cargo xtask suite` builds the same.
+LOOM := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false \
+	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 RUSTFLAGS="--cfg loom" \
+	cargo test --locked --release -p lanecast-base -p lanecast-os -p lanecast-ring -p lanecast-shm \
+	--lib --target-dir target/loom
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | \
 	while IFS='|' read -r name what; do printf '%-16s %s\n' "$$name" "$$what"; done
 
 run: cargo ## Build lanecast and show what it does, with real processes
-	cargo run --release -p lanecast-cli -- demo
+	cargo run --locked --release -p lanecast-cli -- demo
 
-test: cargo ## All tests: unit, property, documentation, conformance, killer; then loom
-	cargo test --workspace --exclude lanecast-system-tests
-	bash tests/system.sh
-	bash tests/page.sh
-	bash tests/browser.sh
-	bash tests/python.sh
-	$(LOOM)
-	$(MAKE) rivals-smoke
+test: cargo ## All tests: unit, property, documentation, conformance, killer, loom, pages, clients
+	$(XTASK) suite
+
+ci: cargo linters ## check and test, beside each other
+	$(XTASK) suite --check
 
 test-long: cargo ## The same, optimised, with more cases, more rounds and more interleavings
-	LONG_TESTS=1 PROPTEST_CASES=20000 cargo test --release --workspace \
+	LONG_TESTS=1 PROPTEST_CASES=20000 cargo test --locked --release --workspace \
 	--exclude lanecast-system-tests -- --include-ignored
 	LONG_TESTS=1 bash tests/system.sh
 	LOOM_MAX_PREEMPTIONS=3 $(LOOM)
 
 # The fuzz targets are not linked, so they need no C++ compiler for libFuzzer here.
+deny: cargo ## Licences, sources, duplicates and advisories of dependencies, by cargo deny
+	bash tests/deny.sh
+
+oldest: cargo ## Compile with the oldest compiler that Cargo.toml names, if it can be had
+	bash tests/oldest.sh
+
 check: cargo linters ## Formatting, lints, documentation and the house's own checks
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(DOC)
-	cargo xtask tidy
-	cd fuzz && CUSTOM_LIBFUZZER_PATH=./none cargo check --quiet --bins
+	$(XTASK) tidy
+	bash tests/deny.sh
+	cd fuzz && CUSTOM_LIBFUZZER_PATH=./none cargo check --locked --quiet --bins
 
 bench: cargo ## Micro-benchmarks
-	cargo bench -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow
+	cargo bench --locked -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow
 
 rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh
 
 rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without the large peers
-	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe,std --rows rate,latency,queue
+	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe,std --rows rate,latency,queue \
+	$(if $(BUILT),--lanecast $(BUILT)/lanecast)
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers udp,tcp --network --loopback
 	cd bench/rivals && cargo test --quiet --locked -p rivals
 
@@ -92,7 +101,7 @@ miri: cargo ## The rings' unit tests under Miri (needs nightly; takes minutes)
 	-p lanecast-ring --lib --target-dir target/miri rings
 
 mutants: cargo ## Does loom notice every weakened memory ordering?
-	cargo xtask mutate-orderings
+	$(XTASK) mutate-orderings
 
 clean: cargo ## Remove everything that was built
 	cargo clean

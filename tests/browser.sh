@@ -2,7 +2,7 @@
 # Tests the browser's client: by itself in Node.js, then the example page in headless Chromium, with
 # a real server behind it.
 #
-# Whatever of Node.js, Chromium and Python (which hands out the files) is missing, it says so.
+# BUILT names the folder of a program that is built already. Whatever of Node.js, Chromium and Python (which hands out the files) is missing, it says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,8 +39,8 @@ if [ -z "$chromium" ] || ! command -v python3 >/dev/null; then
     exit 0
 fi
 
-cargo build --quiet -p lanecast-cli
-program=${CARGO_TARGET_DIR:-target}/debug/lanecast
+[ -n "${BUILT:-}" ] || cargo build --quiet --locked -p lanecast-cli
+program=${BUILT:-${CARGO_TARGET_DIR:-target}/debug}/lanecast
 
 # line FILE PATTERN SECONDS: the first line with the pattern that comes in time.
 line() {

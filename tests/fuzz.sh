@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of fuzz/ for SECONDS_EACH seconds (60).
+# Runs every fuzz target of fuzz/ for SECONDS_EACH seconds (60), from the inputs in fuzz/kept on.
 #
 # Needs no nightly toolchain: the stable compiler has the switches that cargo-fuzz wants.
 # cargo-fuzz itself is built into target/tools the first time.
@@ -22,6 +22,8 @@ export RUSTC_BOOTSTRAP=1
 target="$(rustc -vV | sed -n 's/^host: //p')"
 for name in $("$tools/bin/cargo-fuzz" list); do
     echo "==> $name"
-    "$tools/bin/cargo-fuzz" run --target "$target" "$name" -- \
+    mkdir -p "fuzz/corpus/$name"
+    "$tools/bin/cargo-fuzz" run --target "$target" "$name" \
+        "fuzz/corpus/$name" "fuzz/kept/$name" -- \
         -max_total_time="${SECONDS_EACH:-60}" -rss_limit_mb=4096
 done

@@ -3,7 +3,7 @@
 # and nothing from the network. With --install it also installs the client into an environment of
 # its own below the target directory, tests that, and checks the types if mypy can be installed.
 #
-# Without Python it says so and passes.
+# Without Python it says so and passes. BUILT names the folder of a program that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,8 +14,8 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
 fi
 
 target=${CARGO_TARGET_DIR:-target}
-cargo build --quiet -p lanecast-cli
-CONTENT_SERVER=$(cd "$target" && pwd)/debug/lanecast
+[ -n "${BUILT:-}" ] || cargo build --quiet --locked -p lanecast-cli
+CONTENT_SERVER=$(cd "${BUILT:-$target/debug}" && pwd)/lanecast
 export CONTENT_SERVER PYTHONDONTWRITEBYTECODE=1
 
 tested() {

@@ -11,15 +11,7 @@ if [ "$(id -u)" != 0 ]; then
     exit 0
 fi
 
-missing=()
-command -v ip >/dev/null || missing+=(iproute2)
-command -v nft >/dev/null || missing+=(nftables)
-if [ "${#missing[@]}" != 0 ] && command -v apt-get >/dev/null; then
-    echo "installing ${missing[*]}, which the tests between hosts need"
-    timeout 120 apt-get update -qq >/dev/null || true
-    timeout 300 apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
-
+bash tests/prepare.sh
 # What the tests start on their hosts.
-cargo build -p lanecast-cli
-cargo test -p lanecast-system-tests "$@"
+cargo build --locked -p lanecast-cli
+cargo test --locked -p lanecast-system-tests "$@"

@@ -193,7 +193,7 @@ fuzz_target!(|bytes: &[u8]| {
             2 => stage.honest(),
             3 => stage.sequence = stage.sequence.wrapping_add(u64::from(script.byte() % 4)),
             4 if script.byte() == 0 => {
-                stage.receiver.disconnected(stage.now);
+                stage.receiver.disconnected();
                 stage.turn();
                 stage.receiver.reconnected(stage.now);
             }

@@ -59,8 +59,8 @@ impl Stage {
             pacing,
             window_bytes: 32 << 10,
             receivers_max: 4,
-            late_join: script.byte() % 2 == 0,
-            data_rate: (script.byte() % 2 == 0).then_some(10_000_000),
+            late_join: script.byte().is_multiple_of(2),
+            data_rate: script.byte().is_multiple_of(2).then_some(10_000_000),
             seed: 3,
             ..Settings::default()
         };

@@ -30,7 +30,7 @@ const SAME_FLOOR: [(&str, &str); 3] = [
 ];
 
 /// Crates that stand beside the house: they may use all of it, and only tests may use them.
-const BESIDE: [&str; 2] = ["lanecast-sim", "lanecast-system-tests"];
+const BESIDE: [&str; 3] = ["lanecast-fuzz-tests", "lanecast-sim", "lanecast-system-tests"];
 
 /// Members that have nothing to do with the house.
 const APART: [&str; 1] = ["xtask"];

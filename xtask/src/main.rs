@@ -1,4 +1,4 @@
-//! The house's own checks: `cargo xtask tidy`, `cargo xtask mutate-orderings`.
+//! The house's own checks: `cargo xtask tidy`, `suite` and `mutate-orderings`.
 #![forbid(unsafe_code)]
 
 mod atomics;
@@ -6,7 +6,6 @@ mod causes;
 mod finding;
 mod floors;
 mod lengths;
-mod licences;
 mod metadata;
 mod mutate;
 mod pairs;
@@ -14,7 +13,7 @@ mod rooms;
 mod roots;
 mod safety;
 mod source;
-mod spdx;
+mod suite;
 mod tidy;
 mod tree;
 mod words;
@@ -24,8 +23,15 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask tidy
-    Checks what no compiler checks: the direction of dependencies, licences, lengths, unsafe
-    code, memory orderings and their pairs, words. Exit code 1 if it finds something.
+    Checks what no compiler checks: the direction of dependencies, lengths, unsafe code, memory
+    orderings and their pairs, words (licences are cargo deny's: tests/deny.sh). Exit code 1 if it
+    finds something.
+
+cargo xtask suite [--check]
+    Builds all tests once and runs them, programs beside each other and beside what is built next;
+    prints the slowest tests, each step's time and the counts. Output of each step is in
+    target/suite. Exit code 1 if something fails.
+    --check      runs make check too, beside the tests
 
 cargo xtask mutate-orderings [--list] [--pair NAME] [--check COMMAND] [--timeout-s SECONDS]
     Weakens the memory orderings of one PAIRS comment at a time to Relaxed, in a copy of the
@@ -51,6 +57,7 @@ fn main() -> ExitCode {
 fn dispatch(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
         Some((verb, [])) if verb == "tidy" => tidy::run(),
+        Some((verb, options)) if verb == "suite" => suite::run(&suite::Options::parse(options)?),
         Some((verb, options)) if verb == "mutate-orderings" => {
             mutate::run(&mutate::Options::parse(options)?)
         }

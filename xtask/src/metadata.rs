@@ -5,16 +5,12 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The platforms that lanecast runs on; what only others would link is not looked at.
-const PLATFORMS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
-
 /// The answer of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     pub(crate) workspace_members: Vec<String>,
     pub(crate) workspace_root: PathBuf,
-    pub(crate) resolve: Option<Resolve>,
 }
 
 /// One package, of the workspace or of a registry.
@@ -22,8 +18,6 @@ pub(crate) struct Metadata {
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) license: Option<String>,
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
@@ -50,43 +44,10 @@ pub(crate) struct Target {
     pub(crate) src_path: PathBuf,
 }
 
-/// Which package really uses which.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Resolve {
-    pub(crate) nodes: Vec<Node>,
-}
-
-/// The packages that one package uses.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Node {
-    pub(crate) id: String,
-    pub(crate) deps: Vec<Edge>,
-}
-
-/// One use of a package, for one purpose or several.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Edge {
-    pub(crate) pkg: String,
-    pub(crate) dep_kinds: Vec<EdgeKind>,
-}
-
-/// Why a package is used: `None` to be linked, else "build" or "dev".
-#[derive(Debug, Deserialize)]
-pub(crate) struct EdgeKind {
-    pub(crate) kind: Option<String>,
-}
-
 impl Metadata {
     /// The workspace's own packages, without what they depend on.
     pub(crate) fn of_workspace() -> Result<Self> {
-        cargo_metadata(&["--no-deps"], "")
-    }
-
-    /// The whole graph, once as products see it and once as the model checker does.
-    pub(crate) fn with_dependencies() -> Result<[Self; 2]> {
-        let arguments: Vec<&str> =
-            PLATFORMS.iter().flat_map(|platform| ["--filter-platform", platform]).collect();
-        Ok([cargo_metadata(&arguments, "")?, cargo_metadata(&arguments, "--cfg loom")?])
+        cargo_metadata()
     }
 
     /// The workspace's own packages.
@@ -100,12 +61,10 @@ impl Metadata {
     }
 }
 
-fn cargo_metadata(arguments: &[&str], rustflags: &str) -> Result<Metadata> {
+fn cargo_metadata() -> Result<Metadata> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1"])
-        .args(arguments)
-        .env("RUSTFLAGS", rustflags)
+        .args(["metadata", "--locked", "--no-deps", "--format-version", "1"])
         .output()
         .context("cargo cannot be started")?;
     if !output.status.success() {

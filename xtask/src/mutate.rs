@@ -1,6 +1,6 @@
 //! Do the checks notice a weakened memory ordering? Weakens one after the other and looks.
 
-mod check;
+pub(crate) mod check;
 mod regions;
 mod surgery;
 

@@ -83,8 +83,12 @@ pub fn a_slow_subscriber_loses_nothing<C: Carrier>(carrier: &C) {
     until("all messages, one by one", || {
         let work = slow.poll(1, |event| record.note(event));
         assert!(work <= 1, "no more than asked for");
-        (0..20).for_each(|_| thread::yield_now());
-        record.messages().len() >= 400
+        // Each yield may cost a slice of every thread that spins: few, whatever the machine does.
+        let count = record.messages().len();
+        if work == 1 && count.is_multiple_of(8) {
+            (0..20).for_each(|_| thread::yield_now());
+        }
+        count >= 400
     });
     drop(writer.join().expect("the writer"));
     for record in [record, reader.join().expect("the fast reader")] {

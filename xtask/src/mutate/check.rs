@@ -59,8 +59,7 @@ impl Check<'_> {
             .stderr(log)
             .spawn()
             .context("bash cannot be started")?;
-        let Some(status) = wait(&mut child, self.timeout)? else {
-            end_family(&mut child)?;
+        let Some(status) = wait_or_end(&mut child, self.timeout)? else {
             return Ok(Outcome::TimedOut);
         };
         let output = String::from_utf8_lossy(&std::fs::read(&path)?).into_owned();
@@ -90,6 +89,15 @@ fn classify(success: bool, output: String) -> Outcome {
     } else {
         Outcome::Failed { output }
     }
+}
+
+/// Waits for `child`; `None` if it took longer, and was ended with everything it started.
+pub(crate) fn wait_or_end(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>> {
+    let status = wait(child, timeout)?;
+    if status.is_none() {
+        end_family(child)?;
+    }
+    Ok(status)
 }
 
 fn wait(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>> {

@@ -1,0 +1,81 @@
+//! Every test of the project: built once, run beside each other and beside the builds that follow.
+//!
+//! The main thread builds: the workspace's tests, and when these are built, the other steps that
+//! compile. Workers run the test programs as cargo finishes them, and the scripts. A test that
+//! waits leaves its CPU to a compiler.
+
+mod build;
+mod groups;
+mod pool;
+mod report;
+mod work;
+
+use crate::metadata::Metadata;
+use anyhow::{Result, bail};
+use build::Build;
+use pool::Pool;
+use report::Report;
+use std::path::Path;
+use work::Work;
+
+/// Scripts that test what cargo does not; they use the programs of the workspace's build.
+const SCRIPTS: [&str; 3] = ["page", "browser", "python"];
+
+/// Options of `cargo xtask suite`.
+#[derive(Debug)]
+pub(crate) struct Options {
+    check: bool,
+}
+
+impl Options {
+    pub(crate) fn parse(words: &[String]) -> Result<Self> {
+        match words {
+            [] => Ok(Self { check: false }),
+            [word] if word == "--check" => Ok(Self { check: true }),
+            _ => bail!("cargo xtask suite takes --check and nothing else"),
+        }
+    }
+}
+
+/// Builds and runs everything; returns whether all passed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let root = Metadata::of_workspace()?.workspace_root;
+    let logs = root.join("target/suite");
+    std::fs::create_dir_all(&logs)?;
+    let report = Report::default();
+    let pool = Pool::new(&logs, &report);
+    std::thread::scope(|scope| {
+        for _ in 0..pool::workers() {
+            scope.spawn(|| pool.work());
+        }
+        let built = steps(options, &root, &pool);
+        pool.close();
+        built
+    })?;
+    let passed = report.print();
+    std::fs::write(logs.join("counts"), format!("{}\n", report.counts().0))?;
+    Ok(passed)
+}
+
+/// Everything that compiles, one after another: two compilers at once only divide the CPUs.
+fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
+    // The tests between hosts are of the same group, so they find what this installs.
+    pool.add(Work::script("tests/prepare.sh", root, &["bash", "tests/prepare.sh"]).of("killers"));
+    if !pool.build(Build::workspace(root))? {
+        return Ok(());
+    }
+    for script in SCRIPTS {
+        let file = format!("tests/{script}.sh");
+        pool.add(Work::script(&file, root, &["bash", &file]).env("BUILT", "target/debug"));
+    }
+    if options.check {
+        // Beside everything else: it has a directory of its own.
+        pool.add(Work::script("make oldest", root, &["make", "oldest"]));
+        pool.step(Work::script("make check", root, &["make", "check"]))?;
+    }
+    let documentation = ["cargo", "test", "--locked", "--workspace", "--doc"];
+    pool.step(Work::script("documentation tests", root, &documentation))?;
+    pool.build(Build::loom(root))?;
+    let rivals = ["make", "rivals-smoke", "BUILT=target/debug"];
+    pool.step(Work::script("make rivals-smoke", root, &rivals))
+}

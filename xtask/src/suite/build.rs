@@ -1,0 +1,146 @@
+//! A build by cargo whose test programs are handed on as soon as they are linked.
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The crates whose orderings the model checker explores.
+const LOOM: [&str; 4] = ["lanecast-base", "lanecast-os", "lanecast-ring", "lanecast-shm"];
+
+/// One run of `cargo test --no-run`.
+#[derive(Debug)]
+pub(crate) struct Build {
+    /// Name in the report.
+    pub(crate) name: &'static str,
+    command: Command,
+    ends_last: &'static [&'static str],
+}
+
+/// A test program that is built.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// Its package.
+    pub(crate) package: String,
+    /// Its name: the package's for unit tests.
+    pub(crate) target: String,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Where cargo would run it: beside its manifest.
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+    profile: Option<Profile>,
+    target: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+impl Build {
+    /// All tests of the workspace, with the programs and examples that they start.
+    pub(crate) fn workspace(root: &Path) -> Self {
+        let mut command = cargo(root);
+        command.arg("--workspace");
+        // These start programs of other packages, or examples, which cargo may link after them.
+        let ends_last = &["lanecast-examples", "lanecast-system-tests"];
+        Self { name: "build of the tests", command, ends_last }
+    }
+
+    /// The model checker's: optimised, since it runs millions of schedules, but not across crates,
+    /// and in a directory of its own, since its flags would make all other builds start anew.
+    pub(crate) fn loom(root: &Path) -> Self {
+        let mut command = cargo(root);
+        command
+            .args(["--release", "--lib", "--target-dir", "target/loom"])
+            .args(LOOM.iter().flat_map(|package| ["-p", package]))
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        Self { name: "build of loom", command, ends_last: &[] }
+    }
+
+    /// Builds, and hands each program to `each`; returns whether everything was built.
+    pub(crate) fn run(mut self, mut each: impl FnMut(Program)) -> Result<bool> {
+        let mut child = self.command.spawn().context("cargo cannot be started")?;
+        let output = child.stdout.take().context("cargo's output is not there")?;
+        let mut last = Vec::new();
+        for line in BufReader::new(output).lines() {
+            let Some(program) = program(&line?) else { continue };
+            if self.ends_last.contains(&program.package.as_str()) {
+                last.push(program);
+            } else {
+                each(program);
+            }
+        }
+        let built = child.wait()?.success();
+        if built {
+            last.into_iter().for_each(each);
+        }
+        Ok(built)
+    }
+}
+
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["test", "--locked", "--no-run", "--quiet"])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// The test program that one of cargo's messages tells of.
+fn program(line: &str) -> Option<Program> {
+    let message: Message = serde_json::from_str(line).ok()?;
+    let is_test = message.reason == "compiler-artifact" && message.profile?.test;
+    let path = message.executable.filter(|_| is_test)?;
+    let directory = message.manifest_path?.parent()?.to_owned();
+    let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).ok()?;
+    let package = package(&manifest)?.to_owned();
+    Some(Program { package, target: message.target?.name, path, directory })
+}
+
+/// The package's name, from its manifest.
+fn package(manifest: &str) -> Option<&str> {
+    let line = manifest.lines().find_map(|line| line.strip_prefix("name = \""))?;
+    line.strip_suffix('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_linked_tests_are_programs() {
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let line = |test: &str, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"{manifest}","profile":
+                {{"test":{test}}},"target":{{"name":"all"}},"executable":{executable}}}"#
+            )
+        };
+        let found = program(&line("true", "\"/t/all-1\"")).expect("a test");
+        assert_eq!((found.package.as_str(), found.target.as_str()), ("xtask", "all"));
+        assert_eq!(found.directory, Path::new(env!("CARGO_MANIFEST_DIR")));
+        assert!(program(&line("false", "\"/t/lanecast\"")).is_none(), "a program for people");
+        assert!(program(&line("true", "null")).is_none(), "not linked");
+        assert!(program("{\"reason\":\"build-finished\",\"success\":true}").is_none());
+    }
+}
