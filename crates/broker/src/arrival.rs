@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// The longest time between signs of life, in seconds.
 const HEARTBEAT_MAX: u64 = 3_600;
-/// For how long a logon waits for the disk.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the acknowledgement of a command says beyond that.
 #[derive(Debug)]
@@ -30,7 +28,7 @@ pub(crate) enum Done {
     AskedInVain,
     Deleted(Deleted),
     /// It goes on for several turns, and is acknowledged then.
-    Deleting,
+    Later,
     LoggedOn {
         name: Box<str>,
         sequence: u64,
@@ -72,7 +70,7 @@ impl Hub {
                 self.reply(id, &header, acks, |reply| fail(reply, why));
             }
         }
-        let is_later = matches!(done, Ok(Done::Deleting));
+        let is_later = matches!(done, Ok(Done::Later));
         if !is_later && header.command().is_ok_and(is_persisted) {
             self.promise_if_asked(id, &header, acks, done.map(drop));
         }
@@ -114,7 +112,7 @@ impl Hub {
         match header.command()? {
             Command::Publish => self.publish(at, id, header, false)?,
             Command::DeltaPublish => self.publish(at, id, header, true)?,
-            Command::Logon => return self.log_on(id, header),
+            Command::Logon => return self.log_on(at, id, header),
             Command::Subscribe => return self.subscribe(at, id, header, Asked::FOLLOW),
             Command::Unsubscribe => self.unsubscribe(id, header)?,
             // Commands are done in their order, so all before this one is.
@@ -253,7 +251,7 @@ impl Hub {
         has_room || self.sequences.contains_key(name)
     }
 
-    fn log_on(&mut self, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
+    fn log_on(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         if client.has_logged_on {
             return Err(Refusal::LoggedOn);
@@ -278,11 +276,7 @@ impl Hub {
             client.has_logged_on = true;
             client.numbered_as = numbered_as;
         }
-        if sequence > 0 {
-            // The client may forget what it is told is here.
-            self.finish(PATIENCE);
-        }
-        Ok(Done::LoggedOn { name, sequence })
+        Ok(self.logged_on(at, id, header, name, sequence))
     }
 
     /// By what the numbers of a client's messages are remembered. Where users are known, nobody is
@@ -367,13 +361,11 @@ pub(crate) fn required<'a>(
 }
 
 pub(crate) fn succeed(reply: &mut Reply<'_>, done: &Done) {
-    if matches!(done, Done::Deleting) {
+    if matches!(done, Done::Later) {
         return;
     }
     reply.success(Ack::Processed, |header| match done {
-        Done::Deleting | Done::Plainly | Done::Asked | Done::AskedInVain | Done::Deleted(_) => {
-            header
-        }
+        Done::Later | Done::Plainly | Done::Asked | Done::AskedInVain | Done::Deleted(_) => header,
         Done::Subscribed(name) => header.text(Field::SubscriptionId, name),
         Done::LoggedOn { name, sequence } => {
             let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));

@@ -70,6 +70,8 @@ pub(crate) struct Client {
     pub(crate) writes_durably: bool,
     /// What it sends waits: it is not read.
     pub(crate) is_stopped: bool,
+    /// Its logon waits for the disk.
+    pub(crate) is_logging_on: bool,
     /// It leaves more pongs unread than it may.
     pub(crate) leaves_pongs: bool,
     /// A command that waits for the disk.
@@ -107,6 +109,7 @@ impl Client {
             pattern_bytes,
             writes_durably: false,
             is_stopped: false,
+            is_logging_on: false,
             leaves_pongs: false,
             held: None,
             heard: now,
@@ -128,7 +131,7 @@ impl Client {
     pub(crate) fn is_busy(&self, most: usize) -> bool {
         let queries = self.queries();
         let is_asking = queries >= most || self.asks_much && queries > 0;
-        is_asking || self.deleting.is_some()
+        is_asking || self.deleting.is_some() || self.is_logging_on
     }
 
     /// Whether it leaves more answers unread than it may.

@@ -1,8 +1,8 @@
 //! What a file says of how a server is to behave.
 
 use crate::backlog::Spooling;
-use crate::disk::Storage;
 use crate::settings::Settings;
+use crate::storage::{OnFailure, Storage};
 use crate::tls::Tls;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use serde::Deserialize;
@@ -218,6 +218,7 @@ struct Store {
     waiting: Option<Bytes<1_024>>,
     #[serde(default)]
     forget: Vec<Box<str>>,
+    on_failure: Option<OnFailure>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -311,6 +312,7 @@ impl Store {
         put(&mut storage.checkpoint_after, self.checkpoint.map(|it| it.0 as u64));
         put(&mut storage.waiting_bytes, self.waiting.map(|it| it.0));
         storage.forget = self.forget;
+        put(&mut storage.on_failure, self.on_failure);
         storage
     }
 }
@@ -435,6 +437,7 @@ mod tests {
         told("[[topic]]\nname = 'a'\ntype = 'morse'\n", ["line 3", "nvfix"]);
         told("[[topic]]\nname = 'a'\ntype = 'fix'\nkey = ['//']\n", ["line 4", "no field"]);
         told("[tls]\nkey = 'a'\n", ["line 1", "certificate"]);
+        told("[storage]\ndirectory = 'a'\non_failure = 'wait'\n", ["line 3", "continue"]);
         told("[storage]\nsegment = '1MiB'\n", ["line 1", "directory"]);
         told("[[view]]\nname = 'v'\ntype = 'json'\ntopic = 'a'\n", ["line 1", "projection"]);
         told("[[topic]]\nname = 'a'\ntype = 'fix'\ndurable = 'yes'\n", ["line 4", "boolean"]);

@@ -3,15 +3,18 @@
 use crate::Nanos;
 use crate::client::ClientId;
 use crate::refusal::Refusal;
-use lanecast_journal::{Directory, Fault, Level, Outcome, Retention, StorageError};
+use crate::storage::Storage;
+use lanecast_journal::{
+    Directory, Fault, Health, Level, Outcome, Retention, Storage as _, StorageError,
+};
 use lanecast_os::event::AwaitedBell;
 use lanecast_sow::durable::{
     Archive, ArchiveError, Checkpoint, ClientSequence, Schema, StoreError,
 };
 use lanecast_sow::{Change, Key, Publication, Topic, TopicDefinition, ViewDefinition};
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,37 +23,16 @@ use std::time::Duration;
 const STEP: usize = 1_024;
 /// How often it is looked whether a checkpoint has.
 const LOOK_AT_CHECKPOINT: Nanos = 10_000_000;
-/// For how long a checkpoint waits for the journal, which is ahead of it as a rule.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// So many words about the disk are remembered until they are asked for.
+const WORDS_MAX: usize = 16;
 
-/// Where durable topics are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Storage {
-    /// A directory of its own.
-    pub directory: PathBuf,
-    /// The length of the journal's files, in bytes: a multiple of 8 from 16 KiB to 1 GiB.
-    pub segment_bytes: u64,
-    /// After so many changes all records are written down, so that a restart is quick.
-    pub checkpoint_after: u64,
-    /// How much may wait in memory for the disk, in bytes: from half of that on publishers have to
-    /// wait.
-    pub waiting_bytes: usize,
-    /// Topics and views that may be dropped from disk where the settings lack them, or have them
-    /// with another key, type or definition. Those that are as they were stay.
-    pub forget: Vec<Box<str>>,
-}
-
-impl Storage {
-    /// The defaults, in that directory.
-    pub fn at(directory: impl Into<PathBuf>) -> Self {
-        Self {
-            directory: directory.into(),
-            segment_bytes: 64 << 20,
-            checkpoint_after: 1_000_000,
-            waiting_bytes: 16 << 20,
-            forget: Vec::new(),
-        }
-    }
+/// What the disk has not done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DiskCounters {
+    pub(crate) unstored: u64,
+    pub(crate) disk_full: u64,
+    pub(crate) disk_failed: u64,
+    pub(crate) checkpoints_failed: u64,
 }
 
 /// What somebody is told when a change is durable.
@@ -76,6 +58,10 @@ pub(crate) struct Disk {
     failures: u64,
     /// Rings when the disk has come further, if that was asked for.
     bell: Arc<AwaitedBell>,
+    /// What was last said of it.
+    health: Health,
+    counters: DiskCounters,
+    words: VecDeque<String>,
 }
 
 /// How far a checkpoint is.
@@ -83,7 +69,18 @@ pub(crate) struct Disk {
 enum Snapshot {
     None,
     Writing(Box<Checkpoint<Directory>>),
-    Sealing(JoinHandle<Outcome<Checkpoint<Directory>>>),
+    /// Being made durable; it may know of changes up to `needed`.
+    Sealing {
+        thread: JoinHandle<Outcome<Checkpoint<Directory>>>,
+        needed: u64,
+    },
+    /// It waits for the journal, which is ahead of it as a rule.
+    Sealed {
+        checkpoint: Box<Checkpoint<Directory>>,
+        needed: u64,
+    },
+    /// Being put in force.
+    Placing(JoinHandle<Outcome<u64>>),
 }
 
 impl Disk {
@@ -116,7 +113,18 @@ impl Disk {
             Archive::open_with(directory, settings, schema, move |_| ringing.notify())?;
         let (checkpoint_after, snapshot) = (storage.checkpoint_after.max(1), Snapshot::None);
         let owed = VecDeque::new();
-        let disk = Self { archive, owed, enough, checkpoint_after, snapshot, failures: 0, bell };
+        let disk = Self {
+            archive,
+            owed,
+            enough,
+            checkpoint_after,
+            snapshot,
+            failures: 0,
+            bell,
+            health: Health::Good,
+            counters: DiskCounters::default(),
+            words: VecDeque::new(),
+        };
         Ok((disk, topics))
     }
 
@@ -135,17 +143,82 @@ impl Disk {
         &self.bell
     }
 
-    /// Whether somebody waits for the disk to come further.
+    /// Whether an acknowledgement or a checkpoint waits for the disk to come further.
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.owed.is_empty()
+        !self.owed.is_empty() || matches!(self.snapshot, Snapshot::Sealed { .. })
+    }
+
+    /// The last change, by its number in the journal.
+    pub(crate) fn last(&self) -> u64 {
+        self.archive.last()
+    }
+
+    /// Whether all changes up to that one are durable.
+    pub(crate) fn has_reached(&self, journal: u64) -> bool {
+        journal <= self.archive.journal().reached(Level::Persisted)
+    }
+
+    /// Looks how the disk is, says what has changed, and gives what was said since then.
+    pub(crate) fn next_word(&mut self) -> Option<String> {
+        let health = self.archive.journal().health();
+        if health != self.health {
+            self.health = health;
+            self.note_health();
+        }
+        self.words.pop_front()
+    }
+
+    fn note_health(&mut self) {
+        let words = match self.health {
+            Health::Good => "there is space again: what waited is being written".to_owned(),
+            Health::NoSpace => {
+                self.counters.disk_full += 1;
+                let place = self.archive.storage().path("");
+                format!(
+                    "the disk is full: free some space for {place}; until then what is to be \
+                     durable is refused"
+                )
+            }
+            Health::Failed => {
+                self.counters.disk_failed += 1;
+                format!(
+                    "{}; nothing is durable any more: start the server again when the disk is \
+                     repaired",
+                    self.failure().unwrap_or_default()
+                )
+            }
+        };
+        self.say(&words);
+    }
+
+    fn say(&mut self, words: &str) {
+        if self.words.len() < WORDS_MAX {
+            self.words.push_back(format!("durable topics: {words}"));
+        }
+    }
+
+    /// Whether nothing is durable any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.archive.journal().health() == Health::Failed
+    }
+
+    /// Why nothing is durable any more, if so.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.archive.journal().failure().map(|error| error.to_string())
+    }
+
+    pub(crate) fn counters(&self) -> DiskCounters {
+        self.counters
     }
 
     /// Whether there is somebody to be told something.
     pub(crate) fn has_news(&self) -> bool {
-        let journal = self.archive.journal();
-        self.owed.front().is_some_and(|first| {
-            first.journal <= journal.reached(Level::Persisted) || journal.failure().is_some()
-        })
+        let is_told = |journal| self.has_failed() || self.has_reached(journal);
+        let is_placed = match self.snapshot {
+            Snapshot::Sealed { needed, .. } => is_told(needed),
+            _ => false,
+        };
+        is_placed || self.owed.front().is_some_and(|first| is_told(first.journal))
     }
 
     /// Whether so much waits to be written that no more should be published for now.
@@ -164,7 +237,8 @@ impl Disk {
             true => self.archive.publish_delta(topic, publication, now_ns),
             false => self.archive.publish(topic, publication, now_ns),
         };
-        Ok(logged.map_err(refusal)?.change)
+        let unstored = &mut self.counters.unstored;
+        Ok(logged.map_err(|error| refusal(error, unstored))?.change)
     }
 
     pub(crate) fn delete<'a>(
@@ -174,7 +248,9 @@ impl Disk {
         client: &'a str,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, Refusal> {
-        let logged = self.archive.delete(topic, key, client, now_ns).map_err(refusal)?;
+        let unstored = &mut self.counters.unstored;
+        let logged = self.archive.delete(topic, key, client, now_ns);
+        let logged = logged.map_err(|error| refusal(error, unstored))?;
         Ok(logged.map(|logged| logged.change))
     }
 
@@ -183,7 +259,8 @@ impl Disk {
         topic: &'a mut Topic,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, Refusal> {
-        let logged = self.archive.expire(topic, now_ns).map_err(refusal)?;
+        // Tried again, so that it is no loss.
+        let logged = self.archive.expire(topic, now_ns).map_err(|error| refusal(error, &mut 0))?;
         Ok(logged.map(|logged| logged.change))
     }
 
@@ -223,32 +300,39 @@ impl Disk {
     /// When to look again.
     pub(crate) fn next_deadline(&self, now: Nanos) -> Option<Nanos> {
         match self.snapshot {
-            Snapshot::Sealing(_) => Some(now + LOOK_AT_CHECKPOINT),
+            Snapshot::Sealing { .. } | Snapshot::Placing(_) => Some(now + LOOK_AT_CHECKPOINT),
             _ => None,
         }
     }
 
     /// Goes on with a checkpoint of `topics`, which are all that are durable, or begins one if it
-    /// is time; whether there is more to do at once.
+    /// is time; whether there is more to do at once. Waits for nothing.
     pub(crate) fn keep_checkpoint(&mut self, topics: &[&Topic]) -> bool {
         let (snapshot, is_more) = match std::mem::replace(&mut self.snapshot, Snapshot::None) {
             Snapshot::None => self.begin(),
             Snapshot::Writing(mut checkpoint) => match checkpoint.advance(topics, STEP) {
                 Ok(true) => (Snapshot::Writing(checkpoint), true),
                 Ok(false) => self.seal(checkpoint),
-                Err(_) => self.give_up(),
+                Err(error) => self.give_up(&error),
             },
-            Snapshot::Sealing(thread) if !thread.is_finished() => {
-                (Snapshot::Sealing(thread), false)
+            Snapshot::Sealing { thread, needed } if !thread.is_finished() => {
+                (Snapshot::Sealing { thread, needed }, false)
             }
-            Snapshot::Sealing(thread) => {
-                let sealed = thread.join().ok().and_then(Result::ok);
-                let adopted = sealed.map(|sealed| self.archive.adopt(sealed, PATIENCE));
-                match adopted {
-                    Some(Ok(())) => (Snapshot::None, false),
-                    _ => self.give_up(),
+            Snapshot::Sealing { thread, needed } => match joined(thread) {
+                Ok(checkpoint) => self.place(Box::new(checkpoint), needed),
+                Err(error) => self.give_up(&error),
+            },
+            Snapshot::Sealed { checkpoint, needed } => self.place(checkpoint, needed),
+            Snapshot::Placing(thread) if !thread.is_finished() => {
+                (Snapshot::Placing(thread), false)
+            }
+            Snapshot::Placing(thread) => match joined(thread) {
+                Ok(covered) => {
+                    self.archive.placed(covered);
+                    (Snapshot::None, false)
                 }
-            }
+                Err(error) => self.give_up(&error),
+            },
         };
         self.snapshot = snapshot;
         is_more
@@ -261,23 +345,45 @@ impl Disk {
         }
         match self.archive.begin_checkpoint() {
             Ok(checkpoint) => (Snapshot::Writing(Box::new(checkpoint)), true),
-            Err(_) => self.give_up(),
+            Err(error) => self.give_up(&error),
         }
     }
 
     /// Has a checkpoint made durable by a thread of its own: that takes its time.
     fn seal(&mut self, mut checkpoint: Box<Checkpoint<Directory>>) -> (Snapshot, bool) {
+        // It was written while changes went on, and has some of them.
+        let needed = self.archive.last();
         let thread = std::thread::Builder::new().name("lanecast-seal".to_owned());
         let sealing = thread.spawn(move || checkpoint.seal().map(|()| *checkpoint));
         match sealing {
-            Ok(thread) => (Snapshot::Sealing(thread), false),
-            Err(_) => self.give_up(),
+            Ok(thread) => (Snapshot::Sealing { thread, needed }, false),
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// Has a checkpoint put in force once the journal has all that it may know of.
+    fn place(&mut self, checkpoint: Box<Checkpoint<Directory>>, needed: u64) -> (Snapshot, bool) {
+        if !self.has_reached(needed) {
+            return match self.failure() {
+                Some(error) => self.give_up(&error),
+                None => (Snapshot::Sealed { checkpoint, needed }, false),
+            };
+        }
+        let storage = self.archive.storage().clone();
+        let thread = std::thread::Builder::new().name("lanecast-place".to_owned());
+        match thread.spawn(move || checkpoint.place(&storage)) {
+            Ok(thread) => (Snapshot::Placing(thread), false),
+            Err(error) => self.give_up(&error),
         }
     }
 
     /// The journal has everything all the same: a restart takes longer, and that is all.
-    fn give_up(&mut self) -> (Snapshot, bool) {
+    fn give_up(&mut self, why: &dyn Display) -> (Snapshot, bool) {
         self.failures = (self.archive.last() - self.archive.covered()) / self.checkpoint_after;
+        self.counters.checkpoints_failed += 1;
+        self.say(&format!(
+            "no checkpoint: {why}; the journal has all, and grows until one can be taken"
+        ));
         (Snapshot::None, false)
     }
 
@@ -285,15 +391,36 @@ impl Disk {
     pub(crate) fn finish(&self, limit: Duration) {
         let last = self.archive.last();
         if last > 0 {
-            // Who waits for it is told what came of it.
+            // Acknowledgements that wait for it say what came of it.
             let _told = self.archive.journal().wait(last, Level::Persisted, limit);
         }
     }
 }
 
-fn refusal(error: StoreError) -> Refusal {
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The next owner of the directory may not find a thread of this one at work there.
+        match std::mem::replace(&mut self.snapshot, Snapshot::None) {
+            Snapshot::Sealing { thread, .. } => drop(thread.join()),
+            Snapshot::Placing(thread) => drop(thread.join()),
+            _ => {}
+        }
+    }
+}
+
+/// Why a change was not made; counts those that the disk did not take.
+fn refusal(error: StoreError, unstored: &mut u64) -> Refusal {
     match error {
         StoreError::Refused(refusal) => refusal.into(),
-        StoreError::Append(error) => Refusal::Unstored(error),
+        StoreError::Append(error) => {
+            *unstored += 1;
+            Refusal::Unstored(error)
+        }
     }
+}
+
+/// What a thread has done that has finished.
+fn joined<T>(thread: JoinHandle<Outcome<T>>) -> Result<T, String> {
+    let done = thread.join().map_err(|_| "its thread has panicked".to_owned())?;
+    done.map_err(|error| error.to_string())
 }

@@ -6,6 +6,7 @@ use crate::client::{Client, ClientId};
 use crate::disk::Disk;
 use crate::fanout::{Fanout, Mail};
 use crate::guard::Guard;
+use crate::logons::LateLogon;
 use crate::patterns::Patterns;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
@@ -51,6 +52,8 @@ pub enum Departure {
     Displaced,
     /// What it sent is no command.
     Garbage,
+    /// What it published before it logged on is not on disk.
+    Undurable,
     /// It did not say who it is, too often.
     Uninvited,
 }
@@ -63,6 +66,7 @@ impl Departure {
             Self::Silent => "it gave no sign of life",
             Self::Displaced => "another connection took its name",
             Self::Garbage => "what it sent is no command",
+            Self::Undurable => "what it published before is not on disk yet",
             Self::Uninvited => "it did not say who it is",
         }
     }
@@ -95,6 +99,14 @@ pub struct Counters {
     pub spooled_bytes: u64,
     /// Records of views that could not be written.
     pub unwritten: u64,
+    /// Changes of durable topics that were refused, as the disk took none.
+    pub unstored: u64,
+    /// How often the disk was full.
+    pub disk_full: u64,
+    /// How often it has failed for good.
+    pub disk_failed: u64,
+    /// Checkpoints that could not be taken.
+    pub checkpoints_failed: u64,
 }
 
 /// Clients, topics, and who wants what.
@@ -124,6 +136,8 @@ pub struct Hub {
     pub(crate) in_use: HashMap<Box<str>, ClientId>,
     /// Clients that are not read until they resume, each once.
     pub(crate) stopped: Vec<ClientId>,
+    /// Logons that wait for the disk.
+    pub(crate) logons: Vec<LateLogon>,
     dirty: Vec<ClientId>,
     slow: Vec<(ClientId, Lag)>,
     /// More waits in memory for some client than should.
@@ -179,6 +193,7 @@ impl Hub {
             sequences,
             in_use: HashMap::default(),
             stopped: Vec::new(),
+            logons: Vec::new(),
             dirty: Vec::new(),
             slow: Vec::new(),
             is_pressed: false,
@@ -235,6 +250,7 @@ impl Hub {
         self.guard.forget(id);
         self.dirty.retain(|other| *other != id);
         self.stopped.retain(|other| *other != id);
+        self.logons.retain(|logon| logon.client != id);
         self.departures.retain(|(other, _)| *other != id);
         self.free.push(id);
     }
@@ -260,7 +276,12 @@ impl Hub {
 
     /// What has been done so far.
     pub fn counters(&self) -> Counters {
+        let disk = self.world.disk.as_ref().map(Disk::counters).unwrap_or_default();
         Counters {
+            unstored: disk.unstored,
+            disk_full: disk.disk_full,
+            disk_failed: disk.disk_failed,
+            checkpoints_failed: disk.checkpoints_failed,
             unwritten: self.world.unwritten(),
             fallen_behind: self.overflow.times,
             behind: self.behind() as u64,
@@ -346,7 +367,7 @@ impl Hub {
         let disk = self.world.disk.as_ref().and_then(|disk| disk.next_deadline(moment.now));
         let parting = (!self.parting.is_empty()).then_some(moment.now);
         let sweep = self.next_sweep(moment.now);
-        let work = [parting, sweep];
+        let work = [parting, sweep, self.next_late_logon()];
         [pulse, kept, disk, self.slow_due].into_iter().chain(work).flatten().min()
     }
 

@@ -133,7 +133,7 @@ impl Hub {
                 self.deleting.push(topic);
                 self.deleting.sort_unstable();
                 self.deleting.dedup();
-                Ok(Done::Deleting)
+                Ok(Done::Later)
             }
         }
     }
@@ -182,7 +182,11 @@ impl Hub {
         });
         self.busy.append(&mut busy);
         self.confirm();
+        self.go_on_logging_on(at);
         let is_writing = self.world.keep_checkpoint(&self.topics);
+        while let Some(word) = self.world.disk.as_mut().and_then(Disk::next_word) {
+            self.words.push_back(word);
+        }
         let is_deleting = self.go_on_deleting(at);
         let is_parting = self.part(PARTING_STEP);
         let is_sweeping = self.forget_topics(at);

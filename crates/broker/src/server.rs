@@ -16,6 +16,7 @@ use crate::opening::OpenError;
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::Settings;
 use crate::spool::Spool;
+use crate::storage::OnFailure;
 use crate::tls::Tls;
 use crate::users::Users;
 use crate::websocket::{Farewell, Origins};
@@ -151,9 +152,18 @@ impl Server {
         self.hub.clients()
     }
 
-    /// A sentence about a client that was disconnected as it read too slowly, each once.
+    /// A sentence about a client that was disconnected as it read too slowly, or about the disk of
+    /// durable topics, each once.
     pub fn next_word(&mut self) -> Option<String> {
         self.hub.words.pop_front()
+    }
+
+    /// Why nothing is durable any more, if so, and the settings say that the server is to end then:
+    /// [`drain`](Self::drain) it. Otherwise it goes on with what is not durable.
+    pub fn failure(&self) -> Option<String> {
+        let disk = self.hub.world.disk.as_ref()?;
+        let on_failure = self.hub.settings.storage.as_ref()?.on_failure;
+        if on_failure == OnFailure::Stop && disk.has_failed() { disk.failure() } else { None }
     }
 
     /// How long it takes from when a command is taken up until what follows from it is written for

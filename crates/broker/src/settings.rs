@@ -2,7 +2,7 @@
 
 use crate::backlog::Spooling;
 use crate::config::PORT;
-use crate::disk::Storage;
+use crate::storage::Storage;
 use crate::tls::Tls;
 use crate::topic::{NAME_MAX, is_name};
 use lanecast_filter::Limits;

@@ -64,7 +64,7 @@ impl Hub {
         {
             // All looks come after this: what changes later rings.
             disk.bell().ask();
-            if disk.has_news() {
+            if disk.has_news() || self.has_late_logon(disk) {
                 return true;
             }
         }
@@ -131,8 +131,8 @@ impl Hub {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Storage;
     use crate::settings::Settings;
+    use crate::storage::Storage;
     use lanecast_filter::kind::Kind;
     use lanecast_sow::TopicDefinition;
     use std::time::{Duration, Instant};

@@ -3,12 +3,12 @@
 use crate::output::{print_line, say};
 use crate::stop;
 use crate::table::{counted, grouped};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    DEFAULTS, PORT, Server, Settings, Spooling, TopicDefinition, WEBSOCKET_PORT, hash_password,
-    parse_address,
+    Counters, DEFAULTS, Delay, PORT, Server, Settings, Spooling, TopicDefinition, WEBSOCKET_PORT,
+    hash_password, parse_address,
 };
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -177,10 +177,15 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(at) = server.websocket_address().context("cannot look at a socket")? {
         print_line(&format!("WebSockets at {scheme}://{at}"))?;
     }
+    let mut failure = None;
     while !stop() {
         server.turn(ROUND).context("cannot wait for clients")?;
         while let Some(word) = server.next_word() {
             say(&word);
+        }
+        failure = server.failure();
+        if failure.is_some() {
+            break;
         }
         if again() {
             match server.read_again() {
@@ -191,6 +196,15 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let (done, delay) = (server.counters(), server.command_delay());
     let all_taken = server.drain();
+    report(&done, &delay);
+    if let Some(why) = failure {
+        bail!("ended, as the settings say: {why}");
+    }
+    Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// Says what a server has done that has ended.
+fn report(done: &Counters, delay: &Delay) {
     say(&format!(
         "content server ended: {}, {} published, {} delivered, {} refused, {} too slow",
         counted(done.connected, "client"),
@@ -207,6 +221,17 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
             grouped(done.spooled_bytes),
         ));
     }
+    let trouble = done.disk_full + done.disk_failed + done.checkpoints_failed;
+    if trouble + done.unstored > 0 {
+        say(&format!(
+            "the disk of durable topics was full {} times and failed {} times; it did not take {} \
+             changes and {}",
+            grouped(done.disk_full),
+            grouped(done.disk_failed),
+            grouped(done.unstored),
+            counted(done.checkpoints_failed, "checkpoint"),
+        ));
+    }
     if delay.samples > 0 {
         say(&format!(
             "from command to outboxes: half within {} ns, 99 % within {} ns ({} timed)",
@@ -215,7 +240,6 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
             grouped(delay.samples),
         ));
     }
-    Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
 /// Prints what stands for the password on standard input, without the end of its line.

@@ -10,7 +10,7 @@ use crate::record::Entry;
 use crate::storage::{Fault, Outcome, StorageError};
 use core::mem;
 use core::ops::RangeInclusive;
-use lanecast_base::sync::{AtomicU64, AtomicUsize, Ordering};
+use lanecast_base::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,18 @@ pub enum Level {
     Received,
     /// It was written and synchronised: it survives both.
     Persisted,
+}
+
+/// Whether the disk takes what is appended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// It does.
+    #[default]
+    Good,
+    /// It is full: appending goes on when there is space.
+    NoSpace,
+    /// It has failed: nothing is appended any more. See `Journal::failure`.
+    Failed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +73,8 @@ pub(crate) struct Intake {
     persisted: AtomicU64,
     /// What [`waiting_bytes`](Self::waiting_bytes) tells: written under the lock, read without.
     waiting: AtomicUsize,
+    /// The same of [`health`](Self::health).
+    health: AtomicU32,
     pending_bytes: usize,
 }
 
@@ -84,6 +98,7 @@ impl Intake {
             received: AtomicU64::new(last),
             persisted: AtomicU64::new(last),
             waiting: AtomicUsize::new(0),
+            health: AtomicU32::new(Health::Good as u32),
             pending_bytes,
         }
     }
@@ -104,10 +119,31 @@ impl Intake {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Whether the disk takes what is appended.
+    pub(crate) fn health(&self) -> Health {
+        const NO_SPACE: u32 = Health::NoSpace as u32;
+        const FAILED: u32 = Health::Failed as u32;
+        // Relaxed, as above; why it failed is read under the lock.
+        match self.health.load(Ordering::Relaxed) {
+            NO_SPACE => Health::NoSpace,
+            FAILED => Health::Failed,
+            _ => Health::Good,
+        }
+    }
+
     /// Has [`waiting_bytes`](Self::waiting_bytes) tell what is true of `state`, which has changed.
     fn note_waiting(&self, state: &State) {
         let waiting = if state.phase == Phase::Open { state.group.bytes.len() } else { 0 };
         self.waiting.store(waiting, Ordering::Relaxed);
+    }
+
+    fn note_health(&self, state: &State) {
+        let health = match state.phase {
+            Phase::Open | Phase::Closing => Health::Good,
+            Phase::NoSpace => Health::NoSpace,
+            Phase::Failed(_) => Health::Failed,
+        };
+        self.health.store(health as u32, Ordering::Relaxed);
     }
 
     /// Takes all of `entries` or none. The committer is told only if `wakes`.
@@ -208,6 +244,7 @@ impl Intake {
             Err(error) => state.phase = Phase::Failed(error),
         }
         self.note_waiting(&state);
+        self.note_health(&state);
         let is_needed = state.is_asleep && (!state.group.is_empty() || state.phase != Phase::Open);
         drop(state);
         if is_needed {

@@ -4,7 +4,7 @@ use crate::cursor::{Cursor, Limit, Source, Start};
 use crate::error::{AppendError, OpenError, PersistError, ReadError, WaitError};
 use crate::group::Group;
 use crate::hold::{Hold, Holds};
-use crate::intake::{Intake, Level};
+use crate::intake::{Health, Intake, Level};
 use crate::lock;
 use crate::opening::{Opened, Recovered};
 use crate::record::Entry;
@@ -166,6 +166,11 @@ impl<S: Storage> Journal<S> {
     /// refused for another reason, such as a full disk: who tries is told.
     pub fn waiting_bytes(&self) -> usize {
         self.back.intake.waiting_bytes()
+    }
+
+    /// Whether the disk takes what is appended. Looking costs one load.
+    pub fn health(&self) -> Health {
+        self.back.intake.health()
     }
 
     /// Why the journal accepts nothing any more; `None` if it does.

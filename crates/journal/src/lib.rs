@@ -61,7 +61,7 @@ pub use cursor::{Cursor, Start};
 pub use directory::{Directory, Ownership, PlacedFile};
 pub use error::{AppendError, Corruption, Flaw, OpenError, PersistError, ReadError, WaitError};
 pub use hold::Hold;
-pub use intake::Level;
+pub use intake::{Health, Level};
 pub use journal::Journal;
 pub use log::Log;
 pub use opening::Recovered;

@@ -1,6 +1,9 @@
 //! What the server does for clients that wait.
 
 use super::*;
+use crate::storage::Storage;
+use lanecast_filter::kind::Kind;
+use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{begin_frame, end_frame};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
@@ -42,4 +45,35 @@ fn a_client_that_hangs_up_while_it_has_to_wait_wakes_the_server_once() {
     drop(query);
     turn_until(&mut server, "the end", |server| server.clients() == 0);
     assert_eq!(server.counters().commands, 1);
+}
+
+#[test]
+fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
+    for (on_failure, ends) in [(OnFailure::Stop, true), (OnFailure::Continue, false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        settings.kept = vec![topic.durable()];
+        let segment_bytes = 16 << 10;
+        settings.storage = Some(Storage { segment_bytes, on_failure, ..Storage::at(&place) });
+        let mut server = Server::open(settings).expect("a server");
+        let (client, moment) = (server.hub.connect(0).expect("there is room"), server.moment());
+        assert_eq!(server.failure(), None);
+        // No segment can follow those that are there.
+        std::fs::remove_dir_all(&place).expect("a directory");
+        let note = "x".repeat(2_000);
+        let start = std::time::Instant::now();
+        while server.hub.counters().unstored == 0 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the disk takes all");
+            let payload = format!(r#"{{"c":"p","t":"orders"}}{{"id":1,"note":"{note}"}}"#);
+            server.hub.receive(moment, client, payload.as_bytes());
+            server.hub.receive_held(moment, client);
+        }
+        server.turn(Duration::ZERO).expect("it goes on");
+        let word = server.next_word().expect("a word about it");
+        assert!(word.contains("start the server again when the disk is repaired"), "{word}");
+        assert_eq!(server.failure().is_some(), ends);
+        assert_eq!((server.counters().disk_failed, server.next_word()), (1, None));
+    }
 }

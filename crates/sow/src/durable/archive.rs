@@ -1,6 +1,6 @@
 //! The owner of a journal, through which topics are changed so that the changes are kept.
 
-use super::checkpoint::{Checkpoint, is_checkpoint, name_of};
+use super::checkpoint::{Checkpoint, remove_others};
 use super::entry;
 use super::error::{ArchiveError, StoreError};
 use super::restore::Restoring;
@@ -111,7 +111,7 @@ impl<S: Storage + Clone> Archive<S> {
             body: Vec::new(),
         };
         archive.append_definitions(&amendment.entries)?;
-        archive.remove_others()?;
+        remove_others(&archive.storage, covered)?;
         Ok((archive, topics))
     }
 
@@ -293,10 +293,19 @@ impl<S: Storage + Clone> Archive<S> {
             self.journal.wait(self.last, Level::Persisted, timeout)?;
         }
         let covered = checkpoint.place(&self.storage)?;
+        self.placed(covered);
+        Ok(())
+    }
+
+    /// Where a checkpoint is to be [placed](Checkpoint::place).
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// A checkpoint that covers the journal up to `covered` is in force.
+    pub fn placed(&mut self, covered: u64) {
         self.covered = covered;
         self.hold.move_to(covered + 1);
-        self.remove_others()?;
-        Ok(())
     }
 
     fn put<'a>(
@@ -355,17 +364,6 @@ impl<S: Storage + Clone> Archive<S> {
         let entry = Entry { topic, flags, unix_ns, body: &self.body, ..Entry::default() };
         self.last = *self.journal.append(&[entry])?.end();
         Ok(self.last)
-    }
-
-    /// Removes all checkpoints but the one that is in force, finished or not.
-    fn remove_others(&self) -> Result<(), StorageError> {
-        let kept = name_of(self.covered);
-        for name in self.storage.list()? {
-            if is_checkpoint(&name) && name != kept {
-                self.storage.remove(&name)?;
-            }
-        }
-        Ok(())
     }
 }
 

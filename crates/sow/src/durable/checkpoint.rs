@@ -133,13 +133,21 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Gives the file its name; tells what it covers.
-    pub(crate) fn place(mut self, storage: &S) -> Outcome<u64> {
+    /// Gives the file its name, which puts it in the place of the one before, and removes that one.
+    /// It may take long, and can be done by any thread. The journal has to be durable up to all
+    /// that the checkpoint may know of. Tells what it covers, for
+    /// [`Archive::placed`](super::Archive::placed).
+    ///
+    /// # Errors
+    ///
+    /// If the disk refuses.
+    pub fn place(mut self, storage: &S) -> Outcome<u64> {
         if !self.is_sealed {
             self.seal()?;
         }
         storage.rename(&unfinished(self.covered), &name_of(self.covered))?;
         storage.sync_directory()?;
+        remove_others(storage, self.covered)?;
         Ok(self.covered)
     }
 
@@ -155,6 +163,17 @@ impl<S: Storage> Checkpoint<S> {
         self.entries.clear();
         Ok(())
     }
+}
+
+/// Removes all checkpoints but the one that is in force, finished or not.
+pub(crate) fn remove_others(storage: &impl Storage, in_force: u64) -> Outcome<()> {
+    let kept = name_of(in_force);
+    for name in storage.list()? {
+        if is_checkpoint(&name) && name != kept {
+            storage.remove(&name)?;
+        }
+    }
+    Ok(())
 }
 
 fn unfinished(covered: u64) -> String {
