@@ -28,8 +28,8 @@ impl Checker {
         std::thread::Builder::new().name("passwords".to_owned()).spawn(move || {
             for proof in to_check {
                 let is_right = is_hash_of(&proof.hash, &proof.password) && proof.is_known;
-                let Proof { client, serial, .. } = proof;
-                if tell.send(Verdict { client, serial, is_right }).is_err() {
+                let Proof { client, serial, source, user, .. } = proof;
+                if tell.send(Verdict { client, serial, source, user, is_right }).is_err() {
                     return;
                 }
                 // Any number rings it. It cannot be full: it is read before the next proof is sent.

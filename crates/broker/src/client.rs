@@ -3,6 +3,7 @@
 use crate::Nanos;
 use crate::guard::Pass;
 use crate::outbox::Outbox;
+use crate::source::Source;
 use foldhash::HashMap;
 use lanecast_base::budget::Budget;
 use lanecast_filter::kind::Kind;
@@ -34,6 +35,7 @@ pub(crate) struct Usual {
 /// Who is connected.
 #[derive(Debug)]
 pub(crate) struct Client {
+    pub(crate) source: Source,
     pub(crate) outbox: Outbox,
     /// Whether it is among those that have something to be sent.
     pub(crate) is_dirty: bool,
@@ -89,6 +91,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(now: Nanos, pattern_bytes: Arc<Budget>, sort_bytes: Arc<Budget>) -> Self {
         Self {
+            source: Source::default(),
             outbox: Outbox::default(),
             is_dirty: false,
             is_leaving: false,

@@ -4,9 +4,9 @@ use crate::backlog::Spooling;
 use crate::settings::Settings;
 use crate::storage::{OnFailure, Storage};
 use crate::tls::Tls;
+use crate::trusted_file::{self, TrustError};
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use serde::Deserialize;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,9 @@ pub const DEFAULTS: &str = include_str!("../../../config/serve.toml");
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
-    #[error("cannot read {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
+    /// It cannot be read, or strangers could say how the server behaves.
+    #[error(transparent)]
+    Untrusted(#[from] TrustError),
     /// It says something that cannot be.
     #[error("{path}: {message}")]
     Invalid {
@@ -50,9 +45,10 @@ impl Settings {
     /// # Errors
     /// If it cannot be read, says something unknown, or a value that cannot be.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
-        let mut settings = Self::from_toml(&text)
+        let (_, bytes) = trusted_file::read(path)?;
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string());
+        let mut settings = text
+            .and_then(|text| Self::from_toml(&text))
             .map_err(|message| ConfigError::Invalid { path: path.to_owned(), message })?;
         // All paths in a file are relative to the directory that it is in.
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -137,6 +133,10 @@ struct Listen {
 struct Limits {
     clients: Option<Count<1, 65_536>>,
     frame: Option<Bytes<1_024>>,
+    frame_time: Option<Span>,
+    partial: Option<Bytes<1_024>>,
+    pending: Option<Count<1, 65_536>>,
+    pending_per_address: Option<Count<1, 65_536>>,
     outbox: Option<Bytes<1_024>>,
     subscriptions: Option<Count<1, ANY>>,
     queries: Option<Count<1, ANY>>,
@@ -252,6 +252,10 @@ impl File {
         put(&mut settings.allow_remote, listen.allow_remote);
         put(&mut settings.clients_max, limits.clients.map(|it| it.0));
         put(&mut settings.frame_bytes_max, limits.frame.map(|it| it.0));
+        put(&mut settings.frame_time, limits.frame_time.map(|it| it.0));
+        put(&mut settings.partial_bytes_max, limits.partial.map(|it| it.0));
+        put(&mut settings.pending_max, limits.pending.map(|it| it.0));
+        put(&mut settings.pending_per_address_max, limits.pending_per_address.map(|it| it.0));
         put(&mut settings.outbox_bytes_max, limits.outbox.map(|it| it.0));
         put(&mut settings.subscriptions_max, limits.subscriptions.map(|it| it.0));
         put(&mut settings.queries_max, limits.queries.map(|it| it.0));

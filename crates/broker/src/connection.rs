@@ -6,20 +6,27 @@ use crate::client::ClientId;
 use crate::hub::Hub;
 use crate::poller::Interest;
 use crate::reply;
+use crate::source::Source;
 use crate::websocket::{Farewell, NO_TLS, WebSocket};
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
 
 /// Reads at a time from one client, so that nobody keeps the others waiting.
 const READS_MAX: usize = 4;
+/// What is kept for the next frame that comes in parts; a longer one's memory is given back.
+const PARTIAL_KEPT: usize = 1 << 20;
 
 /// What carries bytes, and how commands are told apart on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) channel: Channel,
     framing: Framing,
-    /// When it came.
-    pub(crate) since: Nanos,
+    pub(crate) source: Source,
+    /// Whether it has not come in yet.
+    pub(crate) is_pending: bool,
+    /// How much of a frame that has begun is here, and since when.
+    pub(crate) partial: usize,
+    pub(crate) partial_since: Nanos,
     /// What the poller waits for.
     pub(crate) interest: Interest,
 }
@@ -27,34 +34,49 @@ pub(crate) struct Connection {
 /// Frames with their lengths, or messages of a WebSocket.
 #[derive(Debug)]
 enum Framing {
-    /// The beginning of a frame.
-    Lengths(Vec<u8>),
+    /// The beginning of a frame, and whether one before it has ended since that was last asked.
+    Lengths {
+        partial: Vec<u8>,
+        has_ended: bool,
+    },
     WebSocket(Box<WebSocket>),
 }
 
 impl Connection {
     /// A connection that carries frames, or the messages of a WebSocket if one is given.
-    pub(crate) fn new(channel: Channel, websocket: Option<WebSocket>, since: Nanos) -> Self {
+    pub(crate) fn new(channel: Channel, websocket: Option<WebSocket>, source: Source) -> Self {
         let framing = match websocket {
             Some(websocket) => Framing::WebSocket(Box::new(websocket)),
-            None => Framing::Lengths(Vec::new()),
+            None => Framing::Lengths { partial: Vec::new(), has_ended: false },
         };
-        Self { channel, framing, since, interest: Interest::Read }
+        Self {
+            channel,
+            framing,
+            source,
+            is_pending: false,
+            partial: 0,
+            partial_since: 0,
+            interest: Interest::Read,
+        }
     }
 
     /// Whether commands can come: hands have been shaken.
     pub(crate) fn is_open(&self) -> bool {
         let is_open = match &self.framing {
-            Framing::Lengths(_) => true,
+            Framing::Lengths { .. } => true,
             Framing::WebSocket(socket) => socket.is_open(),
         };
         is_open && self.channel.is_open()
     }
 
+    pub(crate) fn is_websocket(&self) -> bool {
+        matches!(self.framing, Framing::WebSocket(_))
+    }
+
     /// Whether there is something to be sent that is in no outbox.
     pub(crate) fn has_unsent(&self) -> bool {
         let has_unsent = match &self.framing {
-            Framing::Lengths(_) => false,
+            Framing::Lengths { .. } => false,
             Framing::WebSocket(socket) => !socket.unsent().is_empty(),
         };
         has_unsent || self.channel.has_unsent()
@@ -64,9 +86,28 @@ impl Connection {
     /// have left.
     pub(crate) fn has_unread_answers(&self) -> bool {
         match &self.framing {
-            Framing::Lengths(_) => false,
+            Framing::Lengths { .. } => false,
             Framing::WebSocket(socket) => socket.has_unread_answers(),
         }
+    }
+
+    /// From now on a message of a WebSocket may be so long; of others each read is told.
+    pub(crate) fn set_limit(&mut self, frame_bytes_max: usize) {
+        if let Framing::WebSocket(socket) = &mut self.framing {
+            socket.set_limit(frame_bytes_max);
+        }
+    }
+
+    /// Looks what is here of a frame that has begun; how much it was before.
+    pub(crate) fn note_partial(&mut self, now: Nanos) -> usize {
+        let (partial, has_ended) = match &mut self.framing {
+            Framing::Lengths { partial, has_ended } => (partial.len(), std::mem::take(has_ended)),
+            Framing::WebSocket(socket) => socket.partial(),
+        };
+        if has_ended || self.partial == 0 {
+            self.partial_since = now;
+        }
+        std::mem::replace(&mut self.partial, partial)
     }
 
     /// Hands over the payload of each frame that has come whole, until `each` says that this is
@@ -114,7 +155,7 @@ impl Connection {
     pub(crate) fn send(&mut self, hub: &mut Hub, id: ClientId) -> io::Result<bool> {
         let Self { channel, framing, .. } = self;
         let is_empty = match framing {
-            Framing::Lengths(_) => hub.send(id, |slices| channel.write(slices))?,
+            Framing::Lengths { .. } => hub.send(id, |slices| channel.write(slices))?,
             Framing::WebSocket(socket) => {
                 let is_empty = hub.send(id, |slices| {
                     let taken = put(socket, slices)?;
@@ -130,7 +171,7 @@ impl Connection {
     pub(crate) fn say_goodbye(&mut self, why: Farewell) {
         let Self { channel, framing, .. } = self;
         match framing {
-            Framing::Lengths(_) => channel.end(reply::no_tls),
+            Framing::Lengths { .. } => channel.end(reply::no_tls),
             Framing::WebSocket(socket) => {
                 socket.close(why);
                 // It ends in any case.
@@ -177,20 +218,26 @@ impl Framing {
         limit: usize,
         each: &mut impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
-        let partial = match self {
+        let (partial, has_ended) = match self {
             Self::WebSocket(socket) => return socket.take(fresh, each),
-            Self::Lengths(partial) => partial,
+            Self::Lengths { partial, has_ended } => (partial, has_ended),
         };
-        if partial.is_empty() {
-            let (used, goes_on) = frames(fresh, limit, each)?;
-            partial.extend_from_slice(&fresh[used..]);
-            Ok(goes_on)
-        } else {
+        let is_fresh = partial.is_empty();
+        if !is_fresh {
             partial.extend_from_slice(fresh);
-            let (used, goes_on) = frames(partial, limit, each)?;
-            partial.drain(..used);
-            Ok(goes_on)
         }
+        let bytes = if is_fresh { fresh } else { &partial[..] };
+        let (used, goes_on) = frames(bytes, limit, each)?;
+        *has_ended |= used > 0;
+        if is_fresh {
+            partial.extend_from_slice(&fresh[used..]);
+        } else {
+            partial.drain(..used);
+        }
+        if partial.len() <= PARTIAL_KEPT {
+            partial.shrink_to(PARTIAL_KEPT);
+        }
+        Ok(goes_on)
     }
 }
 

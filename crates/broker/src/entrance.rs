@@ -89,11 +89,15 @@ impl Entrances {
     }
 
     /// The next guest.
-    pub(crate) fn next(&mut self, now: Nanos, poller: &Poller) -> Option<(TcpStream, Speech)> {
+    pub(crate) fn next(
+        &mut self,
+        now: Nanos,
+        poller: &Poller,
+    ) -> Option<(TcpStream, SocketAddr, Speech)> {
         for entrance in self.entrances.iter_mut().filter(|entrance| entrance.is_watched) {
             loop {
                 match entrance.listener.accept() {
-                    Ok((stream, _)) => return Some((stream, entrance.speech)),
+                    Ok((stream, from)) => return Some((stream, from, entrance.speech)),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                     Err(_) => {

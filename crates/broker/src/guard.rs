@@ -1,13 +1,18 @@
 //! Who a client is, and what it may do: where users are known.
 
+use crate::Nanos;
 use crate::client::ClientId;
 use crate::hub::{Departure, Hub, Moment};
+use crate::logon_queue::LogonQueue;
 use crate::refusal::Refusal;
 use crate::rights::{Act, Rights};
+use crate::slow::is_told;
+use crate::source::Source;
 use crate::topic::is_pattern;
 use crate::users::Users;
+use foldhash::fast::RandomState;
 use lanecast_wire::command::{Acks, Command, Field, Header, Options as Wishes};
-use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// So many commands before a good logon, and the connection ends.
@@ -18,8 +23,10 @@ const TRIES: u8 = 3;
 pub(crate) struct Guard {
     pub(crate) users: Option<Users>,
     /// Passwords that are to be checked.
-    proofs: VecDeque<Proof>,
+    pub(crate) logons: LogonQueue,
     serial: u64,
+    /// What stands for users' names, however long they are.
+    numbers: RandomState,
 }
 
 /// What a client knows of its guard.
@@ -37,6 +44,9 @@ pub(crate) struct Pass {
 pub(crate) struct Proof {
     pub(crate) client: ClientId,
     pub(crate) serial: u64,
+    /// Where it comes from, and what stands for the user's name.
+    pub(crate) source: Source,
+    pub(crate) user: u64,
     pub(crate) hash: Arc<str>,
     pub(crate) password: Vec<u8>,
     /// Whether there is such a user at all.
@@ -48,14 +58,9 @@ pub(crate) struct Proof {
 pub(crate) struct Verdict {
     pub(crate) client: ClientId,
     pub(crate) serial: u64,
+    pub(crate) source: Source,
+    pub(crate) user: u64,
     pub(crate) is_right: bool,
-}
-
-impl Guard {
-    /// A client has gone.
-    pub(crate) fn forget(&mut self, client: ClientId) {
-        self.proofs.retain(|proof| proof.client != client);
-    }
 }
 
 impl Hub {
@@ -76,9 +81,11 @@ impl Hub {
         let (user, hash) = users.find(&name);
         let (is_known, password) = (user.is_some(), password.as_bytes().to_vec());
         self.guard.serial += 1;
-        let serial = self.guard.serial;
+        let (serial, source) = (self.guard.serial, client.source);
+        let user = self.guard.numbers.hash_one(&*name);
         client.pass.logon = Some((serial, payload.into()));
-        self.guard.proofs.push_back(Proof { client: id, serial, hash, password, is_known });
+        let client = id;
+        self.guard.logons.push(Proof { client, serial, source, user, hash, password, is_known });
         false
     }
 
@@ -93,8 +100,8 @@ impl Hub {
     }
 
     /// A password that is to be checked; see [`proved`](Self::proved).
-    pub(crate) fn next_proof(&mut self) -> Option<Proof> {
-        self.guard.proofs.pop_front()
+    pub(crate) fn next_proof(&mut self, now: Nanos) -> Option<Proof> {
+        self.guard.logons.next(now)
     }
 
     /// Whether a client's commands have to wait, as its password is being checked.
@@ -111,7 +118,12 @@ impl Hub {
 
     /// Goes on with a logon whose password has been checked.
     pub(crate) fn proved(&mut self, moment: Moment, verdict: Verdict) {
-        let Verdict { client: id, serial, is_right } = verdict;
+        let Verdict { client: id, serial, source, user: number, is_right } = verdict;
+        // Also of one who did not wait to hear it.
+        match is_right {
+            true => self.guard.logons.succeeded(source, number),
+            false => self.note_wrong(moment.now, source, number),
+        }
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
         // It may be somebody else by now.
         let Some((_, payload)) = client.pass.logon.take_if(|(its, _)| *its == serial) else {
@@ -130,6 +142,17 @@ impl Hub {
                 }
             }
             None => self.turn_down(id, &header, &Refusal::Credentials),
+        }
+    }
+
+    /// A user or a password was wrong.
+    fn note_wrong(&mut self, now: Nanos, source: Source, user: u64) {
+        self.counters.wrong_logons += 1;
+        let count = self.guard.logons.failed(source, user, now);
+        if is_told(count) {
+            self.say(format!(
+                "logons from {source} with a wrong user or password: {count} of late"
+            ));
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::Nanos;
 use crate::backlog::Overflow;
 use crate::client::{Client, ClientId};
+use crate::counters::Counters;
 use crate::disk::Disk;
 use crate::fanout::{Fanout, Mail};
 use crate::guard::Guard;
@@ -13,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::reply;
 use crate::settings::Settings;
 use crate::slow::Lag;
+use crate::source::Source;
 use crate::subscription::Subscriptions;
 use crate::topic::Room;
 use crate::topics::Sweep;
@@ -70,43 +72,6 @@ impl Departure {
             Self::Uninvited => "it did not say who it is",
         }
     }
-}
-
-/// What has been done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Clients that came.
-    pub connected: u64,
-    /// Clients that were turned away, as there were too many.
-    pub turned_away: u64,
-    /// Commands that were understood.
-    pub commands: u64,
-    /// Commands that were refused.
-    pub refused: u64,
-    /// Messages that were published.
-    pub published: u64,
-    /// Of those the ones that had been published before.
-    pub duplicates: u64,
-    /// Messages put into outboxes.
-    pub delivered: u64,
-    /// Clients that were disconnected because they read too slowly.
-    pub slow: u64,
-    /// How often a client fell behind, so that what waited for it went to disk.
-    pub fallen_behind: u64,
-    /// Clients for which something waits on disk now.
-    pub behind: u64,
-    /// Bytes that went to disk for clients that had fallen behind.
-    pub spooled_bytes: u64,
-    /// Records of views that could not be written.
-    pub unwritten: u64,
-    /// Changes of durable topics that were refused, as the disk took none.
-    pub unstored: u64,
-    /// How often the disk was full.
-    pub disk_full: u64,
-    /// How often it has failed for good.
-    pub disk_failed: u64,
-    /// Checkpoints that could not be taken.
-    pub checkpoints_failed: u64,
 }
 
 /// Clients, topics, and who wants what.
@@ -212,8 +177,7 @@ impl Hub {
 
     /// A client is there; none if there are too many.
     pub fn connect(&mut self, now: Nanos) -> Option<ClientId> {
-        let here = self.clients.len() - self.free.len();
-        if here >= self.settings.clients_max {
+        if self.is_full() {
             self.counters.turned_away += 1;
             return None;
         }
@@ -233,6 +197,13 @@ impl Hub {
         })
     }
 
+    /// Where a client comes from.
+    pub(crate) fn came_from(&mut self, id: ClientId, source: Source) {
+        if let Some(client) = self.client(id) {
+            client.source = source;
+        }
+    }
+
     /// A client has gone, and with it its subscriptions.
     pub fn disconnect(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) else {
@@ -247,7 +218,7 @@ impl Hub {
         {
             self.in_use.remove(&*name);
         }
-        self.guard.forget(id);
+        self.guard.logons.forget(id);
         self.dirty.retain(|other| *other != id);
         self.stopped.retain(|other| *other != id);
         self.logons.retain(|logon| logon.client != id);
@@ -288,6 +259,11 @@ impl Hub {
             spooled_bytes: self.overflow.bytes,
             ..self.counters
         }
+    }
+
+    /// Whether one more client would be turned away.
+    pub(crate) fn is_full(&self) -> bool {
+        self.clients() >= self.settings.clients_max
     }
 
     /// How many clients there are.

@@ -84,14 +84,24 @@ pub(crate) fn persisted(owed: &Owed, why: Option<&Refusal>, out: &mut Vec<u8>) {
 /// What somebody is told who does not encrypt where that is needed.
 pub(crate) fn no_tls() -> Vec<u8> {
     let mut out = Vec::new();
-    let frame = begin_frame(&mut out);
-    HeaderWriter::command(&mut out, Command::Ack)
+    goodbye(&mut out, "not authorized: this server speaks TLS alone: connect with tcps://");
+    out
+}
+
+/// What a client is told whose frame is longer than it may be before a logon.
+pub(crate) fn too_long(most: usize, out: &mut Vec<u8>) {
+    goodbye(out, &format!("invalid frame: it may have {most} bytes before a logon: log on first"));
+}
+
+/// Why a connection ends, which no command was the reason for.
+fn goodbye(out: &mut Vec<u8>, reason: &str) {
+    let frame = begin_frame(out);
+    HeaderWriter::command(out, Command::Ack)
         .acks(Acks::NONE.with(Ack::Processed))
         .text(Field::Status, "failure")
-        .text(Field::Reason, "not authorized: this server speaks TLS alone: connect with tcps://")
+        .text(Field::Reason, reason)
         .end();
-    end_frame(&mut out, frame);
-    out
+    end_frame(out, frame);
 }
 
 /// A sign of life.

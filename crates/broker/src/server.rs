@@ -9,10 +9,12 @@ use crate::backlog::Spooling;
 use crate::checker::Checker;
 use crate::client::ClientId;
 use crate::connection::Connection;
+use crate::counters::Counters;
 use crate::delays::{Delay, Delays};
 use crate::entrance::{Entrances, Speech};
-use crate::hub::{Counters, Departure, Hub, Moment};
+use crate::hub::{Departure, Hub, Moment};
 use crate::opening::OpenError;
+use crate::pending::PendingConnections;
 use crate::poller::{Interest, Poller, Ready};
 use crate::settings::Settings;
 use crate::spool::Spool;
@@ -22,13 +24,14 @@ use crate::users::Users;
 use crate::websocket::{Farewell, Origins};
 use lanecast_base::clock::Clock;
 use rustls::ServerConfig;
-use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 mod entering;
+
+use self::entering::STRANGERS_READ;
 
 /// The number at the poller of what tells that a password has been checked.
 const BELL: u64 = 1 << 32;
@@ -51,8 +54,10 @@ pub struct Server {
     ready: Vec<Ready>,
     buffer: Box<[u8]>,
     clock: Clock,
-    /// Those who have not come in yet, in the order of their coming.
-    entering: VecDeque<(Nanos, ClientId)>,
+    pending: PendingConnections,
+    /// How much is here of frames that have begun, and when it is looked how old they are.
+    partial_bytes: usize,
+    partials_due: Nanos,
     /// Queries are being answered: the next round is not to wait.
     is_answering: bool,
     /// Checks passwords, where users are known.
@@ -103,7 +108,9 @@ impl Server {
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             clock: Clock::host(),
-            entering: VecDeque::new(),
+            pending: PendingConnections::default(),
+            partial_bytes: 0,
+            partials_due: 0,
             is_answering: false,
             checker,
             delays: Delays::new(),
@@ -189,8 +196,12 @@ impl Server {
     /// If the system cannot wait for sockets.
     pub fn turn(&mut self, limit: Duration) -> io::Result<()> {
         let moment = self.moment();
-        let late = self.entering.front().map(|(since, _)| self.late(*since));
-        let due = [self.hub.next_deadline(moment), self.entrances.again(), late];
+        let late = self.pending.next_due();
+        let partials = (self.partial_bytes > 0).then_some(self.partials_due);
+        let is_free = self.checker.as_ref().is_some_and(Checker::is_free);
+        let logon = self.hub.guard.logons.next_due().filter(|_| is_free);
+        let deadline = self.hub.next_deadline(moment);
+        let due = [deadline, self.entrances.again(), late, partials, logon];
         let due = due.into_iter().flatten().min();
         let until = due.map(|due| Duration::from_nanos(due.saturating_sub(moment.now)));
         let is_due = self.hub.has_progress() || self.is_answering;
@@ -233,16 +244,17 @@ impl Server {
         self.hurry(moment.now);
         self.entrances.on_time(moment.now, &self.poller);
         while has_guests
-            && let Some((stream, speech)) = self.entrances.next(moment.now, &self.poller)
+            && let Some((stream, from, speech)) = self.entrances.next(moment.now, &self.poller)
         {
-            self.welcome(moment.now, stream, speech);
+            self.welcome(moment.now, stream, from, speech);
         }
         Ok(())
     }
 
     fn read(&mut self, moment: Moment, id: ClientId) {
+        let is_known = self.hub.is_admitted(id);
+        let limit = self.frame_limit(is_known);
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let limit = self.hub.settings.frame_bytes_max;
         let (hub, delays, clock) = (&mut self.hub, &mut self.delays, &self.clock);
         // What comes is not read while it is found out who it is: this is its end.
         if hub.is_proving(id) {
@@ -255,7 +267,8 @@ impl Server {
         if !hub.goes_on(id) {
             return self.write(id);
         }
-        let heard = connection.read(&mut self.buffer, limit, |payload| {
+        let most = if is_known { READ_BYTES } else { STRANGERS_READ };
+        let heard = connection.read(&mut self.buffer[..most], limit, |payload| {
             if delays.is_turn() {
                 let start = clock.ticks();
                 hub.receive(moment, id, payload);
@@ -265,18 +278,24 @@ impl Server {
             }
             hub.goes_on(id)
         });
-        self.heard(id, heard);
+        self.heard(moment.now, id, heard);
     }
 
     /// What a client sent has been taken in.
-    fn heard(&mut self, id: ClientId, heard: io::Result<()>) {
+    fn heard(&mut self, now: Nanos, id: ClientId, heard: io::Result<()>) {
+        if let Err(error) = heard {
+            if error.kind() == ErrorKind::InvalidData {
+                self.refuse_frame(id);
+            }
+            return self.dismiss(id, Farewell::Silent);
+        }
+        self.look_whether_in(id);
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        if heard.is_err() {
-            self.dismiss(id, Farewell::Silent);
-        } else if connection.has_unsent() || self.hub.is_stopped(id) {
+        if connection.has_unsent() || self.hub.is_stopped(id) {
             self.hub.note_pongs(id, connection.has_unread_answers());
             self.write(id);
         }
+        self.count_partial(now, id);
     }
 
     /// Goes on with logons whose passwords have been checked, and has the next one checked.
@@ -284,11 +303,17 @@ impl Server {
         let Some(checker) = &mut self.checker else { return };
         let verdict = checker.verdict();
         if let Some(verdict) = verdict {
+            let id = verdict.client;
             self.hub.proved(moment, verdict);
+            if !self.hub.is_proving(id) {
+                // If it was wrong, for another try.
+                self.pending.restart_clock(id, self.late(moment.now));
+            }
+            self.look_whether_in(id);
         }
         if let Some(checker) = &mut self.checker
             && checker.is_free()
-            && let Some(proof) = self.hub.next_proof()
+            && let Some(proof) = self.hub.next_proof(moment.now)
         {
             checker.check(proof);
         }
@@ -306,8 +331,8 @@ impl Server {
 
     /// Does what a client sent before it was stopped.
     fn resume(&mut self, moment: Moment, id: ClientId) {
+        let limit = self.frame_limit(self.hub.is_admitted(id));
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let limit = self.hub.settings.frame_bytes_max;
         let hub = &mut self.hub;
         hub.receive_held(moment, id);
         if hub.goes_on(id) {
@@ -315,7 +340,7 @@ impl Server {
                 hub.receive(moment, id, payload);
                 hub.goes_on(id)
             });
-            self.heard(id, heard);
+            self.heard(moment.now, id, heard);
         }
         self.write(id);
     }
@@ -372,7 +397,12 @@ impl Server {
     }
 
     fn close(&mut self, id: ClientId) {
-        self.connections[id.0 as usize] = None;
+        if let Some(connection) = self.connections[id.0 as usize].take() {
+            self.partial_bytes -= connection.partial;
+            if connection.is_pending {
+                self.pending.remove(id);
+            }
+        }
         self.hub.disconnect(id);
     }
 }

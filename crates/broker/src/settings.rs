@@ -26,8 +26,19 @@ pub struct Settings {
     pub allow_remote: bool,
     /// The most clients at a time.
     pub clients_max: usize,
-    /// The longest frame that a client may send, in bytes.
+    /// The longest frame that a client may send, in bytes; 16 KiB at most before it is known who
+    /// it is.
     pub frame_bytes_max: usize,
+    /// How long a frame may take from its beginning to its end.
+    pub frame_time: Duration,
+    /// The most bytes of frames that have begun and not ended, of all clients; never less than one
+    /// frame may have. Beyond, the address
+    /// that sends most of them loses its oldest.
+    pub partial_bytes_max: usize,
+    /// The most connections that have not come in yet.
+    pub pending_max: usize,
+    /// The most of them from one address.
+    pub pending_per_address_max: usize,
     /// The most bytes that may wait in memory for a client that reads too slowly; then it is
     /// disconnected, unless there is [`spooling`](Self::spooling).
     pub outbox_bytes_max: usize,
@@ -92,6 +103,10 @@ impl Settings {
             allow_remote: false,
             clients_max: 1_000,
             frame_bytes_max: 16 << 20,
+            frame_time: Duration::from_secs(60),
+            partial_bytes_max: 256 << 20,
+            pending_max: 512,
+            pending_per_address_max: 128,
             outbox_bytes_max: 64 << 20,
             waiting_bytes_max: 1 << 30,
             spooling: None,
@@ -134,6 +149,8 @@ impl Settings {
         let least = [
             ("clients_max", self.clients_max, 1),
             ("frame_bytes_max", self.frame_bytes_max, 1_024),
+            ("pending_max", self.pending_max, 1),
+            ("pending_per_address_max", self.pending_per_address_max, 1),
             ("outbox_bytes_max", self.outbox_bytes_max, 1_024),
             ("waiting_bytes_max", self.waiting_bytes_max, 1_024),
             ("subscriptions_max", self.subscriptions_max, 1),

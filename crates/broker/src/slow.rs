@@ -42,6 +42,11 @@ pub(crate) enum Lag {
     Disk(io::Error),
 }
 
+/// Whether something is told that happens for the `count`th time: a flood of it fills no log.
+pub(crate) fn is_told(count: u64) -> bool {
+    count > 0 && 10_u64.pow(count.ilog10()) == count
+}
+
 impl Mail<'_> {
     /// Whether so much waits for the client that no more is to be made for it that can be made
     /// later. That leaves room for what cannot.
@@ -181,8 +186,13 @@ impl Hub {
     pub(crate) fn note_word(&mut self, id: ClientId, why: &Lag) {
         let name = self.client(id).and_then(|client| client.name.clone()).unwrap_or_default();
         let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        self.say(format!("client {}{named} is disconnected: {why}", id.0));
+    }
+
+    /// Has the one who runs the server told, unless there is too much that is not told yet.
+    pub(crate) fn say(&mut self, word: String) {
         if self.words.len() < WORDS_MAX {
-            self.words.push_back(format!("client {}{named} is disconnected: {why}", id.0));
+            self.words.push_back(word);
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Who a server shows to be, and whom it wants to be shown, before anything is said: TLS 1.3.
 
+use crate::trusted_file::{self, TrustError};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{Error, RootCertStore, ServerConfig};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,14 +27,9 @@ pub struct Tls {
 /// Why a server cannot show who it is.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
+    /// A file cannot be read, or strangers could show themselves by it, or let themselves in.
+    #[error(transparent)]
+    Untrusted(#[from] TrustError),
     /// Others know the key.
     #[error("{0} can be read or written by others than its owner: chmod go= it first")]
     Exposed(PathBuf),
@@ -84,7 +77,7 @@ fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let (_, bytes) = read(path)?;
+    let (_, bytes) = trusted_file::read(path)?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let certificates = read.map_err(|error| invalid(path, error))?;
     if certificates.is_empty() {
@@ -94,21 +87,11 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let (mode, bytes) = read(path)?;
+    let (mode, bytes) = trusted_file::read(path)?;
     if mode & OTHERS != 0 {
         return Err(TlsError::Exposed(path.to_owned()));
     }
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| invalid(path, error))
-}
-
-/// The mode and the content of the file that is open, so that both are of the same.
-fn read(path: &Path) -> Result<(u32, Vec<u8>), TlsError> {
-    let unreadable = |error| TlsError::Unreadable { path: path.to_owned(), error };
-    let mut file = File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.mode();
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok((mode, bytes))
 }
 
 fn invalid(path: &Path, message: impl ToString) -> TlsError {

@@ -1,38 +1,27 @@
 //! The users that a file names: how they show who they are, and what they may do.
 
 use crate::rights::{Rights, Topics, check_filter};
+use crate::trusted_file::{self, TrustError};
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 use foldhash::HashMap;
 use serde::Deserialize;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The longest password, in bytes.
 const PASSWORD_MAX: usize = 1_024;
 /// The most memory that checking a password may take, in KiB, and how many times over.
 const MEMORY_MAX: u32 = 1 << 20;
 const TIMES_MAX: u32 = 64;
-/// Bits of a file's mode by which others than its owner may write it.
-const OTHERS_WRITE: u32 = 0o022;
 
 /// Why users cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UsersError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// Others could name themselves in it.
-    #[error("{0} can be written by others than its owner: chmod go-w it first")]
-    Writable(PathBuf),
+    /// The file cannot be read, or strangers could name themselves in it.
+    #[error(transparent)]
+    Untrusted(#[from] TrustError),
     /// It says something that cannot be.
     #[error("{path}: {message}")]
     Invalid {
@@ -77,8 +66,16 @@ pub(crate) fn is_hash_of(hash: &str, password: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Users {
     users: HashMap<String, User>,
-    /// What the password of somebody unknown is checked against, so that it takes as long.
-    decoy: Arc<str>,
+    decoys: Decoys,
+}
+
+/// The hashes against which the passwords of unknown users are checked. That takes as long as it
+/// does for a known one: each name stands for one of the costs that hashes of the file have, as
+/// often as they have it, and always for the same.
+#[derive(Debug)]
+struct Decoys {
+    /// One hash of each cost, and how many have that cost or one before it.
+    hashes: Vec<(Arc<str>, usize)>,
 }
 
 #[derive(Clone, Debug)]
@@ -157,17 +154,12 @@ impl TryFrom<String> for SaidFilter {
 }
 
 impl Users {
-    /// Reads a file that only its owner can write.
+    /// Reads a file that no stranger can write.
     pub(crate) fn read(path: &Path) -> Result<Self, UsersError> {
-        let unreadable = |error| UsersError::Unreadable { path: path.to_owned(), error };
-        let mut file = File::open(path).map_err(unreadable)?;
-        // Of the file that is open, so that it is the one that is read.
-        if file.metadata().map_err(unreadable)?.mode() & OTHERS_WRITE != 0 {
-            return Err(UsersError::Writable(path.to_owned()));
-        }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(unreadable)?;
-        Self::parse(&text).map_err(|message| UsersError::Invalid { path: path.to_owned(), message })
+        let (_, bytes) = trusted_file::read(path)?;
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string());
+        text.and_then(|text| Self::parse(&text))
+            .map_err(|message| UsersError::Invalid { path: path.to_owned(), message })
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -181,20 +173,49 @@ impl Users {
             }
             users.insert(name, user);
         }
-        // One that takes as long as the others do.
-        let first = users.values().next().map(|user: &User| Arc::clone(&user.hash));
-        let decoy = match first {
-            Some(hash) => hash,
-            None => hash_password(b"nobody").map_err(|error| error.to_string())?.into(),
-        };
-        Ok(Self { users, decoy })
+        let decoys = Decoys::of(users.values().map(|user: &User| Arc::clone(&user.hash)).collect());
+        Ok(Self { users, decoys: decoys.map_err(|error| error.to_string())? })
     }
 
     /// The user of that name, and what the password is to be checked against in any case.
     pub(crate) fn find(&self, name: &str) -> (Option<&User>, Arc<str>) {
-        let user = self.users.get(name);
-        (user, Arc::clone(user.map_or(&self.decoy, |user| &user.hash)))
+        // Found in either case, for the time that it takes.
+        let (user, decoy) = (self.users.get(name), self.decoys.of_name(name));
+        (user, Arc::clone(user.map_or(decoy, |user| &user.hash)))
     }
+}
+
+impl Decoys {
+    fn of(mut hashes: Vec<Arc<str>>) -> Result<Self, PasswordError> {
+        if hashes.is_empty() {
+            hashes.push(hash_password(b"nobody")?.into());
+        }
+        hashes.sort_unstable_by(|one, other| cost(one).cmp(cost(other)));
+        let alike = hashes.chunk_by(|one, other| cost(one) == cost(other));
+        let mut count = 0;
+        let counted = alike.map(|alike| {
+            count += alike.len();
+            (Arc::clone(&alike[0]), count)
+        });
+        Ok(Self { hashes: counted.collect() })
+    }
+
+    /// The hash for a name, by chance, but the same for as long as the program runs: also when
+    /// the file is read again and has other users, but for few names.
+    fn of_name(&self, name: &str) -> &Arc<str> {
+        static CHANCE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let count = self.hashes.last().map_or(0, |(_, count)| *count);
+        // The hash as a fraction of 2^64, and so many of the hashes.
+        let drawn = (u128::from(CHANCE.hash_one(name)) * count as u128) >> 64;
+        let at = self.hashes.partition_point(|(_, count)| *count as u128 <= drawn);
+        &self.hashes[at].0
+    }
+}
+
+/// What of a hash says how long it takes to check: its algorithm and parameters, without salt.
+fn cost(hash: &str) -> &str {
+    let end = hash.match_indices('$').map(|(at, _)| at).nth_back(1);
+    &hash[..end.unwrap_or(hash.len())]
 }
 
 impl SaidUser {
@@ -208,5 +229,36 @@ impl SaidUser {
             filter: self.filter.map(|filter| filter.0),
         };
         (self.name, User { hash: self.password.0.into(), rights: Arc::new(rights) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_cost_as_much_as_known_ones_do() {
+        let hash =
+            |cost: u32, salt: u32| format!("$argon2id$v=19$m={cost},t=2,p=1$salt{salt}$hash");
+        let costs = (0..100).map(|number| hash(if number < 75 { 19_456 } else { 65_536 }, number));
+        let decoys = Decoys::of(costs.map(Arc::from).collect()).expect("there are hashes");
+        assert_eq!(decoys.hashes.len(), 2);
+        let costly = |decoys: &Decoys, name: &str| cost(decoys.of_name(name)).contains("65536");
+        let names: Vec<String> = (0..4_000).map(|number| format!("user{number}")).collect();
+        let count = names.iter().filter(|name| costly(&decoys, name)).count();
+        assert!((800..1_200).contains(&count), "{count} of 4000, not a quarter");
+        // One more user tells nothing about others.
+        let more = (0..101).map(|number| hash(if number < 76 { 19_456 } else { 65_536 }, number));
+        let more = Decoys::of(more.map(Arc::from).collect()).expect("there are hashes");
+        let others = names.iter().filter(|it| costly(&decoys, it) != costly(&more, it)).count();
+        assert!(others < 60, "{others} of 4000 changed");
+        assert!(names.iter().all(|name| costly(&more, name) == costly(&more, name)));
+    }
+
+    #[test]
+    fn without_users_a_name_costs_what_a_user_will() {
+        let decoys = Decoys::of(Vec::new()).expect("a hash");
+        assert!(decoys.of_name("ann").starts_with("$argon2id$"));
+        assert_eq!(cost("$argon2id$v=19$m=1,t=2,p=1$salt$hash"), "$argon2id$v=19$m=1,t=2,p=1");
     }
 }

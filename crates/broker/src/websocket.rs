@@ -54,6 +54,10 @@ pub(crate) struct WebSocket {
     unsent: Unsent,
     /// The beginning of a frame that is to be sent.
     partial: Vec<u8>,
+    /// What has come since the last whole message, and whether there was one since that was last
+    /// asked.
+    begun: usize,
+    has_ended: bool,
     /// As the client's last message was, so are those to it: text or binary, with a length or not.
     is_text: bool,
     has_length: bool,
@@ -95,6 +99,8 @@ impl WebSocket {
             state: Some(State::Asked(Box::new(handshake))),
             unsent: Unsent::default(),
             partial: Vec::new(),
+            begun: 0,
+            has_ended: false,
             is_text: true,
             has_length: false,
         }
@@ -116,6 +122,7 @@ impl WebSocket {
         mut each: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
         let mut state = self.state.take().ok_or(ErrorKind::NotConnected)?;
+        self.begun += bytes.len();
         match &mut state {
             State::Asked(handshake) => handshake.get_mut().get_mut().put(bytes),
             State::Open(socket) => socket.get_mut().put(bytes),
@@ -167,6 +174,7 @@ impl WebSocket {
                 // Answered by the library.
                 _ => continue,
             };
+            (self.begun, self.has_ended) = (socket.get_ref().unread(), true);
             // One without content is a sign of life, as a frame is.
             if bytes.is_empty() {
                 continue;
@@ -177,6 +185,22 @@ impl WebSocket {
                 return Ok(false);
             }
         }
+    }
+
+    /// From now on a message may be so long.
+    pub(crate) fn set_limit(&mut self, frame_bytes_max: usize) {
+        let limit = Some(frame_bytes_max + LENGTH_BYTES);
+        if let Some(State::Open(socket)) = &mut self.state {
+            socket.set_config(|config| {
+                (config.max_message_size, config.max_frame_size) = (limit, limit);
+            });
+        }
+    }
+
+    /// How much has come of a message that has begun, and whether one has ended since this was last
+    /// asked.
+    pub(crate) fn partial(&mut self) -> (usize, bool) {
+        (self.begun, std::mem::take(&mut self.has_ended))
     }
 
     /// Whether more answers to pings wait for the client than it may leave unread.
@@ -281,6 +305,11 @@ fn code(error: &Error) -> CloseCode {
 }
 
 impl Duct {
+    /// How much has come and is not read yet.
+    fn unread(&self) -> usize {
+        self.inbound.len() - self.read
+    }
+
     fn put(&mut self, bytes: &[u8]) {
         self.inbound.drain(..self.read);
         self.read = 0;

@@ -213,6 +213,14 @@ fn report(done: &Counters, delay: &Delay) {
         counted(done.refused, "command"),
         counted(done.slow, "client"),
     ));
+    if done.wrong_logons + done.crowded_out + done.unfinished > 0 {
+        say(&format!(
+            "{}; hung up on as too many were coming in: {}, as a frame did not end: {}",
+            counted(done.wrong_logons, "wrong logon"),
+            grouped(done.crowded_out),
+            grouped(done.unfinished),
+        ));
+    }
     if done.fallen_behind > 0 {
         say(&format!(
             "clients went offline {} times, {} are; {} bytes waited on disk",

@@ -255,6 +255,17 @@ fn users_that_cannot_be_trusted_are_not_read() {
     };
     let user = |rest: &str| format!("[[user]]\nname = \"a\"\npassword = \"{}\"\n{rest}", line());
     told("", 0o620, &["chmod go-w"]);
+    // One that could be another one's at any time.
+    let strange = |uid| std::os::unix::fs::chown(folder.path().join("users.toml"), Some(uid), None);
+    file(&folder, "");
+    if strange(12_345).is_ok() {
+        told("", 0o600, &["belongs to user 12345", "chown 0"]);
+        strange(0).expect("a file");
+    }
+    let open = |mode| std::fs::set_permissions(folder.path(), Permissions::from_mode(mode));
+    open(0o777).expect("a folder");
+    told("", 0o600, &["could be replaced", "chmod o-w"]);
+    open(0o700).expect("a folder");
     told("", 0o602, &["chmod go-w"]);
     told("[[user]]\nname = \"a\"\n", 0o600, &["password"]);
     let plain = "[[user]]\nname = \"a\"\npassword = \"secret\"\n";

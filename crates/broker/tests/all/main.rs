@@ -13,5 +13,6 @@ mod secret;
 mod served;
 mod shared;
 mod slow;
+mod strangers;
 mod views;
 mod websocket;

@@ -142,6 +142,11 @@ fn files_that_cannot_be_used_are_told_with_what_to_do() {
     told(&["cannot read", "none.key"], "none.key");
     told(&["other.key", "not the key of the certificate"], "other.key");
     told(&["server.pem"], "server.pem");
+    let writable = Permissions::from_mode(0o646);
+    std::fs::set_permissions(papers.path("server.pem"), writable).expect("a file");
+    told(&["server.pem", "chmod go-w"], "server.key");
+    std::fs::set_permissions(papers.path("server.pem"), Permissions::from_mode(0o644))
+        .expect("a file");
     let exposed = Permissions::from_mode(0o640);
     std::fs::set_permissions(papers.path("server.key"), exposed).expect("a file");
     told(&["server.key", "chmod go="], "server.key");

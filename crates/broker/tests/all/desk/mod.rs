@@ -4,6 +4,7 @@
 use lanecast_broker::{Counters, Server, Settings};
 use lanecast_wire::command::{Field, Header, LENGTH_BYTES, Records};
 use lanecast_wire::command::{begin_frame, end_frame, frame_bytes};
+use socket2::{Domain, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -84,6 +85,14 @@ impl Served {
         Client::of(self.at)
     }
 
+    /// A client at another address of this host.
+    pub(crate) fn client_from(&self, address: [u8; 4]) -> Client {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::from((address, 0)).into()).expect("an address of this host");
+        socket.connect(&self.at.into()).expect("it listens");
+        Client::on(socket.into())
+    }
+
     /// A connection to where WebSockets are spoken.
     pub(crate) fn web_stream(&self) -> TcpStream {
         let stream = TcpStream::connect(self.web.expect("an address")).expect("it listens");
@@ -122,6 +131,32 @@ impl Client {
 
     pub(crate) fn send(&mut self, frame: &str) {
         self.try_send(frame).expect("it listens");
+    }
+
+    /// Sends the beginning of a frame that is to have so many bytes.
+    pub(crate) fn begin(&mut self, whole: u32, begun: usize) {
+        let length = [24, 16, 8, 0].map(|shift| (whole >> shift) as u8);
+        let bytes = [&length[..], &vec![b' '; begun]].concat();
+        self.stream.write_all(&bytes).expect("it listens");
+    }
+
+    /// Whether the server has hung up; at once, unlike `next`.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.stream.set_nonblocking(true).expect("a socket");
+        let has_ended = match self.stream.peek(&mut [0]) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        };
+        self.stream.set_nonblocking(false).expect("a socket");
+        has_ended
+    }
+
+    /// Whether something has come.
+    pub(crate) fn has_heard(&mut self) -> bool {
+        self.stream.set_nonblocking(true).expect("a socket");
+        let has_heard = matches!(self.stream.peek(&mut [0]), Ok(1));
+        self.stream.set_nonblocking(false).expect("a socket");
+        has_heard
     }
 
     /// Sends a frame, if the connection has not ended.
