@@ -55,8 +55,8 @@ impl Build {
     pub(crate) fn workspace(root: &Path) -> Self {
         let mut command = cargo(root);
         command.arg("--workspace");
-        // These start programs of other packages, or examples, which cargo may link after them.
-        let ends_last = &["lanecast-examples", "lanecast-system-tests"];
+        // These start programs or examples, which cargo may link after them.
+        let ends_last = &["lanecast-cli", "lanecast-examples", "lanecast-system-tests"];
         Self { name: "build of the tests", command, ends_last }
     }
 
