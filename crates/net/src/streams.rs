@@ -4,14 +4,18 @@ use crate::presence::Descriptor;
 use lanecast_os::direct;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::Nanos;
-use lanecast_protocol::sender::Sender;
+use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
 use lanecast_wire::net::{Frame, frame_length};
 use std::io::{self, ErrorKind};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 /// The most bytes of frames that a receiver may have sent in part: theirs are short.
 const PARTIAL_MAX: usize = 64 << 10;
+/// The most connections from one address that no receiver has joined by.
+const UNJOINED_EACH: usize = 16;
+/// The most connections that are accepted at a time.
+const ACCEPTS_MAX: usize = 16;
 /// Connections are accepted at most so often while the publisher is busy.
 const ACCEPT_EVERY: Nanos = 1_000_000;
 /// Connections are read at most so often while the publisher is busy.
@@ -21,6 +25,7 @@ const READ_EVERY: Nanos = 20_000;
 #[derive(Debug)]
 struct Link {
     number: u64,
+    from: IpAddr,
     stream: Arc<TcpStream>,
     /// The beginning of a frame.
     partial: Vec<u8>,
@@ -41,8 +46,10 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    pub(crate) fn new(listener: TcpListener, options: TcpOptions, links_max: usize) -> Self {
+    /// For so many receivers.
+    pub(crate) fn new(listener: TcpListener, options: TcpOptions, receivers: usize) -> Self {
         let listener = Arc::new(listener);
+        let links_max = receivers + UNJOINED_MAX;
         Self { listener, options, links: Vec::new(), links_max, last: 0, accepted: 0, read: 0 }
     }
 
@@ -73,21 +80,51 @@ impl Streams {
 
     fn accept(&mut self, sender: &mut Sender, now: Nanos) -> usize {
         let mut accepted = 0;
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Some(link) = sender.overdue_link(now) {
+            self.close(sender, link);
             accepted += 1;
-            if self.links.len() >= self.links_max || tcp::tune(&stream, &self.options).is_err() {
+        }
+        while accepted < ACCEPTS_MAX
+            && let Ok((stream, from)) = self.listener.accept()
+        {
+            accepted += 1;
+            if tcp::tune(&stream, &self.options).is_err() {
                 continue;
             }
+            self.make_room(sender, from.ip());
             self.last += 1;
             sender.connect(now, self.last);
             self.links.push(Link {
                 number: self.last,
+                from: from.ip(),
                 stream: Arc::new(stream),
                 partial: Vec::new(),
                 is_full: false,
             });
         }
         accepted
+    }
+
+    /// Closes the oldest connections without a receiver, first those from `from`, so that one more
+    /// has a place: those that stay silent keep nobody out.
+    fn make_room(&mut self, sender: &mut Sender, from: IpAddr) {
+        let unjoined: Vec<u64> = sender.unjoined_links().collect();
+        let is_own = |number: &u64| {
+            self.links.iter().any(|link| link.number == *number && link.from == from)
+        };
+        let own: Vec<u64> = unjoined.iter().copied().filter(is_own).collect();
+        let is_crowded = unjoined.len() >= UNJOINED_MAX || self.links.len() >= self.links_max;
+        let oldest = if own.len() >= UNJOINED_EACH {
+            own.first()
+        } else {
+            unjoined.first().filter(|_| is_crowded)
+        };
+        oldest.into_iter().for_each(|number| self.close(sender, *number));
+    }
+
+    fn close(&mut self, sender: &mut Sender, number: u64) {
+        sender.disconnect(number);
+        self.links.retain(|link| link.number != number);
     }
 
     /// Writes to each receiver what it can take; returns how many writes that took.

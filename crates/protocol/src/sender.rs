@@ -23,6 +23,7 @@ mod window;
 
 pub use counters::Counters;
 pub use refused::{Refused, TopicError};
+pub use stream::UNJOINED_MAX;
 
 use crate::{MILLISECOND, Nanos, SECOND};
 use answers::Answers;
@@ -184,6 +185,8 @@ pub struct Sender {
     turnover: u64,
     links: stream::Links,
     cookies: admission::Cookies,
+    /// What looking for the beginnings of topics may cost, in datagrams.
+    scans: Bucket,
     answers: Answers,
     peeked: Option<transmit::Planned>,
     /// The next sequence for the group.
@@ -234,6 +237,7 @@ impl Sender {
             turnover: 0,
             links: stream::Links::default(),
             cookies: admission::Cookies::new(settings.seed),
+            scans: Bucket::new(admission::SCAN_RATE, now),
             answers: Answers::default(),
             peeked: None,
             sent: settings.first_sequence,
@@ -384,7 +388,8 @@ impl Sender {
         });
         let beat = if self.is_group() { Some(self.group_beat.due) } else { beats.min() };
         let beat = beat.filter(|_| !self.is_over());
-        let due = [beat, silences.min(), self.repairs_due(), data.map(Bucket::ready_at)];
+        let data = data.map(Bucket::ready_at);
+        let due = [beat, silences.min(), self.repairs_due(), data, self.links_due()];
         due.into_iter().flatten().min()
     }
 

@@ -304,6 +304,11 @@ impl Publisher {
         for number in &self.connections {
             hear_stream(sender, medium, *number);
         }
+        while let Some(link) = sender.overdue_link(medium.now) {
+            sender.disconnect(link);
+            self.connections.retain(|known| *known as u64 != link);
+            medium.connections[link as usize].is_broken = true;
+        }
         sender.on_time(medium.now);
         let is_heard = sender.receivers() > 0;
         if !is_heard {

@@ -7,4 +7,5 @@ mod jumbo;
 mod peers;
 mod rate;
 mod resolver;
+mod silent;
 mod telling;

@@ -17,6 +17,9 @@ use std::net::SocketAddr;
 
 /// A cookie is good for this long, and up to twice as long.
 const COOKIE_LIFE: Nanos = 10 * SECOND;
+/// So many datagrams a second are searched for the beginnings of topics; a Join that would have
+/// more of them searched is ignored, and comes again.
+pub(super) const SCAN_RATE: u64 = 2_000_000;
 /// The most names that are looked at in one Join; a receiver sends more in further ones.
 const NAMES_MAX: usize = 2_048;
 
@@ -57,6 +60,11 @@ impl Sender {
             self.challenge(now, address, body);
             return;
         }
+        let searches = frame.flags & (flag::RESUME | flag::LATE) != 0;
+        if searches && !self.scans.is_ready(now) {
+            self.counters.searches_refused += 1;
+            return;
+        }
         // Where its stream begins can only be said between two datagrams; it will ask again.
         if !self.packer.flush() {
             return;
@@ -75,7 +83,8 @@ impl Sender {
         // What it is sent alone passes over what it does not want: others begin after that.
         let member = &self.members[at];
         let passed = member.cursor != member.start && !self.is_group();
-        let begins = self.begins(at, frame.flags, if passed { &moved } else { &all });
+        let (begins, searched) = self.begins(at, frame.flags, if passed { &moved } else { &all });
+        self.scans.take(searched);
         let member = &mut self.members[at];
         for topic in &all {
             let begin = begins.get(topic).copied();
@@ -154,6 +163,9 @@ impl Sender {
             heads_told: 0,
             beat: Heartbeat::new(now, self.settings.heartbeat),
         });
+        if let Peer::Link(link) = from {
+            self.links.join(link);
+        }
         self.turnover += 1;
         self.share_repairs();
         self.counters.joined += 1;
@@ -176,6 +188,12 @@ impl Sender {
             }
         };
         member.heard = now;
+        if let (Peer::Link(old), Peer::Link(new)) = (member.peer, from)
+            && reconnects
+        {
+            self.links.unjoin(old, now);
+            self.links.join(new);
+        }
         if !reconnects && frame.flags & flag::RESUME == 0 {
             return Some(Vec::new());
         }
@@ -202,11 +220,13 @@ impl Sender {
     }
 
     /// The numbers that topics have at the member's start, where they are not those of now.
-    fn begins(&self, at: usize, flags: u16, topics: &[u32]) -> BTreeMap<u32, Numbers> {
+    /// And how many datagrams were searched for them.
+    fn begins(&self, at: usize, flags: u16, topics: &[u32]) -> (BTreeMap<u32, Numbers>, usize) {
         let mut begins = BTreeMap::new();
+        let mut searched = 0;
         let member = &self.members[at];
         if member.confirmed || flags & (flag::RESUME | flag::LATE) == 0 {
-            return begins;
+            return (begins, searched);
         }
         let mut missing: Vec<u32> =
             topics.iter().copied().filter(|topic| member.want(*topic).is_none()).collect();
@@ -217,6 +237,7 @@ impl Sender {
             if !self.packer.window.holds(sequence) {
                 break;
             }
+            searched += 1;
             for (block, _) in self.packer.window.blocks(sequence) {
                 let topic = block.topic.get();
                 if missing.binary_search(&topic).is_ok() {
@@ -226,7 +247,7 @@ impl Sender {
             }
             sequence = sequence.wrapping_add(1);
         }
-        begins
+        (begins, searched)
     }
 
     /// There is a new topic: lets those in who had asked for it.

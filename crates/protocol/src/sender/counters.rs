@@ -33,6 +33,8 @@ pub struct Counters {
     pub ejected: u64,
     /// Joins refused because there was no place.
     pub crowded: u64,
+    /// Joins put off because too much was searched for topics' beginnings of late.
+    pub searches_refused: u64,
     /// Session frames sent.
     pub sessions: u64,
     /// Frames that made no sense, or that were for another session.

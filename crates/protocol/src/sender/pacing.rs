@@ -192,6 +192,9 @@ impl Sender {
     /// A receiver is gone: nothing waits for it any more.
     pub(super) fn remove(&mut self, at: usize) -> Member {
         let member = self.members.remove(at);
+        if let Peer::Link(link) = member.peer {
+            self.links.unjoin(link, self.looked);
+        }
         self.turnover += 1;
         // What was given out to be sent may have been for it, or for one behind it.
         self.peeked = None;

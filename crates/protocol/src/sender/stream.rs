@@ -9,10 +9,15 @@ use lanecast_wire::net::{Frame, Kind};
 /// The most bytes of control frames that may wait for a connection.
 const PENDING_MAX: usize = 1 << 18;
 
+/// So many connections may be without a receiver, beside those that have one.
+pub const UNJOINED_MAX: usize = 64;
+
 /// A connection.
 #[derive(Debug)]
 struct Link {
     link: u64,
+    /// Since when it has been without a receiver.
+    unjoined: Option<Nanos>,
     /// The rest of a frame that was begun, then control frames.
     pending: Vec<u8>,
     written: usize,
@@ -43,6 +48,22 @@ impl Links {
         room
     }
 
+    /// A receiver is in by this connection.
+    pub(super) fn join(&mut self, link: u64) {
+        self.get(link).into_iter().for_each(|known| known.unjoined = None);
+    }
+
+    /// The receiver of a connection is gone, or has come by another.
+    pub(super) fn unjoin(&mut self, link: u64, now: Nanos) {
+        self.get(link).into_iter().for_each(|known| _ = known.unjoined.get_or_insert(now));
+    }
+
+    /// The connection that has been without a receiver for longest, and since when.
+    fn longest_unjoined(&self) -> Option<(u64, Nanos)> {
+        let unjoined = self.links.iter().filter_map(|known| Some((known.link, known.unjoined?)));
+        unjoined.min_by_key(|(_, since)| *since)
+    }
+
     /// The receiver of a connection is being told that it is not in.
     pub(super) fn part(&mut self, link: u64) {
         if let Some(link) = self.get(link) {
@@ -68,11 +89,31 @@ impl Link {
 
 impl Sender {
     /// A connection is there; `link` is its name from now on. Its receiver is let in by a Join.
-    pub fn connect(&mut self, _now: Nanos, link: u64) {
-        if self.links.get(link).is_none() && self.links.links.len() < self.settings.receivers_max {
-            let (pending, planned) = (Vec::new(), None);
-            self.links.links.push(Link { link, pending, written: 0, planned, parting: false });
+    pub fn connect(&mut self, now: Nanos, link: u64) {
+        let most = self.settings.receivers_max + UNJOINED_MAX;
+        if self.links.get(link).is_none() && self.links.links.len() < most {
+            let (pending, planned, unjoined) = (Vec::new(), None, Some(now));
+            let (written, parting) = (0, false);
+            self.links.links.push(Link { link, unjoined, pending, written, planned, parting });
         }
+    }
+
+    /// A connection that is to be closed: for the liveness it has been without a receiver.
+    pub fn overdue_link(&self, now: Nanos) -> Option<u64> {
+        let (link, since) = self.links.longest_unjoined()?;
+        (now >= since.saturating_add(self.settings.liveness)).then_some(link)
+    }
+
+    /// The connections without a receiver, the oldest first.
+    pub fn unjoined_links(&self) -> impl Iterator<Item = u64> {
+        let unjoined = self.links.links.iter().filter(|known| known.unjoined.is_some());
+        unjoined.map(|known| known.link)
+    }
+
+    /// When a connection is overdue at the earliest.
+    pub(super) fn links_due(&self) -> Option<Nanos> {
+        let (_, since) = self.links.longest_unjoined()?;
+        Some(since.saturating_add(self.settings.liveness))
     }
 
     /// A connection is gone. Its receiver keeps its place for as long as receivers may be silent.

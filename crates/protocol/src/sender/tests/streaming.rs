@@ -123,3 +123,48 @@ fn who_is_let_go_is_told_before_its_connection_may_close() {
     sender.disconnect(1);
     assert!(sender.has_parted());
 }
+
+#[test]
+fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
+    let mut sender = connected(Pacing::Slowest);
+    let liveness = sender.settings.liveness;
+    sender.connect(5, 2);
+    assert_eq!(sender.unjoined_links().collect::<Vec<_>>(), [2]);
+    assert!(sender.next_deadline().is_some_and(|due| due <= 5 + liveness));
+    assert_eq!(sender.overdue_link(4 + liveness), None);
+    assert_eq!(sender.overdue_link(5 + liveness), Some(2));
+    sender.disconnect(2);
+    assert_eq!(sender.overdue_link(Nanos::MAX), None, "the other has joined");
+    // Its receiver comes by another connection: the former one has none.
+    sender.connect(6, 3);
+    hear_on(&mut sender, 7, 3, &join(1, 0, flag::RESUME, 0, &["a"]));
+    assert_eq!(sender.unjoined_links().collect::<Vec<_>>(), [1]);
+    assert_eq!(sender.overdue_link(7 + liveness), Some(1));
+    // It falls silent: its connection does not stay for ever either.
+    sender.disconnect(1);
+    (8..12).for_each(|quarters| sender.on_time(quarters * liveness / 4));
+    assert_eq!((sender.receivers(), sender.unjoined_links().count()), (0, 1));
+}
+
+#[test]
+fn connections_that_stay_silent_take_no_places_of_receivers() {
+    let mut sender = connected(Pacing::Slowest);
+    let most = (sender.settings.receivers_max + UNJOINED_MAX) as u64;
+    (2..=2 * most).for_each(|link| sender.connect(5, link));
+    assert_eq!(sender.unjoined_links().count() as u64, most - 1);
+}
+
+#[test]
+fn resuming_over_and_over_searches_no_more_than_its_budget() {
+    let mut sender = connected(Pacing::Slowest);
+    let start = sender.packer.visible();
+    (0..200).for_each(|_| publish(&mut sender, 0, 10));
+    // Topic "b" is in none of them: each time all are searched.
+    let resume = join(1, 0, flag::RESUME, start, &["a", "b"]);
+    let before = sender.counters().searches_refused;
+    (0..10_000).for_each(|_| hear_on(&mut sender, 2, 1, &resume));
+    let refused = sender.counters().searches_refused - before;
+    assert!(refused > 9_000, "only {refused} were put off");
+    hear_on(&mut sender, 2 + SECOND, 1, &resume);
+    assert_eq!(sender.counters().searches_refused - before, refused, "later it is answered");
+}
