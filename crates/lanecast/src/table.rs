@@ -1,6 +1,7 @@
 //! The one table of settings: the source of defaults, help and the reference page.
 
 mod net;
+mod net_accept;
 mod shm;
 
 use crate::carriers::Carriers;
@@ -9,8 +10,8 @@ use crate::config::Config;
 /// Every setting there is.
 pub const SETTINGS: &[Setting] = &ALL;
 
-const ALL: [Setting; 1 + shm::SHM.len() + net::NET.len()] =
-    joined([&[CARRIERS], shm::SHM, net::NET]);
+const ALL: [Setting; 1 + shm::SHM.len() + net_accept::ACCEPT.len() + net::NET.len()] =
+    joined([&[CARRIERS], shm::SHM, net_accept::ACCEPT, net::NET]);
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +65,7 @@ const CARRIERS: Setting = Setting {
 };
 
 /// The parts of a table, one behind the other.
-const fn joined<const N: usize>(parts: [&[Setting]; 3]) -> [Setting; N] {
+const fn joined<const N: usize>(parts: [&[Setting]; 4]) -> [Setting; N] {
     let mut all = [CARRIERS; N];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {

@@ -34,6 +34,8 @@ pub(crate) struct Finder {
     mouth: Arc<UdpSocket>,
     peers: Option<Peers>,
     found: VecDeque<(Source, String)>,
+    /// Carriers by which publishers are joined.
+    accept: Vec<Kind>,
     /// The host, and the domain of shared memory there; 0: none.
     home: (u64, u64),
     buffer: Box<[u8]>,
@@ -68,6 +70,7 @@ impl Finder {
             resolver: random()?.max(1),
             seed: random()?,
             has_group: copies > 0,
+            foreign: place.settings.foreign_adverts,
             bytes_rate: usual.bytes_rate / copies.max(1) as u64,
             ..usual
         };
@@ -83,6 +86,7 @@ impl Finder {
             mouth: Arc::new(mouth),
             peers,
             found: VecDeque::new(),
+            accept: place.settings.accept.clone(),
             home: (place.settings.host, place.settings.domain),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             datagram_bytes: place.datagram_bytes(),
@@ -143,7 +147,10 @@ impl Finder {
             if let Event::Found { announcement, topic } = event
                 && !self.is_reached_by_memory(&announcement)
             {
-                self.found.push_back((source(&announcement), topic.to_string()));
+                let source = source(&announcement);
+                if self.accept.contains(&source.kind) {
+                    self.found.push_back((source, topic.to_string()));
+                }
             }
         }
         heard

@@ -1,7 +1,11 @@
 //! A subscriber's side of its sessions: the state machines and the sockets that feed them.
 
+mod admission;
 mod telling;
 
+pub(crate) use self::admission::Admission;
+
+use self::admission::JoinBudget;
 use self::telling::Telling;
 use crate::Kind;
 use crate::channel::Channel;
@@ -47,6 +51,7 @@ pub(crate) struct Inbound {
     /// here.
     dormant: VecDeque<Session>,
     next: u32,
+    joins: JoinBudget,
     /// Laid ready while the owner was away.
     ready: VecDeque<Item>,
     /// What one frame brought.
@@ -81,6 +86,7 @@ impl Inbound {
             sessions: Vec::new(),
             dormant: VecDeque::new(),
             next: 0,
+            joins: JoinBudget::new(),
             ready: VecDeque::new(),
             news: Vec::new(),
             control: vec![0; CONTROL_BYTES].into_boxed_slice(),
@@ -103,14 +109,18 @@ impl Inbound {
         source: &Source,
         topic: &str,
         now: Nanos,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<Admission> {
         if !self.wanted.contains(topic) {
-            return Ok(());
+            return Ok(Admission::Joined);
         }
         let known = self.sessions.iter_mut().find(|session| session.is(source));
         if let Some(session) = known {
             session.want(topic);
         } else {
+            let admission = self.admit(source, now);
+            if admission != Admission::Joined {
+                return Ok(admission);
+            }
             if let (Kind::Rm, Some(group)) = (source.kind, source.group)
                 && !self.groups.iter().any(|(known, _)| *known == group)
             {
@@ -127,7 +137,7 @@ impl Inbound {
             self.begin_telling(now);
         }
         self.answer(now);
-        Ok(())
+        Ok(Admission::Joined)
     }
 
     /// A session that was never joined.

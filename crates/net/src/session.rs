@@ -130,6 +130,11 @@ impl Session {
         from == self.source.address
     }
 
+    /// Whether the publisher has not let it in yet.
+    pub(crate) fn is_joining(&self) -> bool {
+        self.receiver.phase() == Phase::Joining
+    }
+
     /// Whether it waits for something on the subscriber's own socket.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.source.kind == Kind::Ru || self.receiver.phase() == Phase::Joining

@@ -1,5 +1,6 @@
 //! What the network carriers can be told.
 
+use crate::Kind;
 use crate::error::OpenError;
 use crate::peers::Peers;
 use lanecast_base::WaitStrategy;
@@ -38,6 +39,13 @@ pub struct Settings {
     /// The port at which the program is such a daemon itself; 0: any. So others need no more than
     /// its address to find its publishers.
     pub resolver_port: Option<u16>,
+    /// Carriers by which subscribers join publishers; others are passed over.
+    pub accept: Vec<Kind>,
+    /// Whether publishers may be announced, in the group and by peers, from other addresses than
+    /// their own. Daemons tell of everybody's in any case.
+    pub foreign_adverts: bool,
+    /// The most TCP publishers at one address that a subscriber joins: each takes a descriptor.
+    pub streams_each: usize,
     /// The port of a publisher's control socket; 0: any.
     pub port: u16,
     /// What a publisher keeps for repairs and late joiners, in bytes.
@@ -142,6 +150,9 @@ impl Default for Settings {
             resolvers: Vec::new(),
             peers: Vec::new(),
             resolver_port: None,
+            accept: Kind::ALL.to_vec(),
+            foreign_adverts: false,
+            streams_each: 256,
             port: 0,
             window_bytes: 4 << 20,
             datagram_bytes: None,
@@ -235,6 +246,12 @@ impl Settings {
         }
         if !(1..=4096).contains(&self.receivers_max) {
             return refuse("net.receivers_max", "take 1 to 4096");
+        }
+        if !(1..=65_536).contains(&self.streams_each) {
+            return refuse("net.streams_each", "take 1 to 65536");
+        }
+        if self.accept.is_empty() {
+            return refuse("net.accept", "take at least one of rm, ru and tcp");
         }
         if !(1..=65_536).contains(&self.topics_max) {
             return refuse("net.topics_max", "take 1 to 65536");

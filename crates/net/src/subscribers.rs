@@ -4,7 +4,7 @@
 use crate::conductor::{Findings, Part};
 use crate::desk::Mailbox;
 use crate::finder::Finder;
-use crate::inbound::Inbound;
+use crate::inbound::{Admission, Inbound};
 use crate::presence::Presence;
 use crate::publishers::enter;
 use crate::session::Source;
@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 /// Owners that sleep on their own sockets are looked at so often.
 const WAITING_REST: Nanos = 100 * MILLISECOND;
+
+/// The most publishers that wait to be joined by a subscriber, and so many are tried in one turn.
+const FOUND_MAX: usize = 4_096;
+const FOUND_AT_ONCE: usize = 128;
 
 /// What is to be told, and wanted.
 #[derive(Debug)]
@@ -83,20 +87,35 @@ impl Subscribers {
     fn tell_what_was_found(&mut self, now: Nanos) {
         while let Some((source, topic)) = self.finder.next_found() {
             for end in &mut self.ends {
-                if end.topics.contains(&topic) {
+                if !end.topics.contains(&topic) {
+                    continue;
+                }
+                if end.found.len() < FOUND_MAX {
                     end.found.push((source, topic.clone()));
+                } else {
+                    self.finder.lost(now, source.session);
                 }
             }
         }
         for end in self.ends.iter_mut().filter(|end| !end.found.is_empty()) {
             let Some(mut inbound) = end.visitor.try_enter() else { continue };
-            for (source, topic) in end.found.drain(..) {
-                // Without a socket now: the next advertisement finds it again.
-                if let Err(error) = inbound.found(&source, &topic, now) {
-                    inbound.note_error(&format!("cannot join {topic:?} of {source}: {error}"));
-                    self.finder.lost(now, source.session);
+            let count = end.found.len().min(FOUND_AT_ONCE);
+            let mut later = Vec::new();
+            for (source, topic) in end.found.drain(..count) {
+                match inbound.found(&source, &topic, now) {
+                    Ok(Admission::Joined) => {}
+                    Ok(Admission::Later) => later.push((source, topic)),
+                    // The next advertisement finds it again: perhaps others have gone by then.
+                    Ok(Admission::Refused) => self.finder.lost(now, source.session),
+                    // Without a socket now: the same.
+                    Err(error) => {
+                        inbound.note_error(&format!("cannot join {topic:?} of {source}: {error}"));
+                        self.finder.lost(now, source.session);
+                    }
                 }
             }
+            // Behind those that were not tried.
+            end.found.append(&mut later);
             drop(inbound);
             end.presence.tell();
         }

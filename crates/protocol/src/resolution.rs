@@ -47,6 +47,8 @@ pub struct Settings {
     pub resolver: u64,
     /// Whether there is a group, or peers in its place; else it talks to daemons only.
     pub has_group: bool,
+    /// Whether others may tell of sessions at addresses that they do not send from.
+    pub foreign: bool,
     /// How many names a second it sends at most.
     pub names_rate: u64,
     /// How many bytes a second it sends at most.
@@ -64,6 +66,7 @@ impl Default for Settings {
         Self {
             resolver: 0,
             has_group: true,
+            foreign: false,
             names_rate: 100_000,
             bytes_rate: 4_000_000,
             burst_bytes: 64 << 10,
@@ -103,6 +106,8 @@ pub struct Counters {
     pub heard: u64,
     /// Entries of others that made no sense.
     pub senseless: u64,
+    /// Entries in the group that told of sessions at addresses of others.
+    pub foreign: u64,
     /// Publishers of wanted topics for which there was no place.
     pub refused: u64,
     /// How often a daemon has ended the connection with a reason.
@@ -119,6 +124,7 @@ pub struct NotAName;
 pub struct Resolver {
     id: u64,
     has_group: bool,
+    foreign: bool,
     now: Nanos,
     offers: Offers,
     wants: Wants,
@@ -143,6 +149,7 @@ impl Resolver {
         Self {
             id: settings.resolver,
             has_group: settings.has_group,
+            foreign: settings.foreign,
             now,
             offers: Offers::new(),
             wants: Wants::new(),
@@ -319,6 +326,11 @@ impl Resolver {
             self.counters.senseless += 1;
             return;
         };
+        // Whoever could name any address could have everybody send there.
+        if !self.foreign && announcement.control.ip() != from.ip() {
+            self.counters.foreign += 1;
+            return;
+        }
         self.known.refresh(self.now, announcement.session, teller);
         topics.for_each(|topic| self.find(announcement, Some(teller), topic));
     }

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod allocations;
+mod adverts;
 mod carriers;
 mod groups;
 mod jumbo;

@@ -285,6 +285,20 @@ fn an_unspecified_address_is_where_the_advert_comes_from() {
 }
 
 #[test]
+fn addresses_of_others_are_believed_only_if_that_is_allowed() {
+    let control = SocketAddr::from(([10, 0, 0, 77], 4_000));
+    let foreign = Announcement { control, ..announcement(SESSION) };
+    for allowed in [false, true] {
+        let settings = Settings { resolver: 1, foreign: allowed, ..Settings::default() };
+        let mut it = Resolver::new(settings, START);
+        it.want("a").expect("a name");
+        advert(&mut it, START, 2, foreign.entry(0), "a");
+        assert_eq!(events(&mut it).len(), usize::from(allowed));
+        assert_eq!(it.counters().foreign, u64::from(!allowed));
+    }
+}
+
+#[test]
 fn what_falls_silent_is_forgotten_and_found_again() {
     let mut network = Network::new(2, 5);
     network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");

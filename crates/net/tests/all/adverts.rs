@@ -1,0 +1,99 @@
+//! A peer that advertises thousands of publishers has few connections made to where it says.
+
+use lanecast_carrier::Subscribe;
+use lanecast_net::{Kind, Network, Settings};
+use lanecast_protocol::resolution::{self, Announcement, Carrier, Resolver};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// No test takes longer.
+const LIMIT: Duration = Duration::from_secs(30);
+/// What a liar may have opened at a time.
+const JOINS_EACH: usize = 32;
+const LIES: u64 = 2_000;
+
+/// A peer that lies, and a subscriber that hears it.
+struct Scene {
+    liar: UdpSocket,
+    at: SocketAddr,
+    network: Network,
+}
+
+impl Scene {
+    fn new(change: impl Fn(Settings) -> Settings) -> Self {
+        let liar = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let at = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let at = at.expect("an address");
+        let peers = vec![at, liar.local_addr().expect("an address")];
+        let settings = Settings { resolver_group: None, peers, ..Settings::default() };
+        Self { liar, at, network: Network::open(change(settings)).expect("a network") }
+    }
+
+    /// Advertises many sessions at `control`, and lets the subscriber hear of them; how many
+    /// connections come there.
+    fn lie(&self, control: SocketAddr, listener: &TcpListener) -> usize {
+        let mut subscriber = self.network.subscriber(&["prices"]).expect("a subscriber");
+        let settings = resolution::Settings { resolver: 7, ..resolution::Settings::default() };
+        let mut resolver = Resolver::new(settings, 0);
+        for session in 1..=LIES {
+            let announcement = Announcement {
+                session,
+                carrier: Carrier::Tcp,
+                control,
+                group: None,
+                host: 0,
+                domain: 0,
+                pid: 1,
+                datagram_bytes: 1_472,
+            };
+            resolver.publish(announcement, "prices").expect("a name");
+        }
+        listener.set_nonblocking(true).expect("it does not block");
+        let mut connections = Vec::new();
+        let mut buffer = [0; 1_400];
+        let start = Instant::now();
+        // As long as it takes to tell all of them several times.
+        for step in 0..100 {
+            assert!(start.elapsed() < LIMIT);
+            while let Some(length) = resolver.next_transmit(step * 10_000_000, &mut buffer) {
+                self.liar.send_to(&buffer[..length], self.at).expect("it is sent");
+            }
+            let until = Instant::now() + Duration::from_millis(10);
+            while Instant::now() < until {
+                let work = subscriber.poll(64, |_| {});
+                subscriber.wait(work);
+                connections.extend(listener.accept());
+            }
+        }
+        connections.len()
+    }
+}
+
+fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let at = listener.local_addr().expect("an address");
+    (listener, at)
+}
+
+#[test]
+fn few_joins_at_a_time_go_to_one_address() {
+    let (listener, at) = listener();
+    let count = Scene::new(|settings| settings).lie(at, &listener);
+    assert!((1..=JOINS_EACH).contains(&count), "{count} connections");
+}
+
+#[test]
+fn no_address_but_the_sender_s_is_believed_unless_that_is_allowed() {
+    let listener = TcpListener::bind("127.0.0.2:0").expect("a listener");
+    let at = listener.local_addr().expect("an address");
+    assert_eq!(Scene::new(|settings| settings).lie(at, &listener), 0);
+    let foreign = Scene::new(|settings| Settings { foreign_adverts: true, ..settings });
+    assert!(foreign.lie(at, &listener) > 0);
+}
+
+#[test]
+fn carriers_that_are_not_accepted_are_passed_over() {
+    let (listener, at) = listener();
+    let scene = Scene::new(|settings| Settings { accept: vec![Kind::Rm, Kind::Ru], ..settings });
+    assert_eq!(scene.lie(at, &listener), 0);
+}
