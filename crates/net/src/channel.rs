@@ -41,6 +41,8 @@ pub(crate) struct Channel {
     /// A connection that is not there by then is given up.
     connect_by: Nanos,
     pause: Nanos,
+    /// When it was there.
+    opened: Nanos,
     /// When acknowledgements were last asked to wait.
     delayed: Nanos,
 }
@@ -61,13 +63,14 @@ impl Channel {
             retry_at: None,
             connect_by: connect_by(now, nanos(place.settings.liveness)),
             pause: RETRY,
+            opened: now,
             delayed: 0,
         })
     }
 
     /// What has come behind what was left of the last frame; `None`: nothing.
     pub(crate) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        if !self.is_open && !self.opens()? {
+        if !self.is_open && !self.opens(now)? {
             return Ok(None);
         }
         if !self.unsent.is_empty() {
@@ -94,12 +97,10 @@ impl Channel {
 
     /// Whether a connection that was being made is there now.
     #[cold]
-    fn opens(&mut self) -> io::Result<bool> {
+    fn opens(&mut self, now: Nanos) -> io::Result<bool> {
         let Some(stream) = self.stream.as_deref() else { return Ok(false) };
         self.is_open = tcp::established(stream)?;
-        if self.is_open {
-            self.pause = RETRY;
-        }
+        self.opened = now;
         Ok(self.is_open)
     }
 
@@ -124,6 +125,10 @@ impl Channel {
 
     /// The connection is broken: another one follows after a pause.
     pub(crate) fn break_off(&mut self, now: Nanos) {
+        // One that ends at once would otherwise be followed by others as fast as can be.
+        if self.is_open && now.saturating_sub(self.opened) >= RETRY_MAX {
+            self.pause = RETRY;
+        }
         self.stream = None;
         self.is_open = false;
         self.partial.clear();
@@ -138,7 +143,7 @@ impl Channel {
             && !self.is_open
             && self.connect_by <= now
             // A process that stood still may not have looked since it was made.
-            && !self.opens().unwrap_or(false)
+            && !self.opens(now).unwrap_or(false)
     }
 
     /// Whether bytes wait to be read.

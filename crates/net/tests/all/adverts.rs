@@ -32,10 +32,21 @@ impl Scene {
     /// Advertises many sessions at `control`, and lets the subscriber hear of them; how many
     /// connections come there.
     fn lie(&self, control: SocketAddr, listener: &TcpListener) -> usize {
+        self.advertise(LIES, control, listener, |_| true)
+    }
+
+    /// The same for so many; connections that are not to be kept are closed at once.
+    fn advertise(
+        &self,
+        sessions: u64,
+        control: SocketAddr,
+        listener: &TcpListener,
+        keep: impl Fn(usize) -> bool,
+    ) -> usize {
         let mut subscriber = self.network.subscriber(&["prices"]).expect("a subscriber");
         let settings = resolution::Settings { resolver: 7, ..resolution::Settings::default() };
         let mut resolver = Resolver::new(settings, 0);
-        for session in 1..=LIES {
+        for session in 1..=sessions {
             let announcement = Announcement {
                 session,
                 carrier: Carrier::Tcp,
@@ -49,7 +60,7 @@ impl Scene {
             resolver.publish(announcement, "prices").expect("a name");
         }
         listener.set_nonblocking(true).expect("it does not block");
-        let mut connections = Vec::new();
+        let (mut connections, mut count) = (Vec::new(), 0);
         let mut buffer = [0; 1_400];
         let start = Instant::now();
         // As long as it takes to tell all of them several times.
@@ -62,10 +73,12 @@ impl Scene {
             while Instant::now() < until {
                 let work = subscriber.poll(64, |_| {});
                 subscriber.wait(work);
-                connections.extend(listener.accept());
+                let accepted = listener.accept().ok();
+                count += usize::from(accepted.is_some());
+                connections.extend(accepted.filter(|_| keep(count)));
             }
         }
-        connections.len()
+        count
     }
 }
 
@@ -96,4 +109,13 @@ fn carriers_that_are_not_accepted_are_passed_over() {
     let (listener, at) = listener();
     let scene = Scene::new(|settings| Settings { accept: vec![Kind::Rm, Kind::Ru], ..settings });
     assert_eq!(scene.lie(at, &listener), 0);
+}
+
+/// Twenty at the very most: each wait is twice as long as the one before, up to a second.
+#[test]
+fn connections_that_end_at_once_follow_each_other_ever_more_slowly() {
+    let (listener, at) = listener();
+    let scene = Scene::new(|settings| settings);
+    let count = scene.advertise(1, at, &listener, |_| false);
+    assert!((2..=20).contains(&count), "{count} connections");
 }
