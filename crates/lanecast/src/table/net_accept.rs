@@ -7,8 +7,8 @@ pub(super) const ACCEPT: &[Setting] = &[
     Setting {
         key: "net.accept",
         values: "carriers with commas between: rm, ru, tcp",
-        about: "By which carriers subscribers join publishers that are announced; others are passed \
-                over.",
+        about: "By which carriers subscribers join publishers that are announced; others are \
+                passed over.",
         set: |config, text| {
             config.net.accept = text
                 .split(',')
@@ -28,8 +28,8 @@ pub(super) const ACCEPT: &[Setting] = &[
         key: "net.foreign_adverts",
         values: "true or false",
         about: "Whether an announcement in the group, or by a peer, may tell of a publisher at \
-                another address than the one that it is sent from. Daemons in net.resolvers tell of \
-                everybody's in any case.",
+                another address than the one that it is sent from. Daemons in net.resolvers tell \
+                of everybody's in any case.",
         set: |config, text| {
             config.net.foreign_adverts = parse(text)?;
             Ok(())

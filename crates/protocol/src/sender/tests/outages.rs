@@ -85,3 +85,70 @@ fn a_receiver_that_begins_behind_what_the_group_was_sent_is_heard() {
     sender.on_time(SECOND + SECOND / 4);
     assert_eq!(sender.receivers(), 2);
 }
+
+/// A receiver by connection 1 that has read `read` of two messages, and then falls silent.
+fn silent(read: u64) -> (Sender, u64) {
+    let mut sender = sender(settings(Distribution::Stream));
+    let hear_on = |sender: &mut Sender, now, bytes: &[u8]| {
+        let (frame, _) = Frame::split(bytes).expect("a frame");
+        sender.on_stream_frame(now, 1, &frame);
+    };
+    sender.connect(1, 1);
+    hear_on(&mut sender, 1, &join(1, 0, 0, 0, &["a"]));
+    let start = sender.packer.visible();
+    for _ in 0..2 {
+        publish(&mut sender, 0, 10);
+        let length = sender.stream_bytes(2, 1).len();
+        sender.stream_written(2, 1, length);
+    }
+    while !sender.stream_bytes(2, 1).is_empty() {
+        let length = sender.stream_bytes(2, 1).len();
+        sender.stream_written(2, 1, length);
+    }
+    let read = start.wrapping_add(read);
+    hear_on(&mut sender, 3, &status(1, read, read.wrapping_add(64)));
+    assert_eq!((sender.receivers(), sender.left_behind()), (1, 0));
+    (0..=8).for_each(|quarters| sender.on_time(quarters * SECOND / 4));
+    assert_eq!(sender.receivers(), 0);
+    (sender, start)
+}
+
+#[test]
+fn who_falls_silent_is_left_behind_unless_it_has_read_everything() {
+    let (sender, _) = silent(1);
+    assert_eq!(sender.left_behind(), 1);
+    let (mut sender, _) = silent(2);
+    assert_eq!(sender.left_behind(), 0);
+    publish(&mut sender, 0, 10);
+    assert_eq!(sender.left_behind(), 1, "it has not read this one");
+}
+
+#[test]
+fn who_comes_back_is_left_behind_only_if_it_has_missed_something() {
+    for missed in [false, true] {
+        let (mut sender, start) = silent(1);
+        if missed {
+            // To nobody: it is counted, but not kept.
+            publish(&mut sender, 0, 10);
+        }
+        sender.connect(3 * SECOND, 2);
+        let back = join(1, 0, flag::RESUME, start.wrapping_add(1), &["a"]);
+        let (frame, _) = Frame::split(&back).expect("a frame");
+        sender.on_stream_frame(3 * SECOND, 2, &frame);
+        assert_eq!((sender.receivers(), sender.left_behind()), (1, usize::from(missed)));
+    }
+}
+
+#[test]
+fn who_leaves_is_not_left_behind_and_who_tells_of_a_loss_is() {
+    let mut sender = sender(settings(Distribution::Each));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    publish(&mut sender, 0, 10);
+    let mut bytes = status(1, start, start.wrapping_add(64));
+    hear(&mut sender, 2, address(1), &bytes);
+    assert_eq!(sender.left_behind(), 0);
+    // The field `lost`, behind the frame's header.
+    bytes[24 + 36] = 3;
+    (0..2).for_each(|_| hear(&mut sender, 2, address(1), &bytes));
+    assert_eq!(sender.left_behind(), 1);
+}
