@@ -247,12 +247,6 @@ impl Settings {
         if !(1..=4096).contains(&self.receivers_max) {
             return refuse("net.receivers_max", "take 1 to 4096");
         }
-        if !(1..=65_536).contains(&self.streams_each) {
-            return refuse("net.streams_each", "take 1 to 65536");
-        }
-        if self.accept.is_empty() {
-            return refuse("net.accept", "take at least one of rm, ru and tcp");
-        }
         if !(1..=65_536).contains(&self.topics_max) {
             return refuse("net.topics_max", "take 1 to 65536");
         }
@@ -267,6 +261,18 @@ impl Settings {
         }
         if self.longest_message.is_some_and(|longest| longest > self.window_bytes / 4) {
             return refuse("net.longest_message", "take at most a quarter of net.window");
+        }
+        self.check_joins()
+    }
+
+    /// Whether some publishers may be joined at all.
+    fn check_joins(&self) -> Result<(), OpenError> {
+        let refuse = |what: &'static str, fix: &'static str| Err(OpenError::Setting { what, fix });
+        if !(1..=65_536).contains(&self.streams_each) {
+            return refuse("net.streams_each", "take 1 to 65536");
+        }
+        if self.accept.is_empty() {
+            return refuse("net.accept", "take at least one of rm, ru and tcp");
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The integration tests of this crate, in one program.
 
-mod allocations;
 mod adverts;
+mod allocations;
 mod carriers;
 mod groups;
 mod jumbo;
