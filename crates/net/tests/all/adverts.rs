@@ -25,7 +25,9 @@ impl Scene {
         let at = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let at = at.expect("an address");
         let peers = vec![at, liar.local_addr().expect("an address")];
-        let settings = Settings { resolver_group: None, peers, ..Settings::default() };
+        // What stays silent is not tried again while the test lasts.
+        let liveness = Duration::from_secs(60);
+        let settings = Settings { resolver_group: None, peers, liveness, ..Settings::default() };
         Self { liar, at, network: Network::open(change(settings)).expect("a network") }
     }
 
