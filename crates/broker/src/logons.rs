@@ -167,16 +167,19 @@ mod tests {
         let mut number = 0;
         wait_for("a disk that has failed", || {
             number += 1;
-            publish(&mut desk, client, number).concat().contains("failure")
+            publish(&mut desk, client, number);
+            desk.hub.world.disk.as_ref().expect("a disk").has_failed()
         });
+        let answer = publish(&mut desk, client, number + 1).concat();
+        assert!(answer.contains("failure"), "{answer}");
         desk.turn();
         let words: Vec<String> = desk.hub.words.drain(..).collect();
         assert!(words.iter().any(|it| it.contains("nothing is durable any more")), "{words:?}");
         let counters = desk.hub.counters();
-        assert_eq!((counters.disk_failed, counters.unstored), (1, 1));
+        assert!(counters.disk_failed == 1 && counters.unstored >= 1, "{counters:?}");
         let client = log_on(&mut desk);
         desk.turn();
-        assert_eq!(desk.heard(client), [""; 0], "that it has {} would not be true", number - 1);
+        assert_eq!(desk.heard(client), [""; 0], "that it has {number} would not be true");
         // Others are served, and it may come again.
         let other = desk.client();
         desk.say(other, r#"{"c":"sow","cid":"q","t":"orders","top_n":1}"#);

@@ -64,7 +64,10 @@ fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
         std::fs::remove_dir_all(&place).expect("a directory");
         let note = "x".repeat(2_000);
         let start = std::time::Instant::now();
-        while server.hub.counters().unstored == 0 {
+        let has_failed = |server: &Server| {
+            server.hub.world.disk.as_ref().is_some_and(crate::disk::Disk::has_failed)
+        };
+        while !has_failed(&server) {
             assert!(start.elapsed() < Duration::from_secs(60), "the disk takes all");
             let payload = format!(r#"{{"c":"p","t":"orders"}}{{"id":1,"note":"{note}"}}"#);
             server.hub.receive(moment, client, payload.as_bytes());
