@@ -1,5 +1,5 @@
-//! `docs/features.md` read as a table: its counts are those of its rows, and each command that it
-//! shows is one that this tree understands.
+//! `docs/features.md` read as a table: its counts are those of its rows. Each command that it and
+//! `docs/threat-model.md` show is one that this tree understands.
 //!
 //! Nothing is run. A command of `lanecast` goes through the program's own command line, a test must
 //! be of a crate and of a module or function that is there, an example, a bench, a target of make
@@ -258,6 +258,29 @@ fn every_command_is_one_of_this_tree() {
             faults.extend(fault(command).map(|why| format!("line {line}: {command}: {why}")));
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_bound_of_the_threat_model_is_shown_by_a_test_of_this_tree() {
+    let page = fs::read_to_string(root().join("docs/threat-model.md")).unwrap();
+    let (mut faults, mut tests) = (Vec::new(), 0);
+    for (number, line) in page.lines().enumerate() {
+        let Some([attempt, bound, shown]) = columns(line).and_then(|it| it.try_into().ok()) else {
+            continue;
+        };
+        if attempt == "attempt" || attempt.starts_with("---") {
+            continue;
+        }
+        let shown = commands(shown);
+        tests += shown.len();
+        if shown.is_empty() && !bound.starts_with("**not defended**") {
+            faults.push(format!("line {}: neither a test nor a word why not", number + 1));
+        }
+        let wrong = shown.iter().filter_map(|command| fault(command));
+        faults.extend(wrong.map(|why| format!("line {}: {why}", number + 1)));
+    }
+    assert!(tests > 30, "{tests} tests: is the page read at all?");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
