@@ -163,7 +163,7 @@ mod tests {
         let client = log_on(&mut desk);
         desk.heard(client);
         // The journal goes on in the segments that it has, and finds none behind them.
-        std::fs::remove_dir_all(&place).expect("a directory");
+        std::fs::rename(&place, directory.path().join("away")).expect("a directory");
         let mut number = 0;
         wait_for("a disk that has failed", || {
             number += 1;
@@ -201,7 +201,7 @@ mod tests {
         });
         let client = log_on(&mut desk);
         desk.heard(client);
-        std::fs::remove_dir_all(&place).expect("a directory");
+        std::fs::rename(&place, directory.path().join("away")).expect("a directory");
         (1..=15).for_each(|number| drop(publish(&mut desk, client, number)));
         wait_for("a word about it", || {
             desk.turn();
