@@ -159,6 +159,10 @@ impl Stage {
     fn turn(&mut self) {
         let mut out = Vec::new();
         self.receiver.on_time(self.now, &mut out);
+        // As its owner does.
+        if self.receiver.stream_silent_at().is_some_and(|at| at <= self.now) {
+            self.receiver.disconnected();
+        }
         self.take(&[], out);
         self.receiver.has_read_all();
         let mut buffer = [0; 600];
@@ -201,9 +205,13 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     stage.turn();
-    // Silence ends every session.
-    for _ in 0..40 {
-        stage.now += 1_000_000_000;
+    // Silence ends every session, that of a stream when there was time for other connections. Time
+    // that is not looked at is no silence, so it is looked at as often as a sign of life is due.
+    for _ in 0..100_000 {
+        if stage.receiver.phase() == Phase::Over {
+            break;
+        }
+        stage.now += (stage.receiver.liveness() / 2).clamp(1, 1_000_000_000);
         stage.turn();
     }
     assert_eq!(stage.receiver.phase(), Phase::Over);

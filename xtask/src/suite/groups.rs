@@ -2,18 +2,26 @@
 
 use super::build::Program;
 
-/// Tests that never run beside others of the same group, one thread at a time.
+/// Tests that never run beside others of the same group.
 struct Rule {
     package: &'static str,
     /// Beginning of the tests' names; everything if empty.
     tests: &'static str,
     group: &'static str,
+    /// Whether they run beside each other.
+    beside_itself: bool,
 }
 
 /// Programs that measure time by killing and stopping others, or cut cables between namespaces.
 const RULES: [Rule; 2] = [
-    Rule { package: "lanecast-conformance", tests: "processes::", group: "killers" },
-    Rule { package: "lanecast-system-tests", tests: "", group: "killers" },
+    Rule {
+        package: "lanecast-conformance",
+        tests: "processes::",
+        group: "killers",
+        beside_itself: false,
+    },
+    // Each in namespaces of its own; they mostly wait.
+    Rule { package: "lanecast-system-tests", tests: "", group: "killers", beside_itself: true },
 ];
 
 /// Packages whose tests mostly wait for sockets, disks and programs that they start.
@@ -49,7 +57,8 @@ pub(crate) fn parts(program: &Program, cpus: usize) -> Vec<Part> {
     let mut rest = vec![format!("--test-threads={threads}")];
     let mut is_left = true;
     for rule in rules {
-        let mut arguments = vec!["--test-threads=1".to_owned()];
+        let threads = if rule.beside_itself { cpus } else { 1 };
+        let mut arguments = vec![format!("--test-threads={threads}")];
         if rule.tests.is_empty() {
             is_left = false;
         } else {
@@ -83,6 +92,6 @@ mod tests {
             ["--test-threads=1 processes::", "--test-threads=2 --skip processes::"]
         );
         assert_eq!(arguments("lanecast-conformance", "lanecast_conformance").len(), 1);
-        assert_eq!(arguments("lanecast-system-tests", "carriers"), ["--test-threads=1"]);
+        assert_eq!(arguments("lanecast-system-tests", "carriers"), ["--test-threads=2"]);
     }
 }
