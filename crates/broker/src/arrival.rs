@@ -45,7 +45,7 @@ impl Hub {
             return;
         }
         if self.publish_as_usual(moment, id, payload) {
-            return;
+            return self.note_tried(id);
         }
         let Ok(header) = Header::parse(payload) else {
             return self.depart(id, Departure::Garbage);
@@ -70,6 +70,7 @@ impl Hub {
                 self.reply(id, &header, acks, |reply| fail(reply, why));
             }
         }
+        self.note_tried(id);
         let is_later = matches!(done, Ok(Done::Later));
         if !is_later && header.command().is_ok_and(is_persisted) {
             self.promise_if_asked(id, &header, acks, done.map(drop));
@@ -215,19 +216,25 @@ impl Hub {
 
     /// The filter of a command, if it has one, or the client sees some messages only.
     pub(crate) fn filter(
-        &self,
+        &mut self,
         id: ClientId,
         header: &Header<'_>,
     ) -> Result<Option<Filter>, Refusal> {
         let text = header.text(Field::Filter).filter(|text| !text.trim().is_empty());
         let Settings { name, filters, .. } = &self.settings;
-        let parse = |text: &str| Filter::parse_with(text, filters).map(|filter| filter.at(name));
+        let mut work = 0;
+        let mut parse = |text: &str| {
+            let filter = Filter::parse_counted(text, filters, &mut work);
+            filter.map(|filter| filter.at(name)).map_err(Box::new)
+        };
         // By itself first: its faults are told where the client finds them.
-        let filter = text.as_deref().map(parse).transpose().map_err(Box::new)?;
-        match self.narrowed(id, text.as_deref().unwrap_or_default()) {
-            Some(narrowed) => Ok(Some(parse(&narrowed).map_err(Box::new)?)),
-            None => Ok(filter),
+        let mut filter = text.as_deref().map(&mut parse).transpose();
+        let narrowed = self.narrowed(id, text.as_deref().unwrap_or_default());
+        if let Some(narrowed) = narrowed.filter(|_| filter.is_ok()) {
+            filter = parse(&narrowed).map(Some);
         }
+        self.note_compiled(id, work);
+        Ok(filter?)
     }
 
     /// The last sequence number of a named client.

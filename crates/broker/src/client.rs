@@ -64,6 +64,9 @@ pub(crate) struct Client {
     pub(crate) patterns: Arc<()>,
     /// What sorting the answers of its queries may take.
     pub(crate) sort_bytes: Arc<Budget>,
+    /// What its commands have cost in this turn, and whether that is enough.
+    pub(crate) cost: usize,
+    pub(crate) is_tired: bool,
     /// Records are being deleted that it wants to be gone.
     pub(crate) deleting: Option<Arc<()>>,
     /// What its patterns may take.
@@ -108,6 +111,8 @@ impl Client {
             topics: Arc::new(()),
             patterns: Arc::new(()),
             sort_bytes,
+            cost: 0,
+            is_tired: false,
             deleting: None,
             pattern_bytes,
             writes_durably: false,
@@ -128,13 +133,13 @@ impl Client {
         Arc::clone(&self.queries)
     }
 
-    /// Whether it has to wait for the server: as many of its queries are being answered as may, or
-    /// what it deletes is not gone yet.
+    /// Whether it has to wait for the server: as many of its queries are being answered as may, its
+    /// commands have cost enough for this turn, or what it deletes is not gone yet.
     #[inline]
     pub(crate) fn is_busy(&self, most: usize) -> bool {
         let queries = self.queries();
         let is_asking = queries >= most || self.asks_much && queries > 0;
-        is_asking || self.deleting.is_some() || self.is_logging_on
+        is_asking || self.is_tired || self.deleting.is_some() || self.is_logging_on
     }
 
     /// Whether it leaves more answers unread than it may.

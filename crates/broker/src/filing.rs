@@ -23,6 +23,8 @@ mod tests;
 const SUBSCRIPTION_NAME_MAX: usize = 255;
 /// What a pattern for topics may take when compiled, in bytes.
 const PATTERN_BYTES: usize = 256 << 10;
+/// The steps of compiling one, or trying to, of those that a client may cost in a turn.
+const PATTERN_STEPS: usize = 2_048;
 /// Subscriptions that are taken out before others get their turn.
 pub(crate) const PARTING_STEP: usize = 64;
 
@@ -198,10 +200,14 @@ impl Hub {
         // One is the client's own, and one this.
         let count = Arc::strong_count(&brought).saturating_sub(2);
         self.patterns.check(count, self.settings.patterns_max)?;
-        let pattern = Pattern::new(text, PATTERN_BYTES).map_err(Refusal::TopicPattern)?;
         let mut memory = client.pattern_bytes.share();
-        memory.grow(pattern.bytes())?;
-        Ok(self.patterns.insert(&wanted, pattern, (brought, memory)))
+        let pattern = Pattern::new(text, PATTERN_BYTES).map_err(Refusal::TopicPattern);
+        let filed = pattern.and_then(|pattern| {
+            memory.grow(pattern.bytes())?;
+            Ok(self.patterns.insert(&wanted, pattern, (brought, memory)))
+        });
+        self.note_compiled(id, PATTERN_STEPS);
+        filed
     }
 
     /// What a filter's patterns take of what its client may use.

@@ -88,6 +88,8 @@ pub struct Hub {
     pub(crate) subscriptions: Subscriptions,
     pub(crate) patterns: Patterns,
     pub(crate) sweep: Sweep,
+    /// Clients whose commands have cost enough for this turn.
+    pub(crate) tired: Vec<ClientId>,
     /// Subscriptions that have ended, and are to be taken out.
     pub(crate) parting: VecDeque<u32>,
     /// Topics with records that are being deleted.
@@ -151,6 +153,7 @@ impl Hub {
             subscriptions: Subscriptions::default(),
             patterns: Patterns::default(),
             sweep: Sweep::default(),
+            tired: Vec::new(),
             parting: VecDeque::new(),
             deleting: Vec::new(),
             sort_bytes,

@@ -187,10 +187,11 @@ impl Hub {
         while let Some(word) = self.world.disk.as_mut().and_then(Disk::next_word) {
             self.words.push_back(word);
         }
+        let is_rested = self.rest();
         let is_deleting = self.go_on_deleting(at);
         let is_parting = self.part(PARTING_STEP);
         let is_sweeping = self.forget_topics(at);
-        is_going || is_writing || is_deleting || is_parting || is_sweeping
+        is_going || is_rested || is_writing || is_deleting || is_parting || is_sweeping
     }
 
     /// Tells those who wait for it what has become durable.

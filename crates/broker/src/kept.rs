@@ -27,6 +27,8 @@ pub(crate) use removing::Doomed;
 
 /// Records of one query that are answered before others get their turn.
 const STEP: usize = 64;
+/// Events that were held back and are told before others get their turn.
+const FLUSH_STEP: usize = 1_024;
 
 /// A query, until it is answered.
 #[derive(Debug)]
@@ -271,11 +273,12 @@ impl Kept {
         }
     }
 
-    /// Tells those who do not want to be told everything what is due by now.
+    /// Tells those who do not want to be told everything what is due by now, some at a time.
     pub(crate) fn flush(&mut self, now_ns: u64, post: &mut Post<'_>) {
         let Followers { format, feed, ties } = &mut self.followers;
         let mut sink = Letters { topic: &self.name, format: *format, ties, post };
-        feed.flush(now_ns, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
+        feed.flush_some(now_ns, FLUSH_STEP, &mut write);
     }
 
     /// When something expires or is to be told, in nanoseconds since 1970.

@@ -19,6 +19,7 @@ mod delays;
 #[cfg(test)]
 mod desk;
 mod disk;
+mod effort;
 mod entrance;
 mod fanout;
 mod filing;

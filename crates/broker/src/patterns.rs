@@ -33,6 +33,8 @@ pub(crate) struct Patterns {
     last: u64,
     /// Subscriptions of the group at hand.
     found: Vec<u32>,
+    /// Names that were tried since that was asked last.
+    tried: usize,
 }
 
 /// What makes a pattern the same as another: what its subscribers may see counts too.
@@ -196,10 +198,17 @@ impl Patterns {
         Ok(())
     }
 
+    /// How many names were tried since this was asked last.
+    #[inline]
+    pub(crate) fn take_tried(&mut self) -> usize {
+        std::mem::take(&mut self.tried)
+    }
+
     /// Tries the patterns that came since the topic's last message.
     #[cold]
-    fn join(&self, joined: &mut Joined, kind: Kind, topic: &str) {
+    fn join(&mut self, joined: &mut Joined, kind: Kind, topic: &str) {
         let old = self.arrivals.partition_point(|(arrival, _)| *arrival <= joined.seen);
+        self.tried += self.arrivals.len() - old;
         for (_, place) in &self.arrivals[old..] {
             let group = self.groups.get(*place as usize).and_then(Option::as_ref);
             let holds = group.is_some_and(|group| group.holds(kind, topic));

@@ -110,8 +110,9 @@ impl Hub {
 
     /// Whether commands of a client can be taken now. They wait while its password is checked,
     /// while it leaves answers unread, while as many of its queries are being answered as may or
-    /// it deletes, and while the disk is behind with what it and others have published. The last
-    /// changes on another thread, so two calls in a row may differ.
+    /// it deletes, when they have cost enough for this turn, and while the disk is behind with what
+    /// it and others have published. The last changes on another thread, so two calls in a row may
+    /// differ.
     pub(crate) fn may_go_on(&self, id: ClientId) -> bool {
         let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
         let waits = |client: &Client| {

@@ -50,7 +50,7 @@ impl Room {
         world: &mut World,
     ) -> Result<(), Refusal> {
         match self {
-            Self::Passing(topic) => topic.matcher.subscribe(number, filter)?,
+            Self::Passing(topic) => topic.subscribe(number, filter)?,
             Self::Kept(kept) => kept.subscribe(number, filter, options, world)?,
             Self::Vacant => {}
         }
@@ -59,7 +59,7 @@ impl Room {
 
     pub(crate) fn unsubscribe(&mut self, number: u32, world: &mut World) {
         match self {
-            Self::Passing(topic) => topic.matcher.unsubscribe(number),
+            Self::Passing(topic) => topic.unsubscribe(number),
             Self::Kept(kept) => kept.unsubscribe(number, world),
             Self::Vacant => {}
         }
@@ -72,7 +72,8 @@ impl Room {
 pub(crate) struct Topic {
     pub(crate) name: Box<str>,
     pub(crate) kind: Kind,
-    matcher: Matcher,
+    /// Its own subscriptions, as long as it has any: most topics of a pattern have none.
+    matcher: Option<Box<Matcher>>,
     /// The patterns that its name holds.
     joined: Joined,
     /// Something was published since it was last looked whether it is in use.
@@ -86,22 +87,48 @@ impl Topic {
         Self {
             name: name.into(),
             kind,
-            matcher: Matcher::new(kind),
+            matcher: None,
             joined: Joined::default(),
             is_used: true,
             _counted: counted,
         }
     }
 
+    fn subscribe(&mut self, number: u32, filter: Option<&Filter>) -> Result<(), Refusal> {
+        let kind = self.kind;
+        let matcher = self.matcher.get_or_insert_with(|| Box::new(Matcher::new(kind)));
+        let filed = matcher.subscribe(number, filter);
+        self.tidy();
+        Ok(filed?)
+    }
+
+    fn unsubscribe(&mut self, number: u32) {
+        if let Some(matcher) = &mut self.matcher {
+            matcher.unsubscribe(number);
+        }
+        self.tidy();
+    }
+
+    /// Drops what subscriptions have left.
+    fn tidy(&mut self) {
+        self.matcher.take_if(|matcher| matcher.is_empty());
+    }
+
     /// Whether it has a subscription, or something was published since this was asked last.
     pub(crate) fn is_in_use(&mut self) -> bool {
-        std::mem::take(&mut self.is_used) || !self.matcher.is_empty()
+        std::mem::take(&mut self.is_used) || self.matcher.is_some()
     }
 
     /// Whether it has found out which patterns its name holds.
     #[cfg(test)]
     pub(crate) fn has_joined(&self) -> bool {
         self.joined.places.iter().any(|word| *word != 0)
+    }
+
+    /// Whether it has a matcher of its own.
+    #[cfg(test)]
+    pub(crate) fn has_matcher(&self) -> bool {
+        self.matcher.is_some()
     }
 
     /// The subscriptions that a message is for.
@@ -119,7 +146,10 @@ impl Topic {
     ) -> Result<(), Malformed> {
         self.is_used = true;
         let environment = Environment { topic: &self.name, client, unix_ns };
-        self.matcher.matches(bytes, &environment, numbers)?;
+        match &mut self.matcher {
+            Some(matcher) => matcher.matches(bytes, &environment, numbers)?,
+            None => numbers.clear(),
+        }
         patterns.matches(&mut self.joined, self.kind, bytes, &environment, numbers)
     }
 }

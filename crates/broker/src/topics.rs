@@ -188,6 +188,53 @@ mod tests {
     }
 
     #[test]
+    fn a_topic_has_a_matcher_only_while_it_has_subscriptions_of_its_own() {
+        let mut desk = Desk::new(|_| {});
+        let (publisher, subscriber) = (desk.client(), desk.client());
+        let matchers = |desk: &Desk| {
+            let topics = desk.hub.topics.iter();
+            let has_one = |room: &&Room| matches!(room, Room::Passing(one) if one.has_matcher());
+            topics.filter(has_one).count()
+        };
+        desk.say(subscriber, r#"{"c":"subscribe","t":"^t.*","sub_id":"all","cid":"1"}"#);
+        for number in 0..10 {
+            publish(&mut desk, publisher, &format!("t{number}"));
+        }
+        assert_eq!(matchers(&desk), 0, "a pattern has its own");
+        desk.say(subscriber, r#"{"c":"subscribe","t":"t7","sub_id":"7","cid":"2"}"#);
+        assert_eq!(matchers(&desk), 1);
+        desk.heard(subscriber);
+        publish(&mut desk, publisher, "t7");
+        assert_eq!(desk.heard(subscriber).len(), 1);
+        desk.say(subscriber, r#"{"c":"unsubscribe","sub_id":"7","cid":"3"}"#);
+        desk.rest();
+        assert_eq!(matchers(&desk), 0);
+    }
+
+    #[test]
+    fn a_publisher_that_has_many_patterns_tried_leaves_others_their_turn() {
+        let mut desk = Desk::new(|_| {});
+        let (publisher, subscriber) = (desk.client(), desk.client());
+        for number in 0..500 {
+            let rest = format!(r#""t":"^a{number}.*","sub_id":"{number}""#);
+            desk.say(subscriber, &format!(r#"{{"c":"subscribe",{rest}}}"#));
+        }
+        desk.turn();
+        let listened = |desk: &mut Desk, from: usize| {
+            let mut topics = from..from + 1_000;
+            topics.find(|number| {
+                publish(desk, publisher, &format!("t{number}"));
+                !desk.hub.may_go_on(publisher)
+            })
+        };
+        assert_eq!(listened(&mut desk, 0), Some(8), "the ninth topic is too many");
+        assert!(desk.hub.may_go_on(subscriber));
+        assert!(desk.turn(), "it goes on at once");
+        assert!(desk.hub.may_go_on(publisher));
+        assert_eq!(listened(&mut desk, 0), Some(17), "what was tried is not tried again");
+    }
+
+    #[test]
     fn a_client_that_leaves_is_taken_out_some_at_a_time() {
         let kept = ["kept".to_owned(), "other".to_owned()];
         let kept = kept.map(|name| {

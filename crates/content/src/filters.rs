@@ -1,6 +1,7 @@
 //! What is wanted by whom, and the marks for it.
 
 use crate::settings::Settings;
+use lanecast_base::budget::{Budget, Exhausted, Share};
 use lanecast_carrier::SessionId;
 use lanecast_filter::fields::Fields;
 use lanecast_filter::naive::Environment;
@@ -8,6 +9,7 @@ use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message, malformed::Malformed};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Marks, and how many a message has, are numbers of two bytes.
 const MARKS_MAX: usize = u16::MAX as usize;
@@ -17,6 +19,8 @@ const MARKS_MAX: usize = u16::MAX as usize;
 struct Wanted {
     text: String,
     holders: usize,
+    /// What its patterns take.
+    _memory: Share,
 }
 
 /// The filters of a publisher.
@@ -32,6 +36,8 @@ pub(crate) struct Filters {
     wanted: Vec<Option<Wanted>>,
     marks: HashMap<String, u16>,
     free: Vec<u16>,
+    /// What the patterns of all may take.
+    patterns: Arc<Budget>,
     held: HashMap<SessionId, u16>,
 }
 
@@ -42,6 +48,7 @@ impl Filters {
             topic: topic.to_owned(),
             reader: Reader::new(&fields),
             fields,
+            patterns: Budget::new(settings.patterns_bytes_max),
             settings,
             row: Row::new(),
             index: Index::new(),
@@ -96,6 +103,10 @@ impl Filters {
         if !filter.is_deterministic() {
             return Err("the filter depends on the time".to_owned());
         }
+        let mut memory = self.patterns.share();
+        memory.grow(filter.pattern_bytes()).map_err(|Exhausted(limit)| {
+            format!("the patterns of all filters may take {limit} bytes together; use fewer here")
+        })?;
         let mark = self.free.last().copied().unwrap_or(self.wanted.len() as u16);
         let filed = self.index.insert(mark.into(), &filter, &mut self.fields);
         filed.map_err(|error| error.to_string())?;
@@ -103,7 +114,8 @@ impl Filters {
         if self.free.pop().is_none() {
             self.wanted.push(None);
         }
-        self.wanted[usize::from(mark)] = Some(Wanted { text: text.to_owned(), holders: 0 });
+        self.wanted[usize::from(mark)] =
+            Some(Wanted { text: text.to_owned(), holders: 0, _memory: memory });
         self.marks.insert(text.to_owned(), mark);
         Ok(mark)
     }
@@ -135,5 +147,29 @@ impl Filters {
         let message = Message { row: &self.row, bytes, environment: &environment };
         self.index.matches(&message, marks);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_filter::kind::Kind;
+
+    #[test]
+    fn the_patterns_of_all_filters_have_a_budget() {
+        let mut settings = Settings::new(Kind::Json);
+        settings.patterns_bytes_max = 300 << 10;
+        let mut filters = Filters::new("orders", settings);
+        let mut take = |number: u64| {
+            let session = SessionId(number);
+            (session, filters.take(session, &format!("/a LIKE '{number}.*b'")))
+        };
+        let taken = (0..4).map(&mut take).filter(|(_, taken)| taken.is_ok()).count();
+        assert_eq!(taken, 4);
+        let (_, refused) = take(4);
+        assert!(refused.expect_err("too many").contains("307200 bytes"));
+        filters.release(SessionId(0));
+        assert!(filters.take(SessionId(5), "/a LIKE 'x.*y'").is_ok(), "what has gone takes none");
+        assert!(filters.take(SessionId(6), "/a LIKE 'x.*y'").is_ok(), "the same is there once");
     }
 }

@@ -13,6 +13,9 @@ pub struct Settings {
     pub limits: Limits,
     /// The most different filters that a publisher takes, at most 65,535.
     pub filters_max: usize,
+    /// The most bytes that the patterns of a publisher's filters may take together, compiled and
+    /// when matched.
+    pub patterns_bytes_max: usize,
     /// How long a subscriber waits for an answer before it asks again.
     pub ask_again: Duration,
 }
@@ -24,6 +27,7 @@ impl Settings {
             format: format.into(),
             limits: Limits { length_bytes: 4 << 10, ..Limits::DEFAULT },
             filters_max: 1_000,
+            patterns_bytes_max: 64 << 20,
             ask_again: Duration::from_millis(20),
         }
     }

@@ -68,6 +68,15 @@ impl Filter {
         Ok(Self::from(parser::parse(text, limits, Aggregates::Refused)?))
     }
 
+    /// The same; adds the steps of compiling its patterns to `work`, also if it is refused.
+    pub fn parse_counted(
+        text: &str,
+        limits: &Limits,
+        work: &mut usize,
+    ) -> Result<Self, FilterError> {
+        Ok(Self::from(parser::parse_counted(text, limits, Aggregates::Refused, work)?))
+    }
+
     /// The same filter, with AND and OR read like this.
     #[must_use]
     pub fn with_semantics(self, semantics: Semantics) -> Self {

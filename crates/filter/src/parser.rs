@@ -30,13 +30,20 @@ pub(crate) fn parse(
     limits: &Limits,
     aggregates: Aggregates,
 ) -> Result<Expr, FilterError> {
+    parse_counted(text, limits, aggregates, &mut 0)
+}
+
+/// The same; adds the steps of compiling its patterns to `work`, whatever comes of it.
+pub(crate) fn parse_counted(
+    text: &str,
+    limits: &Limits,
+    aggregates: Aggregates,
+    work: &mut usize,
+) -> Result<Expr, FilterError> {
     let mut parser = Parser::new(text, limits, aggregates)?;
-    let expr = parser.expression(Power::Or)?.expr;
-    match parser.token {
-        Token::End => Ok(expr),
-        Token::Sign(")") => Err(parser.unexpected("the end, AND or OR").with_hint("remove `)`")),
-        _ => Err(parser.unexpected("an operator, AND, OR or the end")),
-    }
+    let read = parser.whole();
+    *work += limits.patterns_work.saturating_sub(parser.patterns.work);
+    read
 }
 
 struct Parser<'a> {
@@ -98,6 +105,15 @@ impl<'a> Parser<'a> {
         let (token, at) = lexer.next()?;
         let (patterns, compiled) = (limits.patterns(), 0);
         Ok(Self { lexer, token, at, limits, patterns, compiled, aggregates, level: 0 })
+    }
+
+    fn whole(&mut self) -> Result<Expr, FilterError> {
+        let expr = self.expression(Power::Or)?.expr;
+        match self.token {
+            Token::End => Ok(expr),
+            Token::Sign(")") => Err(self.unexpected("the end, AND or OR").with_hint("remove `)`")),
+            _ => Err(self.unexpected("an operator, AND, OR or the end")),
+        }
     }
 
     /// Reads an expression that nothing within holds together less than `least`.

@@ -30,6 +30,8 @@ pub struct Feed {
     busy: Vec<u32>,
     /// Those that are not told everything.
     conflated: Vec<u32>,
+    /// Which of these is the next to be told what was held back.
+    flushed: usize,
     /// How many want to know what was in their focus.
     watching: usize,
     deltas: Deltas,
@@ -73,6 +75,7 @@ impl Feed {
             free: Vec::new(),
             busy: Vec::new(),
             conflated: Vec::new(),
+            flushed: 0,
             watching: 0,
             deltas: Deltas::default(),
             in_focus_still: Vec::new(),
@@ -302,13 +305,24 @@ impl Feed {
 
     /// Tells conflated subscribers what they have not been told for long enough.
     pub fn flush(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        for id in &self.conflated {
-            let subscription = self.subscriptions[*id as usize].as_mut();
-            let conflation = subscription.and_then(|one| one.conflation.as_mut());
-            let Some(conflation) = conflation else { continue };
-            while let Some(held) = conflation.take_due(now_ns) {
-                held.tell(&[*id], &mut self.deltas, sink);
+        self.flush_some(now_ns, usize::MAX, sink);
+    }
+
+    /// The same, up to `limit` events. The next time it goes on with those that had no turn.
+    pub fn flush_some(&mut self, now_ns: u64, limit: usize, sink: &mut impl Sink) {
+        let (mut left, mut looked) = (limit, 0);
+        while left > 0 && looked < self.conflated.len() {
+            self.flushed %= self.conflated.len();
+            let id = self.conflated[self.flushed];
+            let subscription = self.subscriptions[id as usize].as_mut();
+            let mut conflation = subscription.and_then(|one| one.conflation.as_mut());
+            while left > 0
+                && let Some(held) = conflation.as_mut().and_then(|one| one.take_due(now_ns))
+            {
+                held.tell(&[id], &mut self.deltas, sink);
+                left -= 1;
             }
+            (self.flushed, looked) = (self.flushed + 1, looked + 1);
         }
     }
 

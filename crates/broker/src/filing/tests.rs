@@ -66,3 +66,24 @@ fn patterns_of_topics_are_limited_and_shared() {
     let hostile = subscribe(other, "(((a{99}){99}){99})", "h");
     assert!(hostile.contains("262144 bytes when compiled"), "{hostile}");
 }
+
+#[test]
+fn a_client_that_has_many_patterns_compiled_leaves_others_their_turn() {
+    let mut desk = Desk::new(|_| {});
+    let (one, other) = (desk.client(), desk.client());
+    let large = ["/a LIKE '(a{100}){90}'"; 10].join(" OR ");
+    // Also where nothing comes of it.
+    let wrong = format!("{large} OR OR");
+    for (topic, filter, most) in [("t", &*large, 1), ("t", &*wrong, 1), ("^t{n}", "/a = 1", 9)] {
+        let mut commands = 0;
+        while desk.hub.may_go_on(one) {
+            commands += 1;
+            assert!(commands <= most, "{topic} {filter}: {commands} commands in a turn");
+            let topic = topic.replace("{n}", &commands.to_string());
+            let rest = format!(r#""t":"{topic}","sub_id":"{topic}","filter":"{filter}""#);
+            desk.say(one, &format!(r#"{{"c":"subscribe",{rest}}}"#));
+        }
+        assert!(desk.hub.may_go_on(other));
+        assert!(desk.turn(), "it goes on at once");
+    }
+}

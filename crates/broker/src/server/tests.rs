@@ -47,6 +47,41 @@ fn a_client_that_hangs_up_while_it_has_to_wait_wakes_the_server_once() {
     assert_eq!(server.counters().commands, 1);
 }
 
+/// A frame with that payload.
+fn frame(payload: &str) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let start = begin_frame(&mut frame);
+    frame.extend_from_slice(payload.as_bytes());
+    end_frame(&mut frame, start);
+    frame
+}
+
+#[test]
+fn a_client_whose_commands_cost_much_goes_on_turn_by_turn_without_a_pause() {
+    let settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut server = Server::open(settings).expect("a server");
+    let (subscriber, moment) = (server.hub.connect(0).expect("room"), server.moment());
+    for number in 0..500 {
+        let command = format!(r#"{{"c":"subscribe","t":"^a{number}.*","sub_id":"{number}"}}"#);
+        server.hub.receive(moment, subscriber, command.as_bytes());
+    }
+    server.hub.advance(moment);
+    let at = server.address().expect("an address");
+    let mut stream = TcpStream::connect(at).expect("it listens");
+    let commands = |at: usize| frame(&format!(r#"{{"c":"p","t":"t{at}"}}1"#));
+    let bytes: Vec<u8> = (0..100).flat_map(commands).collect();
+    stream.write_all(&bytes).expect("it listens");
+    let (start, mut turns) = (std::time::Instant::now(), 0);
+    let before = server.counters().commands;
+    while server.counters().commands < before + 100 {
+        assert!(start.elapsed() < Duration::from_secs(60), "it waits for nothing");
+        // Would it sleep after each turn, all would take minutes.
+        server.turn(Duration::from_secs(10)).expect("it goes on");
+        turns += 1;
+    }
+    assert!(turns > 11, "nine topics a turn are enough: {turns} turns");
+}
+
 #[test]
 fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
     for (on_failure, ends) in [(OnFailure::Stop, true), (OnFailure::Continue, false)] {

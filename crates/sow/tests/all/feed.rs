@@ -52,6 +52,28 @@ fn publish(topic: &mut Topic, feed: &mut Feed, told: &mut Told, message: &str, n
 }
 
 #[test]
+fn what_is_held_back_is_told_some_at_a_time_to_each_in_turn() {
+    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let conflation = Some(Duration::from_nanos(10));
+    for _ in 0..3 {
+        let options = Options { conflation, ..Options::default() };
+        feed.subscribe(&mut topic, None, options).expect("room");
+    }
+    for quantity in [1, 2] {
+        for id in 0..4 {
+            publish(&mut topic, &mut feed, &mut told, &format!("11={id};38={quantity};"), 0);
+        }
+    }
+    told.0.clear();
+    for expected in [[0, 0, 0], [1, 1, 1], [2, 2, 2], [0, 1, 2]] {
+        feed.flush_some(20, 3, &mut told);
+        let by: Vec<String> = told.0.drain(..).map(|line| line[..3].to_owned()).collect();
+        assert_eq!(by, expected.map(|id| format!("[{id}]")));
+    }
+    assert_eq!(feed.next_flush_ns(), Some(30));
+}
+
+#[test]
 fn a_message_is_told_once_with_the_list_of_those_who_want_it() {
     let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
     for text in ["/55 = 'IBM'", "/55 = 'IBM' AND /38 > 10", "/55 = 'MSFT'", "/38 > 10"] {
