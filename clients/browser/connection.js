@@ -48,6 +48,8 @@ export class Connection {
     this.since = 0;
     this.last = 0;
     this.sequence = 0;
+    /** Messages of which the server said that their numbers were had before. */
+    this.duplicates = 0;
     this.heard = 0;
     this.why = "";
     /** @type {Map<string, Task>} */
@@ -317,6 +319,7 @@ export class Connection {
       task.reject(refused);
     } else if (this.sent.has(id) && (hasFailed || ack === this.settings.acknowledge)) {
       this.sent.delete(id);
+      if (!hasFailed && reason.startsWith("duplicate")) this.duplicates += 1;
       if (hasFailed) this.refusal ??= new Refused(`cannot publish (command ${id})`, reason);
     } else if (ack === "persisted" && id === "" && !hasFailed) {
       const upTo = number(header, "seq");

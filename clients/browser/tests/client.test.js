@@ -140,6 +140,18 @@ test("a named client sends again what the server has not", async () => {
   client.close();
 });
 
+test("duplicates are counted", async () => {
+  const { client } = await desk((socket, header, body) => {
+    if (body !== "b") return false;
+    socket.ack(header, { reason: "duplicate: had before" });
+    return true;
+  }, { name: "me" });
+  for (const text of ["a", "b", "c"]) await client.publish("t", text);
+  await client.flush();
+  assert.equal(client.duplicates, 1);
+  client.close();
+});
+
 test("without a name what may be lost is said", async () => {
   const { client, opened } = await desk((socket, header) => header.cmd === "p");
   await client.publish("t", "a");

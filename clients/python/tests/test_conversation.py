@@ -244,8 +244,9 @@ class Broken(unittest.TestCase):
         talk.lost("cut")
         log_on(talk, sequence=42)
         self.assertEqual([(h["seq"], body) for h, body in said(talk)], [("43", b"c"), ("44", b"d")])
-        talk.receive(ack(4) + ack(5), 0.0)
+        talk.receive(ack(4, reason="duplicate: had before") + ack(5), 0.0)
         self.assertTrue(talk.is_caught_up)
+        self.assertEqual(talk.duplicates, 1)
         talk.complain()
 
     def test_until_persisted_everything_is_sent_again(self) -> None:

@@ -5,7 +5,7 @@ use crate::filing::Asked;
 use crate::hub::{Departure, Hub, Moment};
 use crate::inquiry::{self, Deleted, Question};
 use crate::refusal::Refusal;
-use crate::reply::Reply;
+use crate::reply::{DUPLICATE, Reply};
 use crate::settings::Settings;
 use crate::topic::{NAME_MAX, Room, is_name};
 use lanecast_filter::Filter;
@@ -22,6 +22,10 @@ const HEARTBEAT_MAX: u64 = 3_600;
 #[derive(Debug)]
 pub(crate) enum Done {
     Plainly,
+    /// It had been done before.
+    Duplicate {
+        is_deletion: bool,
+    },
     /// The rest follows the answer.
     Asked,
     /// The answer is that there is nothing.
@@ -34,6 +38,12 @@ pub(crate) enum Done {
         sequence: u64,
     },
     Subscribed(Box<str>),
+}
+
+impl Done {
+    fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Duplicate { .. })
+    }
 }
 
 impl Hub {
@@ -73,7 +83,8 @@ impl Hub {
         self.note_tried(id);
         let is_later = matches!(done, Ok(Done::Later));
         if !is_later && header.command().is_ok_and(is_persisted) {
-            self.promise_if_asked(id, &header, acks, done.map(drop));
+            let done = done.map(|done| done.is_duplicate());
+            self.promise_if_asked(id, &header, acks, done);
         }
     }
 
@@ -111,8 +122,8 @@ impl Hub {
     fn perform(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         self.entitle(id, header)?;
         match header.command()? {
-            Command::Publish => self.publish(at, id, header, false)?,
-            Command::DeltaPublish => self.publish(at, id, header, true)?,
+            Command::Publish => return self.publish(at, id, header, false),
+            Command::DeltaPublish => return self.publish(at, id, header, true),
             Command::Logon => return self.log_on(at, id, header),
             Command::Subscribe => return self.subscribe(at, id, header, Asked::FOLLOW),
             Command::Unsubscribe => self.unsubscribe(id, header)?,
@@ -138,15 +149,14 @@ impl Hub {
         id: ClientId,
         header: &Header<'_>,
         merges: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Done, Refusal> {
         self.counters.published += 1;
         let name = required(header, Field::Topic)?;
         let sequence = header.number(Field::Sequence)?;
-        if sequence.is_some_and(|sequence| self.was_published(id, sequence)) {
-            self.counters.duplicates += 1;
-            return Ok(());
+        if self.is_duplicate(id, sequence, at.unix_ns)? {
+            return Ok(Done::Duplicate { is_deletion: false });
         }
-        let Some(client) = self.client(id) else { return Ok(()) };
+        let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         let (kind, its_name) = (client.kind, client.name.clone());
         let numbered_as = client.numbered_as.clone();
         let publisher = its_name.as_deref().unwrap_or_default();
@@ -161,14 +171,14 @@ impl Hub {
         let lifetime = header.number(Field::Expiration)?.map(lifetime);
         let (bytes, key) = (header.body(), key.as_deref());
         let numbered = numbered_as.as_deref().zip(sequence);
-        let numbered = numbered.filter(|(name, _)| self.is_numbered(name));
+        let numbered = numbered.filter(|_| self.sequences.is_on());
         let publication = Publication { bytes, key, lifetime, client: publisher, numbered };
         let taken = self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref());
         // What could not be stored may be sent again.
         if let Some((name, sequence)) = numbered
             && !matches!(taken, Err(Refusal::Unstored(_)))
         {
-            self.remember(name, sequence);
+            self.sequences.remember(name, sequence, at.unix_ns);
         }
         taken?;
         if !merges
@@ -178,7 +188,7 @@ impl Hub {
             let header = header.bytes().into();
             client.usual = Some(Box::new(Usual { header, topic, publisher: its_name }));
         }
-        Ok(())
+        Ok(Done::Plainly)
     }
 
     /// Publishes if the header is the same as the last one, byte by byte; whether it is.
@@ -237,27 +247,6 @@ impl Hub {
         Ok(filter?)
     }
 
-    /// The last sequence number of a named client.
-    pub(crate) fn remember(&mut self, name: &str, sequence: u64) {
-        match self.sequences.get_mut(name) {
-            Some(last) => *last = sequence,
-            None => drop(self.sequences.insert(name.into(), sequence)),
-        }
-    }
-
-    /// Whether a named client has published this number, or a later one.
-    pub(crate) fn was_published(&mut self, id: ClientId, sequence: u64) -> bool {
-        let Some(Some(client)) = self.clients.get(id.0 as usize) else { return false };
-        let last = client.numbered_as.as_deref().and_then(|name| self.sequences.get(name));
-        last.is_some_and(|last| *last >= sequence)
-    }
-
-    /// Whether the numbers of a client's messages are remembered.
-    pub(crate) fn is_numbered(&self, name: &str) -> bool {
-        let has_room = self.sequences.len() < self.settings.names_max;
-        has_room || self.sequences.contains_key(name)
-    }
-
     fn log_on(&mut self, at: Moment, id: ClientId, header: &Header<'_>) -> Result<Done, Refusal> {
         let Some(client) = self.client(id) else { return Ok(Done::Plainly) };
         if client.has_logged_on {
@@ -277,8 +266,8 @@ impl Hub {
             self.take_name(id, &name, user.as_deref())?;
             numbered_as = Some(self.numbered_as(user.as_deref(), &name));
         }
-        let sequence = numbered_as.as_deref().and_then(|name| self.sequences.get(name));
-        let sequence = sequence.copied().unwrap_or(0);
+        let sequence = numbered_as.as_deref().and_then(|name| self.sequences.last(name));
+        let sequence = sequence.unwrap_or(0);
         if let Some(client) = self.client(id) {
             client.has_logged_on = true;
             client.numbered_as = numbered_as;
@@ -372,6 +361,7 @@ pub(crate) fn succeed(reply: &mut Reply<'_>, done: &Done) {
         return;
     }
     reply.success(Ack::Processed, |header| match done {
+        Done::Duplicate { .. } => header.text(Field::Reason, DUPLICATE),
         Done::Later | Done::Plainly | Done::Asked | Done::AskedInVain | Done::Deleted(_) => header,
         Done::Subscribed(name) => header.text(Field::SubscriptionId, name),
         Done::LoggedOn { name, sequence } => {
@@ -396,6 +386,16 @@ pub(crate) fn succeed(reply: &mut Reply<'_>, done: &Done) {
                 let header = header.number(Field::RecordsDeleted, *deleted);
                 header.number(Field::Matches, *deleted).number(Field::TopicMatches, *records)
             });
+        }
+        Done::Duplicate { is_deletion } => {
+            reply.success(Ack::Completed, |header| header.text(Field::Reason, DUPLICATE));
+            if *is_deletion {
+                reply.success(Ack::Stats, |header| {
+                    let header = header.text(Field::Reason, DUPLICATE);
+                    let header = header.number(Field::RecordsDeleted, 0);
+                    header.number(Field::Matches, 0).number(Field::TopicMatches, 0)
+                });
+            }
         }
         _ => reply.success(Ack::Completed, |header| header),
     }

@@ -151,6 +151,8 @@ struct Limits {
     client_sort: Option<Bytes<1_024>>,
     sort: Option<Bytes<1_024>>,
     names: Option<Count<0, ANY>>,
+    names_per_user: Option<Count<1, ANY>>,
+    names_age: Option<Span>,
     handshake: Option<Span>,
 }
 
@@ -271,6 +273,8 @@ impl File {
         put(&mut settings.client_sort_bytes, limits.client_sort.map(|it| it.0));
         put(&mut settings.sort_bytes_max, limits.sort.map(|it| it.0));
         put(&mut settings.names_max, limits.names.map(|it| it.0));
+        put(&mut settings.names_of_user_max, limits.names_per_user.map(|it| it.0));
+        put(&mut settings.names_age, limits.names_age.map(|it| it.0));
         put(&mut settings.handshake, limits.handshake.map(|it| it.0));
         put(&mut settings.waiting_bytes_max, slow.total.as_ref().map(|it| it.0));
         settings.spooling = slow.spooling();
@@ -403,14 +407,9 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let said = Settings::from_file(&path).expect("valid");
         let (tls, storage) = (said.tls.expect("files"), said.storage.expect("a directory"));
-        let found = [
-            said.users.expect("a file"),
-            tls.certificate,
-            tls.key,
-            tls.clients.expect("a file"),
-            said.spooling.expect("a directory").directory,
-            storage.directory,
-        ];
+        let (users, clients) = (said.users.expect("a file"), tls.clients.expect("a file"));
+        let spool = said.spooling.expect("a directory").directory;
+        let found = [users, tls.certificate, tls.key, clients, spool, storage.directory];
         assert_eq!(found, ["a", "b", "c", "d", "e", "f"].map(|name| folder.path().join(name)));
         assert_eq!(storage.forget, ["orders".into()]);
         std::fs::write(&path, "[storage]\ndirectory = '/var/lib/desk'\n").expect("written");

@@ -43,6 +43,8 @@ pub(crate) struct Owed {
     pub(crate) client: ClientId,
     pub(crate) command_id: Option<Box<str>>,
     pub(crate) sequence: Option<u64>,
+    /// It had been done before.
+    pub(crate) is_duplicate: bool,
 }
 
 /// The durable topics' disk.
@@ -270,15 +272,21 @@ impl Disk {
         Ok(())
     }
 
+    /// Forgets the last number of a client's name.
+    pub(crate) fn forget_name(&mut self, name: &str, now_ns: u64) -> Result<(), Refusal> {
+        Ok(self.archive.forget_client(name, now_ns)?)
+    }
+
     /// Somebody is to be told when all changes so far are durable.
     pub(crate) fn owe(
         &mut self,
         client: ClientId,
         command_id: Option<Box<str>>,
         sequence: Option<u64>,
+        is_duplicate: bool,
     ) {
         let journal = self.archive.last();
-        self.owed.push_back(Owed { journal, client, command_id, sequence });
+        self.owed.push_back(Owed { journal, client, command_id, sequence, is_duplicate });
     }
 
     /// A client has gone.

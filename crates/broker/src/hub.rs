@@ -12,6 +12,7 @@ use crate::patterns::Patterns;
 use crate::post::{Letter, Post, Subject};
 use crate::refusal::Refusal;
 use crate::reply;
+use crate::sequences::SequenceStore;
 use crate::settings::Settings;
 use crate::slow::Lag;
 use crate::source::Source;
@@ -99,7 +100,7 @@ pub struct Hub {
     /// What the patterns of filters may take, those of all clients.
     pattern_bytes: Arc<Budget>,
     /// The last sequence number of each named client.
-    pub(crate) sequences: HashMap<Box<str>, u64>,
+    pub(crate) sequences: SequenceStore,
     pub(crate) in_use: HashMap<Box<str>, ClientId>,
     /// Clients that are not read until they resume, each once.
     pub(crate) stopped: Vec<ClientId>,
@@ -134,7 +135,8 @@ impl Hub {
     pub fn new(settings: Settings) -> Result<Self, WorldError> {
         let (world, topics) = World::open(&settings)?;
         let known = world.disk.iter().flat_map(Disk::client_sequences);
-        let sequences = known.map(|(name, client)| (name.into(), client.sequence)).collect();
+        let known = known.map(|(name, client)| (name, client.sequence, client.unix_ns));
+        let sequences = SequenceStore::new(&settings, known);
         let forgotten = world.forgotten.iter();
         let words = forgotten
             .map(|name| format!("dropped {name} from disk, as storage.forget says"))
@@ -316,6 +318,7 @@ impl Hub {
     /// Sends signs of life, and lets those go who send none.
     pub fn on_time(&mut self, moment: Moment) {
         self.look_after_kept(moment);
+        self.forget_unused_names(moment.unix_ns);
         let now = moment.now;
         for at in 0..self.clients.len() {
             let Some(client) = &mut self.clients[at] else { continue };

@@ -87,9 +87,8 @@ impl Hub {
     ) -> Result<Done, Refusal> {
         let name = header.text(Field::Topic).ok_or(Refusal::Missing(Field::Topic))?;
         let sequence = header.number(Field::Sequence)?;
-        if sequence.is_some_and(|sequence| self.was_published(id, sequence)) {
-            self.counters.duplicates += 1;
-            return Ok(Done::Deleted(Deleted { records: 0, deleted: 0 }));
+        if self.is_duplicate(id, sequence, at.unix_ns)? {
+            return Ok(Done::Duplicate { is_deletion: true });
         }
         refuse_bookmark(header)?;
         let keys = header.text(Field::SowKeys);
@@ -146,7 +145,7 @@ impl Hub {
         sequence: u64,
         now_ns: u64,
     ) -> Result<(), Refusal> {
-        if !self.is_numbered(name) {
+        if !self.sequences.is_on() {
             return Ok(());
         }
         if let Room::Kept(kept) = &self.topics[topic as usize]
@@ -155,7 +154,7 @@ impl Hub {
         {
             disk.number(name, sequence, now_ns)?;
         }
-        self.remember(name, sequence);
+        self.sequences.remember(name, sequence, now_ns);
         Ok(())
     }
 
@@ -210,7 +209,12 @@ impl Hub {
     }
 
     /// Sees to it that a client is told when what its command did is durable.
-    pub(crate) fn promise(&mut self, id: ClientId, header: &Header<'_>) -> Result<(), Refusal> {
+    pub(crate) fn promise(
+        &mut self,
+        id: ClientId,
+        header: &Header<'_>,
+        is_duplicate: bool,
+    ) -> Result<(), Refusal> {
         let kind = self.client(id).map_or(Kind::Json, |client| client.kind);
         let is_durable = match header.command()? {
             Command::Flush => true,
@@ -218,7 +222,7 @@ impl Hub {
         };
         let disk = self.world.disk.as_mut().filter(|_| is_durable).ok_or(Refusal::NotDurable)?;
         let command_id = header.text(Field::CommandId).map(|id| Box::from(&*id));
-        disk.owe(id, command_id, header.number(Field::Sequence)?);
+        disk.owe(id, command_id, header.number(Field::Sequence)?, is_duplicate);
         Ok(())
     }
 

@@ -41,6 +41,7 @@ mod refusal;
 mod removal;
 mod reply;
 mod rights;
+mod sequences;
 mod server;
 mod settings;
 mod sheet;

@@ -116,6 +116,21 @@ pub(crate) enum Refusal {
     NotEntitled(&'static str, String),
     #[error("not entitled: this user sees some messages only, and may not ask {0}")]
     Confined(&'static str),
+    #[error(
+        "bad seq: {sequence} is too far beyond {last}, the last one of this client's name: number \
+         messages one after the other, or use another name"
+    )]
+    Sequence { sequence: u64, last: u64 },
+    #[error(
+        "too many: {0} names of clients have numbered messages, which is the limit: use one of \
+         them, or send without seq"
+    )]
+    Names(usize),
+    #[error(
+        "too many: this user has numbered messages under {0} names, which is the limit: use one of \
+         them, or send without seq"
+    )]
+    NamesOfUser(usize),
     #[error("bad heartbeat: the option is start,SECONDS, beat or stop")]
     Heartbeat,
 }

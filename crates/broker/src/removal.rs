@@ -135,7 +135,7 @@ impl Hub {
                 self.reply(id, &header, acks, |reply| fail(reply, why));
             }
         }
-        self.promise_if_asked(id, &header, acks, done.map(drop));
+        self.promise_if_asked(id, &header, acks, done.map(|_| false));
     }
 
     /// Remembers the number of a deletion that is done, and says what it has done.
@@ -160,12 +160,12 @@ impl Hub {
         id: ClientId,
         header: &Header<'_>,
         acks: Acks,
-        done: Result<(), Refusal>,
+        is_duplicate: Result<bool, Refusal>,
     ) {
         if !acks.has(Ack::Persisted) {
             return;
         }
-        let promised = done.and_then(|()| self.promise(id, header));
+        let promised = is_duplicate.and_then(|is_duplicate| self.promise(id, header, is_duplicate));
         if let Err(why) = promised {
             self.reply(id, header, acks, |reply| reply.failure(Ack::Persisted, &why));
         }

@@ -6,6 +6,9 @@ use lanecast_wire::command::{
     Ack, Acks, Command, Field, Header, HeaderWriter, begin_frame, end_frame,
 };
 
+/// Why a command that is acknowledged was not done.
+pub(crate) const DUPLICATE: &str = "duplicate: this client's name has had this seq, or a later one";
+
 /// What acknowledgements of a command say of it.
 #[derive(Debug)]
 pub(crate) struct Reply<'a> {
@@ -76,7 +79,8 @@ pub(crate) fn persisted(owed: &Owed, why: Option<&Refusal>, out: &mut Vec<u8>) {
         Some(sequence) => header.number(Field::Sequence, sequence),
         None => header,
     };
-    let reason = why.map(Refusal::to_string);
+    let duplicate = owed.is_duplicate.then(|| DUPLICATE.to_owned());
+    let reason = why.map(Refusal::to_string).or(duplicate);
     header.text_if(Field::Reason, reason.as_deref()).end();
     end_frame(out, frame);
 }

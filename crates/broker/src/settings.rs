@@ -71,8 +71,12 @@ pub struct Settings {
     pub client_sort_bytes: usize,
     /// See [`query_sort_bytes`](Self::query_sort_bytes).
     pub sort_bytes_max: usize,
-    /// The most names of clients whose last sequence number is remembered.
+    /// The most names of clients whose last sequence number is remembered; none are if 0.
     pub names_max: usize,
+    /// The most of them that a user may have, where users are known.
+    pub names_of_user_max: usize,
+    /// How long a name is remembered that no client uses.
+    pub names_age: Duration,
     /// The file that says who may come in, and what they may do; everybody may everything if none.
     pub users: Option<PathBuf>,
     /// By what the server shows who it is, and connections are encrypted; they are not if none.
@@ -121,6 +125,8 @@ impl Settings {
             client_sort_bytes: 128 << 20,
             sort_bytes_max: 512 << 20,
             names_max: 100_000,
+            names_of_user_max: 10_000,
+            names_age: Duration::from_secs(30 * 86_400),
             users: None,
             tls: None,
             handshake: Duration::from_secs(10),

@@ -165,6 +165,13 @@ impl Client {
             .unwrap_or_else(|_| Err(self.no_answer("cannot flush")))
     }
 
+    /// How many of the messages that were acknowledged the server had not published, as their
+    /// numbers were had before: they were sent again after a connection broke, or another client
+    /// has used this one's name.
+    pub fn duplicates(&self) -> u64 {
+        self.handle.shared.with(|desk| desk.conversation.duplicates())
+    }
+
     /// Subscribes to a topic, or to all topics that hold a pattern such as `^orders`: to those of
     /// its messages that `filter` lets through, if there is one.
     ///

@@ -79,6 +79,8 @@ pub(crate) struct Conversation {
     backlog: Backlog,
     /// How many messages may be lost, as the client has no name.
     unsure: u64,
+    /// Messages of which the server said that their numbers were had before.
+    duplicates: u64,
     /// Messages of which the server would have nothing, and why: the first of them.
     refused: Option<(u64, String)>,
     calls: Calls,
@@ -109,6 +111,7 @@ impl Conversation {
             sequence,
             backlog,
             unsure: 0,
+            duplicates: 0,
             refused: None,
             calls: Calls::default(),
             placed: BTreeMap::new(),
@@ -117,6 +120,11 @@ impl Conversation {
             event_bytes: 0,
             states: VecDeque::new(),
         }
+    }
+
+    /// How many messages the server has had before, as their numbers tell.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.duplicates
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -39,3 +39,8 @@ pub use self::writer::HeaderWriter;
 
 /// Where a content server listens unless it is told otherwise: over TCP, on this port.
 pub const PORT: u16 = 9007;
+/// The greatest number that a publisher may give a message: times in nanoseconds are less.
+pub const SEQUENCE_MAX: u64 = 1 << 62;
+/// A number may be this far beyond the last one of its name, or an eighth of the last one if that
+/// is more. Behind a count numbers may be times in microseconds, as those of the client in Rust.
+pub const SEQUENCE_JUMP: u64 = 1 << 53;

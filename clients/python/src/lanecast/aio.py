@@ -138,6 +138,11 @@ class Client:
         )
         await self._publish(fields, body)
 
+    @property
+    def duplicates(self) -> int:
+        """How many messages the server did not publish, as it had their numbers before."""
+        return self._conversation.duplicates
+
     async def flush(self) -> None:
         """Waits until the server has done all that it was asked to."""
         await self._ask(commands.flush())

@@ -122,6 +122,8 @@ class Conversation:
         self._out = bytearray()
         self._last = 0
         self._sequence = 0
+        self.duplicates = 0
+        """Messages of which the server said that their numbers were had before."""
         self._tasks: Dict[str, Task] = {}
         self._feeds: Dict[str, Feed] = {}
         self._sent: Dict[str, _Sent] = {}
@@ -374,6 +376,8 @@ class Conversation:
             self._answered(key, task, header, Refused(task.what, reason) if has_failed else None)
         elif key in self._sent and (has_failed or ack == self.settings.acknowledge):
             del self._sent[key]
+            if not has_failed and reason.startswith("duplicate"):
+                self.duplicates += 1
             if has_failed:
                 self._refuse(Refused(f"cannot publish (command {key})", reason))
         elif ack == "persisted" and not key and not has_failed and "seq" in header:

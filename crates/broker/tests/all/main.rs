@@ -10,6 +10,7 @@ mod kill;
 mod papers;
 mod parts;
 mod secret;
+mod sequences;
 mod served;
 mod shared;
 mod slow;

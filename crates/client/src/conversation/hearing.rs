@@ -4,7 +4,7 @@ use super::{Conversation, Phase};
 use crate::error::ClientError;
 use crate::event::{Event, Message, Record, State};
 use crate::settings::Level;
-use lanecast_wire::command::{Command, Field, Header, Records};
+use lanecast_wire::command::{Command, Field, Header, Records, SEQUENCE_MAX};
 use std::time::Instant;
 
 impl Conversation {
@@ -84,6 +84,7 @@ impl Conversation {
     fn acknowledged(&mut self, now: Instant, header: &Header<'_>) -> Result<(), ClientError> {
         let has_failed = header.text(Field::Status).as_deref() == Some("failure");
         let reason = text(header, Field::Reason).unwrap_or_else(|| "no reason".to_owned());
+        let is_duplicate = !has_failed && reason.starts_with("duplicate");
         let reason = has_failed.then_some(reason);
         let Some(command) = header.number(Field::CommandId)? else {
             // It did not understand who this is: so speaks a server that is spoken to in plain.
@@ -103,6 +104,7 @@ impl Conversation {
                 self.logged_on(now, reason, sequence);
             }
         } else if self.backlog.acknowledge(command) {
+            self.duplicates += u64::from(is_duplicate);
             if let Some(reason) = reason
                 && self.refused.is_none()
             {
@@ -130,7 +132,8 @@ impl Conversation {
             if self.settings.acknowledge == Level::Processed {
                 self.backlog.acknowledge_sequence(sequence);
             }
-            self.sequence = self.sequence.max(sequence);
+            // Beyond that the server takes none, and there would be no next one.
+            self.sequence = self.sequence.max(sequence.min(SEQUENCE_MAX));
         }
         self.has_been_connected = true;
         self.phase = Phase::Connected { since: now };

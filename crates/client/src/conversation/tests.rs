@@ -67,7 +67,8 @@ impl Model {
             Command::Publish => {
                 let sequence = header.number(Field::Sequence).expect("one").unwrap_or(u64::MAX);
                 let body = String::from_utf8(header.body().to_vec()).expect("text");
-                if sequence <= self.sequence {
+                let is_repeated = sequence <= self.sequence;
+                if is_repeated {
                     self.repeated += 1;
                 } else {
                     self.sequence = sequence;
@@ -76,7 +77,8 @@ impl Model {
                     }
                     self.taken.push(body);
                 }
-                self.acknowledge("processed", &id, "");
+                let more = if is_repeated { r#","reason":"duplicate: had""# } else { "" };
+                self.acknowledge("processed", &id, more);
             }
             Command::Subscribe | Command::SowAndSubscribe => {
                 let name = text(Field::SubscriptionId);
@@ -178,7 +180,7 @@ impl World {
 
 #[test]
 fn each_message_is_taken_once_wherever_the_connection_breaks() {
-    let mut repeated = 0;
+    let (mut repeated, mut duplicates) = (0, 0);
     for seed in 0..300 {
         let mut dice = Dice(seed);
         let mut world = World::new(named("desk"));
@@ -208,7 +210,9 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
         heard.append(&mut world.events());
         check_continuity(&heard, &name, seed);
         repeated += world.server.repeated;
+        duplicates += world.client.duplicates() as usize;
     }
+    assert!((100..=repeated).contains(&duplicates), "{duplicates} of {repeated}");
     assert!(repeated > 100, "only {repeated} were ever sent again in vain: is anything broken?");
 }
 

@@ -9,6 +9,7 @@ use crate::key::Identity;
 use crate::publication::Publication;
 use crate::topic::Topic;
 use lanecast_journal::{Journal, Level, Mode, Start, Storage, StoredFile};
+use lanecast_wire::command::SEQUENCE_MAX;
 use lanecast_wire::state::{
     BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_CLIENT_GONE,
     STATE_DEFINE, STATE_FORGET, STATE_PUT, STATE_TOPIC, STATE_VERSION, STATE_VERSION_LEAST,
@@ -109,6 +110,8 @@ impl Restoring {
     fn apply_named(&mut self, entry: &StateEntry<'_>) -> bool {
         let (header, Ok(name)) = (entry.header, str::from_utf8(entry.name)) else { return false };
         match header.kind.get() {
+            // Earlier versions took any number; none would ever be greater.
+            STATE_CLIENT if header.sequence.get() > SEQUENCE_MAX => {}
             STATE_CLIENT => {
                 let (sequence, unix_ns) = (header.sequence.get(), header.key.get());
                 self.clients.entry(name.into()).or_default().advance(sequence, unix_ns);
