@@ -28,12 +28,15 @@ pub struct Options {
     pub batch: usize,
     /// Events that may wait for the end of the query before them.
     pub waiting_max: usize,
+    /// Bytes of their records that may, but for a single event.
+    pub waiting_bytes_max: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (out_of_focus, delta) = (false, false);
-        Self { out_of_focus, delta, conflation: None, batch: 10, waiting_max: 1 << 20 }
+        let (waiting_max, waiting_bytes_max) = (1 << 20, 1 << 30);
+        Self { out_of_focus, delta, conflation: None, batch: 10, waiting_max, waiting_bytes_max }
     }
 }
 
@@ -90,6 +93,7 @@ pub(crate) struct Subscription {
     batch_bytes: usize,
     /// What happened since the scan began.
     waiting: Queue<Held>,
+    waiting_bytes: usize,
     is_overrun: bool,
     pub(crate) conflation: Option<Conflation>,
 }
@@ -109,8 +113,18 @@ impl Subscription {
     pub(crate) fn new(options: Options, is_live: bool, scan: Option<Scan>) -> Self {
         let conflation = options.conflation.map(Conflation::new);
         let (batch, waiting) = (Vec::new(), Queue::default());
-        let (batch_bytes, is_overrun) = (0, false);
-        Self { options, is_live, scan, batch, batch_bytes, waiting, is_overrun, conflation }
+        let (batch_bytes, waiting_bytes, is_overrun) = (0, 0, false);
+        Self {
+            options,
+            is_live,
+            scan,
+            batch,
+            batch_bytes,
+            waiting,
+            waiting_bytes,
+            is_overrun,
+            conflation,
+        }
     }
 
     /// Whether its query is not answered yet.
@@ -128,7 +142,9 @@ impl Subscription {
 
     /// Keeps an event until the query is answered.
     pub(crate) fn wait(&mut self, held: Held) {
-        if self.waiting.len() < self.options.waiting_max {
+        let Options { waiting_max, waiting_bytes_max, .. } = self.options;
+        if self.waiting.len() < waiting_max && self.waiting_bytes < waiting_bytes_max {
+            self.waiting_bytes += held.record().bytes().len();
             self.waiting.push_back(held);
         } else {
             self.is_overrun = true;
@@ -166,7 +182,8 @@ impl Subscription {
         let mut bytes = 0;
         for _ in 0..limit {
             let Some(held) = self.waiting.pop_front() else { return Progress::Level };
-            bytes += held.record().bytes().len();
+            let length = held.record().bytes().len();
+            (bytes, self.waiting_bytes) = (bytes + length, self.waiting_bytes - length);
             self.hand_over(id, held, deltas, now_ns, sink);
             if bytes >= STEP_BYTES {
                 break;

@@ -156,15 +156,20 @@ fn a_query_alone_ends_by_itself() {
 
 #[test]
 fn too_much_waiting_ends_the_subscription() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
-    let options = Options { waiting_max: 2, ..Options::default() };
-    feed.query_and_subscribe(&mut topic, &Query::default(), options, 0, &mut told).expect("room");
-    for number in 0..3 {
-        publish(&mut topic, &mut feed, &mut told, &format!("11={number};"), 0);
+    let few = Options { waiting_max: 2, ..Options::default() };
+    // Two of the messages.
+    let short = Options { waiting_bytes_max: 10, ..Options::default() };
+    for options in [few, short] {
+        let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+        let all = Query::default();
+        feed.query_and_subscribe(&mut topic, &all, options, 0, &mut told).expect("room");
+        for number in 0..3 {
+            publish(&mut topic, &mut feed, &mut told, &format!("11={number};"), 0);
+        }
+        assert!(!feed.advance(&mut topic, 0, 100, &mut told));
+        told.is(&["[0] begin", "[0] overrun"]);
+        assert!(feed.is_empty());
     }
-    assert!(!feed.advance(&mut topic, 0, 100, &mut told));
-    told.is(&["[0] begin", "[0] overrun"]);
-    assert!(feed.is_empty());
 }
 
 #[test]
