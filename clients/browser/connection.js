@@ -36,7 +36,7 @@ export class Connection {
     this.urls = urls;
     this.settings = { name: "", user: "", password: "", messageType: "json",
       acknowledge: "processed", timeout: 10_000, heartbeat: 0, delayMax: 5_000,
-      waitingMax: 100_000, onState: () => {}, WebSocket: globalThis.WebSocket, ...settings };
+      waitingMax: 100_000, waitingBytesMax: 64 << 20, onState: () => {}, WebSocket: globalThis.WebSocket, ...settings };
     /** @type {any} */
     this.socket = null;
     this.isLoggedOn = false;
@@ -299,9 +299,11 @@ export class Connection {
   tell(name, event) {
     const subscription = this.subscriptions.get(name);
     if (subscription === undefined) return;
-    const most = this.settings.waitingMax;
-    if (subscription.events.length < most) subscription.put(event);
-    else this.end(subscription, new LanecastError(`${most} events wait: it has been ended`));
+    const { waitingMax, waitingBytesMax } = this.settings;
+    const { events, bytes } = subscription;
+    if (events.length < waitingMax && bytes < waitingBytesMax) return subscription.put(event);
+    const wait = events.length < waitingMax ? `${bytes} bytes` : `${waitingMax} events`;
+    this.end(subscription, new LanecastError(`${wait} wait: it has been ended`));
   }
 
   /** @param {Record<string, string>} header */

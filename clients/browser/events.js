@@ -42,6 +42,8 @@ export class Subscription {
     this.header = header;
     /** @type {Event[]} */
     this.events = [];
+    /** Those of the bodies of these events. */
+    this.bytes = 0;
     /** @type {((event: Event|null) => void)[]} */
     this.readers = [];
     /** @type {LanecastError|null} */
@@ -52,6 +54,7 @@ export class Subscription {
   /** The next event; null when the subscription has ended. @returns {Promise<Event|null>} */
   async next() {
     let event = this.events.shift() ?? null;
+    this.bytes -= event?.body.length ?? 0;
     if (event === null && !this.hasEnded) {
       event = await new Promise((resolve) => this.readers.push(resolve));
     }
@@ -69,8 +72,9 @@ export class Subscription {
   put(event) {
     this.hasBegun = true;
     const reader = this.readers.shift();
-    if (reader !== undefined) reader(event);
-    else this.events.push(event);
+    if (reader !== undefined) return reader(event);
+    this.events.push(event);
+    this.bytes += event.body.length;
   }
   /** @param {LanecastError|null} error */
   stop(error) {

@@ -22,6 +22,7 @@
  *   that may be in the background, whose clocks browsers slow down.
  * @property {number} [delayMax]  The longest wait between two attempts to connect.
  * @property {number} [waitingMax]  How many events may wait in a subscription before it is ended.
+ * @property {number} [waitingBytesMax]  How many bytes of their bodies may, but for one event.
  * @property {(state: "connected"|"waiting"|"failed", why: string) => void} [onState]
  * @property {new (url: string) => any} [WebSocket]  Another one than the browser's.
  *

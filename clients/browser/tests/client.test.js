@@ -203,6 +203,20 @@ test("who reads too slowly loses the subscription alone", async () => {
   client.close();
 });
 
+test("long messages that wait are counted by their bytes", async () => {
+  const { client, opened } = await desk(undefined, { waitingBytesMax: 1_000 });
+  const slow = await client.subscribe("t");
+  const say = (text) => opened[0].say({ cmd: "p", topic: "t", sids: slow.name }, text);
+  for (let count = 0; count < 10; count += 1) {
+    say("x".repeat(600));
+    assert.equal((await slow.next()).text.length, 600, "what was read waits no more");
+  }
+  for (let count = 0; count < 3; count += 1) say("x".repeat(600));
+  for (let count = 0; count < 2; count += 1) assert.equal((await slow.next()).text.length, 600);
+  await assert.rejects(slow.next(), /1200 bytes wait/);
+  client.close();
+});
+
 test("hostile messages end the client with an error", async () => {
   for (const data of ["x", "{", '{"c":"dance"}', '{"c":"sow"}{}', "{}",
     '{"c":"ack","status":"success","a":"persisted","s":-1}']) {
