@@ -9,6 +9,9 @@ use foldhash::{HashMap, HashSet};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::durable::ArchiveError;
 use lanecast_sow::{Cascade, Refusal, Topic, TopicDefinition, ViewDefinition, ViewError};
+use std::fs::DirEntry;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Why the topics that are to be kept cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -107,7 +110,7 @@ impl World {
         };
         let is_used = !durable.is_empty();
         // Without durable topics nothing is made on disk; but what is there is not passed over.
-        if !is_used && !storage.directory.exists() {
+        if !is_used && !has_state(&storage.directory) {
             return Ok(Vec::new());
         }
         let views = views_of_durable(settings);
@@ -199,6 +202,19 @@ impl World {
     /// Records of views that could not be written.
     pub(crate) fn unwritten(&self) -> u64 {
         self.unwritten
+    }
+}
+
+/// Whether a directory has files of durable topics, as far as can be seen.
+fn has_state(directory: &Path) -> bool {
+    let is_state = |entry: DirEntry| {
+        let name = entry.file_name();
+        let ending = Path::new(&name).extension();
+        ending.is_some_and(|ending| ending == "segment" || ending == "checkpoint")
+    };
+    match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.any(|entry| entry.map_or(true, is_state)),
+        Err(error) => error.kind() != ErrorKind::NotFound,
     }
 }
 

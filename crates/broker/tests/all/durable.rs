@@ -276,6 +276,9 @@ fn a_topic_that_the_settings_lack_for_one_run_is_not_lost() {
     let words: Vec<String> = std::iter::from_fn(|| opened.next_word()).collect();
     assert!(words.len() == 2 && words[0].contains("orders"), "{words:?}");
     drop(opened);
+    let empty = tempfile::tempdir().expect("a directory");
+    drop(with_topics(empty.path(), &[], &[]).expect("nothing is lost"));
+    assert_eq!(std::fs::read_dir(empty.path()).expect("a directory").count(), 0);
     let again = served(directory.path(), 10);
     let mut client = again.client();
     assert_eq!((state(&mut client, "orders").len(), state(&mut client, "fills").len()), (0, 20));
