@@ -140,6 +140,11 @@ impl Inbound {
         Ok(Admission::Joined)
     }
 
+    /// Whether the session is joined, or being joined.
+    pub(crate) fn has(&self, source: &Source) -> bool {
+        self.sessions.iter().any(|session| session.is(source))
+    }
+
     /// A session that was never joined.
     fn open(&mut self, source: &Source, topic: &str, now: Nanos) -> std::io::Result<Session> {
         let others = self.wanted.iter().map(String::as_str).filter(|other| *other != topic);

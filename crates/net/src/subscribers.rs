@@ -16,9 +16,10 @@ use std::sync::Arc;
 /// Owners that sleep on their own sockets are looked at so often.
 const WAITING_REST: Nanos = 100 * MILLISECOND;
 
-/// The most publishers that wait to be joined by a subscriber, and so many are tried in one turn.
-const FOUND_MAX: usize = 4_096;
-const FOUND_AT_ONCE: usize = 128;
+/// The most that wait until a subscriber has a place for another session, and so many are tried in
+/// one turn. Further topics of sessions that are joined wait for nothing.
+const LATER_MAX: usize = 4_096;
+const LATER_AT_ONCE: usize = 128;
 
 /// What is to be told, and wanted.
 #[derive(Debug)]
@@ -87,24 +88,25 @@ impl Subscribers {
     fn tell_what_was_found(&mut self, now: Nanos) {
         while let Some((source, topic)) = self.finder.next_found() {
             for end in &mut self.ends {
-                if !end.topics.contains(&topic) {
-                    continue;
-                }
-                if end.found.len() < FOUND_MAX {
+                if end.topics.contains(&topic) {
                     end.found.push((source, topic.clone()));
-                } else {
-                    self.finder.lost(now, source.session);
                 }
             }
         }
         for end in self.ends.iter_mut().filter(|end| !end.found.is_empty()) {
             let Some(mut inbound) = end.visitor.try_enter() else { continue };
-            let count = end.found.len().min(FOUND_AT_ONCE);
-            let mut later = Vec::new();
-            for (source, topic) in end.found.drain(..count) {
+            let (mut later, mut tried) = (Vec::new(), 0);
+            for (source, topic) in end.found.drain(..) {
+                if tried >= LATER_AT_ONCE && !inbound.has(&source) {
+                    later.push((source, topic));
+                    continue;
+                }
                 match inbound.found(&source, &topic, now) {
                     Ok(Admission::Joined) => {}
-                    Ok(Admission::Later) => later.push((source, topic)),
+                    Ok(Admission::Later) => {
+                        tried += 1;
+                        later.push((source, topic));
+                    }
                     // The next advertisement finds it again: perhaps others have gone by then.
                     Ok(Admission::Refused) => self.finder.lost(now, source.session),
                     // Without a socket now: the same.
@@ -114,8 +116,13 @@ impl Subscribers {
                     }
                 }
             }
-            // Behind those that were not tried.
-            end.found.append(&mut later);
+            // Those that were not tried come first the next time.
+            let (tried, most) = (tried.min(later.len()), later.len().min(LATER_MAX));
+            later.rotate_left(tried);
+            for (source, _) in later.drain(most..) {
+                self.finder.lost(now, source.session);
+            }
+            end.found = later;
             drop(inbound);
             end.presence.tell();
         }
