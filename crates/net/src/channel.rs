@@ -35,6 +35,8 @@ pub(crate) struct Channel {
     options: TcpOptions,
     stream: Option<Arc<TcpStream>>,
     is_open: bool,
+    /// The last connection was refused by the publisher's host.
+    is_refused: bool,
     partial: Vec<u8>,
     unsent: Vec<u8>,
     retry_at: Option<Nanos>,
@@ -58,6 +60,7 @@ impl Channel {
             options,
             stream: Some(Arc::new(stream)),
             is_open: false,
+            is_refused: false,
             partial: Vec::new(),
             unsent: Vec::new(),
             retry_at: None,
@@ -99,9 +102,16 @@ impl Channel {
     #[cold]
     fn opens(&mut self, now: Nanos) -> io::Result<bool> {
         let Some(stream) = self.stream.as_deref() else { return Ok(false) };
-        self.is_open = tcp::established(stream)?;
+        let opened = tcp::established(stream);
+        self.is_refused = opened.as_ref().is_err_and(is_refusal);
+        self.is_open = opened?;
         self.opened = now;
         Ok(self.is_open)
+    }
+
+    /// Whether the last connection was refused by the publisher's host.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     pub(crate) fn keep_partial(&mut self, bytes: &[u8]) {
@@ -166,7 +176,8 @@ impl Channel {
                 self.connect_by = connect_by(now, liveness);
                 true
             }
-            Err(_) => {
+            Err(error) => {
+                self.is_refused = is_refusal(&error);
                 self.break_off(now);
                 false
             }
@@ -183,6 +194,10 @@ impl Channel {
         let stream = self.stream.as_ref()?;
         Some((Descriptor::Tcp(Arc::clone(stream)), wants_room))
     }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused
 }
 
 /// When a connection that is begun now is given up.

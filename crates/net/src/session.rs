@@ -247,6 +247,8 @@ impl Session {
         } else if is_silent || channel.is_overdue(now) {
             self.break_off(now);
         }
+        let is_refused = self.channel.as_ref().is_some_and(Channel::is_refused);
+        self.receiver.set_refused(is_refused);
     }
 
     /// The publisher, which seemed to be dead, is heard of again: goes on where the session was.

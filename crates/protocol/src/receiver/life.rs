@@ -3,7 +3,7 @@
 use super::status::{Status, Told};
 use super::transport::Transport;
 use super::{Delivery, LossReason, Phase, Receiver, Settings, Why, nak};
-use crate::Nanos;
+use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{FrameWriter, Kind, LeaveBody};
 
 /// What is left to say when it is over.
@@ -20,6 +20,9 @@ enum Farewell {
 /// How often Leave is said where it may be lost.
 const LEAVES: u8 = 3;
 
+/// The time is looked at no more often than this, however short a liveness the sender tells.
+const LOOK_MIN: Nanos = MILLISECOND;
+
 /// The life of a session.
 #[derive(Debug)]
 pub(super) struct Life {
@@ -34,6 +37,8 @@ pub(super) struct Life {
     reconnection: Nanos,
     /// The stream is broken.
     is_cut: bool,
+    /// The sender's host is there, and refuses another connection.
+    is_refused: bool,
     /// The sequence after the last: the sender has closed.
     pub(super) end: Option<u64>,
     /// Since when nothing is missing any more.
@@ -58,6 +63,7 @@ impl Life {
             liveness,
             reconnection,
             is_cut: false,
+            is_refused: false,
             end: None,
             drained: None,
             history: false,
@@ -106,14 +112,19 @@ impl Life {
         self.end.is_some()
     }
 
-    /// When the silence has lasted too long.
+    /// When the silence has lasted too long, or the time has to be looked at before: a pause
+    /// between two looks that is longer than half the liveness counts as this side's absence.
     pub(super) fn next_due(&self) -> Option<Nanos> {
-        let silent = self.over_at();
+        let look = self.looked.saturating_add((self.liveness / 4).max(LOOK_MIN));
+        let silent = self.over_at().min(look);
         Some(self.drained.map_or(silent, |at| silent.min(at.saturating_add(self.liveness))))
     }
 
+    /// A network that is cut gets time to heal; a host that refuses is reached, and its process
+    /// is gone.
     fn over_at(&self) -> Nanos {
-        self.heard.saturating_add(self.liveness.max(self.reconnection))
+        let reconnection = if self.is_refused { 0 } else { self.reconnection };
+        self.heard.saturating_add(self.liveness.max(reconnection))
     }
 
     pub(super) fn is_over(&self, now: Nanos) -> bool {
@@ -175,9 +186,16 @@ impl Receiver {
         }
     }
 
+    /// Whether the sender's host refused the last try of another stream: then the sender counts as
+    /// dead after the liveness, without the time that a cut network gets.
+    pub fn set_refused(&mut self, is_refused: bool) {
+        self.life.is_refused = is_refused;
+    }
+
     /// The stream is there again: goes on where it broke off.
     pub fn reconnected(&mut self, now: Nanos) {
         self.life.is_cut = false;
+        self.life.is_refused = false;
         self.life.stirred = self.life.stirred.max(now);
         match self.phase {
             Phase::Joining if !self.joining.is_resuming() => self.joining.start(now),

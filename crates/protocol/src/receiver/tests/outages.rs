@@ -30,6 +30,27 @@ fn a_stream_that_is_tried_again_and_again_does_not_live_for_ever() {
 }
 
 #[test]
+fn a_sender_whose_host_refuses_is_dead_after_the_liveness() {
+    let source = Source::new(7, 1, 0);
+    let (liveness, recovery) = (settings().liveness, settings().recovery);
+    for (refuses, silence) in [(true, liveness), (false, recovery)] {
+        let stream = Settings { stream: true, ..settings() };
+        let mut subscriber = Subscriber::joined(stream, &source);
+        subscriber.receiver.disconnected();
+        subscriber.receiver.set_refused(refuses);
+        // Its owner sleeps until it is due.
+        let mut now = 0;
+        while subscriber.left == [None] {
+            now = subscriber.receiver.next_deadline().expect("it lives").max(now + 1);
+            assert!(now < 2 * recovery, "it is never over");
+            subscriber.leap(now);
+        }
+        assert_eq!(subscriber.left, [Some(Why::Died)]);
+        assert!(now >= silence && now < silence + liveness, "after {now}: {refuses}");
+    }
+}
+
+#[test]
 fn a_stream_that_is_heard_again_lives_on() {
     let mut source = Source::new(7, 1, 0);
     let stream = Settings { stream: true, ..settings() };
