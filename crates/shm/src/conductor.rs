@@ -70,14 +70,15 @@ impl Conductor {
         (self.settings.liveness / 4).clamp(Duration::from_millis(1), Duration::from_millis(250))
     }
 
-    /// Joins every session that any subscriber wants and does not know yet.
-    fn scan(&mut self, now: Instant) {
+    /// Joins every session that any subscriber wants and does not know yet; false if the directory
+    /// cannot be read, for want of descriptors perhaps: the next scan tries again.
+    fn scan(&mut self, now: Instant) -> bool {
         let sessions = match registry::sessions(&self.settings.directory) {
             Ok(sessions) => sessions,
             Err(error) => {
                 self.telemetry
                     .error(&format!("cannot read {}: {error}", self.settings.directory.display()));
-                return;
+                return false;
             }
         };
         let subscribers = self.living_subscribers();
@@ -93,6 +94,7 @@ impl Conductor {
                 lobby::introduce(domain, mailbox);
             }
         }
+        true
     }
 
     /// Joins those of `sessions` that a subscriber wants and does not know yet.
@@ -197,11 +199,14 @@ impl Agent for Conductor {
         let now = Instant::now();
         let changed = core::mem::take(&mut self.changed);
         let is_due = self.last_scan.is_none_or(|last| now - last >= RESCAN);
+        let mut has_scanned = false;
         if self.must_scan || is_due || self.retry.is_some_and(|due| now >= due) {
             self.must_scan = false;
             self.last_scan = Some(now);
-            self.scan(now);
-        } else if !changed.is_empty() {
+            has_scanned = self.scan(now);
+        }
+        // Sessions that have changed are known by name also where the directory cannot be read.
+        if !has_scanned && !changed.is_empty() {
             let subscribers = self.living_subscribers();
             self.look_at(&changed, &subscribers, now);
         }

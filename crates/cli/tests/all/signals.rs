@@ -80,7 +80,7 @@ fn a_killed_publisher_ends_a_stream_after_its_last_message() {
     publisher.signal("KILL");
     assert_eq!(publisher.finish().code, None);
     let received = subscriber.finish();
-    assert_eq!(received.good(), "a\nb\n");
+    assert_eq!((&received.out[..], received.code), (&b"a\nb\n"[..], Some(3)), "{}", received.err);
     assert!(received.err.contains(": died"), "{}", received.err);
 }
 
