@@ -188,6 +188,7 @@ impl Receiver {
         let first = self.transport.expected();
         self.give_up(now, first, nak::distance(first, start), why);
         self.transport.expect_leap();
+        self.topics.expect_leap();
         self.status.hurry();
     }
 

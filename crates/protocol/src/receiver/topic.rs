@@ -25,6 +25,9 @@ pub struct Topic {
     floor: u64,
     /// Nothing has come yet.
     fresh: bool,
+    /// The session goes on after messages that the sender sent to no receiver: these took no
+    /// datagrams, so the next head may be any number of pieces ahead.
+    may_leap: bool,
     /// The rest of the message that `piece` belongs to is not wanted.
     skip: bool,
     assembly: Option<Assembly>,
@@ -91,6 +94,7 @@ impl Topic {
             base: 0,
             floor: 0,
             fresh: true,
+            may_leap: false,
             skip: false,
             assembly: None,
             contradicted: false,
@@ -189,6 +193,8 @@ impl Topic {
             sink.counters.malformed += u64::from(!before(head.piece, self.piece));
             return;
         }
+        // A Welcome tells where its start is; only what the sender tells by itself is its present.
+        self.may_leap &= is_answer;
         if self.head.is_none_or(|known| before(known.piece, head.piece)) {
             self.head = Some(head);
         }
@@ -200,7 +206,12 @@ impl Topic {
         let pieces = ahead(head.piece, self.piece);
         let datagrams = ahead(head.sequence, self.floor).max(0) as u64;
         let most = datagrams.saturating_add(1).saturating_mul(ITEMS_MAX);
-        self.is_ahead(head) && pieces as u64 <= most
+        self.is_ahead(head) && (self.may_leap || pieces as u64 <= most)
+    }
+
+    /// Believes a jump of any length, once: see [`may_leap`](Self::may_leap).
+    pub(super) const fn expect_leap(&mut self) {
+        self.may_leap = true;
     }
 
     /// Whether `head` is here or later, and no message has less than a piece.
@@ -267,6 +278,7 @@ impl Topic {
             self.lose(first, count as u64, sink.why, sink);
         }
         (self.piece, self.message, self.skip, self.fresh) = (to.piece, to.message, !begins, false);
+        self.may_leap = false;
         true
     }
 

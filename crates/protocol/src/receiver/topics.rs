@@ -139,6 +139,11 @@ impl Topics {
         again.into_iter()
     }
 
+    /// Believes a jump of any length in each of them, once.
+    pub(super) fn expect_leap(&mut self) {
+        self.topics.iter_mut().for_each(Topic::expect_leap);
+    }
+
     /// Whether some have left.
     pub(super) fn have_left(&self) -> bool {
         self.topics.iter().any(Topic::has_left)

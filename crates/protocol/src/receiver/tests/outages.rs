@@ -128,6 +128,46 @@ fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
     }
 }
 
+/// While no receiver is known messages take no datagrams, so their count says nothing of how many
+/// may be missing.
+#[test]
+fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
+    const UNSENT: u64 = 100_000;
+    for closes in [true, false] {
+        let mut source = Source::new(7, 1, 0);
+        let mut subscriber = Subscriber::joined(settings(), &source);
+        source.publish(0, 9, false);
+        source.close();
+        subscriber.hear(5, &source.datagrams[0].0);
+        subscriber.pass(100 * crate::SECOND);
+        assert_eq!(subscriber.left, [Some(Why::Died)]);
+        let now = 100 * crate::SECOND + 1;
+        assert!(subscriber.receiver.revive(now));
+        let join = subscriber.transmit(now).expect("a Join");
+        let mut out = Vec::new();
+        let mut hear = |bytes: &[u8]| {
+            let (frame, _) = Frame::split(bytes).expect("a frame");
+            subscriber.receiver.on_frame(now, &frame, size_of::<FrameHeader>(), &mut out);
+        };
+        // The Welcome tells where its start is, which may be long before the present.
+        hear(&source.welcome(&join));
+        let TopicState { piece, message } = &mut source.topics[0];
+        (*piece, *message) = (*piece + UNSENT, *message + UNSENT);
+        if closes {
+            hear(&source.session_frame(flag::CLOSED));
+        } else {
+            source.publish(0, 9, false);
+            source.close();
+            hear(&source.datagrams[1].0);
+        }
+        let why = LossReason::Gone;
+        let lost = Delivery::Lost { slot: 0, first: 0, count: Some(UNSENT), why };
+        assert_eq!(out[..2], [Delivery::Joined { slot: 0 }, lost]);
+        let is_end = matches!(out[2], Delivery::Left { why: Why::Closed, .. });
+        assert!(out.len() == 3 && is_end == closes, "{out:?}");
+    }
+}
+
 #[test]
 fn who_stood_still_waits_a_little_before_it_gives_anything_up() {
     let mut source = Source::new(7, 1, 0);
