@@ -79,7 +79,7 @@ build_queues() {
   build -p rivals-queues --features "$list"
 }
 
-# Sockets between hosts, lanecast's carriers, and the small peers.
+# Sockets between hosts, lanecast's transports, and the small peers.
 build_network() {
   local own=lanecast
   asked_for --peers-only "$@" && own=

@@ -3,7 +3,7 @@
 //!
 //! Run it: `cargo run -p lanecast-examples --example content_direct`
 //!
-//! Between processes it is the same code, and between hosts with `LANECAST_CARRIERS=shm+rm`.
+//! Between processes it is the same code, and between hosts with `LANECAST_TRANSPORTS=shm+rm`.
 #![forbid(unsafe_code)]
 
 use lanecast::Context;

@@ -52,7 +52,7 @@ fn subscribe() -> Result<(), Box<dyn Error>> {
         });
         feed.wait(work);
     }
-    let why = over.map_or("is there", Why::describe);
+    let why = over.map_or("is there", CloseReason::describe);
     println!("read {read} messages, {missing} out of order; then the publisher {why}");
     Ok(())
 }

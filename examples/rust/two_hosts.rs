@@ -20,12 +20,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let word = |index: usize| words.get(index).map(String::as_str);
     let context = Context::builder()
         .set("net.interface", word(1).unwrap_or("127.0.0.1"))?
-        .set("carriers", word(2).unwrap_or("ru"))?
+        .set("transports", word(2).unwrap_or("ru"))?
         .build()?;
     match word(0) {
         Some("publish") => publish(&context),
         Some("subscribe") => subscribe(&context),
-        _ => Err("write publish or subscribe, then the interface, then the carriers".into()),
+        _ => Err("write publish or subscribe, then the interface, then the transports".into()),
     }
 }
 

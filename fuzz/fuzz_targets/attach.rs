@@ -4,7 +4,7 @@
 //! file), and eight bytes to put there.
 #![no_main]
 
-use lanecast_carrier::{Carrier, Event, Publish, SessionId, Subscribe};
+use lanecast_transport::{Transport, Event, Publish, SessionId, Subscribe};
 use lanecast_os::LockByte;
 use lanecast_shm::{Domain, Publisher, Settings, clean, inspect};
 use libfuzzer_sys::fuzz_target;

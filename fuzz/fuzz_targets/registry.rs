@@ -39,7 +39,7 @@ fn advert() -> Vec<u8> {
     entry.control_port = 9.into();
     entry.control[10..16].copy_from_slice(&[0xff, 0xff, 127, 0, 0, 1]);
     entry.datagram_bytes = 1_472.into();
-    entry.carrier = 2;
+    entry.transport = 2;
     let mut open = writer.add_entry(entry, 1).expect("room");
     assert!(writer.add_entry_name(&mut open, "a"));
     let length = writer.finish();

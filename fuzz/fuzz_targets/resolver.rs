@@ -2,7 +2,7 @@
 #![no_main]
 
 use lanecast_fuzz::{Near, Script, frame};
-use lanecast_protocol::resolution::{Announcement, Carrier, Event, Resolver, Settings};
+use lanecast_protocol::resolution::{Announcement, Transport, Event, Resolver, Settings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::Frame;
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,7 @@ struct Stage {
 fn announcement(session: u64) -> Announcement {
     Announcement {
         session,
-        carrier: Carrier::Unicast,
+        transport: Transport::Unicast,
         control: SocketAddr::from(([127, 0, 0, 1], session as u16)),
         group: None,
         host: 0,

@@ -206,7 +206,7 @@ fn advert(writer: &mut FrameWriter<'_>, script: &mut Script<'_>, near: &Near<'_>
     entry.group[12..12 + group.len()].copy_from_slice(group);
     (entry.control_port, entry.group_port) = (script.short().into(), script.short().into());
     entry.datagram_bytes = script.short().into();
-    (entry.carrier, entry.flags) = (script.byte() % 5, script.byte() % 4);
+    (entry.transport, entry.flags) = (script.byte() % 5, script.byte() % 4);
     let mut open = writer.add_entry(entry, 255)?;
     (0..script.byte() % 4)
         .try_for_each(|_| add(writer.add_entry_name(&mut open, name(script, near))))

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The house, from the ground up. A crate may depend on crates of lower floors.
 const FLOORS: [&[&str]; 6] = [
     &["lanecast-base", "lanecast-wire"],
-    &["lanecast-carrier", "lanecast-market", "lanecast-os", "lanecast-ring", "lanecast-stats"],
+    &["lanecast-transport", "lanecast-market", "lanecast-os", "lanecast-ring", "lanecast-stats"],
     &["lanecast-filter", "lanecast-journal", "lanecast-protocol"],
     &["lanecast-content", "lanecast-net", "lanecast-shm", "lanecast-sow", "lanecast-store"],
     &[
@@ -171,8 +171,8 @@ mod tests {
 
     #[test]
     fn down_is_allowed_and_up_is_not() {
-        assert_eq!(refusal("lanecast-shm", "lanecast-carrier", false), None);
-        assert!(refusal("lanecast-carrier", "lanecast-shm", false).is_some());
+        assert_eq!(refusal("lanecast-shm", "lanecast-transport", false), None);
+        assert!(refusal("lanecast-transport", "lanecast-shm", false).is_some());
         assert_eq!(refusal("lanecast-cli", "lanecast", false), None);
         assert_eq!(refusal("lanecast-cli", "lanecast-measure", false), None);
     }
@@ -181,7 +181,7 @@ mod tests {
     fn the_same_floor_needs_a_permit() {
         assert_eq!(refusal("lanecast-stats", "lanecast-os", false), None);
         assert!(refusal("lanecast-os", "lanecast-stats", false).is_some());
-        assert!(refusal("lanecast-os", "lanecast-carrier", false).is_some());
+        assert!(refusal("lanecast-os", "lanecast-transport", false).is_some());
         assert!(refusal("lanecast-measure", "lanecast", false).is_some());
         assert_eq!(refusal("lanecast-wire", "lanecast-base", false), None);
     }

@@ -1,7 +1,7 @@
 //! From command-line arguments to a context.
 
 use anyhow::Context as _;
-use lanecast::{Builder, Carriers, Context};
+use lanecast::{Builder, Context, Transports};
 use std::path::PathBuf;
 
 /// Which domain to look at or take part in.
@@ -40,8 +40,8 @@ impl DomainArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WayArgs {
     /// shm (this host), rm, ru, tcp (other hosts), or both: shm+rm, shm+ru, shm+tcp
-    #[arg(long, value_name = "CARRIERS")]
-    carriers: Option<Carriers>,
+    #[arg(long, value_name = "TRANSPORTS")]
+    transports: Option<Transports>,
 
     /// The network interface: an address, a network such as 10.0.0.0/8, or a name such as eth0
     #[arg(long, value_name = "INTERFACE")]
@@ -72,8 +72,8 @@ impl WayArgs {
             })?;
             builder = builder.set(key.trim(), value.trim())?;
         }
-        if let Some(carriers) = self.carriers {
-            builder = builder.set("carriers", carriers)?;
+        if let Some(transports) = self.transports {
+            builder = builder.set("transports", transports)?;
         }
         if let Some(interface) = &self.interface {
             builder = builder.set("net.interface", interface)?;

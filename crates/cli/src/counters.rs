@@ -50,9 +50,9 @@ impl Process {
         let report = &self.report;
         let to = if report.group.is_empty() { "" } else { " to " };
         (report.role != Role::Process).then(|| {
-            let (role, carrier) = (report.role.name(), &report.carrier);
+            let (role, transport) = (report.role.name(), &report.transport);
             let way = format!("{}{to}{}", report.address, report.group);
-            format!("{role} {:016x} {carrier} {way}", report.session)
+            format!("{role} {:016x} {transport} {way}", report.session)
         })
     }
 
@@ -63,8 +63,8 @@ impl Process {
         match report.role {
             Role::Process => label.to_owned(),
             role => {
-                let (carrier, role) = (&report.carrier, role.name());
-                format!("{carrier} {role} {:016x}: {label}", report.session)
+                let (transport, role) = (&report.transport, role.name());
+                format!("{transport} {role} {:016x}: {label}", report.session)
             }
         }
     }
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!((process.subject(), process.label(1)), (None, "errors".to_owned()));
         let report = &mut process.report;
         (report.role, report.session) = (Role::Publisher, 0xfeed);
-        (report.carrier, report.address) = ("rm".into(), "10.0.0.7:4000".into());
+        (report.transport, report.address) = ("rm".into(), "10.0.0.7:4000".into());
         report.group = "239.192.71.2:14400".into();
         report.topics = vec!["prices".into()];
         let subject = "publisher 000000000000feed rm 10.0.0.7:4000 to 239.192.71.2:14400";

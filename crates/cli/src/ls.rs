@@ -187,7 +187,7 @@ fn session_json(session: &Session) -> Value {
     let Session { report, rates } = session;
     json!({
         "session": session.number(),
-        "carrier": "shm",
+        "transport": "shm",
         "pid": report.publisher.pid,
         "name": report.name,
         "state": session.state(),

@@ -86,7 +86,7 @@ fn to_json(process: &Process, with_rates: bool) -> Value {
     });
     if report.role != Role::Process {
         object["session"] = format!("{:016x}", report.session).into();
-        object["carrier"] = report.carrier.as_str().into();
+        object["transport"] = report.transport.as_str().into();
         object["address"] = report.address.as_str().into();
         object["group"] = (!report.group.is_empty()).then_some(report.group.as_str()).into();
         object["topics"] = report.topics.as_slice().into();

@@ -2,12 +2,12 @@
 
 use crate::record::{fill, gather};
 use crate::{Body, Record};
-use lanecast_carrier::{Batch, Carrier, Claim, ClaimError, Publish, Subscribe, TopicId};
+use lanecast_transport::{Batch, Claim, ClaimError, Publish, Subscribe, TopicId, Transport};
 use std::thread;
 
 /// A claim that is dropped or aborted was never there; the next one takes its place.
-pub fn a_dropped_claim_is_never_seen<C: Carrier>(carrier: &C) {
-    let (mut publisher, mut subscriber) = pair(carrier);
+pub fn a_dropped_claim_is_never_seen<C: Transport>(transport: &C) {
+    let (mut publisher, mut subscriber) = pair(transport);
     let mut record = Record::new();
     for number in 0..200u64 {
         let mut claim = publisher.claim(300).expect("room");
@@ -27,8 +27,8 @@ pub fn a_dropped_claim_is_never_seen<C: Carrier>(carrier: &C) {
 }
 
 /// `commit_and_claim_next` publishes even if there is no next.
-pub fn a_commit_claims_the_next<C: Carrier>(carrier: &C) {
-    let (mut publisher, mut subscriber) = pair(carrier);
+pub fn a_commit_claims_the_next<C: Transport>(transport: &C) {
+    let (mut publisher, mut subscriber) = pair(transport);
     let longest = publisher.longest_message();
     let body = |number| Body::of_length(number, 40 + number as usize);
     let mut claim = publisher.claim(body(0).len()).expect("room");
@@ -47,9 +47,9 @@ pub fn a_commit_claims_the_next<C: Carrier>(carrier: &C) {
 }
 
 /// All messages of a batch, or none.
-pub fn a_batch_becomes_visible_at_once<C: Carrier>(carrier: &C) {
+pub fn a_batch_becomes_visible_at_once<C: Transport>(transport: &C) {
     const BATCH: usize = 5;
-    let (mut publisher, mut subscriber) = pair(carrier);
+    let (mut publisher, mut subscriber) = pair(transport);
     let other = publisher.add_topic("other").expect("a topic");
     let writer = thread::spawn(move || {
         for round in 0..300u64 {
@@ -84,8 +84,8 @@ pub fn a_batch_becomes_visible_at_once<C: Carrier>(carrier: &C) {
 }
 
 /// A dropped batch leaves no trace, wherever its messages stood.
-pub fn a_dropped_batch_is_never_seen<C: Carrier>(carrier: &C) {
-    let (mut publisher, mut subscriber) = pair(carrier);
+pub fn a_dropped_batch_is_never_seen<C: Transport>(transport: &C) {
+    let (mut publisher, mut subscriber) = pair(transport);
     let mut record = Record::new();
     assert_eq!(publisher.batch().publish(), 0, "an empty batch is nothing");
     for number in 0..300u64 {
@@ -107,8 +107,8 @@ pub fn a_dropped_batch_is_never_seen<C: Carrier>(carrier: &C) {
 }
 
 /// A batch that finds no room for one more publishes what it has.
-pub fn a_batch_without_room_keeps_what_it_has<C: Carrier>(carrier: &C) {
-    let (mut publisher, mut subscriber) = pair(carrier);
+pub fn a_batch_without_room_keeps_what_it_has<C: Transport>(transport: &C) {
+    let (mut publisher, mut subscriber) = pair(transport);
     let length = publisher.longest_message() / 2;
     let mut batch = publisher.batch();
     let mut count = 0u64;
@@ -131,8 +131,8 @@ pub fn a_batch_without_room_keeps_what_it_has<C: Carrier>(carrier: &C) {
 }
 
 /// Too long, or on a topic of nobody: refused with the reason, and nothing else changes.
-pub fn a_message_that_cannot_be_is_refused<C: Carrier>(carrier: &C) {
-    let (mut publisher, mut subscriber) = pair(carrier);
+pub fn a_message_that_cannot_be_is_refused<C: Transport>(transport: &C) {
+    let (mut publisher, mut subscriber) = pair(transport);
     let longest = publisher.longest_message();
     let too_long = ClaimError::TooLong { longest };
     let stranger = TopicId(77);
@@ -152,9 +152,9 @@ pub fn a_message_that_cannot_be_is_refused<C: Carrier>(carrier: &C) {
 }
 
 /// A publisher and a joined subscriber of topic `a`.
-fn pair<C: Carrier>(carrier: &C) -> (C::Publisher, C::Subscriber) {
-    let subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+fn pair<C: Transport>(transport: &C) -> (C::Publisher, C::Subscriber) {
+    let subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     (publisher, subscriber)
 }

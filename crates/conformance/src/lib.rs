@@ -1,11 +1,11 @@
-//! One suite for the contracts that every carrier keeps.
+//! One suite for the contracts that every transport keeps.
 //!
-//! Each case is a function over any [`Carrier`](lanecast_carrier::Carrier): it makes its own
-//! publishers and subscribers, on a carrier that nobody else uses, and panics with words if a
+//! Each case is a function over any [`Transport`](lanecast_transport::Transport): it makes its own
+//! publishers and subscribers, on a transport that nobody else uses, and panics with words if a
 //! contract is broken. [`conformance_tests!`] makes a test of every case:
 //!
 //! ```text
-//! lanecast_conformance::conformance_tests!(Stage::new());   // derefs to a carrier
+//! lanecast_conformance::conformance_tests!(Stage::new());   // derefs to a transport
 //! ```
 //!
 //! Every wait is bounded by [`PATIENCE`]; nothing sleeps to hide a race.
@@ -50,7 +50,7 @@ pub use topics::{
 };
 pub use waiting::{a_wait_is_bounded, a_waiting_subscriber_sees_the_farewell, ping_and_pong};
 
-/// Makes a test of every case; the argument makes a value that derefs to a carrier nobody uses.
+/// Makes a test of every case; the argument makes a value that derefs to a transport nobody uses.
 #[macro_export]
 macro_rules! conformance_tests {
     ($stage:expr) => {

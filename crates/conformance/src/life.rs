@@ -3,14 +3,14 @@
 use crate::record::{fill, gather, until};
 use crate::{Entry, Record};
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe, Why};
+use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// Joined, messages, left, and then nothing more.
-pub fn streams_join_and_leave_exactly_once<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn streams_join_and_leave_exactly_once<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let mut record = Record::new();
     record.listen(&mut subscriber, |record| !record.joined().is_empty());
@@ -31,15 +31,15 @@ pub fn streams_join_and_leave_exactly_once<C: Carrier>(carrier: &C) {
     let Entry::Joined(stream) = &record.entries()[0] else { panic!("it starts with Joined") };
     assert_eq!((stream.session, stream.topic.as_str()), (session, "a"));
     assert_eq!(stream.pid, std::process::id());
-    assert_eq!(record.left(), [(stream, Why::Closed)]);
+    assert_eq!(record.left(), [(stream, CloseReason::Closed)]);
     assert_eq!(record.entries().len(), 12);
     assert_eq!(subscriber.streams(), 0);
 }
 
 /// What was sent before the end is read before the end, however late.
-pub fn pending_messages_come_before_left<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn pending_messages_come_before_left<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let sent = fill(&mut publisher, 0, 64);
     publisher.close(Duration::ZERO);
@@ -47,19 +47,19 @@ pub fn pending_messages_come_before_left<C: Carrier>(carrier: &C) {
     record.listen(&mut subscriber, |record| !record.left().is_empty());
     record.check_lives();
     assert_eq!(record.messages().len() as u64, sent);
-    assert!(matches!(record.entries().last(), Some(Entry::Left(_, Why::Closed))));
+    assert!(matches!(record.entries().last(), Some(Entry::Left(_, CloseReason::Closed))));
 }
 
 /// Publisher first or subscriber first: they find each other.
-pub fn any_order_of_starting_will_do<C: Carrier>(carrier: &C) {
+pub fn any_order_of_starting_will_do<C: Transport>(transport: &C) {
     for publisher_first in [true, false] {
         let (mut publisher, mut subscriber);
         if publisher_first {
-            publisher = carrier.publisher("a").expect("a publisher");
-            subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+            publisher = transport.publisher("a").expect("a publisher");
+            subscriber = transport.subscriber(&["a"]).expect("a subscriber");
         } else {
-            subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-            publisher = carrier.publisher("a").expect("a publisher");
+            subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+            publisher = transport.publisher("a").expect("a publisher");
         }
         gather(&mut publisher, 1);
         publisher.send(b"found").expect("room");
@@ -70,12 +70,12 @@ pub fn any_order_of_starting_will_do<C: Carrier>(carrier: &C) {
 }
 
 /// Every publisher that comes and goes is a stream of its own.
-pub fn publishers_come_and_go<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+pub fn publishers_come_and_go<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut record = Record::new();
     let mut sessions = Vec::new();
     for round in 0..20u64 {
-        let mut publisher = carrier.publisher("a").expect("a publisher");
+        let mut publisher = transport.publisher("a").expect("a publisher");
         assert!(!sessions.contains(&publisher.session()), "never the same twice");
         sessions.push(publisher.session());
         gather(&mut publisher, 1);
@@ -90,9 +90,9 @@ pub fn publishers_come_and_go<C: Carrier>(carrier: &C) {
 }
 
 /// Two publishers on one topic are two streams, each in its order.
-pub fn two_publishers_are_two_streams<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publishers = [0, 1].map(|_| carrier.publisher("a").expect("a publisher"));
+pub fn two_publishers_are_two_streams<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publishers = [0, 1].map(|_| transport.publisher("a").expect("a publisher"));
     publishers.iter_mut().for_each(|publisher| gather(publisher, 1));
     let sessions = [publishers[0].session(), publishers[1].session()];
     let mut record = Record::new();
@@ -116,10 +116,10 @@ pub fn two_publishers_are_two_streams<C: Carrier>(carrier: &C) {
 }
 
 /// A subscriber that is dropped frees the publisher, whether or not it was ever polled.
-pub fn a_dropped_subscriber_holds_nobody_up<C: Carrier>(carrier: &C) {
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_dropped_subscriber_holds_nobody_up<C: Transport>(transport: &C) {
+    let mut publisher = transport.publisher("a").expect("a publisher");
     for polled in [true, false] {
-        let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+        let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
         gather(&mut publisher, 1);
         if polled {
             let mut record = Record::new();
@@ -134,9 +134,9 @@ pub fn a_dropped_subscriber_holds_nobody_up<C: Carrier>(carrier: &C) {
 }
 
 /// A handler that panics has had its message; the next poll goes on behind it.
-pub fn a_panicking_handler_has_consumed_its_message<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_panicking_handler_has_consumed_its_message<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     (0..30u64).for_each(|number| publisher.send(&number.to_le_bytes()).expect("room"));
     let mut record = Record::new();
@@ -165,9 +165,9 @@ pub fn a_panicking_handler_has_consumed_its_message<C: Carrier>(carrier: &C) {
 
 /// A handler that panics on the last message in hand has read it as well: the publisher does not
 /// wait for it.
-pub fn a_panic_on_the_last_message_leaves_nothing_unread<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_panic_on_the_last_message_leaves_nothing_unread<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     for round in 0..3 {
         publisher.send(b"fatal").expect("room");
@@ -197,9 +197,9 @@ pub fn a_panic_on_the_last_message_leaves_nothing_unread<C: Carrier>(carrier: &C
 }
 
 /// A panic while being told of the end does not repeat the end.
-pub fn a_panic_at_a_farewell_repeats_nothing<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_panic_at_a_farewell_repeats_nothing<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     publisher.send(b"only").expect("room");
     drop(publisher);

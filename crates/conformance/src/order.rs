@@ -2,7 +2,7 @@
 
 use crate::record::gather;
 use crate::{Body, Record};
-use lanecast_carrier::{Carrier, Claim, Publish, TopicId};
+use lanecast_transport::{Claim, Publish, TopicId, Transport};
 use std::thread;
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use std::time::Duration;
 const MESSAGES: u64 = 1_000;
 
 /// Every message arrives once, in order, with every byte, over many windows.
-pub fn order_is_kept<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn order_is_kept<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let longest = publisher.longest_message();
     let writer = thread::spawn(move || {
@@ -32,9 +32,9 @@ pub fn order_is_kept<C: Carrier>(carrier: &C) {
 }
 
 /// Topics of one session share one order.
-pub fn order_is_kept_across_topics<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a", "b", "c"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn order_is_kept_across_topics<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a", "b", "c"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     let topics = ["a", "b", "c"].map(|name| publisher.add_topic(name).expect("a topic"));
     assert_eq!(topics[0], TopicId::FIRST);
     gather(&mut publisher, 1);
@@ -57,9 +57,9 @@ pub fn order_is_kept_across_topics<C: Carrier>(carrier: &C) {
 }
 
 /// No bytes at all is a message, and so is the longest.
-pub fn the_shortest_and_the_longest_arrive<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn the_shortest_and_the_longest_arrive<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let longest = publisher.longest_message();
     let lengths = [0, longest, 0, 0, 1, longest - 1, 7, 8, 9, 15, 16, 17, longest, 0];
@@ -73,12 +73,12 @@ pub fn the_shortest_and_the_longest_arrive<C: Carrier>(carrier: &C) {
 }
 
 /// Several subscribers each see the whole stream.
-pub fn every_subscriber_sees_everything<C: Carrier>(carrier: &C) {
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn every_subscriber_sees_everything<C: Transport>(transport: &C) {
+    let mut publisher = transport.publisher("a").expect("a publisher");
     let longest = publisher.longest_message();
     let readers: Vec<_> = (0..3)
         .map(|_| {
-            let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+            let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
             thread::spawn(move || {
                 let mut record = Record::new();
                 record.listen(&mut subscriber, |record| !record.left().is_empty());
@@ -100,12 +100,12 @@ pub fn every_subscriber_sees_everything<C: Carrier>(carrier: &C) {
 
 /// Who comes late sees nothing from before, and everything from then on, even while the
 /// publisher runs.
-pub fn late_subscribers_start_at_the_live_edge<C: Carrier>(carrier: &C) {
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn late_subscribers_start_at_the_live_edge<C: Transport>(transport: &C) {
+    let mut publisher = transport.publisher("a").expect("a publisher");
     for number in 0..100u64 {
         publisher.send(&number.to_le_bytes()).expect("nobody is in the way");
     }
-    let mut second = carrier.subscriber(&["a"]).expect("a subscriber");
+    let mut second = transport.subscriber(&["a"]).expect("a subscriber");
     gather(&mut publisher, 1);
     let mut record = Record::new();
     publisher.send(&100u64.to_le_bytes()).expect("room");
@@ -125,12 +125,12 @@ pub fn late_subscribers_start_at_the_live_edge<C: Carrier>(carrier: &C) {
         number
     });
     for _ in 0..10 {
-        let mut late = carrier.subscriber(&["a"]).expect("a subscriber");
+        let mut late = transport.subscriber(&["a"]).expect("a subscriber");
         let mut record = Record::new();
         record.listen(&mut late, |record| record.messages().len() >= 500);
         check_run(&record);
     }
-    let mut last = carrier.subscriber(&["a"]).expect("a subscriber");
+    let mut last = transport.subscriber(&["a"]).expect("a subscriber");
     let mut record = Record::new();
     record.listen(&mut last, |record| !record.messages().is_empty());
     stop.send(()).expect("the writer listens");

@@ -2,16 +2,16 @@
 
 use crate::record::{fill, gather, until};
 use crate::{Body, PATIENCE, Record};
-use lanecast_carrier::{Carrier, Publish, Subscribe};
+use lanecast_transport::{Publish, Subscribe, Transport};
 use std::thread;
 use std::time::Duration;
 
 const A_MOMENT: Duration = Duration::from_millis(20);
 
 /// A full window is told as such; once somebody has read, there is room again.
-pub fn back_pressure_is_a_value<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn back_pressure_is_a_value<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let mut record = Record::new();
     let mut sent = 0;
@@ -32,9 +32,9 @@ pub fn back_pressure_is_a_value<C: Carrier>(carrier: &C) {
 }
 
 /// A publisher that waits for room goes on as soon as there is some.
-pub fn a_blocked_publisher_goes_on<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_blocked_publisher_goes_on<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let (tell, told) = std::sync::mpsc::channel();
     let writer = thread::spawn(move || {
@@ -62,10 +62,10 @@ pub fn a_blocked_publisher_goes_on<C: Carrier>(carrier: &C) {
 }
 
 /// One message at a time, with pauses: still all of them.
-pub fn a_slow_subscriber_loses_nothing<C: Carrier>(carrier: &C) {
-    let mut slow = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut fast = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_slow_subscriber_loses_nothing<C: Transport>(transport: &C) {
+    let mut slow = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut fast = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 2);
     let longest = publisher.longest_message();
     let writer = thread::spawn(move || {
@@ -100,11 +100,11 @@ pub fn a_slow_subscriber_loses_nothing<C: Carrier>(carrier: &C) {
 }
 
 /// Draining ends when all is read, and says so when it is not.
-pub fn draining_tells_whether_all_was_read<C: Carrier>(carrier: &C) {
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn draining_tells_whether_all_was_read<C: Transport>(transport: &C) {
+    let mut publisher = transport.publisher("a").expect("a publisher");
     publisher.send(b"to nobody").expect("room");
     assert!(publisher.drain(PATIENCE), "nobody has anything to read");
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     assert!(!publisher.wait_for_subscribers(2, A_MOMENT), "there is only one");
     gather(&mut publisher, 1);
     assert_eq!(publisher.subscribers(), 1);
@@ -125,10 +125,10 @@ pub fn draining_tells_whether_all_was_read<C: Carrier>(carrier: &C) {
 }
 
 /// Closing lingers until all is read, and says whether it was.
-pub fn closing_tells_whether_all_was_read<C: Carrier>(carrier: &C) {
+pub fn closing_tells_whether_all_was_read<C: Transport>(transport: &C) {
     for (linger, read_while_closing) in [(PATIENCE, true), (A_MOMENT, false)] {
-        let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-        let mut publisher = carrier.publisher("a").expect("a publisher");
+        let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+        let mut publisher = transport.publisher("a").expect("a publisher");
         gather(&mut publisher, 1);
         for number in 0..50u64 {
             publisher.send(&number.to_le_bytes()).expect("room");

@@ -1,7 +1,8 @@
 //! What a subscriber was told, written down.
 
-use lanecast_carrier::{
-    ClaimError, Event, LossReason, Pressure, Publish, SessionId, Stream, Subscribe, Why,
+use lanecast_transport::{
+    BackPressureReason, ClaimError, CloseReason, Event, LossReason, Publish, SessionId, Stream,
+    Subscribe,
 };
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,7 @@ pub enum Entry {
         why: LossReason,
     },
     /// A stream is over.
-    Left(Stream, Why),
+    Left(Stream, CloseReason),
 }
 
 /// All that a subscriber was told, in order.
@@ -115,7 +116,7 @@ impl Record {
     }
 
     /// The streams that left, and why.
-    pub fn left(&self) -> Vec<(&Stream, Why)> {
+    pub fn left(&self) -> Vec<(&Stream, CloseReason)> {
         let streams = self.entries.iter().filter_map(|entry| match entry {
             Entry::Left(stream, why) => Some((stream, *why)),
             _ => None,
@@ -171,7 +172,7 @@ pub(crate) fn fill(publisher: &mut impl Publish, first: u64, length: usize) -> u
         let body = crate::Body::of_length(first + count, length).bytes();
         match publisher.offer(&body) {
             Ok(()) => {}
-            Err(ClaimError::BackPressured(Pressure::WindowFull)) => return count,
+            Err(ClaimError::BackPressured(BackPressureReason::WindowFull)) => return count,
             Err(other) => panic!("no back-pressure: {other}"),
         }
     }

@@ -2,16 +2,16 @@
 
 use crate::Record;
 use crate::record::gather;
-use lanecast_carrier::{Carrier, Claim, ClaimError, Publish, Shared};
+use lanecast_transport::{Claim, ClaimError, Publish, Shared, Transport};
 use std::thread;
 
 const THREADS: u64 = 4;
 const EACH: u64 = 500;
 
 /// Each thread's messages arrive in its order, none is lost.
-pub fn many_threads_share_a_publisher<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn many_threads_share_a_publisher<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let shared = Shared::new(publisher);
     let writers: Vec<_> = (0..THREADS)
@@ -52,9 +52,9 @@ fn write<P: Publish>(shared: &Shared<P>, thread: u64, number: u64) {
 }
 
 /// Copies and claims of one owner are one order.
-pub fn offers_and_claims_share_one_order<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn offers_and_claims_share_one_order<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let mut record = Record::new();
     for number in 0..90u64 {

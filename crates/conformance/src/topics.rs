@@ -2,13 +2,13 @@
 
 use crate::record::gather;
 use crate::{Body, Entry, Record};
-use lanecast_carrier::{Carrier, Publish, TopicId};
+use lanecast_transport::{Publish, TopicId, Transport};
 
 /// A topic added to a running session is joined, then heard, by old and new subscribers.
-pub fn a_topic_added_later_is_joined<C: Carrier>(carrier: &C) {
-    let mut both = carrier.subscriber(&["first", "second"]).expect("a subscriber");
-    let mut only = carrier.subscriber(&["second"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("first").expect("a publisher");
+pub fn a_topic_added_later_is_joined<C: Transport>(transport: &C) {
+    let mut both = transport.subscriber(&["first", "second"]).expect("a subscriber");
+    let mut only = transport.subscriber(&["second"]).expect("a subscriber");
+    let mut publisher = transport.publisher("first").expect("a publisher");
     gather(&mut publisher, 1);
     publisher.send(b"1").expect("room");
     let mut record = Record::new();
@@ -30,10 +30,10 @@ pub fn a_topic_added_later_is_joined<C: Carrier>(carrier: &C) {
 }
 
 /// Who wants nothing that a publisher has is not in its way, polling or not.
-pub fn strangers_to_a_topic_hold_nobody_up<C: Carrier>(carrier: &C) {
-    let _stranger = carrier.subscriber(&["other"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
-    let mut friend = carrier.subscriber(&["a"]).expect("a subscriber");
+pub fn strangers_to_a_topic_hold_nobody_up<C: Transport>(transport: &C) {
+    let _stranger = transport.subscriber(&["other"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
+    let mut friend = transport.subscriber(&["a"]).expect("a subscriber");
     gather(&mut publisher, 1);
     let longest = publisher.longest_message();
     let mut record = Record::new();
@@ -46,24 +46,24 @@ pub fn strangers_to_a_topic_hold_nobody_up<C: Carrier>(carrier: &C) {
 }
 
 /// Adding a topic again gives the same number; an impossible name is refused.
-pub fn the_same_topic_is_one_number<C: Carrier>(carrier: &C) {
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn the_same_topic_is_one_number<C: Transport>(transport: &C) {
+    let mut publisher = transport.publisher("a").expect("a publisher");
     assert_eq!(publisher.add_topic("a").expect("known"), TopicId::FIRST);
     let second = publisher.add_topic("b").expect("a topic");
     assert_ne!(second, TopicId::FIRST);
     assert_eq!(publisher.add_topic("b").expect("known"), second);
     assert!(publisher.add_topic("").is_err(), "no name");
     assert!(publisher.add_topic(&"x".repeat(5_000)).is_err(), "too long a name");
-    assert!(carrier.publisher("").is_err(), "no name");
-    assert!(carrier.subscriber(&[]).is_err(), "a subscriber to nothing");
-    assert!(carrier.subscriber(&["a", ""]).is_err(), "no name");
+    assert!(transport.publisher("").is_err(), "no name");
+    assert!(transport.subscriber(&[]).is_err(), "a subscriber to nothing");
+    assert!(transport.subscriber(&["a", ""]).is_err(), "no name");
     publisher.send_on(second, b"still fine").expect("room");
 }
 
 /// Messages of other topics of the same session do not arrive.
-pub fn unwanted_topics_do_not_arrive<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["wanted"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("unwanted").expect("a publisher");
+pub fn unwanted_topics_do_not_arrive<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["wanted"]).expect("a subscriber");
+    let mut publisher = transport.publisher("unwanted").expect("a publisher");
     let wanted = publisher.add_topic("wanted").expect("a topic");
     let unwanted = publisher.add_topic("also unwanted").expect("a topic");
     gather(&mut publisher, 1);

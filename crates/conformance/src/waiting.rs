@@ -2,13 +2,13 @@
 
 use crate::record::{gather, until};
 use crate::{PATIENCE, Record};
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
+use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::thread;
 use std::time::Instant;
 
 /// A wait without news returns, so that loops can look at other things.
-pub fn a_wait_is_bounded<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
+pub fn a_wait_is_bounded<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let start = Instant::now();
     let waits = 5;
     (0..waits).for_each(|_| subscriber.wait(0));
@@ -18,9 +18,9 @@ pub fn a_wait_is_bounded<C: Carrier>(carrier: &C) {
 }
 
 /// A subscriber that has waited for long is told of the end.
-pub fn a_waiting_subscriber_sees_the_farewell<C: Carrier>(carrier: &C) {
-    let mut subscriber = carrier.subscriber(&["a"]).expect("a subscriber");
-    let mut publisher = carrier.publisher("a").expect("a publisher");
+pub fn a_waiting_subscriber_sees_the_farewell<C: Transport>(transport: &C) {
+    let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
+    let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
     let reader = thread::spawn(move || {
         let mut record = Record::new();
@@ -36,12 +36,12 @@ pub fn a_waiting_subscriber_sees_the_farewell<C: Carrier>(carrier: &C) {
 }
 
 /// Two sides that wait for each other's every message.
-pub fn ping_and_pong<C: Carrier>(carrier: &C) {
+pub fn ping_and_pong<C: Transport>(transport: &C) {
     const ROUNDS: u64 = 300;
-    let mut pings = carrier.subscriber(&["ping"]).expect("a subscriber");
-    let mut pongs = carrier.subscriber(&["pong"]).expect("a subscriber");
-    let mut ping = carrier.publisher("ping").expect("a publisher");
-    let mut pong = carrier.publisher("pong").expect("a publisher");
+    let mut pings = transport.subscriber(&["ping"]).expect("a subscriber");
+    let mut pongs = transport.subscriber(&["pong"]).expect("a subscriber");
+    let mut ping = transport.publisher("ping").expect("a publisher");
+    let mut pong = transport.publisher("pong").expect("a publisher");
     gather(&mut ping, 1);
     gather(&mut pong, 1);
     let echo = thread::spawn(move || {

@@ -1,15 +1,15 @@
 //! What can go wrong.
 
-use lanecast_carrier::ClaimError;
 use lanecast_filter::FilterError;
 use lanecast_filter::malformed::Malformed;
+use lanecast_transport::ClaimError;
 
-/// Why an end cannot be made; `E` is what the carrier says.
+/// Why an end cannot be made; `E` is what the transport says.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError<E> {
-    /// The carrier cannot set it up.
+    /// The transport cannot set it up.
     #[error(transparent)]
-    Carrier(E),
+    Transport(E),
     /// The filter is none.
     #[error("bad filter: {0}")]
     Filter(FilterError),
@@ -30,7 +30,7 @@ pub enum PublishError {
     /// It cannot be read, so nobody knows who wants it.
     #[error("bad message: {0}")]
     Malformed(Malformed),
-    /// The carrier does not take it, or not now.
+    /// The transport does not take it, or not now.
     #[error(transparent)]
     Claim(#[from] ClaimError),
 }

@@ -1,6 +1,6 @@
 //! What a subscriber is told.
 
-use lanecast_carrier::{Gap, Message, Overwritten, Stream, Why};
+use lanecast_transport::{CloseReason, Gap, Message, Overwritten, Stream};
 
 /// One thing that happened on a subscription.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +21,10 @@ pub enum Event<'a> {
     /// Messages are lost, wanted ones or not. [`Lapsed`](Self::Lapsed) follows.
     Lost(Gap<'a>),
     /// The publisher is gone.
-    Left(&'a Stream, Why),
+    Left(&'a Stream, CloseReason),
 }
 
-/// A message that meets the filter, read where the carrier holds it.
+/// A message that meets the filter, read where the transport holds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Matched<'a> {
     pub(crate) body: &'a [u8],

@@ -2,12 +2,12 @@
 
 use crate::settings::Settings;
 use lanecast_base::budget::{Budget, Exhausted, Share};
-use lanecast_carrier::SessionId;
 use lanecast_filter::fields::Fields;
 use lanecast_filter::naive::Environment;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message, malformed::Malformed};
+use lanecast_transport::SessionId;
 use std::collections::HashMap;
 use std::sync::Arc;
 

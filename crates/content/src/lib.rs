@@ -1,4 +1,4 @@
-//! Filters evaluated where messages are published, over any carrier and without a server.
+//! Filters evaluated where messages are published, over any transport and without a server.
 //!
 //! Subscribers tell publishers what they want; a publisher looks at each message once, whatever the
 //! number of filters, and publishes it once, with a mark for each filter that it meets. What nobody

@@ -4,7 +4,7 @@ use crate::error::{OpenError, PublishError};
 use crate::filters::Filters;
 use crate::settings::Settings;
 use crate::{control_topic, data_topic};
-use lanecast_carrier::{Carrier, Claim, ClaimError, Event, Publish, SessionId, Subscribe};
+use lanecast_transport::{Claim, ClaimError, Event, Publish, SessionId, Subscribe, Transport};
 use lanecast_wire::content::ContentFrame;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const REASON_MAX: usize = 300;
 /// A publisher that has nothing to publish for a while has to be [tended](Self::tend), or new
 /// subscribers wait.
 #[derive(Debug)]
-pub struct Publisher<C: Carrier> {
+pub struct Publisher<C: Transport> {
     data: C::Publisher,
     control: C::Subscriber,
     filters: Filters,
@@ -41,15 +41,20 @@ enum Act {
     Leaves,
 }
 
-impl<C: Carrier> Publisher<C> {
+impl<C: Transport> Publisher<C> {
     /// A publisher of `topic`.
     ///
     /// # Errors
-    /// If the carrier cannot set it up.
-    pub fn new(carrier: &C, topic: &str, settings: Settings) -> Result<Self, OpenError<C::Error>> {
+    /// If the transport cannot set it up.
+    pub fn new(
+        transport: &C,
+        topic: &str,
+        settings: Settings,
+    ) -> Result<Self, OpenError<C::Error>> {
         // Whoever finds the data finds somebody who listens.
-        let control = carrier.subscriber(&[&control_topic(topic)]).map_err(OpenError::Carrier)?;
-        let data = carrier.publisher(&data_topic(topic)).map_err(OpenError::Carrier)?;
+        let control =
+            transport.subscriber(&[&control_topic(topic)]).map_err(OpenError::Transport)?;
+        let data = transport.publisher(&data_topic(topic)).map_err(OpenError::Transport)?;
         Ok(Self {
             data,
             control,
@@ -211,5 +216,5 @@ impl<C: Carrier> Publisher<C> {
     }
 }
 
-/// Room for a message on a carrier.
-type Room<'a, C> = <<C as Carrier>::Publisher as Publish>::Claim<'a>;
+/// Room for a message on a transport.
+type Room<'a, C> = <<C as Transport>::Publisher as Publish>::Claim<'a>;

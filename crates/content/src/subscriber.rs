@@ -4,14 +4,14 @@ use crate::error::OpenError;
 use crate::event::{Event, Matched};
 use crate::settings::Settings;
 use crate::{control_topic, data_topic};
-use lanecast_carrier::{self as carrier, Carrier, Claim, Publish, SessionId, Subscribe};
 use lanecast_filter::Filter;
+use lanecast_transport::{self as transport, Claim, Publish, SessionId, Subscribe, Transport};
 use lanecast_wire::content::ContentFrame;
 use std::time::{Duration, Instant};
 
 /// Reads what meets its filter, of every publisher of its topic, now and later.
 #[derive(Debug)]
-pub struct Subscriber<C: Carrier> {
+pub struct Subscriber<C: Transport> {
     feed: C::Subscriber,
     control: C::Publisher,
     filter: String,
@@ -36,13 +36,13 @@ enum Standing {
     Refused,
 }
 
-impl<C: Carrier> Subscriber<C> {
+impl<C: Transport> Subscriber<C> {
     /// A subscriber to those messages of `topic` that meet `filter`.
     ///
     /// # Errors
-    /// If the filter is none, or the carrier cannot set it up.
+    /// If the filter is none, or the transport cannot set it up.
     pub fn new(
-        carrier: &C,
+        transport: &C,
         topic: &str,
         filter: &str,
         settings: &Settings,
@@ -50,14 +50,14 @@ impl<C: Carrier> Subscriber<C> {
         if !Filter::parse_with(filter, &settings.limits)?.is_deterministic() {
             return Err(OpenError::Timely);
         }
-        let control = carrier.publisher(&control_topic(topic)).map_err(OpenError::Carrier)?;
-        let feed = carrier.subscriber(&[&data_topic(topic)]).map_err(OpenError::Carrier)?;
+        let control = transport.publisher(&control_topic(topic)).map_err(OpenError::Transport)?;
+        let feed = transport.subscriber(&[&data_topic(topic)]).map_err(OpenError::Transport)?;
         let desk = Desk { session: control.session().0, standings: Vec::new(), ignored: 0 };
         let (filter, ask_again) = (filter.to_owned(), settings.ask_again);
         Ok(Self { feed, control, filter, desk, ask_again, asked: None })
     }
 
-    /// Hands what has come to `handler`, at most `limit` messages of the carrier; how much that
+    /// Hands what has come to `handler`, at most `limit` messages of the transport; how much that
     /// was, with the messages that others want. Asks publishers that have not answered. Never
     /// blocks.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(Event<'_>)) -> usize {
@@ -74,7 +74,7 @@ impl<C: Carrier> Subscriber<C> {
         self.feed.wait(work);
     }
 
-    /// The carrier's own subscriber, for what only that one can: to come back to a publisher that
+    /// The transport's own subscriber, for what only that one can: to come back to a publisher that
     /// went on without it, say.
     pub const fn feed(&mut self) -> &mut C::Subscriber {
         &mut self.feed
@@ -112,18 +112,18 @@ impl<C: Carrier> Subscriber<C> {
 
 impl Desk {
     #[inline]
-    fn take(&mut self, event: carrier::Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
+    fn take(&mut self, event: transport::Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
         match event {
-            carrier::Event::Message(message) => self.message(message, handler),
-            carrier::Event::Joined(stream) => {
+            transport::Event::Message(message) => self.message(message, handler),
+            transport::Event::Joined(stream) => {
                 self.standings.push((stream.session, Standing::Asked));
                 handler(Event::Joined(stream));
             }
-            carrier::Event::Lost(gap) => {
+            transport::Event::Lost(gap) => {
                 handler(Event::Lost(gap));
                 self.lapse(gap.stream, handler);
             }
-            carrier::Event::Left(stream, why) => {
+            transport::Event::Left(stream, why) => {
                 self.standings.retain(|(session, _)| *session != stream.session);
                 handler(Event::Left(stream, why));
             }
@@ -132,7 +132,7 @@ impl Desk {
     }
 
     #[inline]
-    fn message(&mut self, whole: carrier::Message<'_>, handler: &mut impl FnMut(Event<'_>)) {
+    fn message(&mut self, whole: transport::Message<'_>, handler: &mut impl FnMut(Event<'_>)) {
         let stream = whole.stream();
         let standing = self.standing(stream).copied();
         let mark = match standing {
@@ -172,19 +172,19 @@ impl Desk {
     }
 
     /// The publisher has to be asked again.
-    fn lapse(&mut self, stream: &carrier::Stream, handler: &mut impl FnMut(Event<'_>)) {
+    fn lapse(&mut self, stream: &transport::Stream, handler: &mut impl FnMut(Event<'_>)) {
         if matches!(self.standing(stream), Some(Standing::InForce(_))) {
             self.stand(stream, Standing::Asked);
             handler(Event::Lapsed(stream));
         }
     }
 
-    fn standing(&mut self, stream: &carrier::Stream) -> Option<&mut Standing> {
+    fn standing(&mut self, stream: &transport::Stream) -> Option<&mut Standing> {
         let mut standings = self.standings.iter_mut();
         standings.find(|(session, _)| *session == stream.session).map(|(_, standing)| standing)
     }
 
-    fn stand(&mut self, stream: &carrier::Stream, now: Standing) {
+    fn stand(&mut self, stream: &transport::Stream, now: Standing) {
         if let Some(standing) = self.standing(stream) {
             *standing = now;
         }

@@ -1,9 +1,9 @@
 //! Room for messages, whatever way they take.
 
 use crate::publisher::{BothBatch, BothClaim};
-use lanecast_carrier::{Batch, Claim, ClaimError, TopicId};
 use lanecast_net::{NetBatch, NetClaim};
 use lanecast_shm::{ShmBatch, ShmClaim};
+use lanecast_transport::{Batch, Claim, ClaimError, TopicId};
 use std::ops::{Deref, DerefMut};
 
 /// Room for one message. Dropped without commit, it was never there.

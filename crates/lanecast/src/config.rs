@@ -1,8 +1,8 @@
 //! Configuration: defaults, then files, then the environment, then what the program says.
 
-use crate::carriers::Carriers;
 use crate::flat;
 use crate::table::{SETTINGS, Setting};
+use crate::transports::Transports;
 use crate::xml;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use toml::de::{DeTable, DeValue};
 #[non_exhaustive]
 pub struct Config {
     /// How messages travel.
-    pub carriers: Carriers,
-    /// Settings of the shared-memory carrier.
+    pub transports: Transports,
+    /// Settings of the shared-memory transport.
     pub shm: lanecast_shm::Settings,
-    /// Settings of the carriers between hosts.
+    /// Settings of the transports between hosts.
     pub net: lanecast_net::Settings,
     /// Options of other systems' files that mean nothing here, each with its file and line.
     pub ignored: Vec<String>,

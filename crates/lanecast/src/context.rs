@@ -2,12 +2,12 @@
 
 use crate::config::{Config, ConfigError, FILE_VARIABLE};
 use crate::neighbourhood::Neighbourhood;
-use crate::{Carriers, Publisher, Subscriber};
+use crate::{Publisher, Subscriber, Transports};
 use lanecast_base::{WaitStrategy, Waiter};
-use lanecast_carrier::Carrier;
-use lanecast_net::{NetCarrier, Network};
+use lanecast_net::{NetTransport, Network};
 use lanecast_os::private_directory;
 use lanecast_shm::{Domain, Reach};
+use lanecast_transport::Transport;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The carrier over shared memory cannot be set up.
+    /// The transport over shared memory cannot be set up.
     #[error(transparent)]
     Shm(#[from] lanecast_shm::OpenError),
-    /// The carriers between hosts cannot be set up.
+    /// The transports between hosts cannot be set up.
     #[error(transparent)]
     Net(#[from] lanecast_net::OpenError),
     /// Fewer topics on the network than in shared memory.
@@ -47,7 +47,7 @@ pub enum Error {
 /// once for all of them. With `shm.reach = "process"`, nobody outside the program can join, and
 /// nothing of it is in any directory.
 ///
-/// With `carriers = "shm+ru"` (or `shm+rm`, `shm+tcp`), it goes to other hosts as well, and with
+/// With `transports = "shm+ru"` (or `shm+rm`, `shm+tcp`), it goes to other hosts as well, and with
 /// `ru`, `rm` or `tcp` alone to all subscribers by network. No socket is opened without one of
 /// these, and none off loopback unless `net.interface` says so.
 ///
@@ -62,8 +62,8 @@ pub struct Context {
 #[derive(Clone, Debug)]
 enum Ways {
     Shm(Domain),
-    Net(NetCarrier),
-    Both(Domain, NetCarrier),
+    Net(NetTransport),
+    Both(Domain, NetTransport),
 }
 
 impl Context {
@@ -87,7 +87,7 @@ impl Context {
     }
 
     /// A publisher of `topic`, in a session of its own; more topics can be
-    /// [added](lanecast_carrier::Publish::add_topic).
+    /// [added](lanecast_transport::Publish::add_topic).
     ///
     /// # Errors
     /// See [`Error`].
@@ -138,13 +138,13 @@ impl Context {
     }
 }
 
-impl Carrier for Context {
+impl Transport for Context {
     type Publisher = Publisher;
     type Subscriber = Subscriber;
     type Error = Error;
 
     fn name(&self) -> &'static str {
-        self.config.carriers.name()
+        self.config.transports.name()
     }
 
     fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
@@ -185,9 +185,9 @@ impl Builder {
     /// Makes both sides wait by `strategy`.
     #[must_use]
     pub fn wait(mut self, strategy: WaitStrategy) -> Self {
-        for carrier in ["shm", "net"] {
+        for transport in ["shm", "net"] {
             for end in ["publisher", "subscriber"] {
-                self.values.push((format!("{carrier}.{end}_wait"), strategy.to_string()));
+                self.values.push((format!("{transport}.{end}_wait"), strategy.to_string()));
             }
         }
         self
@@ -227,13 +227,13 @@ impl Builder {
     /// See [`Error`].
     pub fn build(self) -> Result<Context, Error> {
         let config = self.config()?;
-        let ways = open(config.carriers, &config)?;
+        let ways = open(config.transports, &config)?;
         Ok(Context { ways, config })
     }
 }
 
-fn open(carriers: Carriers, config: &Config) -> Result<Ways, Error> {
-    let Some(kind) = carriers.kind() else {
+fn open(transports: Transports, config: &Config) -> Result<Ways, Error> {
+    let Some(kind) = transports.kind() else {
         return Ok(Ways::Shm(Domain::open(config.shm.clone())?));
     };
     let mut settings = config.net.clone();
@@ -243,8 +243,8 @@ fn open(carriers: Carriers, config: &Config) -> Result<Ways, Error> {
         let is_ours = private_directory(directory, config.shm.access).is_ok();
         settings.counters = is_ours.then(|| directory.clone());
     }
-    if !carriers.has_shm() {
-        return Ok(Ways::Net(NetCarrier::new(Network::open(settings)?, kind)));
+    if !transports.has_shm() {
+        return Ok(Ways::Net(NetTransport::new(Network::open(settings)?, kind)));
     }
     let (net, shm) = (settings.topics_max, config.shm.topics_max);
     if net < shm as usize {
@@ -253,5 +253,5 @@ fn open(carriers: Carriers, config: &Config) -> Result<Ways, Error> {
     let domain = Domain::open(config.shm.clone())?;
     let home = Neighbourhood::of(&config.shm).map_err(Error::Neighbourhood)?;
     (settings.host, settings.domain) = (home.host, home.domain);
-    Ok(Ways::Both(domain, NetCarrier::new(Network::open(settings)?, kind)))
+    Ok(Ways::Both(domain, NetTransport::new(Network::open(settings)?, kind)))
 }

@@ -31,7 +31,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod carriers;
 mod claim;
 mod config;
 mod context;
@@ -41,29 +40,30 @@ mod neighbourhood;
 mod publisher;
 mod subscriber;
 mod table;
+mod transports;
 mod xml;
 
-pub use carriers::{Carriers, ParseCarriersError};
 pub use claim::{AnyBatch, AnyClaim};
 pub use config::{Config, ConfigError};
 pub use context::{Builder, Context, Error};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy, Waiter};
 pub use lanecast_base::{format_duration, parse_duration};
-pub use lanecast_carrier::{
-    Batch, Carrier, Claim, ClaimError, Event, Gap, LossReason, Message, Pressure, Publish,
-    SessionId, Shared, Stream, Subscribe, TopicId, Why,
-};
 pub use lanecast_ring as ring;
+pub use lanecast_transport::{
+    BackPressureReason, Batch, Claim, ClaimError, CloseReason, Event, Gap, LossReason, Message,
+    Publish, SessionId, Shared, Stream, Subscribe, TopicId, Transport,
+};
 pub use publisher::{BothBatch, BothClaim, Publisher, TopicError};
 pub use subscriber::Subscriber;
 pub use table::{SETTINGS, Setting};
+pub use transports::{ParseTransportsError, Transports};
 
-/// The carrier over shared memory: its ends, its settings, and its looks from outside.
+/// The transport over shared memory: its ends, its settings, and its looks from outside.
 pub mod shm {
     pub use lanecast_shm::*;
 }
 
-/// The carriers between hosts: their ends and their settings.
+/// The transports between hosts: their ends and their settings.
 pub mod net {
     pub use lanecast_net::*;
 }
@@ -71,7 +71,7 @@ pub mod net {
 /// Everything that a program which publishes or subscribes needs in scope.
 pub mod prelude {
     pub use crate::{
-        Batch, Claim, ClaimError, Context, Event, Publish, Publisher, Shared, Subscribe,
-        Subscriber, TopicId, WaitStrategy, Why,
+        Batch, Claim, ClaimError, CloseReason, Context, Event, Publish, Publisher, Shared,
+        Subscribe, Subscriber, TopicId, WaitStrategy,
     };
 }

@@ -8,8 +8,8 @@ use crate::claim::{AnyBatch, AnyClaim};
 use crate::context::Error;
 use crate::{net, shm};
 use both::Both;
-use lanecast_carrier::{Carrier, ClaimError, Publish, SessionId, TopicId};
-use lanecast_net::NetCarrier;
+use lanecast_net::NetTransport;
+use lanecast_transport::{ClaimError, Publish, SessionId, TopicId, Transport};
 use std::fmt;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub enum TopicError {
 impl Publisher {
     pub(crate) fn over_both(
         domain: &shm::Domain,
-        network: &NetCarrier,
+        network: &NetTransport,
         topic: &str,
     ) -> Result<Self, Error> {
         let near = domain.publisher(topic)?;

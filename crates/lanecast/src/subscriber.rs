@@ -5,7 +5,7 @@ mod both;
 use crate::{net, shm};
 use both::Both;
 use lanecast_base::WaitStrategy;
-use lanecast_carrier::{Event, Subscribe};
+use lanecast_transport::{Event, Subscribe};
 use std::fmt;
 use std::time::Duration;
 

@@ -4,14 +4,14 @@ mod net;
 mod net_accept;
 mod shm;
 
-use crate::carriers::Carriers;
 use crate::config::Config;
+use crate::transports::Transports;
 
 /// Every setting there is.
 pub const SETTINGS: &[Setting] = &ALL;
 
 const ALL: [Setting; 1 + shm::SHM.len() + net_accept::ACCEPT.len() + net::NET.len()] =
-    joined([&[CARRIERS], shm::SHM, net_accept::ACCEPT, net::NET]);
+    joined([&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET]);
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -50,23 +50,23 @@ where
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-const CARRIERS: Setting = Setting {
-    key: "carriers",
+const TRANSPORTS: Setting = Setting {
+    key: "transports",
     values: "shm, rm, ru, tcp, or shm+rm, shm+ru, shm+tcp",
     about: "How messages travel: shm to threads and processes of this host, by shared memory; rm, \
             ru and tcp to other hosts, by reliable multicast, reliable unicast or TCP. A publisher \
             with shm+ru serves both kinds of subscribers at once, and each gets a message once. \
             Subscribers take whatever way a publisher on the network has chosen.",
     set: |config, text| {
-        config.carriers = parse::<Carriers>(text)?;
+        config.transports = parse::<Transports>(text)?;
         Ok(())
     },
-    get: |config| config.carriers.to_string(),
+    get: |config| config.transports.to_string(),
 };
 
 /// The parts of a table, one behind the other.
 const fn joined<const N: usize>(parts: [&[Setting]; 4]) -> [Setting; N] {
-    let mut all = [CARRIERS; N];
+    let mut all = [TRANSPORTS; N];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {
         let mut index = 0;

@@ -24,8 +24,8 @@ pub struct Setup {
 /// What a figure is worth nothing without.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// The carrier's name.
-    pub carrier: &'static str,
+    /// The transport's name.
+    pub transport: &'static str,
     /// How this side waits.
     #[serde(serialize_with = "as_text")]
     pub wait: WaitStrategy,

@@ -1,6 +1,6 @@
 //! The floor: what the system's own sockets can do between two threads of this process, over the
 //! loopback interface. No protocol can be faster than what it is built on, so figures of a network
-//! carrier are judged beside these.
+//! transport are judged beside these.
 //!
 //! Each case has two threads of its own: one that sends (and, of round trips, times what comes
 //! back) and one that receives (and sends back). The calling thread only waits for them.
@@ -13,7 +13,7 @@ mod result;
 mod rounds;
 mod stream;
 
-pub use case::{Case, Experiment, Transport, Way};
+pub use case::{Case, Experiment, SocketKind, Way};
 pub use result::FloorResult;
 
 use crate::conditions::Setup;
@@ -81,10 +81,10 @@ pub enum FloorError {
     #[error("-r 0 and -n 0 are no schedule: take 1 or more")]
     Nothing,
     /// The sockets.
-    #[error("{transport} over the loopback interface does not work")]
+    #[error("{socket} over the loopback interface does not work")]
     Sockets {
         /// Of which kind.
-        transport: Transport,
+        socket: SocketKind,
         /// What the system says.
         source: io::Error,
     },
@@ -112,12 +112,12 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<FloorResult, 
     }
     let load = Load::of(settings);
     let refused = |source| settings.refused(source);
-    match settings.case.transport {
-        Transport::Udp => over(settings, load, Datagrams::pair(load).map_err(refused)?, stop),
-        Transport::Multicast => {
+    match settings.case.socket {
+        SocketKind::Udp => over(settings, load, Datagrams::pair(load).map_err(refused)?, stop),
+        SocketKind::Multicast => {
             over(settings, load, Datagrams::groups(load).map_err(refused)?, stop)
         }
-        Transport::Tcp => over(settings, load, Stream::pair(load).map_err(refused)?, stop),
+        SocketKind::Tcp => over(settings, load, Stream::pair(load).map_err(refused)?, stop),
     }
 }
 
@@ -198,13 +198,13 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 impl Settings {
     fn refused(&self, source: io::Error) -> FloorError {
-        FloorError::Sockets { transport: self.case.transport, source }
+        FloorError::Sockets { socket: self.case.socket, source }
     }
 
     fn watch(&self, place: Place, window: Size) -> Watch {
         let Self { case, raise, clock, .. } = *self;
         let setup = Setup { wait: case.wait, window, raise, clock };
-        Watch::new(case.transport.name(), setup, Touch::Header, place)
+        Watch::new(case.socket.name(), setup, Touch::Header, place)
     }
 }
 

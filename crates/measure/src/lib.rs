@@ -1,5 +1,5 @@
 //! The measuring house: load shapes, recording, and the experiments of the source documents,
-//! over any carrier.
+//! over any transport.
 //!
 //! - [`publisher`], [`subscriber`], [`jitter`]: the experiments, each run in the calling thread;
 //! - [`ping`]: round trips of messages that are sent on a schedule;
@@ -11,7 +11,7 @@
 //! - [`pipes`], [`rings`]: messages between threads of one process, as two more documents measure
 //!   them;
 //! - [`fanout`]: bursts of messages from a few to many, each by its own filter;
-//! - [`floor`]: what the system's own sockets can do, which no carrier can be faster than;
+//! - [`floor`]: what the system's own sockets can do, which no transport can be faster than;
 //! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
 //! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
 //! - [`Yardstick`]: what the machine can do at the moment;

@@ -36,7 +36,7 @@ pub struct PublisherResult {
     pub burst: u64,
     /// The most messages that were sent without a look at the clock.
     pub largest_burst: u64,
-    /// How often there was no room for a measured message, if the carrier counts that.
+    /// How often there was no room for a measured message, if the transport counts that.
     pub back_pressured: Option<u64>,
     /// Subscribers when the measured part began.
     pub subscribers_at_start: usize,
@@ -78,7 +78,7 @@ pub struct Figures {
     pub warmup: u64,
     /// Messages whose numbers are missing after the first one received.
     pub lost: u64,
-    /// Messages that the carrier itself said were lost.
+    /// Messages that the transport itself said were lost.
     pub told_lost: u64,
     /// Messages whose number had come before.
     pub duplicated: u64,
@@ -115,7 +115,7 @@ pub struct SubscriberResult {
     pub fast: bool,
     /// Empty iterations per message.
     pub spin: u64,
-    /// How many messages came by retransmission, if the carrier counts that.
+    /// How many messages came by retransmission, if the transport counts that.
     pub recovered: Option<u64>,
     /// The streams, in the order of joining.
     pub streams: Vec<StreamResult>,

@@ -25,29 +25,30 @@ pub use stamp::STAMP;
 use crate::watch::Watch;
 use crate::{Conditions, Touch};
 use answers::Answers;
-use lanecast_carrier::{Carrier, Publish};
+use lanecast_transport::{Publish, Transport};
 use outlet::Outlet;
 use sender::{Part, Sender, Sent};
 
-/// Runs the ping over `carrier`.
+/// Runs the ping over `transport`.
 ///
 /// # Errors
-/// If the settings do not fit together, the carrier refuses, or nobody answers before `stop`.
-pub fn ping<C: Carrier>(
-    carrier: &C,
+/// If the settings do not fit together, the transport refuses, or nobody answers before `stop`.
+pub fn ping<C: Transport>(
+    transport: &C,
     settings: &Settings,
     hooks: Hooks<'_, C::Subscriber>,
 ) -> Result<PingResult, PingError> {
     settings.check()?;
-    let mut watch = Watch::new(carrier.name(), settings.setup, Touch::Header, settings.sender);
+    let mut watch = Watch::new(transport.name(), settings.setup, Touch::Header, settings.sender);
     let open = |error| PingError::Open(error);
     let topics = &settings.topics;
-    let publisher = carrier.publisher(&topics.ping).map_err(|error| open(Box::new(error)))?;
+    let publisher = transport.publisher(&topics.ping).map_err(|error| open(Box::new(error)))?;
     let longest = publisher.longest_message();
     if settings.size > longest {
         return Err(PingError::TooLong { size: settings.size, longest });
     }
-    let subscriber = carrier.subscriber(&[&topics.pong]).map_err(|error| open(Box::new(error)))?;
+    let subscriber =
+        transport.subscriber(&[&topics.pong]).map_err(|error| open(Box::new(error)))?;
     let source = publisher.source().to_owned();
     let outlet = Outlet::new(publisher, settings.generic, settings.size);
     let sender = Sender::new(outlet, settings, hooks.stop);

@@ -14,7 +14,7 @@ use crate::recorder::Recorder;
 use crate::sender::{Copying, Form, InPlace, InTurn, Line, Run, SendError, Task};
 use crate::touch::Touch;
 use crate::watch::Watch;
-use lanecast_carrier::{Carrier, ClaimError, Publish, Shared, TopicId};
+use lanecast_transport::{ClaimError, Publish, Shared, TopicId, Transport};
 use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -80,12 +80,12 @@ pub enum PublisherError {
         /// The length asked for.
         size: usize,
     },
-    /// The messages are longer than the carrier's longest.
+    /// The messages are longer than the transport's longest.
     #[error("-m {size} is too long: at most {longest} bytes with this window (see --window)")]
     TooLong {
         /// The length asked for.
         size: usize,
-        /// The carrier's longest.
+        /// The transport's longest.
         longest: usize,
     },
     /// There is no topic.
@@ -103,7 +103,7 @@ pub enum PublisherError {
     /// More messages than a message's number can count.
     #[error("-n and -w together are more than {HIGHEST_NUMBER} messages")]
     TooMany,
-    /// The carrier made no publisher.
+    /// The transport made no publisher.
     #[error("cannot publish")]
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// The thread's CPU.
@@ -133,7 +133,7 @@ pub enum PublisherError {
 pub struct Hooks<'a, P> {
     /// Ends the run early as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
-    /// How often the publisher has found no room so far, if its carrier counts that.
+    /// How often the publisher has found no room so far, if its transport counts that.
     pub back_pressured: &'a dyn Fn(&P) -> Option<u64>,
     /// Given the result before the publisher lingers and closes.
     pub announce: &'a mut dyn FnMut(&PublisherResult),
@@ -145,18 +145,18 @@ impl<P> fmt::Debug for Hooks<'_, P> {
     }
 }
 
-/// Runs the experiment over `carrier`.
+/// Runs the experiment over `transport`.
 ///
 /// # Errors
-/// If the settings do not fit together, the carrier refuses, or a message is refused.
-pub fn run<C: Carrier>(
-    carrier: &C,
+/// If the settings do not fit together, the transport refuses, or a message is refused.
+pub fn run<C: Transport>(
+    transport: &C,
     settings: &Settings,
     hooks: Hooks<'_, C::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     settings.check()?;
-    let mut watch = Watch::new(carrier.name(), settings.setup, settings.touch, settings.place);
-    let (mut publisher, topics) = open(carrier, &settings.topics)?;
+    let mut watch = Watch::new(transport.name(), settings.setup, settings.touch, settings.place);
+    let (mut publisher, topics) = open(transport, &settings.topics)?;
     let longest = publisher.longest_message();
     if settings.size > longest {
         return Err(PublisherError::TooLong { size: settings.size, longest });
@@ -180,13 +180,13 @@ pub fn run<C: Carrier>(
 }
 
 /// A publisher of all `topics`, and their numbers.
-fn open<C: Carrier>(
-    carrier: &C,
+fn open<C: Transport>(
+    transport: &C,
     topics: &[String],
 ) -> Result<(C::Publisher, Vec<TopicId>), PublisherError> {
     let [first, others @ ..] = topics else { return Err(PublisherError::NoTopic) };
     let failed = |error: Box<dyn Error + Send + Sync>| PublisherError::Open(error);
-    let mut publisher = carrier.publisher(first).map_err(|error| failed(Box::new(error)))?;
+    let mut publisher = transport.publisher(first).map_err(|error| failed(Box::new(error)))?;
     let mut numbers = vec![TopicId::FIRST];
     for topic in others {
         numbers.push(publisher.add_topic(topic).map_err(|error| failed(Box::new(error)))?);

@@ -10,7 +10,7 @@ use crate::linear::LinearResult;
 use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
 use crate::place::Cpus;
 use crate::{jitter, publisher, subscriber};
-use lanecast_carrier::{Gap, Stream};
+use lanecast_transport::{Gap, Stream};
 use std::fmt::Write;
 
 mod round_trip;
@@ -109,7 +109,7 @@ pub fn joined(stream: &Stream) -> String {
     format!("rcv event BOS, topic_name='{}', source={}, \n", stream.topic, stream.source)
 }
 
-/// That the carrier lost messages.
+/// That the transport lost messages.
 pub fn lost(gap: &Gap<'_>) -> String {
     format!(
         "rcv event LOST, topic_name='{}', source={}, first={}, count={}, why='{}', \n",
@@ -218,9 +218,9 @@ pub fn conditions(conditions: &Conditions) -> String {
     line(
         &mut text,
         format_args!(
-            "carrier={}, wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, \
+            "transport={}, wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, \
              recording_cost_ns={:.1}, {}raise={}, ",
-            conditions.carrier,
+            conditions.transport,
             conditions.wait,
             conditions.window,
             conditions.touch,

@@ -2,7 +2,7 @@
 //!
 //! Everything that a message does not need is decided outside of them: whether to stamp, to
 //! fill, to keep a schedule. Flat out and without stamps, a message costs one store into its
-//! claim and the carrier's commit; the clock is read at the start and at the end. How late a
+//! claim and the transport's commit; the clock is read at the start and at the end. How late a
 //! stamped message was for its schedule is counted when it is on its way.
 
 mod in_turn;
@@ -14,7 +14,7 @@ use crate::pacing::{Burst, Pace, Slot};
 use crate::record::{self, FILLED, Stamps, TIMESTAMPED};
 use crate::recorder::Recorder;
 use lanecast_base::clock::Clock;
-use lanecast_carrier::{Claim, ClaimError, Publish, Shared};
+use lanecast_transport::{Claim, ClaimError, Publish, Shared};
 use std::time::Duration;
 
 /// What the messages of a run look like, and what is done when there is no room for one.
@@ -173,7 +173,7 @@ fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     let mut pace = pace(start);
     'run: while let Some(mut burst) = pace.next_burst(|| form.clock.ticks(), stop) {
         loop {
-            // A carrier may refuse the next claim instead of waiting: the burst goes on later.
+            // A transport may refuse the next claim instead of waiting: the burst goes on later.
             let error = match write_burst::<STAMP, FILL, _>(claim, &mut burst, &form, lateness) {
                 Ok(next) => {
                     claim = next;

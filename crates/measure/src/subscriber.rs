@@ -10,7 +10,9 @@ use crate::place::{Place, PlaceError};
 use crate::tally::Tally;
 use crate::touch::Touch;
 use crate::watch::Watch;
-use lanecast_carrier::{Carrier, Event, Gap, Message, SessionId, Stream, Subscribe, TopicId, Why};
+use lanecast_transport::{
+    CloseReason, Event, Gap, Message, SessionId, Stream, Subscribe, TopicId, Transport,
+};
 use std::error::Error;
 use std::hint::black_box;
 use thiserror::Error;
@@ -57,7 +59,7 @@ pub enum Notice<'a> {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SubscriberError {
-    /// The carrier made no subscriber.
+    /// The transport made no subscriber.
     #[error("cannot subscribe")]
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// The thread's CPU.
@@ -65,23 +67,23 @@ pub enum SubscriberError {
     Place(#[from] PlaceError),
 }
 
-/// Runs the experiment over `carrier` until `stop` is true, or a stream ends if that was asked
+/// Runs the experiment over `transport` until `stop` is true, or a stream ends if that was asked
 /// for. `notify` is called in between, by the measured thread; `recovered` is asked, at the end,
 /// how many messages came by retransmission.
 ///
 /// # Errors
-/// If the carrier refuses, or the CPU asked for cannot be taken.
-pub fn run<C: Carrier>(
-    carrier: &C,
+/// If the transport refuses, or the CPU asked for cannot be taken.
+pub fn run<C: Transport>(
+    transport: &C,
     settings: &Settings,
     recovered: fn(&mut C::Subscriber) -> Option<u64>,
     stop: &dyn Fn() -> bool,
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<SubscriberResult, SubscriberError> {
     let topics: Vec<&str> = settings.topics.iter().map(String::as_str).collect();
-    let watch = Watch::new(carrier.name(), settings.setup, settings.touch, settings.place);
+    let watch = Watch::new(transport.name(), settings.setup, settings.touch, settings.place);
     let subscriber =
-        carrier.subscriber(&topics).map_err(|error| SubscriberError::Open(Box::new(error)))?;
+        transport.subscriber(&topics).map_err(|error| SubscriberError::Open(Box::new(error)))?;
     let reader = Reader {
         spin: settings.spin,
         linear: settings.linear.filter(|_| !settings.fast),
@@ -118,7 +120,7 @@ struct Reader<'a> {
     topic: TopicId,
     tallies: Vec<Tally>,
     /// Why each stream ended, by the same index.
-    ended: Vec<Option<Why>>,
+    ended: Vec<Option<CloseReason>>,
     watch: Watch,
     failed: Option<PlaceError>,
     notify: &'a mut dyn FnMut(Notice<'_>),
@@ -276,12 +278,12 @@ impl Reader<'_> {
     }
 }
 
-fn stream_result(tally: &Tally, why: Option<Why>) -> StreamResult {
+fn stream_result(tally: &Tally, why: Option<CloseReason>) -> StreamResult {
     StreamResult {
         topic: tally.stream.topic.clone(),
         session: tally.stream.session.to_string(),
         source: tally.stream.source.clone(),
-        ended: why.map(Why::describe),
+        ended: why.map(CloseReason::describe),
         figures: sum(std::slice::from_ref(tally)),
     }
 }

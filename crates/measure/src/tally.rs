@@ -7,7 +7,7 @@ use crate::latency::LatencyRecorder;
 use crate::linear::{Linear, LinearShape};
 use crate::record::{self, FILLED, TIMESTAMPED, WARM_UP};
 use lanecast_base::clock::Clock;
-use lanecast_carrier::Stream;
+use lanecast_transport::Stream;
 
 /// Counts of one stream.
 #[derive(Clone, Debug)]
@@ -167,7 +167,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast_carrier::{SessionId, TopicId};
+    use lanecast_transport::{SessionId, TopicId};
 
     fn tally() -> Tally {
         let stream = Stream {

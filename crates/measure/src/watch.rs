@@ -12,7 +12,7 @@ use lanecast_base::clock::Clock;
 /// What is known of a run; used in the measured thread.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    carrier: &'static str,
+    transport: &'static str,
     setup: Setup,
     touch: Touch,
     place: Place,
@@ -26,9 +26,9 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Finds out what the tools cost, before anything is measured.
-    pub(crate) fn new(carrier: &'static str, setup: Setup, touch: Touch, place: Place) -> Self {
+    pub(crate) fn new(transport: &'static str, setup: Setup, touch: Touch, place: Place) -> Self {
         Self {
-            carrier,
+            transport,
             setup,
             touch,
             place,
@@ -41,8 +41,8 @@ impl Watch {
         }
     }
 
-    pub(crate) const fn carrier(&self) -> &'static str {
-        self.carrier
+    pub(crate) const fn transport(&self) -> &'static str {
+        self.transport
     }
 
     pub(crate) const fn clock(&self) -> Clock {
@@ -93,7 +93,7 @@ impl Watch {
 
     fn with(&self, cpus: Cpus, interference: Interference) -> Conditions {
         Conditions {
-            carrier: self.carrier,
+            transport: self.transport,
             wait: self.setup.wait,
             window: self.setup.window,
             touch: self.touch,

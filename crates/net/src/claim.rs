@@ -1,8 +1,8 @@
 //! Room for messages, written in place where they will be sent from.
 
 use crate::outbound::Outbound;
-use lanecast_carrier::{Batch, Claim, ClaimError, TopicId};
 use lanecast_os::biased::OwnerGuard;
+use lanecast_transport::{Batch, Claim, ClaimError, TopicId};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

@@ -11,7 +11,7 @@ use lanecast_base::clock::Clock;
 use lanecast_os::process;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::resolution::{Announcement, Carrier, Event, Resolver, Settings};
+use lanecast_protocol::resolution::{Announcement, Event, Resolver, Settings, Transport};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub(crate) struct Finder {
     mouth: Arc<UdpSocket>,
     peers: Option<Peers>,
     found: VecDeque<(Source, String)>,
-    /// Carriers by which publishers are joined.
+    /// Transports by which publishers are joined.
     accept: Vec<Kind>,
     /// The host, and the domain of shared memory there; 0: none.
     home: (u64, u64),
@@ -97,10 +97,10 @@ impl Finder {
     pub(crate) fn publish(&mut self, source: &Source, datagram_bytes: usize, topic: &str) {
         let announcement = Announcement {
             session: source.session,
-            carrier: match source.kind {
-                Kind::Rm => Carrier::Multicast,
-                Kind::Ru => Carrier::Unicast,
-                Kind::Tcp => Carrier::Tcp,
+            transport: match source.kind {
+                Kind::Rm => Transport::Multicast,
+                Kind::Ru => Transport::Unicast,
+                Kind::Tcp => Transport::Tcp,
             },
             control: source.address,
             group: source.group,
@@ -213,10 +213,10 @@ fn hear(
 }
 
 const fn source(announcement: &Announcement) -> Source {
-    let kind = match announcement.carrier {
-        Carrier::Multicast => Kind::Rm,
-        Carrier::Unicast => Kind::Ru,
-        Carrier::Tcp => Kind::Tcp,
+    let kind = match announcement.transport {
+        Transport::Multicast => Kind::Rm,
+        Transport::Unicast => Kind::Ru,
+        Transport::Tcp => Kind::Tcp,
     };
     Source {
         kind,

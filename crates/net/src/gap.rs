@@ -1,9 +1,9 @@
 //! What an application can be told of datagrams that are missing on the way.
 
 use crate::hand::reason;
-use lanecast_carrier::{LossReason, SessionId};
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{GapEnd, GapRecord};
+use lanecast_transport::{LossReason, SessionId};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 

@@ -1,12 +1,12 @@
 //! What a subscriber has in hand: deliveries that its handler has not had yet.
 
-use lanecast_carrier::{Event, Gap, LossReason, Message, Stream, Tenure, Why};
 use lanecast_protocol::receiver::{self, Delivery};
+use lanecast_transport::{CloseReason, Event, Gap, Lease, LossReason, Message, Stream};
 use lanecast_wire::net::Items;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What the kernel hands over at once, and more for the stream carriers.
+/// What the kernel hands over at once, and more for the stream transports.
 const BUFFER_BYTES: usize = 320 << 10;
 
 /// Something of one session.
@@ -103,7 +103,7 @@ impl Hand {
         let item = self.pop();
         let Some(stream) = stream(&self.streams, session, slot) else { return };
         if let Some(Item { delivery: Delivery::Message { bytes, .. }, .. }) = item {
-            handler(Event::Message(Message::new(&bytes, stream, Tenure::FOR_GOOD)));
+            handler(Event::Message(Message::new(&bytes, stream, Lease::FOR_GOOD)));
         }
     }
 
@@ -152,7 +152,7 @@ fn run<F: FnMut(Event<'_>)>(
         // Before the handler, so that its panic does not bring the message back.
         *done = items.len() - rest.rest().len();
         count += 1;
-        handler(Event::Message(Message::new(item.bytes, stream, Tenure::FOR_GOOD)));
+        handler(Event::Message(Message::new(item.bytes, stream, Lease::FOR_GOOD)));
     }
     count
 }
@@ -183,11 +183,11 @@ pub(crate) const fn reason(why: receiver::LossReason) -> LossReason {
     }
 }
 
-const fn end(why: receiver::Why) -> Why {
+const fn end(why: receiver::CloseReason) -> CloseReason {
     match why {
-        receiver::Why::Closed => Why::Closed,
-        receiver::Why::Died => Why::Died,
-        receiver::Why::Evicted => Why::Evicted,
-        receiver::Why::Refused => Why::Refused,
+        receiver::CloseReason::Closed => CloseReason::Closed,
+        receiver::CloseReason::Died => CloseReason::Died,
+        receiver::CloseReason::Evicted => CloseReason::Evicted,
+        receiver::CloseReason::Refused => CloseReason::Refused,
     }
 }

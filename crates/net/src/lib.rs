@@ -9,7 +9,6 @@
 //! daemons ([`ResolverDaemon`]), or know each other's addresses (`peers`).
 #![forbid(unsafe_code)]
 
-mod carrier;
 mod channel;
 mod claim;
 mod conductor;
@@ -39,9 +38,9 @@ mod subscriber;
 mod subscribers;
 mod tally;
 mod telemetry;
+mod transport;
 mod watch;
 
-pub use carrier::{Kind, NetCarrier};
 pub use claim::{NetBatch, NetClaim};
 pub use counters::{PublisherCounters, SubscriberCounters};
 pub use error::{OpenError, TopicError};
@@ -51,3 +50,4 @@ pub use publisher::Publisher;
 pub use registry::{DaemonCounters, DaemonSettings, RESOLVER_PORT, Refusal, ResolverDaemon};
 pub use settings::{Drive, Pacing, Settings, WINDOW_MAX, WINDOW_MIN};
 pub use subscriber::Subscriber;
+pub use transport::{Kind, NetTransport};

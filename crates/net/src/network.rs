@@ -20,11 +20,11 @@ use crate::subscribers::SubscriberEnd;
 use crate::tally::Tally;
 use lanecast_base::Runner;
 use lanecast_base::clock::Clock;
-use lanecast_carrier::SessionId;
 use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::chance::Chance;
 use lanecast_protocol::sender::{self, Distribution, Sender};
+use lanecast_transport::SessionId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
@@ -135,7 +135,7 @@ impl Network {
         });
         let told = (source, datagram_bytes);
         let mut publisher = Publisher::new(owner, self.clone(), told, longest, tally);
-        lanecast_carrier::Publish::add_topic(&mut publisher, topic)?;
+        lanecast_transport::Publish::add_topic(&mut publisher, topic)?;
         Ok(publisher)
     }
 

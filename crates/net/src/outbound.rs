@@ -13,11 +13,11 @@ use crate::watch::Watch;
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Step, WaitStrategy, Waiter, spin};
-use lanecast_carrier::{ClaimError, Pressure, TopicId};
 use lanecast_os::udp::{Run, UdpSocket};
 use lanecast_protocol::Nanos;
 use lanecast_protocol::chance::Chance;
 use lanecast_protocol::sender::{Refused, Sender};
+use lanecast_transport::{BackPressureReason, ClaimError, TopicId};
 use lanecast_wire::net::{Frame, item_bytes};
 use std::io;
 use std::sync::Arc;
@@ -392,7 +392,7 @@ fn send_run(
 
 fn refusal(refused: Refused) -> ClaimError {
     match refused {
-        Refused::WindowFull => ClaimError::BackPressured(Pressure::WindowFull),
+        Refused::WindowFull => ClaimError::BackPressured(BackPressureReason::WindowFull),
         Refused::TooLong { longest } => ClaimError::TooLong { longest },
         Refused::NoSuchTopic => ClaimError::NoSuchTopic,
         Refused::Closed => ClaimError::Closed,

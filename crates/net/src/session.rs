@@ -10,10 +10,10 @@ use crate::place::Place;
 use crate::settings::nanos;
 use crate::streams::frames;
 use crate::telemetry::Board;
-use lanecast_carrier::{SessionId, Stream, TopicId};
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::receiver::{Delivery, Phase, Receiver, Settings, Why};
+use lanecast_protocol::receiver::{CloseReason, Delivery, Phase, Receiver, Settings};
+use lanecast_transport::{SessionId, Stream, TopicId};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::fmt;
@@ -184,7 +184,7 @@ impl Session {
                 Delivery::Joined { slot } => Some(self.stream(*slot)),
                 Delivery::Lost { .. } | Delivery::Left { .. } => {
                     self.note(&delivery);
-                    let over = |why| matches!(why, Why::Closed | Why::Evicted);
+                    let over = |why| matches!(why, CloseReason::Closed | CloseReason::Evicted);
                     self.is_ended |= matches!(delivery, Delivery::Left { why, .. } if over(why));
                     None
                 }

@@ -1,4 +1,4 @@
-//! What the network carriers can be told.
+//! What the network transports can be told.
 
 use crate::Kind;
 use crate::error::OpenError;
@@ -16,7 +16,7 @@ pub const WINDOW_MAX: usize = 1 << 30;
 /// The most daemons.
 const RESOLVERS_MAX: usize = 16;
 
-/// Settings of the carriers between hosts.
+/// Settings of the transports between hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Which interface: an address of it, a network in CIDR form that it has an address in, or
@@ -39,7 +39,7 @@ pub struct Settings {
     /// The port at which the program is such a daemon itself; 0: any. So others need no more than
     /// its address to find its publishers.
     pub resolver_port: Option<u16>,
-    /// Carriers by which subscribers join publishers; others are passed over.
+    /// Transports by which subscribers join publishers; others are passed over.
     pub accept: Vec<Kind>,
     /// Whether publishers may be announced, in the group and by peers, from other addresses than
     /// their own. Daemons tell of everybody's in any case.

@@ -32,7 +32,7 @@ const WITHOUT: usize = 2;
 const ERRORS: usize = 3;
 
 /// A network's counters files; without them (the disk is full, say) nothing is told, and the
-/// carriers work all the same.
+/// transports work all the same.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     files: Option<Arc<Files>>,
@@ -97,7 +97,7 @@ impl Telemetry {
         let subject = Subject {
             role,
             session: source.session,
-            carrier: source.kind.name(),
+            transport: source.kind.name(),
             address: &address,
             group: group.as_deref().unwrap_or_default(),
         };

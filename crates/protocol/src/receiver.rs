@@ -1,12 +1,13 @@
 //! One session, as one subscriber receives it.
 //!
-//! Two layers: `transport` knows which datagrams are missing, and `topics` which piece is next on
+//! Two layers: `gap_tracker` knows which datagrams are missing, and `topics` which piece is next on
 //! each topic. So a missing datagram delays only the topics whose next piece is in it.
 
 mod block;
 mod control;
 mod counters;
 mod delivery;
+mod gap_tracker;
 mod gaps;
 mod joining;
 mod life;
@@ -14,15 +15,15 @@ mod nak;
 mod status;
 mod topic;
 mod topics;
-mod transport;
 
 pub use counters::{Counters, GapEnd, GapRecord};
-pub use delivery::{Delivery, LossReason, Phase, Why};
+pub use delivery::{CloseReason, Delivery, LossReason, Phase};
 pub use topic::Topic;
 
 use crate::round_trip::RoundTrip;
 use crate::{Nanos, SECOND};
 use counters::GapLog;
+use gap_tracker::{Gap, GapTracker};
 use joining::Joining;
 use lanecast_wire::net::{Blocks, DataHeader, Frame, FrameHeader, Kind};
 use life::Life;
@@ -30,7 +31,6 @@ use nak::Nak;
 use status::{Status, Told};
 use std::net::SocketAddr;
 use topics::{Origin, Topics};
-use transport::{Gap, Transport};
 
 /// How a receiver behaves.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub struct Receiver {
     session: u64,
     source: SocketAddr,
     phase: Phase,
-    transport: Transport,
+    tracker: GapTracker,
     topics: Topics,
     joining: Joining,
     nak: Nak,
@@ -117,7 +117,7 @@ impl Receiver {
             session,
             source,
             phase: Phase::Joining,
-            transport: Transport::new(),
+            tracker: GapTracker::new(),
             topics: Topics::new(&settings, wanted),
             joining: Joining::new(settings.seed, now),
             nak: Nak::new(settings.seed ^ settings.receiver, settings.group),
@@ -181,7 +181,7 @@ impl Receiver {
 
     /// How many datagrams are missing now.
     pub fn missing(&self) -> u64 {
-        self.transport.gaps().iter().map(|gap| gap.count).sum()
+        self.tracker.gaps().iter().map(|gap| gap.count).sum()
     }
 
     /// The oldest record of a gap that has not been asked for: one when it is noticed, and one or
@@ -224,7 +224,7 @@ impl Receiver {
         if self.phase != Phase::Live {
             return;
         }
-        if self.transport.take_next(frame.sequence) {
+        if self.tracker.take_next(frame.sequence) {
             self.life.hear(now);
             self.counters.datagrams += 1;
             if !self.take_blocks(frame.sequence, bytes, at + size_of::<DataHeader>(), out) {
@@ -252,7 +252,7 @@ impl Receiver {
         while let Some((header, items)) = blocks.next() {
             let offset = bytes.len() - blocks.left() - items.rest().len();
             let origin = Origin { sequence, at: (at + offset) as u32 };
-            let view = (&self.transport, self.why);
+            let view = (&self.tracker, self.why);
             room &= self.topics.take((header, items), origin, view, &mut self.counters, out);
         }
         room
@@ -262,7 +262,7 @@ impl Receiver {
     pub fn on_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
         let absence = self.life.look(now);
         if absence > 0 {
-            self.transport.excuse(absence, now);
+            self.tracker.excuse(absence, now);
         }
         let before = out.len();
         match self.phase {
@@ -278,17 +278,16 @@ impl Receiver {
             self.topics.seek();
         }
         let mut any = false;
-        while let Some(Gap { first, count, .. }) =
-            self.transport.expired(now, self.settings.recovery)
+        while let Some(Gap { first, count, .. }) = self.tracker.expired(now, self.settings.recovery)
         {
             self.give_up(now, first, count, LossReason::GaveUp);
             any = true;
         }
         if any {
-            self.topics.release((&self.transport, self.why), &mut self.counters, out);
+            self.topics.release((&self.tracker, self.why), &mut self.counters, out);
         }
         if self.life.is_over(now) {
-            self.finish(now, Why::Died, out);
+            self.finish(now, CloseReason::Died, out);
         } else {
             self.finish_if_drained(now, out);
         }
@@ -304,8 +303,8 @@ impl Receiver {
                 joining.into_iter().chain(silent).chain([self.joining_until()]).min()
             }
             Phase::Live => {
-                let nak = Nak::next_due(&self.transport);
-                let expiry = self.transport.next_expiry(self.settings.recovery);
+                let nak = Nak::next_due(&self.tracker);
+                let expiry = self.tracker.next_expiry(self.settings.recovery);
                 let told = connected(Some(self.status.next_due()));
                 let told = told.filter(|_| !self.joining.is_resuming());
                 let silent = self.stream_silent_at();
@@ -328,16 +327,16 @@ impl Receiver {
             round_trip: if self.trip.is_known() { self.trip.smoothed().max(1) } else { 0 },
         };
         if self.phase == Phase::Over {
-            return self.life.write_leave(&mut self.status, &self.transport, told, ids, buffer);
+            return self.life.write_leave(&mut self.status, &self.tracker, told, ids, buffer);
         }
         let live = self.phase == Phase::Live;
         let begun = live || self.joining.is_resuming();
-        let place = (self.session, begun.then(|| self.transport.expected()));
+        let place = (self.session, begun.then(|| self.tracker.expected()));
         let join = self.joining.write(&self.settings, &self.topics, place, now, buffer);
         if join.is_some() || !live {
             return join;
         }
-        let nak = self.nak.write(&mut self.transport, &self.trip, now, ids, buffer);
+        let nak = self.nak.write(&mut self.tracker, &self.trip, now, ids, buffer);
         if nak.is_some() {
             self.counters.naks += 1;
             // How long to wait for the answer should be known, and while something is missing
@@ -349,13 +348,13 @@ impl Receiver {
         if self.joining.is_resuming() {
             return None;
         }
-        self.status.write(&self.transport, told, now, ids, buffer)
+        self.status.write(&self.tracker, told, now, ids, buffer)
     }
 
     /// How far the deliveries so far go.
     #[inline]
     pub fn reached(&self) -> u64 {
-        self.transport.expected()
+        self.tracker.expected()
     }
 
     /// The application is done with every delivery until the receiver had
@@ -372,7 +371,7 @@ impl Receiver {
     pub fn has_read_all(&mut self) {
         self.unread = false;
         if self.phase != Phase::Joining {
-            self.status.read_all(&self.transport);
+            self.status.read_all(&self.tracker);
             self.life.read_all();
         }
     }

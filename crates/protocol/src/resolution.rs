@@ -17,7 +17,7 @@ mod schedule;
 pub(crate) mod terms;
 mod wants;
 
-pub use announcement::{Announcement, Carrier};
+pub use announcement::{Announcement, Transport};
 pub use link::DaemonAct;
 pub use terms::Refusal;
 

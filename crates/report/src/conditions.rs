@@ -33,7 +33,7 @@ impl Host {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Conditions {
-    pub(crate) carrier: Option<String>,
+    pub(crate) transport: Option<String>,
     pub(crate) wait: Option<String>,
     pub(crate) window: Option<String>,
     pub(crate) touch: Option<String>,

@@ -119,7 +119,7 @@ impl Traffic {
 
 impl Ping {
     /// Messages that did not come back as they were sent; those that are missing were lost,
-    /// whether the carrier said so or not.
+    /// whether the transport said so or not.
     pub(crate) fn wrong(&self) -> u64 {
         let sent = self.sent.unwrap_or(0).saturating_add(self.warmup.unwrap_or(0));
         let missing = sent.saturating_sub(self.traffic.received.unwrap_or(sent));

@@ -7,8 +7,8 @@
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group};
-use lanecast_carrier::{Batch, Carrier, Claim, Event, Publish, Shared, Subscribe, TopicId};
 use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use lanecast_transport::{Batch, Claim, Event, Publish, Shared, Subscribe, TopicId, Transport};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //! The ring itself is no matter for it: joined through the directory, each side maps the memory at
 //! an address of its own, so it cannot see that they share it. `tsan_threads` shows it the ring.
 
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe, Why};
 use lanecast_shm::{Domain, Settings};
+use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use std::time::{Duration, Instant};
 
 const ROUNDS: u64 = 40;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             }
             Event::Joined(_) => joined += 1,
             Event::Left(_, why) => {
-                assert_eq!(why, Why::Closed);
+                assert_eq!(why, CloseReason::Closed);
                 left += 1;
             }
             other => panic!("{other:?}"),

@@ -5,8 +5,8 @@
 //! What depends on a fence is no matter for it, because it knows none: that part is loom's.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::{Batch, Carrier, Event, Publish, Subscribe, TopicId};
 use lanecast_shm::{Domain, Publisher, Reach, Settings, Subscriber};
+use lanecast_transport::{Batch, Event, Publish, Subscribe, TopicId, Transport};
 use std::time::Duration;
 
 const MESSAGES: u64 = 40_000;

@@ -10,9 +10,11 @@ use crate::resident::Resident;
 use crate::segment::{Segment, SessionFiles};
 use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicU32, Ordering};
-use lanecast_carrier::{Event, Gap, LossReason, Message, SessionId, Stream, Tenure, TopicId, Why};
 use lanecast_os::MapMode;
 use lanecast_os::process::{Identity, own_name};
+use lanecast_transport::{
+    CloseReason, Event, Gap, Lease, LossReason, Message, SessionId, Stream, TopicId,
+};
 use lanecast_wire::shm::{FLAG_EVICTS, Limits, RingHeader, Slot};
 use std::fs::File;
 use std::sync::Arc;
@@ -59,7 +61,7 @@ struct Seat {
 /// Why a session is over, and how many of its topics have been told.
 #[derive(Debug)]
 struct End {
-    why: Why,
+    why: CloseReason,
     lost: Option<LossReason>,
     lost_told: usize,
     left_told: usize,
@@ -152,16 +154,16 @@ impl Attachment {
                         self.edge.unpass(frame.length);
                         return work + self.broken(handler);
                     };
-                    handler(Event::Message(Message::new(bytes, stream, Tenure::FOR_GOOD)));
+                    handler(Event::Message(Message::new(bytes, stream, Lease::FOR_GOOD)));
                 } else {
                     // SAFETY: the bytes lie in the ring, which is mapped twice and whose window is
                     // eight times the checked length; the publisher does not write them until this
-                    // reader's cursor has moved on, or says so by ending its tenure.
+                    // reader's cursor has moved on, or says so by ending its lease.
                     let bytes = unsafe { core::slice::from_raw_parts(body.as_ptr(), length) };
                     let ring = self.edge.memory().ring();
-                    let tenure = &ring.evicted[self.edge.index()];
-                    let tenure = Tenure::until(tenure, self.edge.tenure());
-                    handler(Event::Message(Message::new(bytes, stream, tenure)));
+                    let lease = &ring.evicted[self.edge.index()];
+                    let lease = Lease::until(lease, self.edge.lease());
+                    handler(Event::Message(Message::new(bytes, stream, lease)));
                 }
                 work += 1;
             } else if frame.topic as usize >= self.streams.len() {
@@ -209,8 +211,8 @@ impl Attachment {
         let (closed, gone) = (self.edge.is_closed(), self.is_orphan());
         // Whatever was committed before the end is visible by now: look once more.
         match self.edge.peek() {
-            Next::Empty if closed => work + self.end(Why::Closed, None, handler),
-            Next::Empty if gone => work + self.end(Why::Died, None, handler),
+            Next::Empty if closed => work + self.end(CloseReason::Closed, None, handler),
+            Next::Empty if gone => work + self.end(CloseReason::Died, None, handler),
             _ => work,
         }
     }
@@ -260,9 +262,9 @@ impl Attachment {
     #[inline(never)]
     fn broken<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
         let (reason, why) = if self.edge.is_evicted() {
-            (LossReason::Evicted, Why::Evicted)
+            (LossReason::Evicted, CloseReason::Evicted)
         } else {
-            (LossReason::Damaged, Why::Damaged)
+            (LossReason::Damaged, CloseReason::Damaged)
         };
         // Whoever loses its place before its first poll is told what it had joined.
         let joined = self.refresh(handler);
@@ -271,7 +273,7 @@ impl Attachment {
 
     fn end<F: FnMut(Event<'_>)>(
         &mut self,
-        why: Why,
+        why: CloseReason,
         lost: Option<LossReason>,
         handler: &mut F,
     ) -> usize {
@@ -313,7 +315,7 @@ impl Attachment {
 
     /// Whether it is over because the publisher took the place away.
     pub(crate) fn was_evicted(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.why == Why::Evicted)
+        self.end.as_ref().is_some_and(|end| end.why == CloseReason::Evicted)
     }
 
     /// Whether the publisher's process has ended.

@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use crate::publisher::Publisher;
 use lanecast_base::Position;
-use lanecast_carrier::{Batch, Claim, ClaimError, Publish, TopicId};
+use lanecast_transport::{Batch, Claim, ClaimError, Publish, TopicId};
 use lanecast_wire::shm::{FRAME_HEADER, frame_bytes};
 use std::fmt;
 use std::ops::{Deref, DerefMut};

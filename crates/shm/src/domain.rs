@@ -11,12 +11,12 @@ use crate::settings::{Reach, Settings};
 use crate::subscriber::Subscriber;
 use crate::telemetry::Telemetry;
 use lanecast_base::Runner;
-use lanecast_carrier::Carrier;
 use lanecast_os::{DirectoryWatch, barrier, private_directory};
+use lanecast_transport::Transport;
 use lanecast_wire::shm::TOPIC_NAME_MAX;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The carrier over shared memory: publishers and subscribers with the same directory find each
+/// The transport over shared memory: publishers and subscribers with the same directory find each
 /// other, in any order of starting, without a daemon. Within a process they meet at once.
 #[derive(Clone, Debug)]
 pub struct Domain {
@@ -117,7 +117,7 @@ fn prepare(settings: &Settings) -> Result<(DomainKey, usize), OpenError> {
     Ok((DomainKey::Directory(path), reclaimed))
 }
 
-impl Carrier for Domain {
+impl Transport for Domain {
     type Publisher = Publisher;
     type Subscriber = Subscriber;
     type Error = OpenError;

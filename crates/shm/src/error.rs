@@ -1,4 +1,4 @@
-//! Why an end of the carrier cannot be made. Each says what to do.
+//! Why an end of the transport cannot be made. Each says what to do.
 
 use lanecast_os::{DirectoryError, FileError};
 use lanecast_wire::shm::{HeaderError, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, WINDOW_MIN};

@@ -125,8 +125,8 @@ fn subscriber(
     head: Position,
 ) -> Option<SubscriberReport> {
     let slot: &Slot = view.slot(index);
-    let tenure = slot.tenure.load(Ordering::Relaxed);
-    if tenure.is_multiple_of(2) {
+    let lease = slot.lease.load(Ordering::Relaxed);
+    if lease.is_multiple_of(2) {
         return None;
     }
     let process = identity(slot);
@@ -138,7 +138,7 @@ fn subscriber(
         name: text(name.as_flattened()),
         is_alive: is_alive(gate, index, slot),
         state: process.state(),
-        is_evicted: view.ring().evicted[index].load(Ordering::Relaxed) == tenure,
+        is_evicted: view.ring().evicted[index].load(Ordering::Relaxed) == lease,
         lag_bytes: if head.is_past(cursor) { head.since(cursor) } else { 0 },
         messages: slot.messages.load(Ordering::Relaxed),
         sleeps: slot.sleeps.load(Ordering::Relaxed),

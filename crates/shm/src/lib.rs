@@ -18,7 +18,7 @@
 //! the dead.
 //!
 //! ```
-//! use lanecast_carrier::{Carrier, Claim, Event, Publish, Subscribe};
+//! use lanecast_transport::{Transport, Claim, Event, Publish, Subscribe};
 //! use lanecast_shm::{Domain, Settings};
 //! use std::time::Duration;
 //!

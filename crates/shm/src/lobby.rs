@@ -245,7 +245,7 @@ pub(crate) fn lives_here(domain: &DomainKey, session: u64) -> bool {
 mod tests {
     use super::*;
     use crate::{Domain, Reach, Settings};
-    use lanecast_carrier::{Carrier, Publish, Subscribe};
+    use lanecast_transport::{Publish, Subscribe, Transport};
 
     thread_local! {
         /// How many pairs this thread has looked at.

@@ -340,8 +340,8 @@ fn whoever_reads_garbled_bytes_learns_of_the_eviction() {
         assert!(publish(&mut writer, 1));
         assert!(publish(&mut writer, 2));
         let sender = thread::spawn(move || {
-            let (index, tenure, _) = writer.readers().next().unwrap();
-            writer.evict(index, tenure, Eviction::Stalled);
+            let (index, lease, _) = writer.readers().next().unwrap();
+            writer.evict(index, lease, Eviction::Stalled);
             writer.recompute();
             // Overwrites the first message, which the reader may be reading.
             let at = writer.at();

@@ -12,7 +12,7 @@ use crate::vigil::{Blocker, Vigil};
 use crate::write_edge::WriteEdge;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Position, Step, Waiter, spin};
-use lanecast_carrier::{ClaimError, Pressure, Publish, SessionId, TopicId};
+use lanecast_transport::{BackPressureReason, ClaimError, Publish, SessionId, TopicId};
 use lanecast_wire::shm::{TopicEntry, frame_bytes};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -110,7 +110,7 @@ impl Publisher {
         if self.edge.has_room(end) || self.make_room(end) {
             Ok(())
         } else {
-            Err(ClaimError::BackPressured(Pressure::WindowFull))
+            Err(ClaimError::BackPressured(BackPressureReason::WindowFull))
         }
     }
 
@@ -141,9 +141,9 @@ impl Publisher {
         let blockers: Vec<Blocker> = self
             .edge
             .readers()
-            .map(|(index, tenure, cursor)| {
+            .map(|(index, lease, cursor)| {
                 let plausible = at.since(cursor) <= window;
-                Blocker { index, tenure, cursor, plausible }
+                Blocker { index, lease, cursor, plausible }
             })
             .filter(|blocker| !blocker.plausible || end.since(blocker.cursor) + 16 > window)
             .collect();
@@ -151,7 +151,7 @@ impl Publisher {
         for blocker in blockers {
             let alive = || self.residence.is_alive(blocker.index);
             if let Some(why) = self.vigil.judge(blocker, alive, now) {
-                self.edge.evict(blocker.index, blocker.tenure, why);
+                self.edge.evict(blocker.index, blocker.lease, why);
                 self.left_behind += 1;
                 evicted = true;
             }
@@ -197,16 +197,16 @@ impl Publisher {
         let behind: Vec<_> = self.edge.readers().filter(|&(_, _, cursor)| cursor != at).collect();
         let count = behind.len();
         let alive =
-            behind.into_iter().filter(|&(index, tenure, _)| self.is_joined(index, tenure)).count();
+            behind.into_iter().filter(|&(index, lease, _)| self.is_joined(index, lease)).count();
         self.left_behind += count - alive;
         alive
     }
 
     /// Whether the owner of slot `index` lives; if not, its place is taken away.
-    fn is_joined(&mut self, index: usize, tenure: u64) -> bool {
+    fn is_joined(&mut self, index: usize, lease: u64) -> bool {
         let alive = self.residence.is_alive(index);
         if !alive {
-            self.edge.evict(index, tenure, crate::write_edge::Eviction::Dead);
+            self.edge.evict(index, lease, crate::write_edge::Eviction::Dead);
         }
         alive
     }

@@ -16,7 +16,7 @@ const LOOK_EVERY_BYTES: u64 = 4096;
 pub(crate) struct ReadEdge<M> {
     memory: M,
     index: usize,
-    tenure: u64,
+    lease: u64,
     /// The next frame.
     at: Position,
     /// The cursor that the writer sees.
@@ -55,16 +55,16 @@ impl<M: Memory> ReadEdge<M> {
         let slot = memory.slot(index);
         let ring = memory.ring();
         // The last owner may have died joined (odd) or have left (even): the next odd number.
-        let tenure = slot.tenure.load(Ordering::Relaxed).wrapping_add(1) | 1;
+        let lease = slot.lease.load(Ordering::Relaxed).wrapping_add(1) | 1;
         memory.gate().used.fetch_or(1 << index, Ordering::Relaxed);
         // A first cursor, surely not past the place where reading will start.
         // PAIRS(cursor): release here, acquire in `WriteEdge::reader`: whatever the slot's last
         // owner read is finished.
         slot.cursor.store(ring.head.load(Ordering::Relaxed), Ordering::Release);
-        // PAIRS(tenure): release here, acquire in `WriteEdge::reader`: who the new owner is stands
+        // PAIRS(lease): release here, acquire in `WriteEdge::reader`: who the new owner is stands
         // in the slot before, so the writer never judges it by a dead one's process.
-        slot.tenure.store(tenure, Ordering::Release);
-        // PAIRS(join): tenure, fence, head here; head, fence, tenures in the writer.
+        slot.lease.store(lease, Ordering::Release);
+        // PAIRS(join): lease, fence, head here; head, fence, leases in the writer.
         fence(Ordering::SeqCst);
         // PAIRS(head): acquire here, release in `WriteEdge::publish`.
         let head = ring.head.load(Ordering::Acquire);
@@ -73,7 +73,7 @@ impl<M: Memory> ReadEdge<M> {
         let edge = Self {
             memory,
             index,
-            tenure,
+            lease,
             at,
             released: at,
             messages: 0,
@@ -93,8 +93,8 @@ impl<M: Memory> ReadEdge<M> {
         self.index
     }
 
-    pub(crate) const fn tenure(&self) -> u64 {
-        self.tenure
+    pub(crate) const fn lease(&self) -> u64 {
+        self.lease
     }
 
     #[cfg(loom)]
@@ -120,7 +120,7 @@ impl<M: Memory> ReadEdge<M> {
         let Some(length) = word.checked_length(self.longest) else { return Next::Broken };
         // Relaxed: an eviction in the middle of a message is found by asking after the reads.
         let evicted = self.memory.ring().evicted[self.index].load(Ordering::Relaxed);
-        if evicted == self.tenure {
+        if evicted == self.lease {
             return Next::Broken;
         }
         let topic = frame.topic.load(Ordering::Relaxed);
@@ -212,7 +212,7 @@ impl<M: Memory> ReadEdge<M> {
     pub(crate) fn is_evicted(&self) -> bool {
         // PAIRS(eviction): acquire fence here, full fence in `WriteEdge::recompute`.
         fence(Ordering::Acquire);
-        self.memory.ring().evicted[self.index].load(Ordering::Relaxed) == self.tenure
+        self.memory.ring().evicted[self.index].load(Ordering::Relaxed) == self.lease
     }
 
     /// Whether the writer has said goodbye. Everything committed is visible afterwards, so an
@@ -253,8 +253,8 @@ impl<M: Memory> ReadEdge<M> {
     /// Leaves: the slot is free for the next owner of its lock.
     pub(crate) fn leave(&mut self) {
         let slot = self.memory.slot(self.index);
-        // PAIRS(tenure): release here, acquire in `WriteEdge::reader`: all reads are finished.
-        slot.tenure.store(self.tenure.wrapping_add(1), Ordering::Release);
+        // PAIRS(lease): release here, acquire in `WriteEdge::reader`: all reads are finished.
+        slot.lease.store(self.lease.wrapping_add(1), Ordering::Release);
         self.notify_writer();
     }
 }

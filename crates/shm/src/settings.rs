@@ -7,7 +7,7 @@ use lanecast_wire::shm::{FRAME_ALIGN, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, W
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Settings of the carriers that share memory.
+/// Settings of the transports that share memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How far the domain reaches.

@@ -10,7 +10,7 @@ const ERRORS: usize = 2;
 const PUT_OFF: usize = 3;
 
 /// A domain's counters; without a file (the disk is full, say, or nobody outside is to see the
-/// domain) nothing is counted, and the carrier works all the same.
+/// domain) nothing is counted, and the transport works all the same.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     counters: Option<Counters>,

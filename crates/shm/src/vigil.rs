@@ -27,7 +27,7 @@ pub(crate) struct Vigil {
     liveness: Duration,
     last_look: Option<Instant>,
     last_eviction: Option<Instant>,
-    /// By slot, kept beyond evictions and new tenures: only its readers' progress counts.
+    /// By slot, kept beyond evictions and new leases: only its readers' progress counts.
     standing: HashMap<usize, Standing>,
 }
 
@@ -47,7 +47,7 @@ struct Standing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocker {
     pub(crate) index: usize,
-    pub(crate) tenure: u64,
+    pub(crate) lease: u64,
     pub(crate) cursor: Position,
     /// Whether the cursor is where a reader can be.
     pub(crate) plausible: bool,
@@ -145,7 +145,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn blocker(cursor: u64) -> Blocker {
-        Blocker { index: 3, tenure: 1, cursor: Position::new(cursor), plausible: true }
+        Blocker { index: 3, lease: 1, cursor: Position::new(cursor), plausible: true }
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(vigil.judge(blocker(8), || true, start + 3 * SECOND), None, "it moved");
         assert_eq!(vigil.judge(blocker(8), || true, start + 4 * SECOND), None);
         assert_eq!(vigil.judge(blocker(8), || true, start + 5 * SECOND), Some(Eviction::Stalled));
-        let other = Blocker { tenure: 3, ..blocker(24) };
+        let other = Blocker { lease: 3, ..blocker(24) };
         assert_eq!(
             vigil.judge(other, || true, start + 9 * SECOND),
             None,
@@ -188,9 +188,9 @@ mod tests {
         let policies = [Stalled::Wait, Stalled::EvictAfter(SECOND)];
         let writers: [fn(u64) -> Blocker; 4] = [
             |turn| Blocker { plausible: false, ..blocker(1 << 40 | turn) },
-            |turn| Blocker { plausible: false, tenure: 2 * turn + 1, ..blocker(7) },
+            |turn| Blocker { plausible: false, lease: 2 * turn + 1, ..blocker(7) },
             |turn| Blocker { plausible: turn.is_multiple_of(2), ..blocker(16 * (turn % 2)) },
-            |turn| Blocker { tenure: 2 * turn + 1, ..blocker(64 - 16 * (turn % 4)) },
+            |turn| Blocker { lease: 2 * turn + 1, ..blocker(64 - 16 * (turn % 4)) },
         ];
         let start = Instant::now();
         for (number, writer) in (0..).zip(writers) {

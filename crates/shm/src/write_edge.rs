@@ -4,8 +4,8 @@
 //! (receiver-paced). The writer looks at the readers' cursors only when it reaches the limit
 //! that it computed last time, so a message costs no shared reads at all.
 //!
-//! A reader joins by itself, without the writer's help: it shows its tenure, then reads the
-//! head and starts there. The writer shows its head, then reads the tenures. Each has a full
+//! A reader joins by itself, without the writer's help: it shows its lease, then reads the
+//! head and starts there. The writer shows its head, then reads the leases. Each has a full
 //! fence in between, so at least one of the two sees the other: either the writer gates on the
 //! reader from now on, or the reader starts at or after the place where the writer computed its
 //! limit, which that limit protects for a whole window.
@@ -32,7 +32,7 @@ pub(crate) struct WriteEdge<M> {
     /// Messages and the empty word behind them may reach up to here.
     limit: Position,
     messages: u64,
-    /// The tenure evicted from each slot, a private copy of what readers are shown.
+    /// The lease evicted from each slot, a private copy of what readers are shown.
     evicted: [u64; SUBSCRIBERS_MAX as usize],
 }
 
@@ -88,7 +88,7 @@ impl<M: Memory> WriteEdge<M> {
 
     /// Computes the limit anew from the readers' cursors.
     pub(crate) fn recompute(&mut self) {
-        // PAIRS(join): head, fence, tenures here; tenure, fence, head in `ReadEdge::join`.
+        // PAIRS(join): head, fence, leases here; lease, fence, head in `ReadEdge::join`.
         // PAIRS(eviction): and evictions before this fence, overwriting after it; reads, fence,
         // eviction in `ReadEdge::is_evicted`: who reads garbled bytes sees the eviction.
         fence(Ordering::SeqCst);
@@ -103,17 +103,17 @@ impl<M: Memory> WriteEdge<M> {
         self.limit = slowest.plus(window - SLACK);
     }
 
-    /// The tenure and cursor of the reader in slot `index`, if one gates the writer.
+    /// The lease and cursor of the reader in slot `index`, if one gates the writer.
     fn reader(&self, index: usize) -> Option<(u64, Position)> {
         let slot = self.memory.slot(index);
-        // PAIRS(tenure): acquire here, release in `ReadEdge::leave`: all its reads are finished.
-        let tenure = slot.tenure.load(Ordering::Acquire);
-        if tenure.is_multiple_of(2) || tenure == self.evicted[index] {
+        // PAIRS(lease): acquire here, release in `ReadEdge::leave`: all its reads are finished.
+        let lease = slot.lease.load(Ordering::Acquire);
+        if lease.is_multiple_of(2) || lease == self.evicted[index] {
             return None;
         }
         // PAIRS(cursor): acquire here, release in `ReadEdge::release`: what was read before is
         // finished before it is overwritten.
-        Some((tenure, Position::new(slot.cursor.load(Ordering::Acquire))))
+        Some((lease, Position::new(slot.cursor.load(Ordering::Acquire))))
     }
 
     /// Publishes the message written at [`at`](Self::at), `bytes` long in the ring.
@@ -182,26 +182,26 @@ impl<M: Memory> WriteEdge<M> {
         wakes.store(wakes.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Takes the place of the reader in slot `index` away, if its tenure is still `tenure`.
+    /// Takes the place of the reader in slot `index` away, if its lease is still `lease`.
     ///
     /// Only the writer's own words change, so a new owner of the slot is never hit by mistake.
-    pub(crate) fn evict(&mut self, index: usize, tenure: u64, why: Eviction) {
-        self.evicted[index] = tenure;
+    pub(crate) fn evict(&mut self, index: usize, lease: u64, why: Eviction) {
+        self.evicted[index] = lease;
         let ring = self.memory.ring();
         // Relaxed: nothing is overwritten before the next `recompute`, which has the fence.
-        ring.evicted[index].store(tenure, Ordering::Relaxed);
+        ring.evicted[index].store(lease, Ordering::Relaxed);
         if why != Eviction::Dead {
             let evictions = &ring.evictions;
             evictions.store(evictions.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 
-    /// The readers that gate the writer: slot, tenure, cursor.
+    /// The readers that gate the writer: slot, lease, cursor.
     pub(crate) fn readers(&self) -> impl Iterator<Item = (usize, u64, Position)> + '_ {
         // Relaxed: a joining reader sets its bit before its fence, see PAIRS(join).
         let used = self.memory.gate().used.load(Ordering::Relaxed);
         bits(used, self.memory.slots())
-            .filter_map(|index| self.reader(index).map(|(tenure, at)| (index, tenure, at)))
+            .filter_map(|index| self.reader(index).map(|(lease, at)| (index, lease, at)))
     }
 
     /// Sleeps until a reader moves or joins, or `limit` has passed, unless `done` holds first.

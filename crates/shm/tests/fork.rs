@@ -2,8 +2,8 @@
 //!
 //! Alone in its file: a fork copies one thread, and whatever the others were about.
 
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
 use lanecast_shm::{Domain, Reach, Settings};
+use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::path::PathBuf;
 
 /// What the child reports by its exit status.

@@ -2,8 +2,8 @@
 #![cfg(target_os = "linux")]
 
 use lanecast_base::WaitStrategy;
-use lanecast_carrier::{Carrier, Publish};
 use lanecast_shm::{Domain, Look, Settings, inspect};
+use lanecast_transport::{Publish, Transport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

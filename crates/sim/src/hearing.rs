@@ -8,7 +8,9 @@ use crate::medium::Medium;
 use crate::network::Socket;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
-use lanecast_protocol::receiver::{Delivery, GapEnd, LossReason, Phase, Receiver, Settings, Why};
+use lanecast_protocol::receiver::{
+    CloseReason, Delivery, GapEnd, LossReason, Phase, Receiver, Settings,
+};
 use lanecast_protocol::{MICROSECOND, Nanos};
 use lanecast_wire::net::{Frame, FrameHeader, Items, Kind, flag};
 
@@ -27,7 +29,7 @@ pub struct Hearing {
     /// Its connection.
     pub connection: Option<usize>,
     /// When and why it ended.
-    pub left: Option<(Nanos, Why)>,
+    pub left: Option<(Nanos, CloseReason)>,
     /// How often it went on after its sender seemed to be dead.
     pub revivals: u64,
     settings: Settings,
@@ -173,7 +175,7 @@ impl Hearing {
                 Delivery::Left { slot, why } => {
                     let told = format!("{why:?}");
                     medium.note(self.socket, What::Leaves { slot: *slot, why: told });
-                    self.ledgers[*slot as usize].leave(truth, *why == Why::Closed)?;
+                    self.ledgers[*slot as usize].leave(truth, *why == CloseReason::Closed)?;
                 }
             }
         }

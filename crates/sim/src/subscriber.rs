@@ -11,7 +11,7 @@ use crate::scenario::{PUBLISHER, Plan, host};
 use crate::traffic::Traffic;
 use crate::truth::Truth;
 use crate::violation::Verdict;
-use lanecast_protocol::receiver::{Phase, Receiver, Settings, Why};
+use lanecast_protocol::receiver::{CloseReason, Phase, Receiver, Settings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -413,7 +413,8 @@ impl Subscriber {
                 // What was written arrives before the end does.
                 medium.after(SECOND, Event::Resets(number));
             }
-            self.resigned |= matches!(hearing.left, Some((_, Why::Evicted | Why::Closed)));
+            self.resigned |=
+                matches!(hearing.left, Some((_, CloseReason::Evicted | CloseReason::Closed)));
             self.past.push(hearing);
         }
     }

@@ -8,7 +8,7 @@ use crate::subscriber::Subscriber;
 use crate::traffic::Traffic;
 use crate::violation::{Verdict, Violation};
 use crate::world::World;
-use lanecast_protocol::receiver::Why;
+use lanecast_protocol::receiver::CloseReason;
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::Kind;
 use std::fmt;
@@ -277,12 +277,12 @@ impl Trial {
         ensure!(hearing.revivals == 0, "told that the publisher died, but it goes on");
         let truth = &self.world.truths[hearing.session];
         match hearing.left {
-            Some((_, Why::Died)) => {
+            Some((_, CloseReason::Died)) => {
                 let crashed = scenario.ending == Ending::Crash;
                 let joined = hearing.ledgers.iter().any(Ledger::has_left);
                 ensure!(crashed || !joined, "told that the publisher died, but it has not");
             }
-            Some((_, Why::Closed)) => ensure!(truth.is_closed, "not closed"),
+            Some((_, CloseReason::Closed)) => ensure!(truth.is_closed, "not closed"),
             Some((_, why)) => ensure!(false, "the end was {why:?}, which cannot be"),
             None => {}
         }
@@ -305,10 +305,10 @@ impl Trial {
                 outcome.read += hearing.ledgers.iter().map(Ledger::read).sum::<u64>();
                 outcome.lost += hearing.ledgers.iter().map(Ledger::lost).sum::<u64>();
                 match hearing.left {
-                    Some((_, Why::Closed)) => outcome.closed += 1,
-                    Some((_, Why::Died)) => outcome.died += 1,
-                    Some((_, Why::Evicted)) => outcome.evicted += 1,
-                    Some((_, Why::Refused)) | None => {}
+                    Some((_, CloseReason::Closed)) => outcome.closed += 1,
+                    Some((_, CloseReason::Died)) => outcome.died += 1,
+                    Some((_, CloseReason::Evicted)) => outcome.evicted += 1,
+                    Some((_, CloseReason::Refused)) | None => {}
                 }
             }
         }

@@ -25,7 +25,7 @@ impl<'a> Plan<'a> {
     /// The counters of a whole process, with its errors and `losses` entries for losses.
     pub const fn process(labels: &'a [&'a str], losses: u32) -> Self {
         let subject =
-            Subject { role: Role::Process, session: 0, carrier: "", address: "", group: "" };
+            Subject { role: Role::Process, session: 0, transport: "", address: "", group: "" };
         Self { labels, errors: ERRORS, losses, subject }
     }
 
@@ -53,7 +53,7 @@ pub struct Subject<'a> {
     /// The session, or 0.
     pub session: u64,
     /// What carries it.
-    pub carrier: &'a str,
+    pub transport: &'a str,
     /// The publisher's address.
     pub address: &'a str,
     /// The group that it is sent to.

@@ -32,7 +32,7 @@ pub struct StatsReport {
     /// When the file was made, in nanoseconds since 1970.
     pub opened_unix_ns: u64,
     /// What carries the session.
-    pub carrier: String,
+    pub transport: String,
     /// The publisher's address.
     pub address: String,
     /// The group that the session is sent to.
@@ -123,7 +123,7 @@ pub fn read(path: &Path) -> io::Result<StatsReport> {
         role: Role::from_code(header.role.get()).ok_or_else(foreign)?,
         session: header.session.get(),
         opened_unix_ns: header.opened_unix_ns.get(),
-        carrier: padded(&header.carrier),
+        transport: padded(&header.transport),
         address: padded(&header.address),
         group: padded(&header.group),
         topics: read_topics(&file)?,

@@ -27,7 +27,7 @@ pub(crate) fn write(file: &File, plan: &Plan<'_>, shape: Shape) -> io::Result<()
         losses: U32::new(shape.losses),
         session: U64::new(subject.session),
         opened_unix_ns: U64::new(clock::unix_ns()),
-        carrier: padded(subject.carrier),
+        transport: padded(subject.transport),
         address: padded(subject.address),
         group: padded(subject.group),
     };

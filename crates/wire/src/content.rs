@@ -1,5 +1,5 @@
 //! Messages that are filtered where they are published: what publishers and subscribers tell one
-//! another over any carrier. See `docs/protocol/content.md`.
+//! another over any transport. See `docs/protocol/content.md`.
 
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -93,7 +93,7 @@ pub struct StatsHeader {
     /// When the file was made, in nanoseconds since 1970.
     pub opened_unix_ns: U64,
     /// What carries the session, padded with zeros.
-    pub carrier: [u8; 16],
+    pub transport: [u8; 16],
     /// The publisher's address, padded with zeros.
     pub address: [u8; 64],
     /// The group that the session is sent to, padded with zeros.

@@ -92,6 +92,6 @@ mod tests {
             ["--test-threads=1 processes::", "--test-threads=2 --skip processes::"]
         );
         assert_eq!(arguments("lanecast-conformance", "lanecast_conformance").len(), 1);
-        assert_eq!(arguments("lanecast-system-tests", "carriers"), ["--test-threads=2"]);
+        assert_eq!(arguments("lanecast-system-tests", "transports"), ["--test-threads=2"]);
     }
 }

@@ -7,7 +7,7 @@ use lanecast_shm::{Domain, Settings};
 use rivals_kit::Line;
 use rivals_network::end::End;
 use rivals_network::peers::CASES;
-use rivals_network::peers::carrier::Topics;
+use rivals_network::peers::transport::Topics;
 use rivals_network::place::Role;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rivals-network");
@@ -66,12 +66,12 @@ fn everything_arrives() {
 }
 
 #[test]
-fn a_carrier_is_an_end() {
+fn a_transport_is_an_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = Settings { directory: folder.path().join("domain"), ..Settings::default() };
-    let carrier = Domain::open(settings).expect("a domain");
-    let mut pong = Topics::new(&carrier, Role::Pong, 1, false).expect("an end");
-    let mut ping = Topics::new(&carrier, Role::Ping, 1, false).expect("an end");
+    let transport = Domain::open(settings).expect("a domain");
+    let mut pong = Topics::new(&transport, Role::Pong, 1, false).expect("an end");
+    let mut ping = Topics::new(&transport, Role::Ping, 1, false).expect("an end");
     assert!(ping.send(3, |bytes| bytes.copy_from_slice(b"abc")).expect("joined"));
     let mut seen = Vec::new();
     let start = std::time::Instant::now();

@@ -130,7 +130,7 @@ impl<W: Write> Printer<'_, W> {
             }
             Event::Left(stream, why) => {
                 self.streams -= 1;
-                self.is_cut_off |= why != Why::Closed;
+                self.is_cut_off |= why != CloseReason::Closed;
                 self.note(&format!("left {stream}: {why}"));
             }
             Event::Lost(gap) => {

@@ -39,7 +39,7 @@ const fn state(report: &StatsReport) -> &'static str {
 }
 
 pub(super) fn to_text(sessions: &[Session<'_>]) -> String {
-    let columns = ["session", "role", ">pid", "process", "state", "carrier", "address", "group"];
+    let columns = ["session", "role", ">pid", "process", "state", "transport", "address", "group"];
     let more = [">topics", "names", ">receivers", ">messages", ">rate", ">repaired", ">lost"];
     let mut table = table(&[&columns[..], &more[..]].concat());
     for Session { report, rate: per_second } in sessions {
@@ -54,7 +54,7 @@ pub(super) fn to_text(sessions: &[Session<'_>]) -> String {
             report.process.pid.to_string(),
             printable(&report.name),
             state(report).into(),
-            printable(&report.carrier),
+            printable(&report.transport),
             printable(&report.address),
             printable(&report.group),
             value("topics"),
@@ -80,7 +80,7 @@ pub(super) fn to_json(session: &Session<'_>) -> Value {
         "pid": report.process.pid,
         "name": report.name,
         "state": state(report),
-        "carrier": report.carrier,
+        "transport": report.transport,
         "address": report.address,
         "group": (!report.group.is_empty()).then_some(&report.group),
         "topics": report.topics,
@@ -108,7 +108,7 @@ mod tests {
             is_alive: true,
             role,
             session,
-            carrier: "rm".into(),
+            transport: "rm".into(),
             address: "10.0.0.7:4000".into(),
             group: "239.192.71.2:14400".into(),
             topics: vec![topic.to_owned()],
@@ -151,7 +151,7 @@ mod tests {
         let object = to_json(&Session { report: &look.reports[2], rate: Some(0.5) });
         assert_eq!(object["messages_per_second"], 0.5);
         assert_eq!(object["counters"]["receivers"], 3);
-        assert_eq!((&object["carrier"], &object["role"]), (&"rm".into(), &"publisher".into()));
+        assert_eq!((&object["transport"], &object["role"]), (&"rm".into(), &"publisher".into()));
         assert_eq!(object["session"], "0000000000000007");
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments about the context: what carries the messages, and how.
 
-use super::carriers::CarrierName;
+use super::transports::TransportName;
 use super::um::PerMille;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
@@ -33,7 +33,7 @@ pub(crate) struct ContextArgs {
 
     /// What carries the messages
     #[arg(long, value_enum, default_value = "shm")]
-    pub(crate) carrier: CarrierName,
+    pub(crate) transport: TransportName,
 
     /// How much of what its publishers send is lost on purpose.
     #[arg(skip)]
@@ -55,13 +55,13 @@ impl ContextArgs {
         names.join(";")
     }
 
-    /// Refuses a carrier by which no other process can be met.
+    /// Refuses a transport by which no other process can be met.
     /// `instead` says who runs both sides.
     pub(super) fn check_outward(&self, instead: &str) -> anyhow::Result<()> {
         if self.stays_inside() {
             bail!(
-                "carrier '{}' is for one process: {instead} runs both sides, or use --carrier shm",
-                self.carrier.name()
+                "transport '{}' is for one process: {instead} runs both sides, or use --transport shm",
+                self.transport.name()
             );
         }
         Ok(())
@@ -74,6 +74,6 @@ impl ContextArgs {
 
     /// Whether both sides must be in one process.
     pub(crate) fn stays_inside(&self) -> bool {
-        self.carrier == CarrierName::Thread
+        self.transport == TransportName::Thread
     }
 }

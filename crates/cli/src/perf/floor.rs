@@ -8,7 +8,7 @@ use super::{INCOMPLETE, parse_cpu};
 use crate::output::complain;
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
-use lanecast_measure::floor::{self, Case, Experiment, FloorError, Settings, Transport};
+use lanecast_measure::floor::{self, Case, Experiment, FloorError, Settings, SocketKind};
 use lanecast_measure::{Head, Kind, Place, Raise, expected_time, parse_number};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(crate) struct FloorArgs {
 
     /// Only these, such as udp,tcp [default: udp,multicast,tcp]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    only: Vec<Transport>,
+    only: Vec<SocketKind>,
 
     /// Only round trips
     #[arg(long)]
@@ -115,9 +115,9 @@ impl FloorArgs {
     }
 
     fn cases(&self) -> Vec<Case> {
-        let wanted = |transport: &Transport| self.only.is_empty() || self.only.contains(transport);
-        let transports = Transport::ALL.into_iter().filter(wanted);
-        let mut cases: Vec<Case> = transports.flat_map(Case::all).collect();
+        let wanted = |socket: &SocketKind| self.only.is_empty() || self.only.contains(socket);
+        let sockets = SocketKind::ALL.into_iter().filter(wanted);
+        let mut cases: Vec<Case> = sockets.flat_map(Case::all).collect();
         cases.retain(|case| !self.round_trips || case.experiment == Experiment::RoundTrip);
         cases
     }

@@ -1,6 +1,5 @@
 //! `lanecast perf`: the measuring tools, with the letters and lines of the source documents.
 
-mod carriers;
 mod context;
 mod fanout;
 mod files;
@@ -20,6 +19,7 @@ mod round_trip;
 mod smx;
 mod subscribe;
 mod threads;
+mod transports;
 mod um;
 
 pub(crate) use context::ContextArgs;

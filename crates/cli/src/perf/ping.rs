@@ -1,18 +1,18 @@
 //! `lanecast perf ping`.
 
-use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::Times;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
+use super::transports::{Opened, OverTransport, with_transport};
 use super::{ContextArgs, INCOMPLETE, parse_cpu, pong};
 use crate::output::{print, print_line, say};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::Carrier;
 use lanecast_measure::ping::{
     DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Hooks, Notice, PingError, PingResult,
     PongResult, Settings, Threads, ping,
 };
 use lanecast_measure::{Head, Kind, LinearShape, Place, Raise, Setup, parse_number, report};
+use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
@@ -24,7 +24,7 @@ const ANY_CPU: i64 = -1;
 /// Arguments of `perf ping`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Needs a pong on the other side: lanecast perf pong. With --carrier thread, \
+    after_help = "Needs a pong on the other side: lanecast perf pong. With --transport thread, \
     a thread of this process is the pong.\n\
     Two threads are hot: one sends, one receives; with the pong that is three, so on a machine of \
     two CPUs use --one-thread.\n\
@@ -46,7 +46,7 @@ pub(crate) struct PingArgs {
     #[arg(value_parser = parse_cpu, allow_negative_numbers = true)]
     receive_cpu: i64,
 
-    /// With --carrier thread: CPU of the pong; -1 for any
+    /// With --transport thread: CPU of the pong; -1 for any
     #[arg(long, value_name = "CPU", value_parser = parse_cpu, allow_negative_numbers = true)]
     pong_cpu: Option<i64>,
 
@@ -116,7 +116,7 @@ impl PingArgs {
             bail!("with --one-thread, the one thread's CPU is that of -A");
         }
         if self.pong_cpu.is_some() && !self.both.context.stays_inside() {
-            bail!("--pong-cpu is for --carrier thread: another process runs perf pong -a");
+            bail!("--pong-cpu is for --transport thread: another process runs perf pong -a");
         }
         Ok(Places {
             sender: place(self.send_cpu)?,
@@ -141,7 +141,7 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let raise = both.priority.apply()?;
     let context = both.context()?;
     let pinging = Pinging { arguments, context: &context, places, raise, stop };
-    let (result, beside) = with_carrier(&context, pinging)?;
+    let (result, beside) = with_transport(&context, pinging)?;
     let mut lines = vec![head.line(Kind::Ping, &result)?];
     for pong in beside.iter() {
         lines.push(head.line(Kind::Pong, pong)?);
@@ -162,11 +162,11 @@ struct Pinging<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverCarrier for Pinging<'_> {
+impl OverTransport for Pinging<'_> {
     /// What came of it, and of the pong in this process, if there is one.
     type Outcome = (PingResult, Option<PongResult>);
 
-    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
+    fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
         let Self { arguments, context, places, raise, stop } = self;
         let both = &arguments.both;
         let settings = arguments.settings(places, opened.setup(opened.subscriber_wait, raise));
@@ -192,7 +192,7 @@ impl OverCarrier for Pinging<'_> {
 }
 
 /// Measures, and prints what comes of it.
-fn measure<C: Carrier>(
+fn measure<C: Transport>(
     opened: &Opened<C>,
     settings: &Settings,
     json: bool,
@@ -215,7 +215,7 @@ fn measure<C: Carrier>(
     };
     let recovered = opened.counts.recovered;
     let hooks = Hooks { stop: &stop, recovered, notify: &notify, announce: &mut announce };
-    let result: Result<PingResult, PingError> = ping(&opened.carrier, settings, hooks);
+    let result: Result<PingResult, PingError> = ping(&opened.transport, settings, hooks);
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
         None => Ok(result?),

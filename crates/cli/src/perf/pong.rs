@@ -1,14 +1,14 @@
 //! `lanecast perf pong`.
 
-use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::Times;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
+use super::transports::{Opened, OverTransport, with_transport};
 use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::Carrier;
 use lanecast_measure::ping::{Notice, PingError, PongHooks, PongResult, PongSettings, pong};
 use lanecast_measure::{Head, Kind, Place, Raise, report};
+use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
@@ -41,7 +41,7 @@ pub(crate) struct PongArgs {
 }
 
 /// What a pong is to do.
-pub(super) fn settings<C: Carrier>(
+pub(super) fn settings<C: Transport>(
     both: &RoundTripArgs,
     place: Place,
     opened: &Opened<C>,
@@ -58,14 +58,14 @@ pub(super) fn settings<C: Carrier>(
 }
 
 /// A pong in a thread of the ping's process.
-pub(super) fn beside<C: Carrier>(
+pub(super) fn beside<C: Transport>(
     opened: &Opened<C>,
     settings: &PongSettings,
     is_off: &AtomicBool,
 ) -> Result<PongResult, PingError> {
     let stop = || is_off.load(Ordering::Relaxed);
     let recovered = opened.counts.recovered;
-    pong(&opened.carrier, settings, PongHooks { stop: &stop, recovered, notify: &mut |_| {} })
+    pong(&opened.transport, settings, PongHooks { stop: &stop, recovered, notify: &mut |_| {} })
 }
 
 pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let raise = both.priority.apply()?;
     let context = both.context()?;
     let ponging = Ponging { arguments, context: &context, place, raise, stop };
-    let result = with_carrier(&context, ponging)?;
+    let result = with_transport(&context, ponging)?;
     let line = head.line(Kind::Pong, &result)?;
     if both.json {
         print_line(&line)?;
@@ -103,10 +103,10 @@ struct Ponging<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverCarrier for Ponging<'_> {
+impl OverTransport for Ponging<'_> {
     type Outcome = PongResult;
 
-    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<PongResult> {
+    fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<PongResult> {
         let Self { arguments, context, place, raise, stop } = self;
         let both = &arguments.both;
         let usual = settings(both, place, opened, raise);
@@ -115,7 +115,7 @@ impl OverCarrier for Ponging<'_> {
         if !both.json {
             print(&report::pong_options(&settings, &both.printed(&config, &xml)))?;
         }
-        progress(&format!("answering over {}", context.carrier.name()))?;
+        progress(&format!("answering over {}", context.transport.name()))?;
         let is_off = AtomicBool::new(false);
         if both.receive_thread == ReceiveThread::Context {
             return answer(opened, &settings, both.json, stop);
@@ -135,7 +135,7 @@ impl OverCarrier for Ponging<'_> {
 }
 
 /// Answers, and tells what happens.
-fn answer<C: Carrier>(
+fn answer<C: Transport>(
     opened: &Opened<C>,
     settings: &PongSettings,
     json: bool,
@@ -153,7 +153,7 @@ fn answer<C: Carrier>(
     let stop = || stop() || is_off.load(Ordering::Relaxed);
     let recovered = opened.counts.recovered;
     let hooks = PongHooks { stop: &stop, recovered, notify: &mut notify };
-    let result = pong(&opened.carrier, settings, hooks);
+    let result = pong(&opened.transport, settings, hooks);
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
         None => Ok(result?),

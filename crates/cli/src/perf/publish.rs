@@ -1,21 +1,21 @@
 //! `lanecast perf pub`.
 
-use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{Files, FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
+use super::transports::{Opened, OverTransport, with_transport};
 use super::um::{PerMille, UmArgs};
 use super::{ContextArgs, jitter, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
-use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
 use lanecast_measure::record::HIGHEST_NUMBER;
 use lanecast_measure::{
     Flags, Head, Kind, LinearShape, Place, PublisherResult, Raise, Setup, Touch, parse_number,
     report,
 };
+use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const NO_TIMES: &str = "this publisher records no times: it does with -f 1 and a
 
 /// Arguments of `perf pub`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "With --carrier thread, receiving threads beside the publisher say what \
+#[command(after_help = "With --transport thread, receiving threads beside the publisher say what \
     they read, too.\n\
     Exit status: 0 all was sent, 1 error or interrupted, 2 wrong arguments, \
     3 a receiving thread lost messages.")]
@@ -216,7 +216,7 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let head = Head::now();
     let context = arguments.context();
     let publishing = Publishing { arguments, context: &context, head, place, places, raise, stop };
-    let (lines, exit_code) = with_carrier(&context, publishing)?;
+    let (lines, exit_code) = with_transport(&context, publishing)?;
     files.write(&lines)?;
     Ok(exit_code)
 }
@@ -233,11 +233,11 @@ struct Publishing<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverCarrier for Publishing<'_> {
+impl OverTransport for Publishing<'_> {
     /// The measurement lines, and the exit status.
     type Outcome = (Vec<String>, ExitCode);
 
-    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
+    fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
         let Self { arguments, context, head, place, places, raise, stop } = self;
         let setup = opened.setup(opened.publisher_wait, raise);
         let settings = arguments.settings(place, setup, places.len());
@@ -253,7 +253,7 @@ impl OverCarrier for Publishing<'_> {
         };
         let back_pressured = opened.counts.back_pressured;
         let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
-        let publish = || publisher::run(&opened.carrier, &settings, hooks);
+        let publish = || publisher::run(&opened.transport, &settings, hooks);
         let (result, read) = readers::beside(opened, &readers, publish)?;
         printed?;
         let mut lines = vec![head.line(Kind::Publisher, &result)?];

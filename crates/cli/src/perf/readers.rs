@@ -1,13 +1,13 @@
-//! Subscriber threads beside a publisher, for a carrier that stays in one process.
+//! Subscriber threads beside a publisher, for a transport that stays in one process.
 
-use super::carriers::Opened;
+use super::transports::Opened;
 use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::PublisherError;
 use lanecast_measure::subscriber::{self, Settings, SubscriberError};
 use lanecast_measure::{Place, PublisherResult, Raise, SubscriberResult, Touch, report};
+use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::thread::{self, Builder};
 
@@ -17,7 +17,7 @@ const DEFAULT_CPU: usize = 0;
 /// Arguments about the subscriber threads.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ReadersArgs {
-    /// With --carrier thread: CPUs of the receiving threads, one each; -1 for any [default: 0]
+    /// With --transport thread: CPUs of the receiving threads, one each; -1 for any [default: 0]
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = parse_cpu)]
     #[arg(allow_negative_numbers = true)]
     subscriber_cpus: Vec<i64>,
@@ -31,7 +31,7 @@ impl ReadersArgs {
     pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Place>> {
         if !context.stays_inside() {
             if !self.subscriber_cpus.is_empty() {
-                bail!("--subscriber-cpus is for --carrier thread: other processes run perf sub");
+                bail!("--subscriber-cpus is for --transport thread: other processes run perf sub");
             }
             return Ok(Vec::new());
         }
@@ -44,7 +44,7 @@ impl ReadersArgs {
 }
 
 /// What each receiving thread is to do: read all of one stream.
-pub(super) fn settings<C: Carrier>(
+pub(super) fn settings<C: Transport>(
     places: &[Place],
     topics: &[String],
     touch: Touch,
@@ -68,7 +68,7 @@ pub(super) fn settings<C: Carrier>(
 ///
 /// # Errors
 /// If a thread cannot be started, or either side fails.
-pub(super) fn beside<C: Carrier + Sync>(
+pub(super) fn beside<C: Transport + Sync>(
     opened: &Opened<C>,
     readers: &[Settings],
     publish: impl FnOnce() -> Result<PublisherResult, PublisherError>,
@@ -76,7 +76,8 @@ pub(super) fn beside<C: Carrier + Sync>(
     let is_off = AtomicBool::new(false);
     let stop = || is_off.load(Ordering::Relaxed);
     let recovered = opened.counts.recovered;
-    let read = |settings| subscriber::run(&opened.carrier, settings, recovered, &stop, &mut |_| {});
+    let read =
+        |settings| subscriber::run(&opened.transport, settings, recovered, &stop, &mut |_| {});
     thread::scope(|scope| {
         let threads = readers.iter().map(|settings| {
             Builder::new().name("subscriber".into()).spawn_scoped(scope, move || read(settings))

@@ -1,16 +1,16 @@
 //! `lanecast perf sub`.
 
-use super::carriers::{Opened, OverCarrier, with_carrier};
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
+use super::transports::{Opened, OverTransport, with_transport};
 use super::um::{PerMille, UmArgs};
 use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line};
-use lanecast_carrier::Carrier;
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{
     Head, Kind, LinearShape, Place, Raise, Setup, SubscriberResult, Touch, parse_number, report,
 };
+use lanecast_transport::Transport;
 use std::cell::RefCell;
 use std::process::ExitCode;
 
@@ -104,7 +104,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let context = arguments.um.context(&arguments.context);
     let context = ContextArgs { receiver_loss: arguments.loss, ..context };
     let subscribing = Subscribing { arguments, context: &context, place, raise, stop };
-    let result = with_carrier(&context, subscribing)?;
+    let result = with_transport(&context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;
     if arguments.json {
         print_line(&line)?;
@@ -128,10 +128,10 @@ struct Subscribing<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverCarrier for Subscribing<'_> {
+impl OverTransport for Subscribing<'_> {
     type Outcome = SubscriberResult;
 
-    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<SubscriberResult> {
+    fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<SubscriberResult> {
         let Self { arguments, context, place, raise, stop } = self;
         let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
         if !arguments.json {
@@ -148,7 +148,7 @@ impl OverCarrier for Subscribing<'_> {
             }
         };
         let recovered = opened.counts.recovered;
-        let result = subscriber::run(&opened.carrier, &settings, recovered, &stop, &mut notify)?;
+        let result = subscriber::run(&opened.transport, &settings, recovered, &stop, &mut notify)?;
         failed.take().map_or(Ok(result), |error| Err(error.into()))
     }
 }

@@ -86,7 +86,7 @@ fn defaults_are_the_documented_ones() {
         shown("pub"),
         shown(
             "pub -f 0 -j 0 -l 1000 -m 25 -n 10000000 -r 1000000 -t smx_perf -w 10000 \
-             --warmup-rate 10000 --resolution-ms 500 --touch header --carrier shm --burst 1 \
+             --warmup-rate 10000 --resolution-ms 500 --touch header --transport shm --burst 1 \
              --raise auto"
         )
     );
@@ -105,7 +105,7 @@ fn mistakes_are_named() {
         ("pub --wait sometimes", "'sometimes' is no waiting strategy"),
         ("pub --window 3KB", "'3KB' is no size"),
         ("sub --touch feet", "write header or whole"),
-        ("pub --carrier pigeon", "pigeon"),
+        ("pub --transport pigeon", "pigeon"),
         ("sub -H 300", "such as 300,1000"),
         ("sub -f -H 300,1000", "--fast"),
         ("ping -m 24 -n 1 -r 1 -H 5,1000 -w 5", "such as 5,5"),
@@ -127,8 +127,8 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn a_carrier_for_one_process_has_its_readers_there() {
-    let PerfCommand::Pub(arguments) = parse("pub --carrier thread").unwrap() else {
+fn a_transport_for_one_process_has_its_readers_there() {
+    let PerfCommand::Pub(arguments) = parse("pub --transport thread").unwrap() else {
         panic!("pub is pub");
     };
     assert!(arguments.context.stays_inside());

@@ -24,7 +24,7 @@ fn every_transport_is_measured_both_ways_and_told_as_lines_text_and_page() {
         assert_eq!(line["cpus"]["choice"], "none");
     }
     let of = |name: &str, value: &str| lines.iter().filter(|line| line[name] == value).count();
-    assert_eq!((of("experiment", "round-trip"), of("carrier", "tcp")), (6, 3));
+    assert_eq!((of("experiment", "round-trip"), of("transport", "tcp")), (6, 3));
     assert!(of("way", "several") == 2 && of("way", "gathered") == 1);
     let page = std::fs::read_to_string(stage.path("floor.html")).unwrap();
     assert!(page.contains("Round trips by percentile") && page.contains("The floor, one way"));
@@ -37,7 +37,7 @@ fn what_is_wanted_only_is_measured_only() {
     let lines = lines(&run.good());
     assert_eq!(lines.len(), 2);
     for line in lines {
-        assert_eq!((&line["carrier"], &line["size"]), (&"tcp".into(), &100.into()));
+        assert_eq!((&line["transport"], &line["size"]), (&"tcp".into(), &100.into()));
         assert_eq!(line["latency"]["actual"]["samples"], 40);
         assert_eq!(line["latency"]["intended"]["samples"], 40);
     }

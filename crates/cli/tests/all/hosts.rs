@@ -23,7 +23,8 @@ fn lines(count: usize) -> String {
 fn two_commands_carry_a_topic_over_each_way() {
     for (number, way) in ["ru", "rm", "tcp"].into_iter().enumerate() {
         let stage = Stage::new();
-        let start = |line: &str| start(&stage, number as u16, &format!("{line} --carriers {way}"));
+        let start =
+            |line: &str| start(&stage, number as u16, &format!("{line} --transports {way}"));
         let subscriber = start("sub prices --once");
         let mut publisher = start("pub prices --wait-subscribers 1");
         let input = lines(3000);
@@ -44,11 +45,11 @@ fn subscribers_near_and_far_get_everything_once() {
         let stage = Stage::new();
         let elsewhere = stage.path("elsewhere").display().to_string();
         let start = |line: &str| start(&stage, 10 + number as u16, line);
-        let near = start(&format!("sub prices --once --carriers {way}"));
-        let memory = start("sub prices --once --carriers shm");
-        let far = start(&format!("sub prices --once --carriers {way} --directory {elsewhere}"));
-        let network = start("sub prices --once --carriers ru");
-        let mut publisher = start(&format!("pub prices --wait-subscribers 4 --carriers {way}"));
+        let near = start(&format!("sub prices --once --transports {way}"));
+        let memory = start("sub prices --once --transports shm");
+        let far = start(&format!("sub prices --once --transports {way} --directory {elsewhere}"));
+        let network = start("sub prices --once --transports ru");
+        let mut publisher = start(&format!("pub prices --wait-subscribers 4 --transports {way}"));
         let input = lines(20_000);
         publisher.feed(&input);
         let published = publisher.finish();
@@ -78,7 +79,7 @@ fn again(text: &str, line: &str) -> u64 {
 fn the_tools_count_messages_that_came_by_retransmission() {
     let stage = Stage::new();
     stage.write("lossy.toml", "[net]\nartificial_source_loss = 50\n");
-    let start = |line: &str| start(&stage, 20, &format!("{line} --carrier ru -c lossy.toml"));
+    let start = |line: &str| start(&stage, 20, &format!("{line} --transport ru -c lossy.toml"));
     let pong = start("perf pong -E");
     let options = "-m 24 -n 2000 -r 20000 -w 5,500 -H 5,1000 --linger-ms 20000";
     let (ping, pong) = (start(&format!("perf ping {options}")).finish(), pong.finish());
@@ -107,7 +108,7 @@ fn each_topic_of_a_round_trip_has_its_group() {
     let sources = format!("<contexts><context><sources>{topics}</sources></context></contexts>");
     let text = format!("<um><application name='um_perf'>{sources}</application></um>");
     stage.write("um.xml", text);
-    let start = |line: &str| start(&stage, 22, &format!("{line} --carrier rm -x um.xml"));
+    let start = |line: &str| start(&stage, 22, &format!("{line} --transport rm -x um.xml"));
     let pong = start("perf pong -E");
     let ping = start("perf ping -n 100 -r 1000 -w 5,500 --linger-ms 20000 --one-thread").finish();
     for (text, topic, last) in [(pong.finish().good(), "topic1", 2), (ping.good(), "topic2", 3)] {
@@ -125,7 +126,7 @@ fn commands_that_know_each_others_addresses_need_no_group() {
     let peers: Vec<_> = held.iter().map(|it| it.local_addr().unwrap().to_string()).collect();
     drop(held);
     let peers = peers.join(",");
-    let set = format!("--carriers ru --set net.resolver_group=none --set net.peers={peers}");
+    let set = format!("--transports ru --set net.resolver_group=none --set net.peers={peers}");
     let subscriber = start(&stage, 21, &format!("sub prices --once {set}"));
     let mut publisher = start(&stage, 21, &format!("pub prices --wait-subscribers 1 {set}"));
     let input = lines(100);
@@ -140,10 +141,10 @@ fn commands_that_know_each_others_addresses_need_no_group() {
 fn a_way_that_cannot_be_is_refused_with_what_to_write() {
     let stage = Stage::new();
     for (line, code, part) in [
-        ("sub topic --carriers udp", 2, "write shm, rm, ru, tcp, or both"),
-        ("sub topic --carriers ru --interface nowhere7", 1, "net.interface"),
-        ("pub topic --carriers ru --set net.window=1KiB", 1, "net.window: take 64KiB to 1GiB"),
-        ("pub topic --carriers shm+ru --set net.topics_max=3", 1, "net.topics_max is 3"),
+        ("sub topic --transports udp", 2, "write shm, rm, ru, tcp, or both"),
+        ("sub topic --transports ru --interface nowhere7", 1, "net.interface"),
+        ("pub topic --transports ru --set net.window=1KiB", 1, "net.window: take 64KiB to 1GiB"),
+        ("pub topic --transports shm+ru --set net.topics_max=3", 1, "net.topics_max is 3"),
         ("config --set net.pacing=slow", 1, "net.pacing"),
         ("config --set net.pacing", 1, "write a setting, '=' and a value"),
     ] {
@@ -151,8 +152,8 @@ fn a_way_that_cannot_be_is_refused_with_what_to_write() {
         let words = done.refused(code);
         assert!(words.contains(part), "{line}: {words}");
     }
-    let printed = stage.run("config --carriers shm+rm --interface eth7 --set net.hops=2").good();
-    for line in ["carriers = \"shm+rm\"", "interface = \"eth7\"", "hops = 2"] {
+    let printed = stage.run("config --transports shm+rm --interface eth7 --set net.hops=2").good();
+    for line in ["transports = \"shm+rm\"", "interface = \"eth7\"", "hops = 2"] {
         assert!(printed.contains(line), "{line}: {printed}");
     }
 }

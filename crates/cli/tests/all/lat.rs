@@ -7,10 +7,10 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-const SHORT: &str = "-n 300 -w 5,1000 --carriers thread,shm";
+const SHORT: &str = "-n 300 -w 5,1000 --transports thread,shm";
 
 #[test]
-fn every_carrier_is_measured_beside_bare_sockets_and_the_document() {
+fn every_transport_is_measured_beside_bare_sockets_and_the_document() {
     let stage = Stage::new();
     let options = format!("{SHORT} --wait spin,park -o lat.jsonl -o lat.html");
     let text = stage.run(&format!("perf lat-report {options}")).good();
@@ -28,9 +28,10 @@ fn every_carrier_is_measured_beside_bare_sockets_and_the_document() {
         assert!(line["command"].as_str().unwrap().starts_with("lanecast perf lat-report"));
     }
     for wait in ["spin", "park"] {
-        let carriers = of("ping").filter(|line| line["wait"] == wait);
-        let carriers: Vec<_> = carriers.map(|line| line["carrier"].as_str().unwrap()).collect();
-        assert_eq!(carriers, ["thread", "shm"]);
+        let transports = of("ping").filter(|line| line["wait"] == wait);
+        let transports: Vec<_> =
+            transports.map(|line| line["transport"].as_str().unwrap()).collect();
+        assert_eq!(transports, ["thread", "shm"]);
     }
     let page = std::fs::read_to_string(stage.path("lat.html")).unwrap();
     for part in ["document: Onload", "both axes logarithmic", "Round trips by percentile"] {
@@ -56,7 +57,7 @@ fn another_load_has_no_figures_of_the_document() {
 fn what_cannot_be_measured_is_refused_before_anything_starts() {
     let stage = Stage::new();
     for (line, part) in [
-        ("--carriers pigeon", "pigeon"),
+        ("--transports pigeon", "pigeon"),
         ("--wait never", "no waiting strategy"),
         ("-H 300", "such as 300,1000"),
         ("-w 5", "such as 5,5"),
@@ -74,7 +75,7 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
         let refused = stage.run(&format!("perf lat-report {line}"));
         assert!(refused.refused(1).contains(part), "{line}: {}", refused.err);
     }
-    let refused = stage.run("perf lat-report --carriers shm -m 15 --wait park --no-floor --json");
+    let refused = stage.run("perf lat-report --transports shm -m 15 --wait park --no-floor --json");
     assert_eq!(refused.code, Some(3), "{}", refused.err);
     assert!(refused.err.contains("take -m 16 or more"), "{}", refused.err);
 }

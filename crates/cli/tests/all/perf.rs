@@ -91,15 +91,15 @@ fn topics_have_their_turns_and_are_numbered_each_by_itself() {
 #[test]
 fn the_throughput_tools_letters_are_refused_where_they_mean_nothing() {
     let stage = Stage::new();
-    for (carrier, part) in [
+    for (transport, part) in [
         ("shm", "nothing can be lost in memory"),
         ("thread", "nothing can be lost in memory"),
         ("tcp", "repairs its losses unseen"),
     ] {
         for tool in ["pub", "sub"] {
-            let refused = stage.run(&format!("perf {tool} -L 1 --carrier {carrier}"));
+            let refused = stage.run(&format!("perf {tool} -L 1 --transport {transport}"));
             // A subscriber inside one process is refused before that.
-            let part = if (tool, carrier) == ("sub", "thread") { "one process" } else { part };
+            let part = if (tool, transport) == ("sub", "thread") { "one process" } else { part };
             assert!(refused.refused(1).contains(part), "{}", refused.err);
         }
     }
@@ -116,7 +116,7 @@ fn the_throughput_tools_letters_are_refused_where_they_mean_nothing() {
 #[test]
 fn threads_of_one_process_are_measured_by_one_command() {
     let stage = Stage::new();
-    let line = "perf pub --carrier thread --subscriber-cpus 0,-1 -f 1 -m 32 -r 0 -n 50000 -w 100";
+    let line = "perf pub --transport thread --subscriber-cpus 0,-1 -f 1 -m 32 -r 0 -n 50000 -w 100";
     let text = stage.run(line).good();
     let order = ["actual_sends=50000", "drained=true", "o_fast=0", "rcv event EOS, 'smx_perf', "];
     let places = order.map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
@@ -127,7 +127,7 @@ fn threads_of_one_process_are_measured_by_one_command() {
     let lines = stage.run(&format!("{line} --json -o both.jsonl")).good();
     let kinds = lines.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(line["carrier"], "thread");
+        assert_eq!(line["transport"], "thread");
         line["kind"].as_str().unwrap().to_owned()
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["publisher", "subscriber", "subscriber"]);

@@ -152,7 +152,7 @@ fn who_did_not_get_everything_says_so_by_its_status() {
     let run = std::process::id() as u16;
     let group = format!("239.195.{}.{}:14390", run >> 8, run & 0xff);
     let network = format!(
-        "--carriers tcp --set net.resolver_group={group} --set net.liveness=1500ms \
+        "--transports tcp --set net.resolver_group={group} --set net.liveness=1500ms \
          --set net.recovery=1s"
     );
     for way in ["", network.as_str()] {

@@ -142,7 +142,7 @@ fn an_extra_receiving_thread_has_a_context_of_its_own() {
     let stage = Stage::new();
     // A context between hosts has a thread in the background from its beginning.
     let conductors = |letters: &str| {
-        let line = format!("perf pong --carrier ru -a -1 {letters}");
+        let line = format!("perf pong --transport ru -a -1 {letters}");
         let mut command = stage.command(BINARY);
         command.args(line.split_whitespace());
         command.env("LANECAST_NET__RESOLVER_GROUP", "none");

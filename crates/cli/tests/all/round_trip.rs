@@ -47,14 +47,14 @@ fn processes_send_messages_back_and_forth() {
 #[test]
 fn threads_of_one_process_need_no_other() {
     let stage = Stage::new();
-    let line = format!("{PING} --carrier thread --one-thread");
+    let line = format!("{PING} --transport thread --one-thread");
     check_end(&stage.run(&line).good());
     let lines = stage.run(&format!("{line} --json -o both.jsonl")).good();
     assert_eq!(std::fs::read_to_string(stage.path("both.jsonl")).unwrap(), lines);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [ping, pong] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!((&ping["kind"], &pong["kind"]), (&"ping".into(), &"pong".into()));
-    assert_eq!((&ping["carrier"], &ping["threads"]), (&"thread".into(), &"one".into()));
+    assert_eq!((&ping["transport"], &ping["threads"]), (&"thread".into(), &"one".into()));
     assert_eq!((&ping["received"], &pong["answered"]), (&2005.into(), &2005.into()));
     assert_eq!(ping["latency"]["intended"]["samples"], 2000);
 }
@@ -120,7 +120,7 @@ fn a_ping_without_its_pong_says_so() {
 fn a_run_that_would_take_for_ever_is_told_in_words_when_it_is_interrupted() {
     let stage = Stage::new();
     for more in ["", "-w 18446744073709551615,1"] {
-        let line = "perf ping --carrier thread --one-thread -n 18446744073709551615 -r 1";
+        let line = "perf ping --transport thread --one-thread -n 18446744073709551615 -r 1";
         let ping = stage.start(&format!("{line} {more}"));
         ping.until_out("rcv event BOS");
         ping.signal("INT");
@@ -143,12 +143,12 @@ fn both_sides_are_set_up_by_the_xml_file() {
         stage.write(name, text);
     }
     // What -x says goes before what -c says.
-    let ping = "perf ping --carrier thread --one-thread -n 100 -c first.xml -x um.xml --json";
+    let ping = "perf ping --transport thread --one-thread -n 100 -c first.xml -x um.xml --json";
     for line in stage.run(ping).good().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["window"], "128KiB", "{line}");
     }
-    let publisher = "perf pub --carrier thread -r 0 -n 100 -w 0 -c first.xml -x um.xml --json";
+    let publisher = "perf pub --transport thread -r 0 -n 100 -w 0 -c first.xml -x um.xml --json";
     for line in stage.run(publisher).good().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["window"], "128KiB", "{line}");
@@ -168,9 +168,9 @@ fn what_does_not_go_together_is_refused() {
         (format!("{ping} --one-thread -a 0"), "that of -A"),
         (format!("{ping} --pong-cpu 0"), "perf pong -a"),
         (format!("{ping} -s f --wait park"), "leave out one of them"),
-        (format!("{ping} --carrier thread -m 15"), "cannot be used multiple times"),
-        ("perf ping --carrier thread -m 15 -n 1 -r 1 -H 2,1000".into(), "take -m 16 or more"),
-        ("perf pong --carrier thread".into(), "perf ping runs both sides"),
+        (format!("{ping} --transport thread -m 15"), "cannot be used multiple times"),
+        ("perf ping --transport thread -m 15 -n 1 -r 1 -H 2,1000".into(), "take -m 16 or more"),
+        ("perf pong --transport thread".into(), "perf ping runs both sides"),
         ("perf pong -o times.hgrm".into(), "its ping does"),
     ] {
         let done = stage.run(&line);

@@ -48,7 +48,7 @@ fn what_cannot_be_run_is_refused_before_anything_starts() {
     assert!(refused("--repetitions 0", 2).contains("1..=1000"));
     assert!(refused("--publisher-cpu 4000", 1).contains("CPU 4000 cannot be used here"));
     assert!(refused("--publisher-cpu 0 --receiver-cpus 0", 1).contains("both"));
-    assert!(refused("--carrier thread", 1).contains("--carrier shm"));
+    assert!(refused("--transport thread", 1).contains("--transport shm"));
 }
 
 #[test]

@@ -47,11 +47,11 @@ fn what_cannot_be_done_is_said() {
         ("pub topic --binary --from-file cut", ""),
         ("sub topic -c missing.toml", "cannot read missing.toml"),
         (&format!("sub {endless}"), "topic"),
-        ("perf sub --carrier tcp --interface nowhere7", "net.interface"),
-        ("perf sub --carrier thread", "lanecast perf pub runs both sides"),
-        ("perf smx-report --carrier thread", "--carrier shm"),
-        ("perf pub --subscriber-cpus 0", "--carrier thread"),
-        ("perf pub --carrier thread --subscriber-cpus 4000", "4000"),
+        ("perf sub --transport tcp --interface nowhere7", "net.interface"),
+        ("perf sub --transport thread", "lanecast perf pub runs both sides"),
+        ("perf smx-report --transport thread", "--transport shm"),
+        ("perf pub --subscriber-cpus 0", "--transport thread"),
+        ("perf pub --transport thread --subscriber-cpus 4000", "4000"),
     ] {
         let done = stage.run(line);
         let words = done.refused(1);

@@ -3,8 +3,8 @@
 
 use allocation_counter::measure;
 use lanecast_base::WaitStrategy;
-use lanecast_carrier::{Batch, Carrier, Claim, Event, Publish, Subscribe, TopicId};
 use lanecast_shm::{Domain, Reach, Settings};
+use lanecast_transport::{Batch, Claim, Event, Publish, Subscribe, TopicId, Transport};
 use tempfile::TempDir;
 
 /// The smallest window, so that the messages go around it many times.
@@ -42,10 +42,10 @@ fn read(subscriber: &mut impl Subscribe) {
 }
 
 /// What both sides take while so many rounds go through, on two topics of one session.
-fn taken<C: Carrier>(carrier: &C) -> (u64, u64) {
-    let mut publisher = carrier.publisher("prices").expect("a publisher");
+fn taken<C: Transport>(transport: &C) -> (u64, u64) {
+    let mut publisher = transport.publisher("prices").expect("a publisher");
     let trades = publisher.add_topic("trades").expect("a second topic");
-    let mut subscriber = carrier.subscriber(&["prices", "trades"]).expect("a subscriber");
+    let mut subscriber = transport.subscriber(&["prices", "trades"]).expect("a subscriber");
     assert!(publisher.wait_for_subscribers(1, std::time::Duration::from_secs(60)), "nobody came");
     let mut taken = (0, 0);
     for number in 0..1500 {
@@ -72,7 +72,7 @@ fn domain(directory: &TempDir, settings: Settings) -> Domain {
 }
 
 #[test]
-fn a_warm_carrier_takes_no_memory() {
+fn a_warm_transport_takes_no_memory() {
     assert!(measure(|| drop(vec![1])).count_total > 0, "the counter counts");
     for wait in WaitStrategy::ALL {
         let waits =

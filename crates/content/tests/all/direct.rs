@@ -1,4 +1,4 @@
-//! Publishers and subscribers with filters, over each carrier.
+//! Publishers and subscribers with filters, over each transport.
 
 use crate::stage::{Stage, until};
 use lanecast::{Context, Publish, Subscribe};
@@ -219,8 +219,8 @@ fn who_was_left_behind_is_served_again(stage: &Stage) {
 
 #[test]
 fn publishers_go_on_without_those_who_stand_still() {
-    for carriers in ["threads", "shm"] {
-        who_was_left_behind_is_served_again(&Stage::with(carriers, &[("shm.stalled", "10ms")]));
+    for transports in ["threads", "shm"] {
+        who_was_left_behind_is_served_again(&Stage::with(transports, &[("shm.stalled", "10ms")]));
     }
 }
 
@@ -235,9 +235,9 @@ fn what_is_no_filter_is_refused_at_once() {
     assert!(refusal("/52 < unix_timestamp()").contains("depends on the time"));
 }
 
-macro_rules! over_each_carrier {
-    ($($carriers:ident: $name:literal,)*) => {
-        $(mod $carriers {
+macro_rules! over_each_transport {
+    ($($transports:ident: $name:literal,)*) => {
+        $(mod $transports {
             use super::Stage;
 
             #[test]
@@ -263,7 +263,7 @@ macro_rules! over_each_carrier {
     };
 }
 
-over_each_carrier! {
+over_each_transport! {
     threads: "threads",
     shm: "shm",
     rm: "rm",

@@ -188,7 +188,7 @@ fn the_written_file_reads_back_the_same() {
     config.set("shm.access", "group", "test").unwrap();
     config.set("shm.reach", "process", "test").unwrap();
     for (key, value) in [
-        ("carriers", "shm+rm"),
+        ("transports", "shm+rm"),
         ("net.interface", "10.0.0.0/8"),
         ("net.resolver_group", "none"),
         ("net.resolvers", "10.0.0.1:7331,[::1]:7332"),
@@ -233,14 +233,14 @@ fn files_of_ultra_messaging_are_taken_over_as_far_as_they_apply() {
 
 #[test]
 fn the_network_is_set_in_words() {
-    let text = "carriers = \"ru\"\n[net]\nlate_join = true\npacing = \"tag 7\"\nhops = 3\n";
+    let text = "transports = \"ru\"\n[net]\nlate_join = true\npacing = \"tag 7\"\nhops = 3\n";
     let config = apply("net.toml", text).unwrap();
-    assert_eq!(config.carriers, Carriers::net(lanecast_net::Kind::Ru));
+    assert_eq!(config.transports, Transports::net(lanecast_net::Kind::Ru));
     assert_eq!((config.net.late_join, config.net.hops), (true, 3));
     assert_eq!(config.net.pacing, lanecast_net::Pacing::Tagged(7));
     for (key, value, words) in [
-        ("carriers", "udp", "names no carriers: write shm, rm, ru, tcp, or both"),
-        ("carriers", "ru+shm", "names no carriers"),
+        ("transports", "udp", "names no transports: write shm, rm, ru, tcp, or both"),
+        ("transports", "ru+shm", "names no transports"),
         ("net.pacing", "slow", "is no pacing (write slowest"),
         ("net.pacing", "slowest soon", "write a number with ns"),
         ("net.pacing", "tag 7 8", "a word too many"),

@@ -6,9 +6,9 @@
 
 use super::TopicError;
 use crate::{net, shm};
-use lanecast_carrier::{Batch, Claim, ClaimError, Publish, SessionId, TopicId};
 use lanecast_net::{NetBatch, NetClaim};
 use lanecast_shm::ShmBatch;
+use lanecast_transport::{Batch, Claim, ClaimError, Publish, SessionId, TopicId};
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@
 
 use crate::{net, shm};
 use lanecast_base::{Step, WaitStrategy, Waiter, spin};
-use lanecast_carrier::{Event, Subscribe};
+use lanecast_transport::{Event, Subscribe};
 use std::time::Duration;
 
 /// Both sides of the subscriber.

@@ -1,4 +1,4 @@
-//! Settings of the carriers between hosts.
+//! Settings of the transports between hosts.
 
 mod addresses;
 

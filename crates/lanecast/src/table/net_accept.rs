@@ -6,8 +6,8 @@ use lanecast_net::Kind;
 pub(super) const ACCEPT: &[Setting] = &[
     Setting {
         key: "net.accept",
-        values: "carriers with commas between: rm, ru, tcp",
-        about: "By which carriers subscribers join publishers that are announced; others are \
+        values: "transports with commas between: rm, ru, tcp",
+        about: "By which transports subscribers join publishers that are announced; others are \
                 passed over.",
         set: |config, text| {
             config.net.accept = text

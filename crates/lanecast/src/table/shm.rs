@@ -1,4 +1,4 @@
-//! Settings of the carrier over shared memory.
+//! Settings of the transport over shared memory.
 
 use super::{Setting, parse};
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};

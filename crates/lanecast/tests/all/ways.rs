@@ -1,6 +1,6 @@
-//! The suite over contexts: each set of carriers, with subscribers nearby and far away.
+//! The suite over contexts: each set of transports, with subscribers nearby and far away.
 
-use lanecast::{Carrier, Context, Error, Publisher, Subscriber};
+use lanecast::{Context, Error, Publisher, Subscriber, Transport};
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
@@ -14,18 +14,18 @@ struct Stage {
 }
 
 impl Stage {
-    /// Publishers over `carriers`, and for each entry of `subscribers` a context over these:
+    /// Publishers over `transports`, and for each entry of `subscribers` a context over these:
     /// nearby has the publishers' directory, far away another one.
-    fn new(carriers: &str, subscribers: &[(&str, &str)]) -> Box<Self> {
+    fn new(transports: &str, subscribers: &[(&str, &str)]) -> Box<Self> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let port = 30_000 + NEXT.fetch_add(2, Ordering::Relaxed);
         let run = std::process::id() as u16;
         let group = |port| format!("239.193.{}.{}:{port}", run >> 8, run & 0xff);
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
-        let context = |carriers: &str, domain: &str| {
+        let context = |transports: &str, domain: &str| {
             // The smallest windows, so that every case goes around them many times.
             let settings = [
-                ("carriers", carriers.to_owned()),
+                ("transports", transports.to_owned()),
                 ("shm.directory", directory.path().join(domain).display().to_string()),
                 ("shm.window", "64KiB".into()),
                 ("net.window", "64KiB".into()),
@@ -38,7 +38,7 @@ impl Stage {
             builder.expect("settings").build().expect("a context")
         };
         Box::new(Self {
-            publishers: context(carriers, "near"),
+            publishers: context(transports, "near"),
             subscribers: subscribers.iter().map(|(ways, domain)| context(ways, domain)).collect(),
             turn: AtomicUsize::new(0),
             _directory: directory,
@@ -46,12 +46,12 @@ impl Stage {
     }
 
     /// One context for all.
-    fn one(carriers: &str) -> Box<Self> {
-        Self::new(carriers, &[(carriers, "near")])
+    fn one(transports: &str) -> Box<Self> {
+        Self::new(transports, &[(transports, "near")])
     }
 }
 
-impl Carrier for Stage {
+impl Transport for Stage {
     type Publisher = Publisher;
     type Subscriber = Subscriber;
     type Error = Error;

@@ -20,7 +20,7 @@ pub enum Experiment {
 /// Which sockets carry the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Transport {
+pub enum SocketKind {
     /// Datagrams from one socket to another.
     Udp,
     /// Datagrams to a group, whose only member is the other side.
@@ -49,14 +49,14 @@ pub struct Case {
     /// What the threads do.
     pub experiment: Experiment,
     /// Which sockets they use.
-    pub transport: Transport,
+    pub socket: SocketKind,
     /// How messages are handed to the system.
     pub way: Way,
     /// How a receiver waits: `BusySpin` asks again and again, `Park` sleeps in the system.
     pub wait: WaitStrategy,
 }
 
-impl Transport {
+impl SocketKind {
     /// All.
     pub const ALL: [Self; 3] = [Self::Udp, Self::Multicast, Self::Tcp];
 
@@ -70,16 +70,16 @@ impl Transport {
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for SocketKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Transport {
+impl FromStr for SocketKind {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|transport| transport.name() == text);
+        let found = Self::ALL.into_iter().find(|socket| socket.name() == text);
         found.ok_or_else(|| format!("'{text}': choose of udp, multicast, tcp"))
     }
 }
@@ -97,36 +97,36 @@ impl Way {
 }
 
 impl Case {
-    /// Round trips over `transport`.
-    pub const fn round_trip(transport: Transport, wait: WaitStrategy) -> Self {
-        Self { experiment: Experiment::RoundTrip, transport, way: Way::Singly, wait }
+    /// Round trips over `socket`.
+    pub const fn round_trip(socket: SocketKind, wait: WaitStrategy) -> Self {
+        Self { experiment: Experiment::RoundTrip, socket, way: Way::Singly, wait }
     }
 
-    /// Every case over `transport` that this system can do, in the order in which they run.
-    pub fn all(transport: Transport) -> Vec<Self> {
+    /// Every case over `socket` that this system can do, in the order in which they run.
+    pub fn all(socket: SocketKind) -> Vec<Self> {
         let rounds = [WaitStrategy::BusySpin, WaitStrategy::Park];
-        let ways: &[Way] = match transport {
-            Transport::Tcp => &[Way::Gathered],
+        let ways: &[Way] = match socket {
+            SocketKind::Tcp => &[Way::Gathered],
             _ if segmentation_works() => &[Way::Singly, Way::Several, Way::Segments],
             _ => &[Way::Singly, Way::Several],
         };
         let one_way = |&way| Self {
             experiment: Experiment::OneWay,
-            transport,
+            socket,
             way,
             wait: WaitStrategy::BusySpin,
         };
-        let rounds = rounds.into_iter().map(|wait| Self::round_trip(transport, wait));
+        let rounds = rounds.into_iter().map(|wait| Self::round_trip(socket, wait));
         rounds.chain(ways.iter().map(one_way)).collect()
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { experiment, transport, way, wait } = self;
+        let Self { experiment, socket, way, wait } = self;
         match experiment {
-            Experiment::RoundTrip => write!(f, "{transport}, there and back, {wait}"),
-            Experiment::OneWay => write!(f, "{transport}, one way, {}", way.name()),
+            Experiment::RoundTrip => write!(f, "{socket}, there and back, {wait}"),
+            Experiment::OneWay => write!(f, "{socket}, one way, {}", way.name()),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What a case of the floor came to.
 
 use super::Settings;
-use super::case::{Experiment, Load, Transport, Way};
+use super::case::{Experiment, Load, SocketKind, Way};
 use crate::conditions::Conditions;
 use crate::distribution::Distribution;
 use crate::latency::Latency;
 use serde::Serialize;
 
-/// What one case came to. Its transport is the carrier of its conditions.
+/// What one case came to. Its socket is the transport of its conditions.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloorResult {
     /// What the threads did.
@@ -80,7 +80,7 @@ impl FloorResult {
             experiment: case.experiment,
             way: case.way,
             size: settings.size,
-            datagram_bytes: (case.transport != Transport::Tcp).then_some(load.segment),
+            datagram_bytes: (case.socket != SocketKind::Tcp).then_some(load.segment),
             rate_asked: if is_scheduled { settings.rate } else { 0 },
             sent: sent.messages,
             received,

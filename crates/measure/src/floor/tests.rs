@@ -23,12 +23,12 @@ const NEVER: &dyn Fn() -> bool = &|| false;
 
 #[test]
 fn every_case_accounts_for_every_message() {
-    for transport in Transport::ALL {
-        for case in Case::all(transport) {
+    for socket in SocketKind::ALL {
+        for case in Case::all(socket) {
             let result = run(&settings(case), NEVER).unwrap();
             assert_eq!((result.received, result.lost), (result.sent, 0), "{case}");
             assert!(result.rate > 0.0 && result.duration_ns > 0, "{case}");
-            assert_eq!(result.conditions.carrier, transport.name());
+            assert_eq!(result.conditions.transport, socket.name());
             match case.experiment {
                 Experiment::RoundTrip => {
                     let latency = result.latency.unwrap();
@@ -39,7 +39,7 @@ fn every_case_accounts_for_every_message() {
                 Experiment::OneWay => {
                     assert!(result.latency.is_none() && result.sent > 0, "{case}");
                     let packed = if case.way == Way::Singly { 24 } else { 61 * 24 };
-                    let expected = (transport != Transport::Tcp).then_some(packed);
+                    let expected = (socket != SocketKind::Tcp).then_some(packed);
                     assert_eq!(result.datagram_bytes, expected, "{case}");
                 }
             }
@@ -50,18 +50,18 @@ fn every_case_accounts_for_every_message() {
 #[test]
 fn long_messages_have_datagrams_of_their_own() {
     for way in [Way::Singly, Way::Several, Way::Segments, Way::Gathered] {
-        let transport = if way == Way::Gathered { Transport::Tcp } else { Transport::Udp };
+        let socket = if way == Way::Gathered { SocketKind::Tcp } else { SocketKind::Udp };
         let wait = WaitStrategy::BusySpin;
-        let case = Case { experiment: Experiment::OneWay, transport, way, wait };
+        let case = Case { experiment: Experiment::OneWay, socket, way, wait };
         let result = run(&Settings { size: 8000, ..settings(case) }, NEVER).unwrap();
         assert_eq!((result.received, result.lost), (result.sent, 0), "{case}");
-        assert_eq!(result.datagram_bytes, (transport == Transport::Udp).then_some(8000));
+        assert_eq!(result.datagram_bytes, (socket == SocketKind::Udp).then_some(8000));
     }
 }
 
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
-    let good = settings(Case::round_trip(Transport::Udp, WaitStrategy::Park));
+    let good = settings(Case::round_trip(SocketKind::Udp, WaitStrategy::Park));
     for size in [0, 15, LONGEST + 1] {
         let error = run(&Settings { size, ..good }, NEVER).unwrap_err();
         assert!(error.to_string().contains("take 16 to 65507"), "{error}");
@@ -75,7 +75,7 @@ fn what_does_not_fit_is_refused_in_words() {
 
 #[test]
 fn a_raised_flag_ends_it() {
-    for case in Case::all(Transport::Udp) {
+    for case in Case::all(SocketKind::Udp) {
         let endless = Settings {
             messages: u64::MAX / 2,
             time: Duration::from_secs(86_400),

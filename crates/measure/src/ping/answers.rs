@@ -6,7 +6,7 @@ use super::stamp::Stamp;
 use crate::latency::{Latency, LatencyRecorder};
 use crate::linear::{Linear, LinearResult};
 use lanecast_base::clock::Clock;
-use lanecast_carrier::{Event, Message, Why};
+use lanecast_transport::{CloseReason, Event, Message};
 
 /// Counts and times of answers.
 pub(super) struct Answers<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Answers<'a> {
     latest: u64,
     traffic: Traffic,
     joined: bool,
-    left: Option<Why>,
+    left: Option<CloseReason>,
     notify: &'a (dyn Fn(Notice<'_>) + Sync),
 }
 
@@ -129,7 +129,7 @@ impl<'a> Answers<'a> {
     }
 
     pub(super) fn left(&self) -> Option<&'static str> {
-        self.left.map(Why::describe)
+        self.left.map(CloseReason::describe)
     }
 
     pub(super) fn linear(&self) -> LinearResult {

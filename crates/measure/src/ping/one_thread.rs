@@ -11,7 +11,7 @@ use super::settings::{Hooks, Notice, PingError, Settings};
 use crate::pacing::{Bursts, Pace};
 use crate::watch::Watch;
 use lanecast_base::spin;
-use lanecast_carrier::{Publish, Subscribe};
+use lanecast_transport::{Publish, Subscribe};
 use std::time::{Duration, Instant};
 
 /// Messages between two looks at the schedule.

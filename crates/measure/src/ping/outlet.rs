@@ -1,6 +1,6 @@
 //! Two ways of sending a message that is written by a closure.
 
-use lanecast_carrier::{Claim, ClaimError, Publish, Shared};
+use lanecast_transport::{Claim, ClaimError, Publish, Shared};
 use std::time::Duration;
 
 /// A publisher, and how messages get into it.

@@ -9,7 +9,9 @@ use crate::place::{Place, PlaceError};
 use crate::touch::Touch;
 use crate::watch::Watch;
 use lanecast_base::Waiter;
-use lanecast_carrier::{Carrier, ClaimError, Event, Publish, SessionId, Stream, Subscribe, Why};
+use lanecast_transport::{
+    ClaimError, CloseReason, Event, Publish, SessionId, Stream, Subscribe, Transport,
+};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -43,7 +45,7 @@ pub struct PongSettings {
 pub struct PongHooks<'a, S> {
     /// Ends the run as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
-    /// How many messages the subscriber got by retransmission so far, if its carrier counts that.
+    /// How many messages the subscriber got by retransmission so far, if its transport counts that.
     pub recovered: fn(&mut S) -> Option<u64>,
     /// Told what happens.
     pub notify: &'a mut dyn FnMut(Notice<'_>),
@@ -58,16 +60,16 @@ impl<S> fmt::Debug for PongHooks<'_, S> {
 /// Sends messages back until `stop` is true, or all pings have left if that was asked for.
 ///
 /// # Errors
-/// If the carrier refuses, or the CPU asked for cannot be taken.
-pub fn pong<C: Carrier>(
-    carrier: &C,
+/// If the transport refuses, or the CPU asked for cannot be taken.
+pub fn pong<C: Transport>(
+    transport: &C,
     settings: &PongSettings,
     hooks: PongHooks<'_, C::Subscriber>,
 ) -> Result<PongResult, PingError> {
-    let mut watch = Watch::new(carrier.name(), settings.setup, Touch::Whole, settings.place);
+    let mut watch = Watch::new(transport.name(), settings.setup, Touch::Whole, settings.place);
     let topics = &settings.topics;
-    let publisher = carrier.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
-    let subscriber = carrier.subscriber(&[&topics.ping]);
+    let publisher = transport.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
+    let subscriber = transport.subscriber(&[&topics.ping]);
     let mut subscriber = subscriber.map_err(|error| PingError::Open(Box::new(error)))?;
     let mut wall = Wall {
         outlet: Outlet::new(publisher, settings.generic, USUAL),
@@ -221,7 +223,7 @@ impl<P: Publish> Wall<'_, P> {
         (self.notify)(Notice::Joined(stream));
     }
 
-    fn leave(&mut self, stream: &Stream, why: Why) {
+    fn leave(&mut self, stream: &Stream, why: CloseReason) {
         let traffic = self.of(stream.session).clone();
         let most_at_once = Some(self.most_at_once);
         (self.notify)(Notice::Left(&Ended { stream, why, traffic: &traffic, most_at_once }));

@@ -12,9 +12,9 @@ use serde::Serialize;
 pub struct Traffic {
     /// How many.
     pub received: u64,
-    /// Of these, messages that came by retransmission, if the carrier counts that.
+    /// Of these, messages that came by retransmission, if the transport counts that.
     pub recovered: Option<u64>,
-    /// Messages that the carrier said were lost for good.
+    /// Messages that the transport said were lost for good.
     pub told_lost: u64,
     /// Messages that had come before.
     pub duplicated: u64,

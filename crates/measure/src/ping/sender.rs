@@ -10,7 +10,7 @@ use crate::publisher::{FLAT_OUT_RATE, is_flat_out};
 use crate::recorder::Recorder;
 use lanecast_base::Waiter;
 use lanecast_base::clock::Clock;
-use lanecast_carrier::{ClaimError, Publish};
+use lanecast_transport::{ClaimError, Publish};
 use std::time::Duration;
 
 /// Messages that are sent one after the other on one schedule.

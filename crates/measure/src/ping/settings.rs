@@ -5,7 +5,7 @@ use super::stamp::STAMP;
 use crate::conditions::Setup;
 use crate::linear::LinearShape;
 use crate::place::{Place, PlaceError};
-use lanecast_carrier::{ClaimError, Gap, Stream, Why};
+use lanecast_transport::{ClaimError, CloseReason, Gap, Stream};
 use serde::Serialize;
 use std::error::Error;
 use std::fmt;
@@ -98,7 +98,7 @@ pub struct Ended<'a> {
     /// The stream.
     pub stream: &'a Stream,
     /// Why it ended.
-    pub why: Why,
+    pub why: CloseReason,
     /// What it brought.
     pub traffic: &'a Traffic,
     /// Of a pong: the most messages that it answered in one go.
@@ -125,7 +125,7 @@ pub enum Notice<'a> {
 pub struct Hooks<'a, S> {
     /// Ends the run early as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
-    /// How many messages the subscriber got by retransmission so far, if its carrier counts that.
+    /// How many messages the subscriber got by retransmission so far, if its transport counts that.
     pub recovered: fn(&mut S) -> Option<u64>,
     /// Told what happens, by the thread that receives.
     pub notify: &'a (dyn Fn(Notice<'_>) + Sync),
@@ -149,18 +149,18 @@ pub enum PingError {
         /// The length asked for.
         size: usize,
     },
-    /// The messages are longer than the carrier's longest.
+    /// The messages are longer than the transport's longest.
     #[error("-m {size} is too long: at most {longest} bytes with this window (see --window)")]
     TooLong {
         /// The length asked for.
         size: usize,
-        /// The carrier's longest.
+        /// The transport's longest.
         longest: usize,
     },
     /// No messages.
     #[error("-n 0 measures nothing: take -n 1 or more")]
     Nothing,
-    /// The carrier made no publisher, or no subscriber.
+    /// The transport made no publisher, or no subscriber.
     #[error("cannot publish or subscribe")]
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// A thread's CPU.

@@ -10,7 +10,7 @@ use crate::place::PlaceError;
 use crate::touch::Touch;
 use crate::watch::Watch;
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
-use lanecast_carrier::{Publish, Subscribe};
+use lanecast_transport::{Publish, Subscribe};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -56,8 +56,8 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
 ) -> Result<Done<'a, P>, PingError> {
     let shared = Shared::default();
     let (recovered, notify) = (hooks.recovered, hooks.notify);
-    let carrier = watch.carrier();
-    let receive = || receive(settings, carrier, subscriber, answers, &shared, recovered);
+    let transport = watch.transport();
+    let receive = || receive(settings, transport, subscriber, answers, &shared, recovered);
     let (sent, received) = std::thread::scope(|scope| {
         let receiving = Builder::new().name("receiver".into()).spawn_scoped(scope, receive)?;
         let sent = send(settings, &mut sender, watch, &shared, notify);
@@ -145,13 +145,13 @@ fn linger<P: Publish>(settings: &Settings, sender: &Sender<'_, P>, shared: &Shar
 /// The receiving thread.
 fn receive<'a, S: Subscribe>(
     settings: &Settings,
-    carrier: &'static str,
+    transport: &'static str,
     mut subscriber: S,
     mut answers: Answers<'a>,
     shared: &Shared,
     recovered: fn(&mut S) -> Option<u64>,
 ) -> Result<Received<'a>, PlaceError> {
-    let mut watch = Watch::new(carrier, settings.setup, Touch::Header, settings.receiver);
+    let mut watch = Watch::new(transport, settings.setup, Touch::Header, settings.receiver);
     let (mut is_placed, mut is_raised) = (false, false);
     while !shared.is_off.load(Ordering::Relaxed) {
         let work = subscriber.poll(BATCH, |event| answers.take(&event));

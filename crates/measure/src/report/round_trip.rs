@@ -132,7 +132,7 @@ pub fn pong_end(result: &PongResult) -> String {
     text + &conditions(&result.conditions)
 }
 
-/// As the document counts; a carrier that does not count retransmissions has none to count.
+/// As the document counts; a transport that does not count retransmissions has none to count.
 fn counts(traffic: &Traffic) -> String {
     format!(
         "num_rcv_msgs={}, num_rx_msgs={}, num_unrec_loss={}, ",

@@ -22,7 +22,7 @@ fn setup() -> Setup {
 
 fn found_conditions() -> Conditions {
     Conditions {
-        carrier: "shm",
+        transport: "shm",
         wait: WaitStrategy::BusySpin,
         window: Size(1 << 20),
         touch: Touch::Header,
@@ -48,7 +48,7 @@ fn interfered() -> Interference {
     }
 }
 
-const CONDITIONS: &str = "carrier=shm, wait=spin, window=1MiB, touch=header, clock=tsc, \
+const CONDITIONS: &str = "transport=shm, wait=spin, window=1MiB, touch=header, clock=tsc, \
     clock_cost_ns=16.0, recording_cost_ns=21.5, pinned_cpu=1, cpu_choice=given, ran_on_cpu=1, \
     online_cpus=2, raise=raised, \n\
     involuntary_switches=3, voluntary_switches=4, waited_ns=unknown, stolen_ns=0, \
@@ -204,15 +204,19 @@ fn a_stream_that_goes_on_is_no_end() {
 #[test]
 fn a_beginning_is_the_documented_line() {
     let stream = Stream {
-        session: lanecast_carrier::SessionId(0xaa),
+        session: lanecast_transport::SessionId(0xaa),
         topic: "smx_perf".into(),
-        topic_id: lanecast_carrier::TopicId::FIRST,
+        topic_id: lanecast_transport::TopicId::FIRST,
         pid: 7,
         source: "shm:aa".into(),
     };
     assert_eq!(joined(&stream), "rcv event BOS, topic_name='smx_perf', source=shm:aa, \n");
-    let gap =
-        Gap { stream: &stream, first: 12, count: None, why: lanecast_carrier::LossReason::Damaged };
+    let gap = Gap {
+        stream: &stream,
+        first: 12,
+        count: None,
+        why: lanecast_transport::LossReason::Damaged,
+    };
     assert_eq!(
         lost(&gap),
         "rcv event LOST, topic_name='smx_perf', source=shm:aa, first=12, count=unknown, \

@@ -5,7 +5,7 @@ use super::{Form, Line, Run, SendError, Task, count_late, run_since, write};
 use crate::linear::{Linear, LinearResult, LinearShape};
 use crate::pacing::{Pace, Slot};
 use crate::record::WARM_UP;
-use lanecast_carrier::{Claim, ClaimError, Publish, Shared, TopicId};
+use lanecast_transport::{Claim, ClaimError, Publish, Shared, TopicId};
 use std::time::Duration;
 
 /// A publisher whose topics have their turns.

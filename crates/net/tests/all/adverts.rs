@@ -1,8 +1,8 @@
 //! A peer that advertises thousands of publishers has few connections made to where it says.
 
-use lanecast_carrier::Subscribe;
 use lanecast_net::{Kind, Network, Settings};
-use lanecast_protocol::resolution::{self, Announcement, Carrier, Resolver};
+use lanecast_protocol::resolution::{self, Announcement, Resolver, Transport};
+use lanecast_transport::Subscribe;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Scene {
         for session in 1..=sessions {
             let announcement = Announcement {
                 session,
-                carrier: Carrier::Tcp,
+                transport: Transport::Tcp,
                 control,
                 group: None,
                 host: 0,
@@ -107,7 +107,7 @@ fn no_address_but_the_sender_s_is_believed_unless_that_is_allowed() {
 }
 
 #[test]
-fn carriers_that_are_not_accepted_are_passed_over() {
+fn transports_that_are_not_accepted_are_passed_over() {
     let (listener, at) = listener();
     let scene = Scene::new(|settings| Settings { accept: vec![Kind::Rm, Kind::Ru], ..settings });
     assert_eq!(scene.lie(at, &listener), 0);

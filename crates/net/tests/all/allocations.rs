@@ -2,8 +2,8 @@
 //! subscribe. What a publisher answers its receivers beside them, a few times in a second, does.
 
 use allocation_counter::measure;
-use lanecast_carrier::{Claim, Event, Publish, Subscribe};
 use lanecast_net::{Kind, Network, Settings};
+use lanecast_transport::{Claim, Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Topics with a multicast group of their own.
 
-use lanecast_carrier::{Event, Publish, Subscribe};
 use lanecast_net::{Kind, Network, Settings, TopicError};
+use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

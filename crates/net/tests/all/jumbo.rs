@@ -1,7 +1,7 @@
 //! Jumbo frames: where every link carries longer datagrams, a long message takes fewer of them.
 
-use lanecast_carrier::{Event, Publish, Subscribe};
 use lanecast_net::{Kind, Network, Settings};
+use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

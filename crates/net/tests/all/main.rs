@@ -2,7 +2,6 @@
 
 mod adverts;
 mod allocations;
-mod carriers;
 mod groups;
 mod jumbo;
 mod peers;
@@ -10,3 +9,4 @@ mod rate;
 mod resolver;
 mod silent;
 mod telling;
+mod transports;

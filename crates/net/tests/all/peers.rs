@@ -1,7 +1,7 @@
 //! Programs that know each other's addresses, without multicast and without a daemon.
 
-use lanecast_carrier::{Event, Publish, Subscribe};
 use lanecast_net::{Kind, Network, OpenError, Settings};
+use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 

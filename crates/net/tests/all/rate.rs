@@ -1,7 +1,7 @@
 //! What a publisher may send in a second.
 
-use lanecast_carrier::{Event, Publish, Subscribe};
 use lanecast_net::{Kind, Network, Settings};
+use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn carry(kind: Kind, port: u16) -> Duration {
 }
 
 #[test]
-fn no_carrier_exceeds_it() {
+fn no_transport_exceeds_it() {
     for (kind, port) in [(Kind::Rm, 24_000), (Kind::Ru, 24_002), (Kind::Tcp, 24_004)] {
         // 400,000 bytes, of which a burst of 64 KiB and the run that follows it need not wait.
         let least = Duration::from_millis(400 - 66 - 66);

@@ -1,7 +1,7 @@
 //! Connections that never say anything keep nobody out, and are closed.
 
-use lanecast_carrier::{Publish, Subscribe};
 use lanecast_net::{Kind, Network, Settings};
+use lanecast_transport::{Publish, Subscribe};
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ fn silent_connections_keep_no_subscriber_out_and_are_closed() {
     while read == 0 {
         assert!(start.elapsed() < LIMIT, "nothing came");
         subscriber.poll(64, |event| {
-            read += usize::from(matches!(event, lanecast_carrier::Event::Message(_)));
+            read += usize::from(matches!(event, lanecast_transport::Event::Message(_)));
         });
     }
 }

@@ -1,10 +1,10 @@
 //! What publishers and subscribers tell of themselves, over artificial loss.
 
-use lanecast_carrier::{Event, Publish, Subscribe};
 use lanecast_net::{
     GapState, Kind, Network, Publisher, PublisherCounters, Settings, Subscriber, SubscriberCounters,
 };
 use lanecast_stats::{Look, LossEnd, Role, StatsReport};
+use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -198,7 +198,7 @@ fn others_see_the_sessions_and_their_counters() {
     for report in [&publisher, &subscriber] {
         assert_eq!(report.session, pair.publisher.session().0);
         assert_eq!(report.process.pid, std::process::id());
-        assert_eq!((report.carrier.as_str(), report.is_alive), ("rm", true));
+        assert_eq!((report.transport.as_str(), report.is_alive), ("rm", true));
         assert_eq!(report.address, subscriber.address);
         assert_eq!(report.group, network.settings().group.to_string());
         let mode = report.path.metadata().expect("a file").permissions().mode();

@@ -1,8 +1,8 @@
 //! Frames that carry no messages.
 
+use super::gap_tracker::Place;
 use super::topic::Head;
-use super::transport::Place;
-use super::{Delivery, LossReason, Phase, Receiver, Why, nak, status};
+use super::{CloseReason, Delivery, LossReason, Phase, Receiver, nak, status};
 use crate::sequence::before;
 use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{
@@ -21,7 +21,7 @@ impl Receiver {
             Kind::Confirm if live => {
                 let budget = frame.flags & flag::BUDGET != 0;
                 let ranges = list::<Range>(frame.body);
-                self.nak.confirm(&mut self.transport, ranges, budget, &self.trip, now);
+                self.nak.confirm(&mut self.tracker, ranges, budget, &self.trip, now);
                 Some(())
             }
             Kind::Void if live => {
@@ -42,7 +42,7 @@ impl Receiver {
         let (header, rest) = frame.data()?;
         let (body, heads) = SessionBody::split(rest)?;
         let sequence = frame.sequence;
-        let place = self.transport.place(sequence, header.skipped.get());
+        let place = self.tracker.place(sequence, header.skipped.get());
         if !self.hear_place(place, now) {
             return Some(());
         }
@@ -55,11 +55,11 @@ impl Receiver {
             let (piece, message) = (head.piece.get(), head.message.get());
             self.learn(head.topic.get(), (Head { sequence, piece, message }, false), out);
         }
-        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        self.topics.release((&self.tracker, self.why), &mut self.counters, out);
         if frame.flags & flag::PROBE != 0 {
-            self.status.probe(self.transport.head());
+            self.status.probe(self.tracker.head());
         }
-        if frame.flags & flag::CLOSED != 0 && !before(sequence, self.transport.head()) {
+        if frame.flags & flag::CLOSED != 0 && !before(sequence, self.tracker.head()) {
             self.life.end = Some(sequence);
         }
         self.finish_if_drained(now, out);
@@ -67,7 +67,7 @@ impl Receiver {
     }
 
     fn learn(&mut self, number: u32, head: (Head, bool), out: &mut Vec<Delivery>) {
-        let view = (&self.transport, self.why);
+        let view = (&self.tracker, self.why);
         self.topics.learn(number, head, view, &mut self.counters, out);
     }
 
@@ -77,11 +77,11 @@ impl Receiver {
             if frame.flags & flag::GONE != 0 {
                 self.give_up(now, first, count, LossReason::Gone);
             } else if frame.flags & flag::UNWANTED != 0 {
-                self.transport.settle(first, count, |_, _, _| {});
+                self.tracker.settle(first, count, |_, _, _| {});
             }
         }
-        self.nak.go_on(&mut self.transport, false, now);
-        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        self.nak.go_on(&mut self.tracker, false, now);
+        self.topics.release((&self.tracker, self.why), &mut self.counters, out);
         self.finish_if_drained(now, out);
     }
 
@@ -122,7 +122,7 @@ impl Receiver {
         let resumes = self.joining.is_resuming();
         // Only what leads on is a sign of life: else a receiver that has fallen too far behind
         // would stay deaf for ever.
-        if self.phase == Phase::Joining || !before(start, self.transport.expected()) {
+        if self.phase == Phase::Joining || !before(start, self.tracker.expected()) {
             self.life.hear(now);
         }
         if self.phase == Phase::Joining {
@@ -149,11 +149,11 @@ impl Receiver {
             self.status.hurry();
             if !self.settings.stream {
                 // Blocks of topics that were not known when they came have been passed over.
-                self.transport.reopen_from(start, now);
+                self.tracker.reopen_from(start, now);
             }
         }
         self.joining.welcomed((news, echo), &mut self.topics, now);
-        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        self.topics.release((&self.tracker, self.why), &mut self.counters, out);
         self.finish_if_drained(now, out);
         Some(())
     }
@@ -163,7 +163,7 @@ impl Receiver {
         let (own, sender) = (self.settings.window_datagrams, body.window.get());
         // Who resumes is where it was.
         if !self.joining.is_resuming() {
-            self.transport.begin(start, own.max(sender));
+            self.tracker.begin(start, own.max(sender));
             self.status.begin(start, sender);
         }
         self.nak.set_window(own.min(sender.max(1)));
@@ -176,7 +176,7 @@ impl Receiver {
         }
         self.life.history = self.settings.late && !self.joining.is_resuming();
         if self.life.history {
-            self.transport.expect_leap();
+            self.tracker.expect_leap();
         }
         self.phase = Phase::Live;
     }
@@ -184,10 +184,10 @@ impl Receiver {
     /// Goes on at `start`: what lies before it can no longer come.
     fn resume(&mut self, now: Nanos, start: u64) {
         let why = self.forgotten();
-        self.transport.advance(start, 0, now, now);
-        let first = self.transport.expected();
+        self.tracker.advance(start, 0, now, now);
+        let first = self.tracker.expected();
         self.give_up(now, first, nak::distance(first, start), why);
-        self.transport.expect_leap();
+        self.tracker.expect_leap();
         self.topics.expect_leap();
         self.status.hurry();
     }
@@ -211,8 +211,8 @@ impl Receiver {
                 self.forgotten();
             }
             (flag::STRANGER, _) => {}
-            (flag::CROWDED, _) => self.finish(now, Why::Refused, out),
-            (flag::STALLED, _) => self.finish(now, Why::Evicted, out),
+            (flag::CROWDED, _) => self.finish(now, CloseReason::Refused, out),
+            (flag::STALLED, _) => self.finish(now, CloseReason::Evicted, out),
             _ => return None,
         }
         Some(())

@@ -47,7 +47,7 @@ pub enum Delivery {
         /// The topic.
         slot: u32,
         /// Why.
-        why: Why,
+        why: CloseReason,
     },
 }
 
@@ -68,7 +68,7 @@ pub enum LossReason {
 
 /// Why a session is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum CloseReason {
     /// The sender has closed it.
     Closed,
     /// The sender is silent.

@@ -1,7 +1,7 @@
 //! Datagrams that are not the next: gaps noticed, filled and given up.
 
 use super::Delivery;
-use super::transport::Place;
+use super::gap_tracker::Place;
 use super::{GapEnd, GapRecord, LossReason, Receiver, nak};
 use crate::Nanos;
 use crate::sequence::{before, later};
@@ -19,13 +19,13 @@ impl Receiver {
         out: &mut Vec<Delivery>,
     ) {
         let sequence = frame.sequence;
-        let place = self.transport.place(sequence, header.skipped.get());
+        let place = self.tracker.place(sequence, header.skipped.get());
         if !self.hear_place(place, now) {
             return;
         }
         if place == Place::New {
             self.notice(now, sequence, header.skipped.get());
-            self.transport.advance(sequence.wrapping_add(1), 1, now, now);
+            self.tracker.advance(sequence.wrapping_add(1), 1, now, now);
         }
         self.learn_header(now, sequence, header);
         if place == Place::Old {
@@ -42,7 +42,7 @@ impl Receiver {
                 (false, _) => self.drop_again(now, sequence),
             }
         }
-        self.topics.release((&self.transport, self.why), &mut self.counters, out);
+        self.topics.release((&self.tracker, self.why), &mut self.counters, out);
         self.finish_if_drained(now, out);
     }
 
@@ -70,14 +70,14 @@ impl Receiver {
     pub(super) fn notice(&mut self, now: Nanos, to: u64, skipped: u32) {
         let due = self.nak.first_due(now, &self.trip).saturating_add(self.settings.reorder);
         let history = std::mem::take(&mut self.life.history);
-        let Some(gap) = self.transport.advance(to, skipped, now, due) else { return };
+        let Some(gap) = self.tracker.advance(to, skipped, now, due) else { return };
         if self.settings.stream {
             self.give_up(now, gap.first, gap.count, LossReason::Skipped);
         } else {
             self.counters.gaps += 1;
             let (first, count, end) = (gap.first, gap.count, GapEnd::Open);
             self.log.note(GapRecord { noticed: now, after: 0, first, count, end });
-            if let Some(gap) = self.transport.last_gap() {
+            if let Some(gap) = self.tracker.last_gap() {
                 gap.history = history;
             }
         }
@@ -86,22 +86,22 @@ impl Receiver {
     /// A missing datagram has come, and been taken.
     fn recover(&mut self, sequence: u64, now: Nanos) {
         let (counters, log) = (&mut self.counters, &mut self.log);
-        self.transport.settle(sequence, 1, |gap, first, count| {
+        self.tracker.settle(sequence, 1, |gap, first, count| {
             let after = now.saturating_sub(gap.noticed);
             counters.note_recovery(after);
             let end = GapEnd::Recovered;
             log.note(GapRecord { noticed: gap.noticed, after, first, count, end });
         });
         // What was dropped for want of room may have room now.
-        let again = counters.overflowed > 0 && before(sequence, self.transport.expected());
-        self.nak.go_on(&mut self.transport, again, now);
+        let again = counters.overflowed > 0 && before(sequence, self.tracker.expected());
+        self.nak.go_on(&mut self.tracker, again, now);
     }
 
     /// Gives up what is missing of `first..first + count`.
     pub(super) fn give_up(&mut self, now: Nanos, first: u64, count: u64, why: LossReason) {
         let Self { counters, log, doubt, .. } = self;
         let mut any = false;
-        self.transport.settle(first, count, |gap, first, count| {
+        self.tracker.settle(first, count, |gap, first, count| {
             let after = now.saturating_sub(gap.noticed);
             counters.lost_datagrams += count;
             let last = first.wrapping_add(count - 1);
@@ -120,18 +120,18 @@ impl Receiver {
     pub(super) fn drop_again(&mut self, now: Nanos, sequence: u64) {
         self.counters.overflowed += 1;
         let due = now.saturating_add(self.trip.patience());
-        self.transport.reopen(sequence, sequence.wrapping_add(1), now, due);
+        self.tracker.reopen(sequence, sequence.wrapping_add(1), now, due);
     }
 
     /// What a data or session frame at `sequence` says of those before it.
     pub(super) fn learn_header(&mut self, now: Nanos, sequence: u64, header: &DataHeader) {
-        if self.transport.gaps().is_empty() {
+        if self.tracker.gaps().is_empty() {
             return;
         }
         let skipped = u64::from(header.skipped.get());
-        self.transport.settle(sequence.wrapping_sub(skipped), skipped, |_, _, _| {});
+        self.tracker.settle(sequence.wrapping_sub(skipped), skipped, |_, _, _| {});
         let oldest = sequence.wrapping_sub(u64::from(header.retained.get()));
-        let first = self.transport.expected();
+        let first = self.tracker.expected();
         let gone = nak::distance(first, oldest);
         if gone > 0 {
             self.give_up(now, first, gone, LossReason::Gone);

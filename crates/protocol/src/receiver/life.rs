@@ -1,8 +1,8 @@
 //! Whether the sender lives, and how a session ends.
 
+use super::gap_tracker::GapTracker;
 use super::status::{Status, Told};
-use super::transport::Transport;
-use super::{Delivery, LossReason, Phase, Receiver, Settings, Why, nak};
+use super::{CloseReason, Delivery, LossReason, Phase, Receiver, Settings, nak};
 use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{FrameWriter, Kind, LeaveBody};
 
@@ -46,7 +46,7 @@ pub(super) struct Life {
     /// The next gap is history from before this receiver joined.
     pub(super) history: bool,
     farewell: Farewell,
-    over: Option<Why>,
+    over: Option<CloseReason>,
 }
 
 impl Life {
@@ -150,7 +150,7 @@ impl Life {
     pub(super) fn write_leave(
         &mut self,
         status: &mut Status,
-        transport: &Transport,
+        tracker: &GapTracker,
         told: Told,
         ids: (u64, u64),
         buffer: &mut [u8],
@@ -160,7 +160,7 @@ impl Life {
             Farewell::Status => {
                 self.farewell = Farewell::Leave(LEAVES);
                 status.hurry();
-                status.write(transport, told, self.heard, ids, buffer)
+                status.write(tracker, told, self.heard, ids, buffer)
             }
             Farewell::Leave(left) => {
                 let rest = Farewell::Leave(left - 1);
@@ -174,7 +174,7 @@ impl Life {
 
 impl Receiver {
     /// Why it is over, once it is; `None` after this side's own leaving.
-    pub const fn ended(&self) -> Option<Why> {
+    pub const fn ended(&self) -> Option<CloseReason> {
         self.life.over
     }
 
@@ -225,7 +225,7 @@ impl Receiver {
     /// Whether the session can be gone on with: it was joined, and ended because the sender was
     /// silent.
     pub fn can_be_revived(&self) -> bool {
-        self.life.over == Some(Why::Died) && self.topics.have_left()
+        self.life.over == Some(CloseReason::Died) && self.topics.have_left()
     }
 
     /// The sender is heard of after all: asks it to go on where this receiver is. Topics begin
@@ -263,14 +263,14 @@ impl Receiver {
     /// Nobody has answered for as long as anything is asked for.
     pub(super) fn give_up_joining(&mut self, now: Nanos) {
         if now >= self.joining_until() {
-            (self.phase, self.life.over) = (Phase::Over, Some(Why::Died));
+            (self.phase, self.life.over) = (Phase::Over, Some(CloseReason::Died));
         }
     }
 
     /// Ends the session if the sender has closed it and all that can come has come.
     pub(super) fn finish_if_drained(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
         let Some(end) = self.life.end else { return };
-        if self.phase != Phase::Live || !self.transport.complete_to(end) {
+        if self.phase != Phase::Live || !self.tracker.complete_to(end) {
             self.life.drained = None;
             return;
         }
@@ -279,24 +279,24 @@ impl Receiver {
         if waits && self.doubt.is_some_and(|sequence| self.topics.are_in_doubt(sequence)) {
             return; // A later session frame may tell how many are lost.
         }
-        self.finish(now, Why::Closed, out);
+        self.finish(now, CloseReason::Closed, out);
     }
 
     /// Ends the session: delivers what there is, tells what is lost, and leaves every topic.
-    pub(super) fn finish(&mut self, now: Nanos, why: Why, out: &mut Vec<Delivery>) {
+    pub(super) fn finish(&mut self, now: Nanos, why: CloseReason, out: &mut Vec<Delivery>) {
         let reason = match why {
-            Why::Closed => self.why,
-            Why::Died => LossReason::GaveUp,
-            Why::Evicted | Why::Refused => LossReason::Evicted,
+            CloseReason::Closed => self.why,
+            CloseReason::Died => LossReason::GaveUp,
+            CloseReason::Evicted | CloseReason::Refused => LossReason::Evicted,
         };
-        let (first, head) = (self.transport.expected(), self.transport.head());
+        let (first, head) = (self.tracker.expected(), self.tracker.head());
         self.give_up(now, first, nak::distance(first, head), reason);
-        let view = (&self.transport, self.why);
+        let view = (&self.tracker, self.why);
         let slots = self.topics.end(view, self.doubt, &mut self.counters, out);
         out.extend(slots.map(|slot| Delivery::Left { slot, why }));
         (self.phase, self.life.over) = (Phase::Over, Some(why));
         self.joining.stop();
-        if why == Why::Closed {
+        if why == CloseReason::Closed {
             self.life.farewell = Farewell::WhenRead;
         }
     }

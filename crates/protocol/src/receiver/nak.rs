@@ -1,6 +1,6 @@
 //! When to ask for missing datagrams, and the frame that asks.
 
-use super::transport::{Gap, Transport};
+use super::gap_tracker::{Gap, GapTracker};
 use crate::Nanos;
 use crate::chance::Chance;
 use crate::round_trip::RoundTrip;
@@ -55,7 +55,7 @@ impl Nak {
     /// The sender has heard of `ranges`, from whomever.
     pub(super) fn confirm(
         &self,
-        transport: &mut Transport,
+        tracker: &mut GapTracker,
         ranges: &[Range],
         budget: bool,
         trip: &RoundTrip,
@@ -63,7 +63,7 @@ impl Nak {
     ) {
         let rest = if budget { trip.patience().saturating_mul(2) } else { 0 };
         let until = now.saturating_add(rest.max(trip.smoothed().saturating_mul(2)));
-        let gaps = transport.gaps_mut();
+        let gaps = tracker.gaps_mut();
         for range in ranges.iter().take(RANGES_MAX) {
             let (first, count) = (range.first.get(), u64::from(range.count.get()));
             let end = first.wrapping_add(count);
@@ -78,8 +78,8 @@ impl Nak {
     }
 
     /// Some has come: asks for the first gap's next slice if the last one is complete, or `again`.
-    pub(super) fn go_on(&self, transport: &mut Transport, again: bool, now: Nanos) {
-        if let Some(gap) = transport.gaps_mut().first_mut()
+    pub(super) fn go_on(&self, tracker: &mut GapTracker, again: bool, now: Nanos) {
+        if let Some(gap) = tracker.gaps_mut().first_mut()
             && gap.tries > 0
             && (again || gap.first == gap.asked)
         {
@@ -91,23 +91,23 @@ impl Nak {
     }
 
     /// When the next NAK is due.
-    pub(super) fn next_due(transport: &Transport) -> Option<Nanos> {
-        transport.gaps().iter().map(|gap| gap.due).min()
+    pub(super) fn next_due(tracker: &GapTracker) -> Option<Nanos> {
+        tracker.gaps().iter().map(|gap| gap.due).min()
     }
 
     /// Writes a NAK for the gaps that are due, if any is; gives its length.
     pub(super) fn write(
         &mut self,
-        transport: &mut Transport,
+        tracker: &mut GapTracker,
         trip: &RoundTrip,
         now: Nanos,
         ids: (u64, u64),
         buffer: &mut [u8],
     ) -> Option<usize> {
         let (session, receiver) = ids;
-        let expected = transport.expected();
+        let expected = tracker.expected();
         let due = |gap: &Gap| gap.due <= now;
-        let alone = is_alone(transport.gaps().iter().find(|gap| due(gap))?);
+        let alone = is_alone(tracker.gaps().iter().find(|gap| due(gap))?);
         let flags = if alone { flag::ALONE } else { 0 };
         let mut writer = FrameWriter::new(buffer, Kind::Nak, flags, session, expected);
         if !writer.add(&NakBody { receiver: receiver.into() }) {
@@ -118,7 +118,7 @@ impl Nak {
         let soon = |gap: &Gap| {
             gap.tries > 0 && gap.due <= now.saturating_add(grown(gap.tries - 1, trip) / 2)
         };
-        let wanted = transport.gaps_mut().iter_mut();
+        let wanted = tracker.gaps_mut().iter_mut();
         let wanted = wanted.filter(|gap| (due(gap) || soon(gap)) && is_alone(gap) == alone);
         for gap in wanted.take(RANGES_MAX) {
             let count = gap.count.min(self.slice) as u32;
@@ -162,33 +162,33 @@ mod tests {
     use super::*;
     use lanecast_wire::net::{Frame, list};
 
-    fn ask(nak: &mut Nak, transport: &mut Transport, now: Nanos) -> Option<(u16, Vec<(u64, u32)>)> {
+    fn ask(nak: &mut Nak, tracker: &mut GapTracker, now: Nanos) -> Option<(u16, Vec<(u64, u32)>)> {
         let mut buffer = [0; 512];
-        let length = nak.write(transport, &RoundTrip::new(), now, (1, 2), &mut buffer)?;
+        let length = nak.write(tracker, &RoundTrip::new(), now, (1, 2), &mut buffer)?;
         let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
         let (_, ranges) = NakBody::split(frame.body).expect("a body");
         let ranges = list::<Range>(ranges).iter().map(|r| (r.first.get(), r.count.get()));
         Some((frame.flags, ranges.collect()))
     }
 
-    fn missing(count: u64) -> Transport {
-        let mut transport = Transport::new();
-        transport.begin(10, 1_000);
-        transport.advance(10 + count, 0, 0, 0).expect("a gap");
-        transport
+    fn missing(count: u64) -> GapTracker {
+        let mut tracker = GapTracker::new();
+        tracker.begin(10, 1_000);
+        tracker.advance(10 + count, 0, 0, 0).expect("a gap");
+        tracker
     }
 
     #[test]
     fn it_asks_again_ever_later_and_then_alone() {
-        let (mut nak, mut transport) = (Nak::new(1, false), missing(3));
+        let (mut nak, mut tracker) = (Nak::new(1, false), missing(3));
         nak.set_window(1_000);
         let (mut now, mut waits) = (0, Vec::new());
         for tries in 0..12 {
-            let (flags, ranges) = ask(&mut nak, &mut transport, now).expect("a NAK");
+            let (flags, ranges) = ask(&mut nak, &mut tracker, now).expect("a NAK");
             assert_eq!(ranges, [(10, 3)]);
             assert_eq!(flags == flag::ALONE, tries >= PATIENT_TRIES);
-            let due = Nak::next_due(&transport).expect("a time");
-            assert_eq!(ask(&mut nak, &mut transport, due - 1), None);
+            let due = Nak::next_due(&tracker).expect("a time");
+            assert_eq!(ask(&mut nak, &mut tracker, due - 1), None);
             waits.push(due - now);
             now = due;
         }
@@ -212,44 +212,44 @@ mod tests {
 
     #[test]
     fn a_confirm_puts_it_off_but_not_for_ever() {
-        let (nak, mut transport, trip) = (Nak::new(1, true), missing(3), RoundTrip::new());
+        let (nak, mut tracker, trip) = (Nak::new(1, true), missing(3), RoundTrip::new());
         let range = Range { first: 11.into(), count: 1.into(), reserved: 0.into() };
-        nak.confirm(&mut transport, &[range], false, &trip, 1_000);
-        assert_eq!(Nak::next_due(&transport), Some(1_000 + 2 * trip.smoothed()));
+        nak.confirm(&mut tracker, &[range], false, &trip, 1_000);
+        assert_eq!(Nak::next_due(&tracker), Some(1_000 + 2 * trip.smoothed()));
         for now in (0..).step_by(1_000_000).take(100) {
-            nak.confirm(&mut transport, &[range], false, &trip, now);
+            nak.confirm(&mut tracker, &[range], false, &trip, now);
         }
-        assert!(Nak::next_due(&transport) < Some(20_000_000));
+        assert!(Nak::next_due(&tracker) < Some(20_000_000));
     }
 
     #[test]
     fn gaps_that_are_due_soon_again_share_a_nak() {
-        let (mut nak, mut transport) = (Nak::new(1, false), missing(1));
+        let (mut nak, mut tracker) = (Nak::new(1, false), missing(1));
         let mut now = 0;
         for number in 0..20 {
-            assert!(ask(&mut nak, &mut transport, now).is_some());
-            let head = transport.head();
-            transport.advance(head.wrapping_add(2), 1, now, now + number);
+            assert!(ask(&mut nak, &mut tracker, now).is_some());
+            let head = tracker.head();
+            tracker.advance(head.wrapping_add(2), 1, now, now + number);
             now += number;
         }
         let (from, mut asked) = (now, 0);
         while now < from + 1_000_000_000 {
-            asked += std::iter::from_fn(|| ask(&mut nak, &mut transport, now)).count();
-            now = Nak::next_due(&transport).expect("a time").max(now + 1);
+            asked += std::iter::from_fn(|| ask(&mut nak, &mut tracker, now)).count();
+            now = Nak::next_due(&tracker).expect("a time").max(now + 1);
         }
         assert!(asked < 130, "{asked} NAKs in a second: one in 10 ms and a few are enough");
     }
 
     #[test]
     fn a_long_gap_is_asked_for_in_slices() {
-        let (mut nak, mut transport) = (Nak::new(1, false), missing(1_000));
+        let (mut nak, mut tracker) = (Nak::new(1, false), missing(1_000));
         nak.set_window(400);
-        assert_eq!(ask(&mut nak, &mut transport, 0), Some((0, vec![(10, 100)])));
-        transport.settle(10, 99, |_, _, _| {});
-        nak.go_on(&mut transport, false, 5);
-        assert_eq!(ask(&mut nak, &mut transport, 5), None, "the slice is not complete");
-        transport.settle(109, 1, |_, _, _| {});
-        nak.go_on(&mut transport, false, 6);
-        assert_eq!(ask(&mut nak, &mut transport, 6), Some((0, vec![(110, 100)])));
+        assert_eq!(ask(&mut nak, &mut tracker, 0), Some((0, vec![(10, 100)])));
+        tracker.settle(10, 99, |_, _, _| {});
+        nak.go_on(&mut tracker, false, 5);
+        assert_eq!(ask(&mut nak, &mut tracker, 5), None, "the slice is not complete");
+        tracker.settle(109, 1, |_, _, _| {});
+        nak.go_on(&mut tracker, false, 6);
+        assert_eq!(ask(&mut nak, &mut tracker, 6), Some((0, vec![(110, 100)])));
     }
 }

@@ -1,6 +1,6 @@
 //! What the receiver tells the sender about itself, and when.
 
-use super::transport::Transport;
+use super::gap_tracker::GapTracker;
 use crate::sequence::ahead;
 use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{FrameWriter, Kind, StatusBody};
@@ -94,9 +94,9 @@ impl Status {
 
     /// The application has read everything so far.
     #[inline]
-    pub(super) fn read_all(&mut self, transport: &Transport) {
-        self.read_to(transport.expected());
-        if self.probed && self.consumed == transport.head() {
+    pub(super) fn read_all(&mut self, tracker: &GapTracker) {
+        self.read_to(tracker.expected());
+        if self.probed && self.consumed == tracker.head() {
             (self.urgent, self.probed) = (true, false);
         }
     }
@@ -126,7 +126,7 @@ impl Status {
     /// Writes the status if it is due; gives the frame's length.
     pub(super) fn write(
         &mut self,
-        transport: &Transport,
+        tracker: &GapTracker,
         told: Told,
         now: Nanos,
         (session, receiver): (u64, u64),
@@ -138,7 +138,7 @@ impl Status {
         let echo = if self.echo_due <= now { now.max(1) } else { 0 };
         let body = StatusBody {
             receiver: receiver.into(),
-            received: transport.expected().into(),
+            received: tracker.expected().into(),
             limit: self.consumed.wrapping_add(u64::from(self.window)).into(),
             echo: echo.into(),
             tag: self.tag.into(),
@@ -164,46 +164,46 @@ mod tests {
     use super::*;
     use lanecast_wire::net::Frame;
 
-    fn tell(status: &mut Status, transport: &Transport, now: Nanos) -> Option<(u64, StatusBody)> {
+    fn tell(status: &mut Status, tracker: &GapTracker, now: Nanos) -> Option<(u64, StatusBody)> {
         let mut buffer = [0; 128];
-        let length = status.write(transport, Told::default(), now, (1, 2), &mut buffer)?;
+        let length = status.write(tracker, Told::default(), now, (1, 2), &mut buffer)?;
         let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
         Some((frame.sequence, *StatusBody::split(frame.body).expect("a body").0))
     }
 
-    fn begun() -> (Status, Transport) {
-        let (mut status, mut transport) = (Status::new(80, 0, 1_000), Transport::new());
-        transport.begin(10, 80);
+    fn begun() -> (Status, GapTracker) {
+        let (mut status, mut tracker) = (Status::new(80, 0, 1_000), GapTracker::new());
+        tracker.begin(10, 80);
         status.begin(10, 800);
-        assert!(tell(&mut status, &transport, 5).is_some(), "the sender learns the limit at once");
-        (status, transport)
+        assert!(tell(&mut status, &tracker, 5).is_some(), "the sender learns the limit at once");
+        (status, tracker)
     }
 
     #[test]
     fn an_eighth_of_the_window_is_told_at_once() {
-        let (mut status, mut transport) = begun();
+        let (mut status, mut tracker) = begun();
         for sequence in 10..20 {
-            status.read_all(&transport);
-            assert!(tell(&mut status, &transport, 6).is_none());
-            assert!(transport.take_next(sequence));
+            status.read_all(&tracker);
+            assert!(tell(&mut status, &tracker, 6).is_none());
+            assert!(tracker.take_next(sequence));
         }
-        assert!(tell(&mut status, &transport, 6).is_none(), "it has not been read");
-        status.read_all(&transport);
-        let (sequence, body) = tell(&mut status, &transport, 6).expect("a status");
+        assert!(tell(&mut status, &tracker, 6).is_none(), "it has not been read");
+        status.read_all(&tracker);
+        let (sequence, body) = tell(&mut status, &tracker, 6).expect("a status");
         assert_eq!((sequence, body.received.get(), body.limit.get()), (20, 20, 100));
-        assert!(tell(&mut status, &transport, 1_005).is_none());
-        assert!(tell(&mut status, &transport, 1_006).is_some(), "at least this often");
+        assert!(tell(&mut status, &tracker, 1_005).is_none());
+        assert!(tell(&mut status, &tracker, 1_006).is_some(), "at least this often");
     }
 
     #[test]
     fn a_probe_is_answered_now_and_when_all_is_read() {
-        let (mut status, mut transport) = begun();
-        assert!(transport.take_next(10));
-        status.probe(transport.head());
-        assert_eq!(tell(&mut status, &transport, 6).map(|(sequence, _)| sequence), Some(10));
-        assert!(tell(&mut status, &transport, 6).is_none());
-        status.read_all(&transport);
-        assert_eq!(tell(&mut status, &transport, 7).map(|(sequence, _)| sequence), Some(11));
+        let (mut status, mut tracker) = begun();
+        assert!(tracker.take_next(10));
+        status.probe(tracker.head());
+        assert_eq!(tell(&mut status, &tracker, 6).map(|(sequence, _)| sequence), Some(10));
+        assert!(tell(&mut status, &tracker, 6).is_none());
+        status.read_all(&tracker);
+        assert_eq!(tell(&mut status, &tracker, 7).map(|(sequence, _)| sequence), Some(11));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod ending;
 
 use super::block::{Block, ITEMS_MAX, KeptBlock, Store};
-use super::transport::Transport;
+use super::gap_tracker::GapTracker;
 use super::{Counters, Delivery, LossReason};
 use crate::sequence::{ahead, before, later};
 use lanecast_wire::net::{Item, Items, TOTAL_BYTES};
@@ -128,21 +128,21 @@ impl Topic {
     pub(super) fn take(
         &mut self,
         block: &Block<'_>,
-        transport: &Transport,
+        tracker: &GapTracker,
         sink: &mut Sink<'_>,
     ) -> Taken {
         if block.piece == self.piece && self.kept.is_empty() && self.head.is_none() {
             self.deliver(block, sink);
             return Taken::Done;
         }
-        self.take_other(block, transport, sink)
+        self.take_other(block, tracker, sink)
     }
 
     #[cold]
     fn take_other(
         &mut self,
         block: &Block<'_>,
-        transport: &Transport,
+        tracker: &GapTracker,
         sink: &mut Sink<'_>,
     ) -> Taken {
         if before(block.piece, self.piece) {
@@ -159,14 +159,14 @@ impl Topic {
         }
         if block.piece == self.piece {
             self.deliver(block, sink);
-            self.release(transport, sink);
+            self.release(tracker, sink);
             return self.taken();
         }
         if !sink.store.take(block.items.len()) {
             return Taken::NoRoom;
         }
         self.kept.insert(at, KeptBlock::new(block));
-        self.release(transport, sink);
+        self.release(tracker, sink);
         self.taken()
     }
 
@@ -185,7 +185,7 @@ impl Topic {
         &mut self,
         head: Head,
         is_answer: bool,
-        transport: &Transport,
+        tracker: &GapTracker,
         sink: &mut Sink<'_>,
     ) {
         if !(self.is_plausible(head) || (is_answer && self.is_ahead(head))) {
@@ -198,7 +198,7 @@ impl Topic {
         if self.head.is_none_or(|known| before(known.piece, head.piece)) {
             self.head = Some(head);
         }
-        self.release(transport, sink);
+        self.release(tracker, sink);
     }
 
     /// Whether a jump to `head` could be: every piece takes room, every message a piece.
@@ -224,14 +224,14 @@ impl Topic {
     }
 
     /// Delivers what no missing datagram can come before any more.
-    pub(super) fn release(&mut self, transport: &Transport, sink: &mut Sink<'_>) {
+    pub(super) fn release(&mut self, tracker: &GapTracker, sink: &mut Sink<'_>) {
         loop {
             let first = self.kept.front().map(|kept| kept.piece);
             if let Some(head) = self.head
                 && first.is_none_or(|first| !before(first, head.piece))
             {
                 if before(self.piece, head.piece) {
-                    if transport.may_hold(self.floor, head.sequence) {
+                    if tracker.may_hold(self.floor, head.sequence) {
                         return;
                     }
                     self.jump(head, true, sink);
@@ -245,7 +245,7 @@ impl Topic {
             let Some(kept) = self.kept.front() else { return };
             let behind = before(self.piece, kept.piece);
             // Its own datagram is missing while others of its blocks are.
-            if behind && transport.may_hold(self.floor, kept.sequence.wrapping_add(1)) {
+            if behind && tracker.may_hold(self.floor, kept.sequence.wrapping_add(1)) {
                 return;
             }
             let Some(kept) = self.kept.pop_front() else { return };

@@ -1,8 +1,8 @@
 //! The topics that a receiver wants, found by their numbers.
 
 use super::block::{Block, Shape, Store};
+use super::gap_tracker::GapTracker;
 use super::topic::{Head, Sink, Taken, Topic};
-use super::transport::Transport;
 use super::{Counters, Delivery, LossReason, Settings};
 use lanecast_wire::net::{BlockHeader, Blocks, Items};
 use std::collections::HashMap;
@@ -160,7 +160,7 @@ impl Topics {
         &mut self,
         (header, items): (&BlockHeader, Items<'_>),
         origin: Origin,
-        (transport, why): (&Transport, LossReason),
+        (tracker, why): (&GapTracker, LossReason),
         counters: &mut Counters,
         out: &mut Vec<Delivery>,
     ) -> bool {
@@ -180,7 +180,7 @@ impl Topics {
         let (store, assemblies) = (&mut self.store, &mut self.assemblies);
         let longest = self.longest;
         let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
-        match self.topics[slot as usize].take(&block, transport, &mut sink) {
+        match self.topics[slot as usize].take(&block, tracker, &mut sink) {
             Taken::Done => true,
             Taken::Kept => {
                 self.wait(slot);
@@ -212,7 +212,7 @@ impl Topics {
         &mut self,
         number: u32,
         (head, is_answer): (Head, bool),
-        (transport, why): (&Transport, LossReason),
+        (tracker, why): (&GapTracker, LossReason),
         counters: &mut Counters,
         out: &mut Vec<Delivery>,
     ) {
@@ -221,7 +221,7 @@ impl Topics {
         let longest = self.longest;
         let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
         let topic = &mut self.topics[slot as usize];
-        topic.learn(head, is_answer, transport, &mut sink);
+        topic.learn(head, is_answer, tracker, &mut sink);
         if topic.is_waiting() {
             self.wait(slot);
         }
@@ -230,7 +230,7 @@ impl Topics {
     /// Delivers whatever need not wait any more.
     pub(super) fn release(
         &mut self,
-        (transport, why): (&Transport, LossReason),
+        (tracker, why): (&GapTracker, LossReason),
         counters: &mut Counters,
         out: &mut Vec<Delivery>,
     ) {
@@ -239,7 +239,7 @@ impl Topics {
             let longest = *longest;
             let sink = &mut Sink { slot, out, store, assemblies, counters, why, longest };
             let topic = &mut topics[slot as usize];
-            topic.release(transport, sink);
+            topic.release(tracker, sink);
             topic.is_listed = topic.is_waiting();
             topic.is_listed
         });
@@ -253,7 +253,7 @@ impl Topics {
     /// Ends all topics; gives the slots of those that had joined.
     pub(super) fn end(
         &mut self,
-        (transport, why): (&Transport, LossReason),
+        (tracker, why): (&GapTracker, LossReason),
         doubt: Option<u64>,
         counters: &mut Counters,
         out: &mut Vec<Delivery>,
@@ -265,7 +265,7 @@ impl Topics {
             let longest = self.longest;
             let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
             let topic = &mut self.topics[slot as usize];
-            topic.end(transport, doubt, &mut sink);
+            topic.end(tracker, doubt, &mut sink);
             // What still comes of it comes behind its end.
             let number = topic.number().map(|number| number as usize);
             number.into_iter().for_each(|number| self.slots[number] = NO_SLOT);

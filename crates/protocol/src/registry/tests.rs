@@ -6,12 +6,12 @@ mod meeting;
 mod seeds;
 
 use super::*;
-use crate::resolution::Carrier;
+use crate::resolution::Transport;
 
 fn announcement(session: u64) -> Announcement {
     Announcement {
         session,
-        carrier: Carrier::Unicast,
+        transport: Transport::Unicast,
         control: SocketAddr::from(([0, 0, 0, 0], 4_000)),
         group: None,
         host: 1,

@@ -11,7 +11,7 @@ const SESSION: u64 = 0x5e55;
 fn announcement(session: u64) -> Announcement {
     Announcement {
         session,
-        carrier: Carrier::Unicast,
+        transport: Transport::Unicast,
         control: SocketAddr::from(([0, 0, 0, 0], 4_000)),
         group: None,
         host: 1,

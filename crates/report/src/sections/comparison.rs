@@ -202,10 +202,10 @@ fn single(line: &Line) -> Option<(String, &'static str, Figure, &Line)> {
             ("jitter".to_owned(), "p50", time(ns, "gaps.p50_ns"))
         }
         Record::Ping(ping) => {
-            let (carrier, wait) = (ping.conditions.carrier.as_deref()?, &ping.conditions.wait);
+            let (transport, wait) = (ping.conditions.transport.as_deref()?, &ping.conditions.wait);
             let asked = number::asked(ping.rate_asked?);
             let wait = wait.as_deref().unwrap_or_default();
-            let name = format!("round trip, {carrier}, {wait}, {} B, {asked}", ping.size?);
+            let name = format!("round trip, {transport}, {wait}, {} B, {asked}", ping.size?);
             let ns = ping.latency.as_ref()?.intended.as_ref()?.p50_ns?;
             (name, "p50", time(ns, "latency.intended.p50_ns"))
         }

@@ -76,7 +76,7 @@ fn circumstances(line: &Line) -> Vec<(String, String)> {
     }
     for (who, conditions) in conditions(line) {
         let name = |what: &str| format!("{who}{what}");
-        add(name("carrier"), conditions.carrier.clone());
+        add(name("transport"), conditions.transport.clone());
         add(name("waiting"), conditions.wait.clone());
         add(name("window"), conditions.window.clone());
         add(name("touch"), conditions.touch.clone());

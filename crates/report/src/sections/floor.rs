@@ -56,7 +56,7 @@ fn row(line: &Line, floor: &Floor) -> Vec<Words> {
     let (conditions, receiver) = (&floor.conditions, floor.receiver.as_ref());
     vec![
         Words::new().line(line.id, line.place()),
-        cells.text(conditions.carrier.as_ref().map(|carrier| format!("bare {carrier}"))),
+        cells.text(conditions.transport.as_ref().map(|transport| format!("bare {transport}"))),
         cells.text(way),
         cells.text(floor.size.map(|size| format!("{size} B"))),
         cells.text(floor.datagram_bytes.map(|size| format!("{size} B"))),

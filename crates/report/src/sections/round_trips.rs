@@ -27,7 +27,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     for line in cases.lines {
         match &line.record {
             Record::Ping(ping) => {
-                let name = name(&ping.conditions.carrier, &ping.conditions.wait);
+                let name = name(&ping.conditions.transport, &ping.conditions.wait);
                 add_times(&mut times, line, &name, &ping.latency);
                 counts.rows.push(ping_counts(line, ping));
                 histograms.extend(drawn(line, ping));
@@ -76,13 +76,13 @@ fn intro(has_document: bool) -> String {
     text
 }
 
-fn name(carrier: &Option<String>, wait: &Option<String>) -> String {
+fn name(transport: &Option<String>, wait: &Option<String>) -> String {
     let of = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
-    format!("{}, {}", of(carrier), of(wait))
+    format!("{}, {}", of(transport), of(wait))
 }
 
 fn floor_name(floor: &Floor) -> String {
-    format!("bare {}", name(&floor.conditions.carrier, &floor.conditions.wait))
+    format!("bare {}", name(&floor.conditions.transport, &floor.conditions.wait))
 }
 
 fn times(since: Since) -> Table {
@@ -176,7 +176,7 @@ fn ping_counts(line: &Line, ping: &Ping) -> Vec<Words> {
     let (traffic, conditions) = (&ping.traffic, &ping.conditions);
     vec![
         Words::new().line(line.id, line.place()),
-        name(&conditions.carrier, &conditions.wait).into(),
+        name(&conditions.transport, &conditions.wait).into(),
         cells.text(ping.size.map(|size| format!("{size} B"))),
         cells.text(ping.rate_asked.map(number::asked)),
         cells.count(ping.sent, "sent"),
@@ -237,7 +237,7 @@ fn pong_row(line: &Line, pong: &Pong) -> Vec<Words> {
     let cells = Cells { line };
     vec![
         Words::new().line(line.id, line.place()),
-        name(&pong.conditions.carrier, &pong.conditions.wait).into(),
+        name(&pong.conditions.transport, &pong.conditions.wait).into(),
         cells.count(pong.traffic.received, "received"),
         cells.count(pong.answered, "answered"),
         cells.count(pong.traffic.told_lost, "told_lost"),
@@ -249,7 +249,7 @@ fn pong_row(line: &Line, pong: &Pong) -> Vec<Words> {
 
 /// The document's histogram, linear and logarithmic, or else one of the distribution.
 fn drawn(line: &Line, ping: &Ping) -> Option<Block> {
-    let over = name(&ping.conditions.carrier, &ping.conditions.wait);
+    let over = name(&ping.conditions.transport, &ping.conditions.wait);
     let linear = ping.linear.as_ref().and_then(|linear| {
         let title = format!("{over}: {}", single::linear_title(line, linear));
         histogram::of_linear(title, line.id, linear)

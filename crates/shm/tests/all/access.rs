@@ -2,9 +2,9 @@
 #![cfg(target_os = "linux")]
 
 use lanecast_base::WaitStrategy;
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
 use lanecast_os::Access;
 use lanecast_shm::{Domain, Publisher, Settings, inspect};
+use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
 //! Ends in one process meet directly: at once, without files if they like, and leave nothing.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::{Carrier, Event, LossReason, Publish, SessionId, Subscribe, Why};
 use lanecast_shm::{Domain, Reach, Settings, Stalled, Subscriber, inspect};
+use lanecast_transport::{
+    CloseReason, Event, LossReason, Publish, SessionId, Subscribe, Transport,
+};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -178,7 +180,7 @@ fn who_is_evicted_is_told_and_can_come_back() {
     }
     let told = poll(&mut subscriber);
     let lost = format!("lost: {}", LossReason::Evicted.describe());
-    let left = format!("left {}: {}", publisher.source(), Why::Evicted);
+    let left = format!("left {}: {}", publisher.source(), CloseReason::Evicted);
     assert_eq!(told[told.len() - 2..], [lost, left]);
     assert!(poll(&mut subscriber).is_empty(), "it does not come back by itself");
     subscriber.rejoin();

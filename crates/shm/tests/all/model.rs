@@ -1,7 +1,7 @@
 //! Publisher and subscriber against the simplest model there is: a queue.
 
-use lanecast_carrier::{Batch, Carrier, Claim, ClaimError, Event, Publish, Subscribe, TopicId};
 use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use lanecast_transport::{Batch, Claim, ClaimError, Event, Publish, Subscribe, TopicId, Transport};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;

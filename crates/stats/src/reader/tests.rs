@@ -59,7 +59,7 @@ fn a_session_says_what_it_is() {
     let subject = Subject {
         role: Role::Subscriber,
         session: 0xfeed,
-        carrier: "rm",
+        transport: "rm",
         address: "10.0.0.7:4000",
         group: "239.192.71.2:14400",
     };
@@ -70,7 +70,7 @@ fn a_session_says_what_it_is() {
     counters.error("there is no room for it");
     let report = read(&directory.only()).unwrap();
     assert_eq!((report.role, report.session), (Role::Subscriber, 0xfeed));
-    assert_eq!((report.carrier.as_str(), report.address.as_str()), ("rm", "10.0.0.7:4000"));
+    assert_eq!((report.transport.as_str(), report.address.as_str()), ("rm", "10.0.0.7:4000"));
     assert_eq!(report.group, "239.192.71.2:14400");
     assert_eq!(report.topics, ["prices", "größen"]);
     assert!(report.opened_unix_ns > 0 && report.errors.is_empty());

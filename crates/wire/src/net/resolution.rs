@@ -34,7 +34,7 @@ pub struct AdvertEntry {
     /// The bytes of the names that follow.
     pub length: U16,
     /// How it sends: 1 reliable multicast, 2 reliable unicast, 3 TCP.
-    pub carrier: u8,
+    pub transport: u8,
     /// Bits of [`advert_flag`].
     pub flags: u8,
 }
@@ -254,7 +254,7 @@ mod tests {
         }
         row!(session: "u64", host: "u64", domain: "u64", control: "16 bytes", group: "16 bytes");
         row!(control_port: "u16", group_port: "u16", pid: "u32", datagram_bytes: "u16");
-        row!(topics: "u16", length: "u16", carrier: "u8", flags: "u8");
+        row!(topics: "u16", length: "u16", transport: "u8", flags: "u8");
         for (name, value) in [
             ("entry", size_of::<AdvertEntry>()),
             ("GONE", advert_flag::GONE.into()),

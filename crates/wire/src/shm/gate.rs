@@ -93,7 +93,7 @@ pub struct Slot {
     pub messages: AtomicU64,
     _line: [u64; 14],
     /// Counts owners: odd while one is joined, even while nobody is.
-    pub tenure: AtomicU64,
+    pub lease: AtomicU64,
     /// The word that the subscriber sleeps on.
     pub wake: AtomicU32,
     /// Its waiting strategy.
@@ -120,7 +120,7 @@ impl Slot {
             cursor: AtomicU64::new(0),
             messages: AtomicU64::new(0),
             _line: [0; 14],
-            tenure: AtomicU64::new(0),
+            lease: AtomicU64::new(0),
             wake: AtomicU32::new(0),
             wait: AtomicU32::new(0),
             pid: AtomicU32::new(0),

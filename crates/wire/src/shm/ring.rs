@@ -165,7 +165,7 @@ pub struct RingLive {
     /// How many rounds of waking sleeping subscribers there were.
     pub wakes: AtomicU64,
     _line2: [u64; 11],
-    /// For each slot, the tenure that has ended against its owner's will; 0: none.
+    /// For each slot, the lease that has ended against its owner's will; 0: none.
     pub evicted: [AtomicU64; SUBSCRIBERS_MAX as usize],
 }
 

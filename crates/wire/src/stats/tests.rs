@@ -29,7 +29,7 @@ fn the_normative_page_states_the_layout_of_the_code() {
         )+};
     }
     same!(StatsHeader: magic, version, counters, errors, pid, namespace, start_time, name, role,
-        losses, session, opened_unix_ns, carrier, address, group);
+        losses, session, opened_unix_ns, transport, address, group);
     same!(TopicList: length, text);
     same!(CounterEntry: value, length, label);
     same!(ErrorEntry: count, first_unix_ns, last_unix_ns, length, text);

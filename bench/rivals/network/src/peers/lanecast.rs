@@ -1,13 +1,13 @@
-//! lanecast's carriers between hosts, with their default settings.
+//! lanecast's transports between hosts, with their default settings.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use lanecast_base::WaitStrategy;
-use lanecast_net::{Kind, NetCarrier, Network, Settings};
+use lanecast_net::{Kind, NetTransport, Network, Settings};
 use rivals_kit::{Load, Wait};
 
-use super::carrier::Topics;
+use super::transport::Topics;
 use crate::end::sleeps;
 use crate::place::Place;
 
@@ -15,12 +15,12 @@ use crate::place::Place;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 1);
 const RESOLVERS: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 3);
 
-/// An end over one of the carriers.
+/// An end over one of the transports.
 ///
 /// # Errors
 ///
-/// What the carrier reports.
-pub fn end(kind: Kind, load: &Load, place: &Place) -> Result<Topics<NetCarrier>> {
+/// What the transport reports.
+pub fn end(kind: Kind, load: &Load, place: &Place) -> Result<Topics<NetTransport>> {
     let wait = match load.wait {
         Wait::Spin => WaitStrategy::BusySpin,
         Wait::Yield => WaitStrategy::SpinYield,
@@ -36,6 +36,6 @@ pub fn end(kind: Kind, load: &Load, place: &Place) -> Result<Topics<NetCarrier>>
         subscriber_wait: wait,
         ..Settings::default()
     };
-    let carrier = NetCarrier::new(Network::open(settings)?, kind);
-    Topics::new(&carrier, place.role, load.subscribers, sleeps(load))
+    let transport = NetTransport::new(Network::open(settings)?, kind);
+    Topics::new(&transport, place.role, load.subscribers, sleeps(load))
 }

@@ -1,7 +1,7 @@
 //! The peers: which there are, in which rows they take part, and how each makes an end.
 
 pub mod batch;
-pub mod carrier;
+pub mod transport;
 pub mod datagram;
 pub mod frames;
 #[cfg(feature = "lanecast")]

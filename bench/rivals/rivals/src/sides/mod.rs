@@ -57,7 +57,7 @@ pub struct Repetition {
 /// With which others a side is compared, between hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Whether it is lanecast, by one of its carriers.
+    /// Whether it is lanecast, by one of its transports.
     pub own: bool,
     /// Whether it is bare sockets: what the machine itself can do.
     pub floor: bool,

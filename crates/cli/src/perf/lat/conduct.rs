@@ -1,12 +1,12 @@
 //! Runs one turn: bare sockets here, or a ping and a pong as processes of their own.
 
-use super::super::carriers::CarrierName;
+use super::super::transports::TransportName;
 use super::LatArgs;
 use crate::stage::{Actor, Patience, Stage};
 use anyhow::bail;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
-use lanecast_measure::floor::{self, Case, Settings, Transport};
+use lanecast_measure::floor::{self, Case, Settings, SocketKind};
 use lanecast_measure::ping::Published;
 use lanecast_measure::{Head, Kind, Place, Raise};
 use serde::Serialize;
@@ -26,8 +26,8 @@ const TWO_THREADS_FROM: usize = 3;
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Under {
-    Bare(Transport),
-    Carrier(CarrierName),
+    Bare(SocketKind),
+    Transport(TransportName),
 }
 
 /// One run of the series.
@@ -40,8 +40,8 @@ pub(super) struct Turn {
 impl fmt::Display for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.under {
-            Under::Bare(transport) => write!(f, "bare {transport}, {}", self.wait),
-            Under::Carrier(carrier) => write!(f, "{}, {}", carrier.name(), self.wait),
+            Under::Bare(socket) => write!(f, "bare {socket}, {}", self.wait),
+            Under::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
         }
     }
 }
@@ -96,9 +96,9 @@ impl<'a> Conduct<'a> {
         }
         let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
         match turn.under {
-            Under::Bare(transport) => self.bare(transport, turn.wait, stop),
-            Under::Carrier(carrier) => {
-                self.carried(carrier, turn.wait, repetition, &Patience { until, stop })
+            Under::Bare(socket) => self.bare(socket, turn.wait, stop),
+            Under::Transport(transport) => {
+                self.carried(transport, turn.wait, repetition, &Patience { until, stop })
             }
         }
     }
@@ -110,13 +110,13 @@ impl<'a> Conduct<'a> {
 
     fn bare(
         &self,
-        transport: Transport,
+        socket: SocketKind,
         wait: WaitStrategy,
         stop: &dyn Fn() -> bool,
     ) -> anyhow::Result<Vec<Measured>> {
         let place = |cpu: usize| Place::on_this_host(i64::try_from(cpu).ok(), 0);
         let settings = Settings {
-            case: Case::round_trip(transport, wait),
+            case: Case::round_trip(socket, wait),
             size: self.arguments.size,
             rate: self.arguments.rate,
             messages: self.arguments.messages(),
@@ -134,20 +134,20 @@ impl<'a> Conduct<'a> {
 
     fn carried(
         &self,
-        carrier: CarrierName,
+        transport: TransportName,
         wait: WaitStrategy,
         repetition: u32,
         patience: &Patience<'_>,
     ) -> anyhow::Result<Vec<Measured>> {
-        let common = self.common(carrier, wait);
+        let common = self.common(transport, wait);
         let start =
             |role, words: Vec<String>| Actor::start(role, &[words, common.clone()].concat());
         // Between threads, the ping's process has the pong, too.
-        let mut pong = match carrier {
-            CarrierName::Thread => None,
+        let mut pong = match transport {
+            TransportName::Thread => None,
             _ => Some(start("pong", self.pong())?),
         };
-        let mut ping = start("ping", self.ping(carrier))?;
+        let mut ping = start("ping", self.ping(transport))?;
         let mut there: Value = ping.read(patience)?;
         let back: Value = pong.as_mut().unwrap_or(&mut ping).read(patience)?;
         for actor in [Some(ping), pong].into_iter().flatten() {
@@ -166,7 +166,7 @@ impl<'a> Conduct<'a> {
         Ok(vec![line(there), line(back)])
     }
 
-    fn ping(&self, carrier: CarrierName) -> Vec<String> {
+    fn ping(&self, transport: TransportName) -> Vec<String> {
         let arguments = self.arguments;
         let option = |name: &str, value: String| [name.to_owned(), value];
         let mut words = vec!["perf".to_owned(), "ping".to_owned()];
@@ -186,7 +186,7 @@ impl<'a> Conduct<'a> {
             Some(cpu) => words.extend(option("-a", cpu.to_string())),
             None => words.push("--one-thread".to_owned()),
         }
-        if carrier == CarrierName::Thread {
+        if transport == TransportName::Thread {
             words.extend(option("--pong-cpu", self.pong_cpu().to_string()));
         }
         words
@@ -197,10 +197,10 @@ impl<'a> Conduct<'a> {
         ["perf", "pong", "-E", "-a", &cpu].map(str::to_owned).to_vec()
     }
 
-    fn common(&self, carrier: CarrierName, wait: WaitStrategy) -> Vec<String> {
+    fn common(&self, transport: TransportName, wait: WaitStrategy) -> Vec<String> {
         let directory = self.stage.path("domain").to_string_lossy().into_owned();
         let mut words = vec!["--json", "--own-session", "--wait", wait.name()];
-        words.extend(["--carrier", carrier.name(), "--directory", &directory]);
+        words.extend(["--transport", transport.name(), "--directory", &directory]);
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         for file in &self.arguments.config {
             words.extend(["-c".to_owned(), file.to_string_lossy().into_owned()]);

@@ -1,21 +1,21 @@
-//! `lanecast perf lat-report`: the UM latency document's streaming tests, over every carrier.
+//! `lanecast perf lat-report`: the UM latency document's streaming tests, over every transport.
 //!
 //! This process starts the measured ones, one pair at a time, and waits for their lines; between
 //! two pairs it measures the floor of bare sockets itself, under the same load.
 
 mod conduct;
 
-use super::carriers::CarrierName;
 use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
+use super::transports::TransportName;
 use super::{INCOMPLETE, Warmup};
 use crate::output::{complain, words};
 use anyhow::bail;
 use clap::ValueEnum;
 use conduct::{Conduct, Turn, Under};
 use lanecast_base::{Size, WaitStrategy};
-use lanecast_measure::floor::Transport;
+use lanecast_measure::floor::SocketKind;
 use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
 use lanecast_measure::smx::Placement;
 use lanecast_measure::{Head, LinearShape, Raise, RaiseAsked, expected_time, parse_number};
@@ -32,7 +32,8 @@ const OVERHEAD: Duration = Duration::from_secs(1);
 
 /// Arguments of `perf lat-report`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Runs perf ping and perf pong over each carrier, with the document's load \
+#[command(
+    after_help = "Runs perf ping and perf pong over each transport, with the document's load \
     (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
     threads that sleep; under the same load, round trips over bare sockets (see perf floor). \
     The whole series takes about three minutes, --quick half a minute.\n\
@@ -40,15 +41,16 @@ const OVERHEAD: Duration = Duration::from_secs(1);
     one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
     stand beside, and do not compare by themselves.\n\
     Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
-    3 a run failed or lost messages.")]
+    3 a run failed or lost messages."
+)]
 pub(crate) struct LatArgs {
     /// Fewer messages: 25000
     #[arg(long)]
     quick: bool,
 
-    /// Only these carriers, such as thread,ru [default: all]
+    /// Only these transports, such as thread,ru [default: all]
     #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
-    carriers: Vec<CarrierName>,
+    transports: Vec<TransportName>,
 
     /// Only threads that wait so, such as spin [default: spin,park]
     #[arg(long, value_name = "STRATEGIES", value_delimiter = ',')]
@@ -59,7 +61,7 @@ pub(crate) struct LatArgs {
     #[arg(value_parser = parse_number::<usize>)]
     size: usize,
 
-    /// How many messages to measure, over each carrier [default: 500000, with --quick 25000]
+    /// How many messages to measure, over each transport [default: 500000, with --quick 25000]
     #[arg(short = 'n', long = "messages", value_name = "COUNT", value_parser = parse_number::<u64>)]
     messages: Option<u64>,
 
@@ -142,19 +144,20 @@ impl LatArgs {
         OVERHEAD + warmup + time(self.messages(), self.rate)
     }
 
-    /// One repetition: for each way to wait, bare sockets and carriers one after the other.
+    /// One repetition: for each way to wait, bare sockets and transports one after the other.
     fn turns(&self) -> Vec<Turn> {
-        let carriers = match self.carriers.as_slice() {
-            [] => CarrierName::value_variants(),
-            carriers => carriers,
+        let transports = match self.transports.as_slice() {
+            [] => TransportName::value_variants(),
+            transports => transports,
         };
         let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
-        let floor = if self.no_floor { &[][..] } else { &Transport::ALL };
+        let floor = if self.no_floor { &[][..] } else { &SocketKind::ALL };
         let turns = waits.iter().flat_map(|&wait| {
             // A bare receive either spins or sleeps.
             let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
-            let bare = bare.map(|&transport| Under::Bare(transport));
-            let unders = bare.chain(carriers.iter().map(|&carrier| Under::Carrier(carrier)));
+            let bare = bare.map(|&socket| Under::Bare(socket));
+            let unders =
+                bare.chain(transports.iter().map(|&transport| Under::Transport(transport)));
             unders.map(move |under| Turn { under, wait })
         });
         turns.collect()

@@ -168,8 +168,8 @@ impl<'a> Conduct<'a> {
             &[
                 "--directory",
                 &directory.to_string_lossy(),
-                "--carrier",
-                self.context.carrier.name(),
+                "--transport",
+                self.context.transport.name(),
             ],
         ]);
         for file in &self.context.config {

@@ -3,8 +3,8 @@
 use super::child::Child;
 use super::ledger::{Ledger, message};
 use super::{PATIENCE, Scene, until};
-use lanecast_carrier::{Carrier, ClaimError, Publish, Subscribe, Why};
 use lanecast_shm::{Domain, Publisher, Subscriber, clean, inspect};
+use lanecast_transport::{ClaimError, CloseReason, Publish, Subscribe, Transport};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -180,7 +180,7 @@ fn a_subscriber_here_outlives_a_publisher_there() {
             publisher.kill();
             killed = true;
         }
-        account.is_some_and(|account| account.left == Some(Why::Died))
+        account.is_some_and(|account| account.left == Some(CloseReason::Died))
     });
     assert_eq!(subscriber.streams(), 0);
 }

@@ -3,8 +3,8 @@
 use super::child::Child;
 use super::ledger::{Ledger, message};
 use super::{PATIENCE, Scene, until};
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe, Why};
 use lanecast_shm::{Domain, Settings, Subscriber};
+use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 
 const MESSAGES: u64 = 5_000;
 
@@ -42,7 +42,7 @@ fn a_thread_and_a_process_read_one_session() {
     assert_eq!(sources, [format!("thread:{session}")]);
     let account = ledger.account(session.0).expect("it had joined");
     assert_eq!((account.first, account.next), (Some(0), MESSAGES));
-    assert_eq!(account.left, Some(Why::Closed));
+    assert_eq!(account.left, Some(CloseReason::Closed));
     assert_eq!(outside.tells("source"), format!("shm:{session}"));
     assert_eq!((outside.tells_number("first"), outside.tells_number("next")), (0, MESSAGES));
     outside.ends();

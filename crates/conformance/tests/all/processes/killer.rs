@@ -7,8 +7,8 @@ use super::child::{Child, delay};
 use super::ledger::{Ledger, message};
 use super::{PATIENCE, Scene, until};
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
-use lanecast_carrier::{Carrier, Publish, Subscribe, Why};
 use lanecast_shm::{Domain, inspect};
+use lanecast_transport::{CloseReason, Publish, Subscribe, Transport};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
@@ -68,7 +68,7 @@ impl Witness {
     }
 
     /// The session's end, if it has been told: first, next, why.
-    fn end(&self, session: u64) -> Option<(u64, u64, Why)> {
+    fn end(&self, session: u64) -> Option<(u64, u64, CloseReason)> {
         let ledger = self.ledger.lock().expect("the witness found nothing wrong");
         let account = ledger.account(session)?;
         assert!(!account.lost, "a witness is never behind for good");
@@ -126,7 +126,7 @@ fn subscribers_die_at_any_instruction_and_nothing_is_missed() {
     writer.join().expect("the writer");
     until("the farewell", || witness.end(session).is_some());
     let all = sent.load(Ordering::Relaxed);
-    assert_eq!(witness.end(session), Some((0, all, Why::Closed)), "every message, once");
+    assert_eq!(witness.end(session), Some((0, all, CloseReason::Closed)), "every message, once");
     println!("{SUBSCRIBER_KILLS} subscribers killed, {all} messages accounted for");
 }
 
@@ -185,10 +185,10 @@ fn check_end(scene: &Scene, witnesses: &[Witness; 2], session: u64, all_had_join
     let ends = [witnesses[0].end(session), witnesses[1].end(session)];
     if all_had_joined {
         let (first, next, why) = ends[0].expect("told");
-        assert_eq!((first, why), (0, Why::Died));
+        assert_eq!((first, why), (0, CloseReason::Died));
         assert_eq!(ends[0], ends[1], "both were told the same");
         return next;
     }
-    assert!(ends.into_iter().flatten().all(|(_, _, why)| why == Why::Died));
+    assert!(ends.into_iter().flatten().all(|(_, _, why)| why == CloseReason::Died));
     0
 }

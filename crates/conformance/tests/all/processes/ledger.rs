@@ -1,7 +1,7 @@
 //! What a subscriber has seen of each session, checked as it comes.
 
-use lanecast_carrier::{Event, Why};
 use lanecast_conformance::Body;
+use lanecast_transport::{CloseReason, Event};
 use std::collections::BTreeMap;
 
 /// The longest body behind a message's number.
@@ -19,7 +19,7 @@ pub(crate) struct Account {
     /// Whether the place was taken away while a message was being read: a loss must follow.
     pub(crate) torn: bool,
     /// How it ended.
-    pub(crate) left: Option<Why>,
+    pub(crate) left: Option<CloseReason>,
 }
 
 /// The accounts of all sessions.

@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::ledger::message;
 use super::{PATIENCE, Scene, until};
-use lanecast_carrier::{Carrier, Publish};
+use lanecast_transport::{Publish, Transport};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use std::collections::BTreeSet;
 

@@ -3,9 +3,9 @@
 use super::child::Child;
 use super::ledger::message;
 use super::{PATIENCE, Scene, until};
-use lanecast_carrier::{Carrier, ClaimError, Publish};
 use lanecast_os::process::State;
 use lanecast_shm::Stalled;
+use lanecast_transport::{ClaimError, Publish, Transport};
 use rustix::process::Signal;
 use std::time::Duration;
 

@@ -13,22 +13,22 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Both over `carriers`; `threads` is memory without a name.
-    pub(crate) fn new(carriers: &str) -> Self {
-        Self::with(carriers, &[])
+    /// Both over `transports`; `threads` is memory without a name.
+    pub(crate) fn new(transports: &str) -> Self {
+        Self::with(transports, &[])
     }
 
     /// The same with settings of its own.
-    pub(crate) fn with(carriers: &str, own: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(transports: &str, own: &[(&str, &str)]) -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let port = 40_000 + NEXT.fetch_add(2, Ordering::Relaxed);
         let run = std::process::id() as u16;
         let group = |port| format!("239.194.{}.{}:{port}", run >> 8, run & 0xff);
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
-        let is_threads = carriers == "threads";
+        let is_threads = transports == "threads";
         let context = || {
             let settings = [
-                ("carriers", if is_threads { "shm" } else { carriers }.to_owned()),
+                ("transports", if is_threads { "shm" } else { transports }.to_owned()),
                 ("shm.reach", if is_threads { "process" } else { "host" }.to_owned()),
                 ("shm.directory", directory.path().join("domain").display().to_string()),
                 ("shm.window", "64KiB".into()),

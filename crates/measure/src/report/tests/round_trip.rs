@@ -6,7 +6,7 @@ use crate::ping::STAMP;
 use crate::ping::{
     Ended, PingResult, PongResult, PongSettings, Settings, Threads, Topics, Traffic,
 };
-use lanecast_carrier::{SessionId, TopicId, Why};
+use lanecast_transport::{CloseReason, SessionId, TopicId};
 
 const OPTIONS: PingOptions<'_> =
     PingOptions { config: "lan.cfg", xml_config: "um.xml", receive_thread: "x", spin_method: "f" };
@@ -139,8 +139,12 @@ fn the_end_of_a_stream_has_its_counts() {
         source: "shm:aa".into(),
     };
     let traffic = traffic();
-    let ended =
-        Ended { stream: &stream, why: Why::Closed, traffic: &traffic, most_at_once: Some(3) };
+    let ended = Ended {
+        stream: &stream,
+        why: CloseReason::Closed,
+        traffic: &traffic,
+        most_at_once: Some(3),
+    };
     let counts = "num_rcv_msgs=500005, num_rx_msgs=2, num_unrec_loss=0, ";
     assert_eq!(
         stream_left(&ended),

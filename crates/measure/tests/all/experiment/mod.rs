@@ -1,4 +1,4 @@
-//! Publisher and subscriber against each other, over a carrier in memory.
+//! Publisher and subscriber against each other, over a transport in memory.
 
 mod lines;
 mod memory;
@@ -6,12 +6,12 @@ mod round_trip;
 
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
-use lanecast_carrier::Carrier;
 use lanecast_measure::publisher::{self, Arrival, Hooks, PublisherError};
 use lanecast_measure::subscriber::{self, Notice};
 use lanecast_measure::{
     Choice, Flags, LinearShape, Place, PublisherResult, Raise, Setup, SubscriberResult, Touch,
 };
+use lanecast_transport::Transport;
 use memory::{Fate, Memory, MemoryPublisher};
 use std::cell::Cell;
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn reading() -> subscriber::Settings {
 }
 
 fn publish(
-    carrier: &Memory,
+    transport: &Memory,
     settings: &publisher::Settings,
     stop: &dyn Fn() -> bool,
 ) -> Result<PublisherResult, PublisherError> {
@@ -67,19 +67,19 @@ fn publish(
     };
     let back_pressured = |publisher: &MemoryPublisher| Some(publisher.back_pressured());
     let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
-    publisher::run(carrier, settings, hooks)
+    publisher::run(transport, settings, hooks)
 }
 
 /// Runs one publisher and one subscriber; gives what they found and what was told on the way.
 fn run(
-    carrier: &Memory,
+    transport: &Memory,
     sending: &publisher::Settings,
     reading: &subscriber::Settings,
 ) -> (PublisherResult, SubscriberResult, Vec<&'static str>) {
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut told = Vec::new();
-            let result = subscriber::run(carrier, reading, |_| Some(3), NEVER, &mut |notice| {
+            let result = subscriber::run(transport, reading, |_| Some(3), NEVER, &mut |notice| {
                 told.push(match notice {
                     Notice::Joined(_) => "joined",
                     Notice::Lost(_) => "lost",
@@ -90,7 +90,7 @@ fn run(
             });
             (result.unwrap(), told)
         });
-        let sent = publish(carrier, sending, NEVER);
+        let sent = publish(transport, sending, NEVER);
         let (read, told) = reader.join().unwrap();
         (sent.unwrap(), read, told)
     })
@@ -110,7 +110,7 @@ fn calls_are_timed_if_that_is_asked_for() {
         let calls = sent.calls.unwrap();
         assert_eq!((calls.samples, calls.buckets), (300, 10), "without the warm-up");
         assert!(read.figures.is_complete() && read.figures.received == 400, "{bits}");
-        assert_eq!(read.recovered, Some(3), "as the carrier says");
+        assert_eq!(read.recovered, Some(3), "as the transport says");
     }
     let (sent, ..) = run(&Memory::new(64, arrives), &sending(64, 10, 0), &reading());
     assert!(sent.calls.is_none());
@@ -123,9 +123,9 @@ fn every_message_is_counted_on_both_sides() {
             for (touch, fast) in [(Touch::Header, false), (Touch::Whole, true)] {
                 let sending = publisher::Settings { touch, ..sending(size, 2000, bits) };
                 let reading = subscriber::Settings { touch, fast, spin: 2, ..reading() };
-                let carrier = Memory::new(64, arrives);
-                let (sent, read, told) = run(&carrier, &sending, &reading);
-                assert_eq!(carrier.copied(), if bits & 4 != 0 { 2100 } else { 0 });
+                let transport = Memory::new(64, arrives);
+                let (sent, read, told) = run(&transport, &sending, &reading);
+                assert_eq!(transport.copied(), if bits & 4 != 0 { 2100 } else { 0 });
                 assert_eq!((sent.sent, sent.warmup, sent.interrupted), (2000, 100, false));
                 assert_eq!((sent.subscribers_at_start, sent.drained), (1, Some(true)));
                 assert!(sent.rate > 0.0 && sent.duration_ns > 0);
@@ -201,10 +201,10 @@ fn messages_too_small_for_a_number_are_counted_and_said_to_be_unchecked() {
 #[test]
 fn a_refusal_in_non_blocking_mode_says_how_many_were_sent() {
     for bits in [2, 2 | 4] {
-        let carrier = Memory::new(150, arrives);
-        let stalled = carrier.subscriber(&["t"]).unwrap();
+        let transport = Memory::new(150, arrives);
+        let stalled = transport.subscriber(&["t"]).unwrap();
         let settings = publisher::Settings { warmup: 50, ..sending(25, 1000, bits) };
-        let error = publish(&carrier, &settings, NEVER).unwrap_err();
+        let error = publish(&transport, &settings, NEVER).unwrap_err();
         // One place is taken by the news that the publisher joined.
         let PublisherError::Refused { sent: 99, of: 1000, .. } = error else {
             panic!("{error:?}");
@@ -216,8 +216,8 @@ fn a_refusal_in_non_blocking_mode_says_how_many_were_sent() {
 
 #[test]
 fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
-    let carrier = Memory::new(64, arrives);
-    let refused = |settings| publish(&carrier, &settings, NEVER).unwrap_err().to_string();
+    let transport = Memory::new(64, arrives);
+    let refused = |settings| publish(&transport, &settings, NEVER).unwrap_err().to_string();
     assert!(refused(sending(23, 1, 1)).contains("take -m 24 or more"));
     assert!(refused(sending(25, u64::MAX, 0)).contains("-n and -w"));
     let bursts = |burst, rate| publisher::Settings { burst, rate, ..sending(25, 1, 0) };
@@ -229,26 +229,26 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
 
 #[test]
 fn a_stop_ends_each_side_with_its_result() {
-    let carrier = Memory::new(1_000_000, arrives);
+    let transport = Memory::new(1_000_000, arrives);
     let stops = Cell::new(0);
     let stop = || {
         stops.set(stops.get() + 1);
         stops.get() > 3
     };
     let nobody = publisher::Settings { warmup: 0, ..sending(25, 1_000_000, 0) };
-    let error = publish(&carrier, &nobody, &stop).unwrap_err();
+    let error = publish(&transport, &nobody, &stop).unwrap_err();
     assert!(matches!(error, PublisherError::NobodyCame { joined: 0, wanted: 1 }));
 
     stops.set(0);
     let alone =
         publisher::Settings { arrival: Arrival::Pause(Duration::ZERO), rate: 10, ..nobody.clone() };
-    let result = publish(&carrier, &alone, &stop).unwrap();
+    let result = publish(&transport, &alone, &stop).unwrap();
     assert!(result.interrupted && result.sent < 5, "{result:?}");
 
-    let publisher = carrier.publisher("t").unwrap();
+    let publisher = transport.publisher("t").unwrap();
     stops.set(0);
     let mut told = Vec::new();
-    let result = subscriber::run(&carrier, &reading(), |_| None, &stop, &mut |notice| {
+    let result = subscriber::run(&transport, &reading(), |_| None, &stop, &mut |notice| {
         told.push(matches!(notice, Notice::Stopped(_)));
     });
     assert_eq!(result.unwrap().streams[0].ended, None);
@@ -268,7 +268,7 @@ fn a_run_by_time_ends_of_itself_and_loses_nothing() {
 
 #[test]
 fn two_publishers_are_two_streams() {
-    let carrier = Memory::new(64, arrives);
+    let transport = Memory::new(64, arrives);
     let reading = subscriber::Settings { once: false, ..reading() };
     let left = Cell::new(0);
     let result = std::thread::scope(|scope| {
@@ -276,12 +276,12 @@ fn two_publishers_are_two_streams() {
             .map(|_| {
                 scope.spawn(|| {
                     let settings = sending(25, 3000, 0);
-                    publish(&carrier, &settings, NEVER).unwrap()
+                    publish(&transport, &settings, NEVER).unwrap()
                 })
             })
             .collect();
         let stop = || left.get() == 2;
-        let result = subscriber::run(&carrier, &reading, |_| None, &stop, &mut |notice| {
+        let result = subscriber::run(&transport, &reading, |_| None, &stop, &mut |notice| {
             if let Notice::Left(_) = notice {
                 left.set(left.get() + 1);
             }

@@ -28,7 +28,7 @@ fn recording_takes_no_memory() {
     assert!(measure(|| drop(vec![1])).count_total > 0, "the counter counts");
 }
 
-/// How often each side takes memory in its whole run of so many messages. The carrier takes none,
+/// How often each side takes memory in its whole run of so many messages. The transport takes none,
 /// and the run is the same each microsecond, so the results are of one size.
 fn taken(messages: usize, bits: u8) -> (u64, u64) {
     let tape = Tape::new(messages + WARM_UP, None, None);

@@ -1,11 +1,11 @@
-//! A carrier in simulated time: what a publisher sends goes on a tape, with the time; a
+//! A transport in simulated time: what a publisher sends goes on a tape, with the time; a
 //! subscriber then reads the tape, as if it had been there all along. Both run in one thread, and
 //! each run is the same to the nanosecond.
 
 use lanecast_base::clock::Clock;
-use lanecast_carrier::{
-    Batch, Carrier, Claim, ClaimError, Event, Message, Publish, SessionId, Stream, Subscribe,
-    Tenure, TopicId, Why,
+use lanecast_transport::{
+    Batch, Claim, ClaimError, CloseReason, Event, Lease, Message, Publish, SessionId, Stream,
+    Subscribe, TopicId, Transport,
 };
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -50,7 +50,7 @@ impl Stall {
     }
 }
 
-/// The carrier. Numbers count from 0, through the warm-up and the measured part.
+/// The transport. Numbers count from 0, through the warm-up and the measured part.
 #[derive(Clone, Debug)]
 pub(crate) struct Tape {
     written: Arc<Mutex<Vec<Written>>>,
@@ -99,7 +99,7 @@ impl Tape {
     }
 }
 
-impl Carrier for Tape {
+impl Transport for Tape {
     type Publisher = Recording;
     type Subscriber = Playing;
     type Error = Infallible;
@@ -244,7 +244,7 @@ impl Playing {
         NOW.set(free.max(message.sent + TRANSIT_NS));
         Stall::befalls(self.tape.receiver, self.next);
         let bytes = &message.bytes[..message.len];
-        handler(Event::Message(Message::new(bytes, &self.stream, Tenure::FOR_GOOD)));
+        handler(Event::Message(Message::new(bytes, &self.stream, Lease::FOR_GOOD)));
         // The reader's last look at the clock.
         self.tape.written()[self.next].read = NOW.get();
         self.next += 1;
@@ -262,7 +262,7 @@ impl Subscribe for Playing {
         let read = (0..limit).take_while(|_| self.read(&mut handler)).count();
         if read == 0 && !self.has_left {
             self.has_left = true;
-            handler(Event::Left(&self.stream, Why::Closed));
+            handler(Event::Left(&self.stream, CloseReason::Closed));
             return 1;
         }
         read

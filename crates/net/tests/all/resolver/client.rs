@@ -129,7 +129,7 @@ pub(crate) fn advert(resolver: u64, session: u64, topics: &[&str]) -> Vec<u8> {
         datagram_bytes: 1_472.into(),
         topics: 0.into(),
         length: 0.into(),
-        carrier: 2,
+        transport: 2,
         flags: 0,
     };
     let mut bytes = vec![0; 60_000];

@@ -1,8 +1,8 @@
 //! Contexts that find each other at daemons, whatever becomes of these.
 
 use super::client::{Daemon, PATIENCE, anywhere};
-use lanecast_carrier::{Event, Publish, Subscribe, Why};
 use lanecast_net::{DaemonSettings, Kind, Network, Publisher, Settings, Subscriber};
+use lanecast_transport::{CloseReason, Event, Publish, Subscribe};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ fn network(resolvers: &[SocketAddr]) -> Network {
 struct Reader {
     subscriber: Subscriber,
     joined: usize,
-    left: Vec<Why>,
+    left: Vec<CloseReason>,
     /// Messages by topic.
     messages: BTreeMap<String, usize>,
 }
@@ -81,7 +81,7 @@ fn publisher(network: &Network, kind: Kind, topic: &str) -> Publisher {
 }
 
 #[test]
-fn all_carriers_are_found_at_a_daemon() {
+fn all_transports_are_found_at_a_daemon() {
     let daemon = Daemon::start(&anywhere());
     let (near, far) = (network(&[daemon.address]), network(&[daemon.address]));
     for kind in Kind::ALL {
@@ -90,7 +90,7 @@ fn all_carriers_are_found_at_a_daemon() {
         let mut publisher = publisher(&near, kind, &topic);
         reader.until("a message comes", &mut [&mut publisher], |it| it.count(&topic) > 0);
         drop(publisher);
-        reader.until("it has left", &mut [], |it| it.left == [Why::Closed]);
+        reader.until("it has left", &mut [], |it| it.left == [CloseReason::Closed]);
         assert_eq!(reader.joined, 1);
     }
 }
@@ -109,7 +109,7 @@ fn a_daemon_beside_the_group_changes_nothing() {
     let mut publisher = publisher(&near, Kind::Ru, "both");
     reader.until("a message comes", &mut [&mut publisher], |it| it.count("both") > 0);
     drop(publisher);
-    reader.until("it has left", &mut [], |it| it.left == [Why::Closed]);
+    reader.until("it has left", &mut [], |it| it.left == [CloseReason::Closed]);
     assert_eq!(reader.joined, 1);
 }
 
@@ -175,7 +175,7 @@ fn a_program_can_be_the_daemon_for_its_own_publishers() {
     let mut reader = Reader::new(&far, &["static"]);
     reader.until("a message comes", &mut [&mut first], |it| it.count("static") > 0);
     drop((first, near));
-    reader.until("it has left", &mut [], |it| it.left == [Why::Closed]);
+    reader.until("it has left", &mut [], |it| it.left == [CloseReason::Closed]);
     // It starts anew, and nobody else does.
     let near = open(address.port());
     let mut second = publisher(&near, Kind::Tcp, "static");
@@ -248,7 +248,7 @@ fn a_publisher_that_is_killed_has_left_and_the_next_one_is_found() {
         child.kill().expect("it lives");
         child.wait().expect("it is dead");
         reader.until("its end is seen", &mut [], |it| it.left.len() == round);
-        assert!(reader.left.iter().all(|why| *why == Why::Died), "{:?}", reader.left);
+        assert!(reader.left.iter().all(|why| *why == CloseReason::Died), "{:?}", reader.left);
     }
     assert_eq!(reader.joined, 2);
 }

@@ -78,7 +78,7 @@ proptest! {
             let told: BTreeSet<_> = subscriber.lost[slot].iter().copied().collect();
             prop_assert_eq!(&told, &expected[slot], "topic {}", topic);
             prop_assert_eq!(subscriber.next[slot], source.count(topic));
-            prop_assert_eq!(subscriber.left[slot], Some(Why::Closed));
+            prop_assert_eq!(subscriber.left[slot], Some(CloseReason::Closed));
         }
         prop_assert_eq!(subscriber.uncounted, 0);
         prop_assert_eq!(subscriber.receiver.counters().malformed, 0);

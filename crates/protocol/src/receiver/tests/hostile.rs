@@ -53,7 +53,7 @@ proptest! {
             receiver.has_read_all();
             (0..3).for_each(|_| _ = receiver.next_transmit(now, &mut buffer));
             prop_assert!(receiver.topics.kept_bytes() <= KEPT);
-            prop_assert!(receiver.transport.gaps().len() <= 4_096);
+            prop_assert!(receiver.tracker.gaps().len() <= 4_096);
         }
     }
 }
@@ -93,7 +93,7 @@ fn a_jump_too_far_asks_the_sender_instead() {
     let far = Frame { sequence: frame.sequence.wrapping_add(1 << 40), ..frame };
     receiver.on_frame(6, &far, 0, &mut out);
     assert!(out.is_empty());
-    assert_eq!((receiver.counters().implausible, receiver.transport.gaps().len()), (1, 0));
+    assert_eq!((receiver.counters().implausible, receiver.tracker.gaps().len()), (1, 0));
     let length = receiver.next_transmit(6, &mut buffer).expect("a Join");
     let (join, _) = Frame::split(&buffer[..length]).expect("a frame");
     assert_eq!((join.kind, join.flags), (Kind::Join, flag::RESUME));
@@ -104,7 +104,11 @@ fn a_jump_too_far_asks_the_sender_instead() {
     }
     receiver.on_frame(settings().liveness + 5, &far, 0, &mut out);
     receiver.on_time(settings().liveness + 5, &mut out);
-    assert_eq!(receiver.ended(), Some(Why::Died), "what is not believed is no sign of life");
+    assert_eq!(
+        receiver.ended(),
+        Some(CloseReason::Died),
+        "what is not believed is no sign of life"
+    );
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn a_range_of_none_is_nothing() {
     let mut out = Vec::new();
     let (frame, _) = Frame::split(&source.datagrams[9].0).expect("a frame");
     receiver.on_frame(5, &frame, 0, &mut out);
-    let missing = receiver.transport.gaps()[0];
+    let missing = receiver.tracker.gaps()[0];
     let mut bytes = [0; 64];
     let mut writer = FrameWriter::new(&mut bytes, Kind::Void, flag::GONE, SESSION, 0);
     let first = missing.first.wrapping_add(2).into();
@@ -121,7 +125,7 @@ fn a_range_of_none_is_nothing() {
     let length = writer.finish();
     let (void, _) = Frame::split(&bytes[..length]).expect("a frame");
     receiver.on_frame(6, &void, 0, &mut out);
-    assert_eq!(receiver.transport.gaps().len(), 1);
+    assert_eq!(receiver.tracker.gaps().len(), 1);
     assert_eq!(receiver.counters().lost_datagrams, 0);
 }
 
@@ -189,6 +193,6 @@ fn what_contradicts_is_told_as_lost_at_the_end_at_the_latest() {
     (0..end).step_by(10_000_000).for_each(|now| receiver.on_time(now, &mut out));
     let why = LossReason::Unreadable;
     let lost = Delivery::Lost { slot: 0, first: 2, count: None, why };
-    let left = Delivery::Left { slot: 0, why: Why::Died };
+    let left = Delivery::Left { slot: 0, why: CloseReason::Died };
     assert_eq!(out[out.len() - 2..], [lost, left], "{out:?}");
 }

@@ -26,7 +26,7 @@ fn a_stream_that_is_tried_again_and_again_does_not_live_for_ever() {
         assert_eq!(subscriber.left, [None]);
     }
     subscriber.pass(over);
-    assert_eq!(subscriber.left, [Some(Why::Died)]);
+    assert_eq!(subscriber.left, [Some(CloseReason::Died)]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_sender_whose_host_refuses_is_dead_after_the_liveness() {
             assert!(now < 2 * recovery, "it is never over");
             subscriber.leap(now);
         }
-        assert_eq!(subscriber.left, [Some(Why::Died)]);
+        assert_eq!(subscriber.left, [Some(CloseReason::Died)]);
         assert!(now >= silence && now < silence + liveness, "after {now}: {refuses}");
     }
 }
@@ -66,7 +66,7 @@ fn a_stream_that_is_heard_again_lives_on() {
     subscriber.pass(late + patience - 1);
     assert_eq!(subscriber.left, [None]);
     subscriber.pass(late + patience);
-    assert_eq!(subscriber.left, [Some(Why::Died)]);
+    assert_eq!(subscriber.left, [Some(CloseReason::Died)]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
         assert!(!subscriber.receiver.revive(6), "it lives");
         let over = 100 * crate::SECOND;
         subscriber.pass(over);
-        assert_eq!(subscriber.left, [Some(Why::Died)]);
+        assert_eq!(subscriber.left, [Some(CloseReason::Died)]);
         (subscriber.left, subscriber.next) = (vec![None], vec![5]);
         assert!(subscriber.receiver.revive(over + 1));
         assert!(!subscriber.receiver.revive(over + 1), "once");
@@ -140,7 +140,7 @@ fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
         source.close();
         subscriber.hear(5, &source.datagrams[0].0);
         subscriber.pass(100 * crate::SECOND);
-        assert_eq!(subscriber.left, [Some(Why::Died)]);
+        assert_eq!(subscriber.left, [Some(CloseReason::Died)]);
         let now = 100 * crate::SECOND + 1;
         assert!(subscriber.receiver.revive(now));
         let join = subscriber.transmit(now).expect("a Join");
@@ -163,7 +163,7 @@ fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
         let why = LossReason::Gone;
         let lost = Delivery::Lost { slot: 0, first: 0, count: Some(UNSENT), why };
         assert_eq!(out[..2], [Delivery::Joined { slot: 0 }, lost]);
-        let is_end = matches!(out[2], Delivery::Left { why: Why::Closed, .. });
+        let is_end = matches!(out[2], Delivery::Left { why: CloseReason::Closed, .. });
         assert!(out.len() == 3 && is_end == closes, "{out:?}");
     }
 }
@@ -185,7 +185,7 @@ fn who_stood_still_waits_a_little_before_it_gives_anything_up() {
     assert_eq!(subscriber.next, [2]);
     subscriber.leap(awake + 1 + 2 * settings().liveness);
     subscriber.pass(awake + 3 * settings().liveness);
-    assert_eq!(subscriber.left, [Some(Why::Died)], "it does not wait for ever");
+    assert_eq!(subscriber.left, [Some(CloseReason::Died)], "it does not wait for ever");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn a_loss_is_told_when_the_time_for_recovery_is_over() {
     subscriber.hear(over - 1, &source.session_frame(0));
     subscriber.pass(over - 1);
     assert!(!subscriber.lost_any());
-    assert_eq!(subscriber.receiver.transport.next_expiry(settings().recovery), Some(over));
+    assert_eq!(subscriber.receiver.tracker.next_expiry(settings().recovery), Some(over));
     subscriber.pass(over);
     assert_eq!(subscriber.lost, [vec![1], vec![]]);
     assert_eq!(subscriber.receiver.counters().lost_datagrams, 1);
@@ -96,7 +96,7 @@ fn a_silent_sender_has_died_and_nothing_is_hushed_up() {
     subscriber.pass(over - 1);
     assert_eq!(subscriber.left, [None, None]);
     subscriber.pass(over);
-    assert_eq!(subscriber.left, [Some(Why::Died); 2]);
+    assert_eq!(subscriber.left, [Some(CloseReason::Died); 2]);
     assert_eq!(subscriber.lost, [vec![1], vec![1]], "the session frame told how far it came");
     subscriber.pass(over + 1);
     assert_eq!(subscriber.transmit(over), None);
@@ -107,7 +107,7 @@ fn an_uncounted_loss_at_the_end_is_told_too() {
     let (source, mut subscriber) = alternating(6, settings());
     hear(&mut subscriber, &source, 5, &[0, 1, 5]);
     subscriber.pass(5 + settings().liveness);
-    assert_eq!(subscriber.left, [Some(Why::Died); 2]);
+    assert_eq!(subscriber.left, [Some(CloseReason::Died); 2]);
     assert_eq!(subscriber.lost, [vec![], vec![1]]);
     assert_eq!(subscriber.uncounted, 1, "topic 0 may have been in the gap");
 }
@@ -120,7 +120,7 @@ fn a_closed_session_ends_when_all_has_come_and_says_so() {
     subscriber.hear(6, &source.session_frame(flag::CLOSED));
     assert_eq!(subscriber.left, [None, None]);
     hear(&mut subscriber, &source, 7, &[2]);
-    assert_eq!(subscriber.left, [Some(Why::Closed); 2]);
+    assert_eq!(subscriber.left, [Some(CloseReason::Closed); 2]);
     assert_eq!(kinds(&mut subscriber, 8), [], "the application has not read it");
     subscriber.receiver.has_read_all();
     assert_eq!(kinds(&mut subscriber, 8), [Kind::Status, Kind::Leave, Kind::Leave, Kind::Leave]);
@@ -153,7 +153,7 @@ fn what_brings_the_application_nothing_needs_no_reading() {
 fn an_eviction_and_leaving_end_it() {
     let (source, mut subscriber) = alternating(2, settings());
     subscriber.hear(5, &source.eject());
-    assert_eq!(subscriber.left, [Some(Why::Evicted); 2]);
+    assert_eq!(subscriber.left, [Some(CloseReason::Evicted); 2]);
     let (_, mut subscriber) = alternating(2, settings());
     subscriber.receiver.leave();
     assert_eq!(kinds(&mut subscriber, 8), [Kind::Leave; 3]);

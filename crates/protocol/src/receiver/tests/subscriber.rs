@@ -12,7 +12,7 @@ pub(super) struct Subscriber {
     pub(super) lost: Vec<Vec<u64>>,
     pub(super) uncounted: u64,
     pub(super) joined: Vec<u32>,
-    pub(super) left: Vec<Option<Why>>,
+    pub(super) left: Vec<Option<CloseReason>>,
     pub(super) out: Vec<Delivery>,
     /// Until when time has passed.
     passed: Nanos,

@@ -1,7 +1,7 @@
 //! The end of a topic's stream, and what goes on behind it if the sender was not dead after all.
 
 use super::{Sink, Topic};
-use crate::receiver::transport::Transport;
+use crate::receiver::gap_tracker::GapTracker;
 use crate::receiver::{Delivery, LossReason};
 use crate::sequence::before;
 
@@ -30,11 +30,11 @@ impl Topic {
     /// Nothing more will come: delivers what is there and tells what is not.
     pub(in crate::receiver) fn end(
         &mut self,
-        transport: &Transport,
+        tracker: &GapTracker,
         doubt: Option<u64>,
         sink: &mut Sink<'_>,
     ) {
-        self.release(transport, sink);
+        self.release(tracker, sink);
         self.flush(sink);
         let first = self.message.wrapping_add(u64::from(self.skip));
         let had_begun = self.drop_assembly(sink);

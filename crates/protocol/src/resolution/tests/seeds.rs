@@ -65,7 +65,7 @@ fn any_network_resolves_under_loss() {
 }
 
 #[test]
-fn what_the_carriers_gave_up_is_found_again() {
+fn what_the_transports_gave_up_is_found_again() {
     for seed in seeds(50) {
         let mut chance = Chance::new(seed);
         let mut network = peopled(2 + chance.below(4) as usize, 5, seed);
@@ -159,7 +159,7 @@ fn hostile_frames_neither_panic_nor_grow() {
             Kind::Advert => {
                 let flags = (chance.below(40) == 0).into();
                 let mut entry = announcement(chance.below(300)).entry(flags);
-                entry.carrier = chance.below(5) as u8;
+                entry.transport = chance.below(5) as u8;
                 let mut open = writer.add_entry(entry, 1).expect("room");
                 let name = ["a", "b", "c"][chance.below(3) as usize];
                 assert!(writer.add_entry_name(&mut open, name));

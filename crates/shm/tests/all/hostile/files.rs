@@ -1,9 +1,9 @@
 //! Directories and files that are not what they should be.
 
 use super::{PATIENCE, Scene, WINDOW_BYTES};
-use lanecast_carrier::{Carrier, Publish};
 use lanecast_os::process::own_user;
 use lanecast_shm::{Domain, OpenError, Settings, clean, inspect};
+use lanecast_transport::{Publish, Transport};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

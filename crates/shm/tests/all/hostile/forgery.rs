@@ -2,9 +2,9 @@
 
 use super::dice::Dice;
 use super::{Scene, WINDOW_BYTES};
-use lanecast_carrier::{Event, Publish, Subscribe};
 use lanecast_os::LockByte;
 use lanecast_shm::{clean, inspect};
+use lanecast_transport::{Event, Publish, Subscribe};
 use lanecast_wire::shm::{
     GATE_LIVE_OFFSET, RING_LIVE_OFFSET, RingHeader, RingLive, SLOTS_OFFSET, TOPICS_OFFSET, Word,
 };
@@ -29,7 +29,7 @@ impl Forgery {
     fn of(scene: &mut Scene) -> Self {
         scene.beacon.add_topic("wanted").expect("a topic");
         for number in 0..200usize {
-            let topic = lanecast_carrier::TopicId((number % 2) as u32);
+            let topic = lanecast_transport::TopicId((number % 2) as u32);
             scene.beacon.send_on(topic, &vec![number as u8; number]).expect("nobody reads");
         }
         let session = scene.beacon.session();

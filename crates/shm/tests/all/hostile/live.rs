@@ -3,10 +3,10 @@
 use super::dice::Dice;
 use super::{PATIENCE, Scene, WINDOW_BYTES, until};
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_carrier::{
-    Carrier, ClaimError, Event, LossReason, Overwritten, Publish, Subscribe, Why,
-};
 use lanecast_os::LockByte;
+use lanecast_transport::{
+    ClaimError, CloseReason, Event, LossReason, Overwritten, Publish, Subscribe, Transport,
+};
 use lanecast_wire::shm::{
     GATE_LIVE_OFFSET, GateLive, RING_LIVE_OFFSET, RingLive, SLOT_BYTES, SLOTS_OFFSET, Slot,
     TOPICS_OFFSET,
@@ -84,7 +84,10 @@ fn a_cursor_of_nonsense_is_evicted_and_told() {
             });
             told.len() == 2
         });
-        assert_eq!(told, [format!("{:?}", LossReason::Evicted), format!("left {}", Why::Evicted)]);
+        assert_eq!(
+            told,
+            [format!("{:?}", LossReason::Evicted), format!("left {}", CloseReason::Evicted)]
+        );
     }
 }
 
@@ -95,19 +98,19 @@ struct Scribbler {
 }
 
 impl Scribbler {
-    /// Writes `words` of each turn, a cursor and a tenure, into slot `index`.
+    /// Writes `words` of each turn, a cursor and a lease, into slot `index`.
     fn start(gate: File, index: usize, words: fn(u64) -> (u64, u64)) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&over);
         let lock =
             LockByte::try_take(gate, 1 + index as u64).expect("locks work").expect("a place");
         let at = |offset: usize| (SLOTS_OFFSET + index * SLOT_BYTES + offset) as u64;
-        let (cursor_at, tenure_at) = (at(offset_of!(Slot, cursor)), at(offset_of!(Slot, tenure)));
+        let (cursor_at, lease_at) = (at(offset_of!(Slot, cursor)), at(offset_of!(Slot, lease)));
         let used_at = (GATE_LIVE_OFFSET + offset_of!(GateLive, used)) as u64;
         let write = move |turn| {
-            let (cursor, tenure) = words(turn);
+            let (cursor, lease) = words(turn);
             lock.file().write_all_at(&cursor.to_le_bytes(), cursor_at).expect("the slot");
-            lock.file().write_all_at(&tenure.to_le_bytes(), tenure_at).expect("the slot");
+            lock.file().write_all_at(&lease.to_le_bytes(), lease_at).expect("the slot");
             lock.file().write_all_at(&u64::MAX.to_le_bytes(), used_at).expect("the gate");
         };
         write(0);
@@ -131,7 +134,7 @@ impl Drop for Scribbler {
     }
 }
 
-/// A cursor that is somewhere else at every look is no progress, and neither is a new tenure.
+/// A cursor that is somewhere else at every look is no progress, and neither is a new lease.
 #[test]
 fn who_moves_without_reading_is_evicted() {
     let scribblers: [fn(u64) -> (u64, u64); 3] = [

@@ -8,8 +8,8 @@ mod files;
 mod forgery;
 mod live;
 
-use lanecast_carrier::{Carrier, Event, Publish, Subscribe};
 use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

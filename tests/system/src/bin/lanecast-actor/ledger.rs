@@ -1,7 +1,7 @@
 //! What a subscriber was told of each stream, held against the contract as it comes.
 
 use anyhow::{Context, Result, ensure};
-use lanecast_carrier::{Event, Gap, Stream, Why};
+use lanecast_transport::{CloseReason, Event, Gap, Stream};
 use std::collections::BTreeMap;
 
 /// One stream: a session, and a topic of it.
@@ -88,7 +88,10 @@ impl Ledger {
             Event::Left(stream, why) => {
                 let account = self.alive(stream)?;
                 account.has_left = true;
-                ensure!(!account.is_vague || *why != Why::Closed, "it closed, and did not say");
+                ensure!(
+                    !account.is_vague || *why != CloseReason::Closed,
+                    "it closed, and did not say"
+                );
             }
             other => anyhow::bail!("{other:?}"),
         }

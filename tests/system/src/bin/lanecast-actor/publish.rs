@@ -4,8 +4,8 @@ use crate::message::Length;
 use crate::orders::{Order, Orders};
 use crate::words::Words;
 use anyhow::{Result, ensure};
-use lanecast_carrier::{Claim, Publish, TopicId};
 use lanecast_net::{Network, Publisher};
+use lanecast_transport::{Claim, Publish, TopicId};
 use std::time::{Duration, Instant};
 
 /// The longest wait for subscribers, and for what they have not read.
@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_millis(1);
 
 /// Sends what it is told to, in turn on each topic; ends when it is told to.
 ///
-/// Words: `carrier`, `topics` (how many), `length` or `longest` (bytes), `rate` (messages a
+/// Words: `transport`, `topics` (how many), `length` or `longest` (bytes), `rate` (messages a
 /// second; none: as quick as may be), `count` (messages of all topics; none: without end),
 /// `subscribers` (to wait for), `linger` (ms).
 pub(crate) fn act(words: &Words) -> Result<()> {

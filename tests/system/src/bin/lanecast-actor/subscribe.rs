@@ -6,8 +6,8 @@ use crate::orders::{Order, Orders};
 use crate::publish::length;
 use crate::words::Words;
 use anyhow::{Context, Result};
-use lanecast_carrier::{Event, Stream, Subscribe, Why};
 use lanecast_net::Network;
+use lanecast_transport::{CloseReason, Event, Stream, Subscribe};
 use std::time::{Duration, Instant};
 
 /// Progress is told at most so often.
@@ -111,7 +111,7 @@ impl Witness {
         Ok(())
     }
 
-    fn part(&self, stream: &Stream, why: Why) -> Result<()> {
+    fn part(&self, stream: &Stream, why: CloseReason) -> Result<()> {
         let account = self.ledger.account(stream).context("it had joined")?;
         let first = account.first.unwrap_or(0);
         println!(

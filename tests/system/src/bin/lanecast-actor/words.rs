@@ -44,9 +44,9 @@ impl Words {
     }
 
     pub(crate) fn kind(&self) -> Result<Kind> {
-        let name = self.text("carrier").context("carrier= is missing")?;
+        let name = self.text("transport").context("transport= is missing")?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.with_context(|| format!("no carrier is called {name}"))
+        kind.with_context(|| format!("no transport is called {name}"))
     }
 
     fn pacing(&self) -> Result<Pacing> {

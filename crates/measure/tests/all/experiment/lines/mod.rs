@@ -120,8 +120,8 @@ fn line(kind: Kind, result: &impl Serialize) -> Value {
 fn lines() -> (Value, Value) {
     let sending = publisher::Settings { rate: 1_000_000, ..sending(24, 100, 1) };
     let reading = subscriber::Settings { linear: LinearShape::new(10, 100), ..reading() };
-    let carrier = Memory::new(64, |_| Fate::Arrives);
-    let (published, received, _) = run(&carrier, &sending, &reading);
+    let transport = Memory::new(64, |_| Fate::Arrives);
+    let (published, received, _) = run(&transport, &sending, &reading);
     (line(Kind::Publisher, &published), line(Kind::Subscriber, &received))
 }
 

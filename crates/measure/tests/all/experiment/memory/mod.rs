@@ -1,9 +1,9 @@
-//! A carrier inside one process, for trying the experiments: queues under a lock, with faults on
+//! A transport inside one process, for trying the experiments: queues under a lock, with faults on
 //! demand.
 
-use lanecast_carrier::{
-    Batch, Carrier, Claim, ClaimError, Event, Gap, LossReason, Message, Pressure, Publish,
-    SessionId, Stream, Subscribe, Tenure, TopicId, Why,
+use lanecast_transport::{
+    BackPressureReason, Batch, Claim, ClaimError, CloseReason, Event, Gap, Lease, LossReason,
+    Message, Publish, SessionId, Stream, Subscribe, TopicId, Transport,
 };
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ pub(crate) enum Fate {
     IsDamaged,
 }
 
-/// The carrier.
+/// The transport.
 #[derive(Clone)]
 pub(crate) struct Memory {
     hub: Arc<Hub>,
@@ -55,7 +55,7 @@ enum Item {
     Joined(Stream),
     Message(Stream, Vec<u8>),
     Lost(Stream, u64),
-    Left(Stream, Why),
+    Left(Stream, CloseReason),
 }
 
 impl Memory {
@@ -114,7 +114,7 @@ impl Queue {
     }
 }
 
-impl Carrier for Memory {
+impl Transport for Memory {
     type Publisher = MemoryPublisher;
     type Subscriber = MemorySubscriber;
     type Error = Infallible;
@@ -136,7 +136,7 @@ impl Carrier for Memory {
         state.streams.push(stream.clone());
         state.tell(topic, || Item::Joined(stream.clone()));
         self.hub.changed.notify_all();
-        Ok(MemoryPublisher { carrier: self.clone(), stream, published: 0, back_pressured: 0 })
+        Ok(MemoryPublisher { transport: self.clone(), stream, published: 0, back_pressured: 0 })
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<MemorySubscriber, Infallible> {
@@ -152,7 +152,7 @@ impl Carrier for Memory {
 }
 
 pub(crate) struct MemoryPublisher {
-    carrier: Memory,
+    transport: Memory,
     stream: Stream,
     published: u64,
     back_pressured: u64,
@@ -165,7 +165,8 @@ impl MemoryPublisher {
     }
 
     fn has_room(&mut self) -> bool {
-        let has_room = self.carrier.hub.lock().has_room(&self.stream.topic, self.carrier.capacity);
+        let has_room =
+            self.transport.hub.lock().has_room(&self.stream.topic, self.transport.capacity);
         self.back_pressured += u64::from(!has_room);
         has_room
     }
@@ -174,9 +175,9 @@ impl MemoryPublisher {
         let number = self.published;
         self.published += 1;
         let stream = &self.stream;
-        let mut state = self.carrier.hub.lock();
+        let mut state = self.transport.hub.lock();
         let message = |bytes: &[u8]| Item::Message(stream.clone(), bytes.to_vec());
-        match (self.carrier.fate)(number) {
+        match (self.transport.fate)(number) {
             Fate::Vanishes => {}
             Fate::IsLost => state.tell(&stream.topic, || Item::Lost(stream.clone(), number)),
             fate => {
@@ -189,16 +190,16 @@ impl MemoryPublisher {
                 }
             }
         }
-        self.carrier.hub.changed.notify_all();
+        self.transport.hub.changed.notify_all();
     }
 
     fn end(&mut self) {
-        let mut state = self.carrier.hub.lock();
+        let mut state = self.transport.hub.lock();
         let stream = &self.stream;
         if let Some(at) = state.streams.iter().position(|other| other.session == stream.session) {
             state.streams.remove(at);
-            state.tell(&stream.topic, || Item::Left(stream.clone(), Why::Closed));
-            self.carrier.hub.changed.notify_all();
+            state.tell(&stream.topic, || Item::Left(stream.clone(), CloseReason::Closed));
+            self.transport.hub.changed.notify_all();
         }
     }
 
@@ -223,16 +224,16 @@ impl Publish for MemoryPublisher {
 
     fn try_claim_on(&mut self, _: TopicId, len: usize) -> Result<MemoryClaim<'_>, ClaimError> {
         if !self.has_room() {
-            return Err(ClaimError::BackPressured(Pressure::WindowFull));
+            return Err(ClaimError::BackPressured(BackPressureReason::WindowFull));
         }
         self.claimed(len)
     }
 
     fn claim_on(&mut self, _: TopicId, len: usize) -> Result<MemoryClaim<'_>, ClaimError> {
         if !self.has_room() {
-            let (topic, capacity) = (&self.stream.topic, self.carrier.capacity);
+            let (topic, capacity) = (&self.stream.topic, self.transport.capacity);
             let forever = Instant::now() + A_LONG_TIME;
-            self.carrier.hub.wait_until(forever, |state| state.has_room(topic, capacity));
+            self.transport.hub.wait_until(forever, |state| state.has_room(topic, capacity));
         }
         self.claimed(len)
     }
@@ -241,7 +242,7 @@ impl Publish for MemoryPublisher {
         let mut claim = self.try_claim_on(topic, bytes.len())?;
         claim.copy_from_slice(bytes);
         claim.commit();
-        self.carrier.hub.lock().copied += 1;
+        self.transport.hub.lock().copied += 1;
         Ok(())
     }
 
@@ -249,7 +250,7 @@ impl Publish for MemoryPublisher {
         let mut claim = self.claim_on(topic, bytes.len())?;
         claim.copy_from_slice(bytes);
         claim.commit();
-        self.carrier.hub.lock().copied += 1;
+        self.transport.hub.lock().copied += 1;
         Ok(())
     }
 
@@ -270,20 +271,20 @@ impl Publish for MemoryPublisher {
     }
 
     fn subscribers(&self) -> usize {
-        self.carrier.hub.lock().readers(&self.stream.topic).count()
+        self.transport.hub.lock().readers(&self.stream.topic).count()
     }
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
         let topic = &self.stream.topic;
         let deadline = Instant::now() + timeout;
-        self.carrier.hub.wait_until(deadline, |state| state.readers(topic).count() >= count)
+        self.transport.hub.wait_until(deadline, |state| state.readers(topic).count() >= count)
     }
 
     fn drain(&mut self, timeout: Duration) -> bool {
         let topic = &self.stream.topic;
         let deadline = Instant::now() + timeout;
         let empty = |state: &State| state.readers(topic).all(|queue| queue.items.is_empty());
-        self.carrier.hub.wait_until(deadline, empty)
+        self.transport.hub.wait_until(deadline, empty)
     }
 
     fn close(mut self, linger: Duration) -> bool {
@@ -371,7 +372,7 @@ impl Subscribe for MemorySubscriber {
                     handler(Event::Joined(stream));
                 }
                 Item::Message(stream, bytes) => {
-                    handler(Event::Message(Message::new(bytes, stream, Tenure::FOR_GOOD)));
+                    handler(Event::Message(Message::new(bytes, stream, Lease::FOR_GOOD)));
                 }
                 Item::Lost(stream, first) => {
                     let why = LossReason::Evicted;

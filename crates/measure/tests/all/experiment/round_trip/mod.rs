@@ -1,4 +1,4 @@
-//! Ping and pong against each other, over a carrier in memory.
+//! Ping and pong against each other, over a transport in memory.
 
 use super::memory::{Fate, Memory};
 use super::{NEVER, NOWHERE, arrives, setup};
@@ -43,7 +43,7 @@ fn ponging(generic: bool) -> PongSettings {
 
 /// Runs a ping; `measuring` is raised when it begins to measure.
 fn start(
-    carrier: &Memory,
+    transport: &Memory,
     settings: &Settings,
     stop: &dyn Fn() -> bool,
     measuring: &AtomicBool,
@@ -67,22 +67,22 @@ fn start(
         announced += 1;
     };
     let hooks = Hooks { stop, recovered: |_| None, notify: &notify, announce: &mut announce };
-    let result = ping(carrier, settings, hooks)?;
+    let result = ping(transport, settings, hooks)?;
     assert_eq!(announced, 1);
     assert_eq!(told.into_inner().unwrap(), ["joined", "warming up", "measuring"]);
     Ok(result)
 }
 
-fn answer(carrier: &Memory, settings: &PongSettings, stop: &dyn Fn() -> bool) -> PongResult {
+fn answer(transport: &Memory, settings: &PongSettings, stop: &dyn Fn() -> bool) -> PongResult {
     let hooks = PongHooks { stop, recovered: |_| Some(0), notify: &mut |_| {} };
-    pong(carrier, settings, hooks).unwrap()
+    pong(transport, settings, hooks).unwrap()
 }
 
 /// Runs a ping, and a pong that ends once the ping has left.
-pub(crate) fn run(carrier: &Memory, settings: &Settings) -> (PingResult, PongResult) {
+pub(crate) fn run(transport: &Memory, settings: &Settings) -> (PingResult, PongResult) {
     std::thread::scope(|scope| {
-        let answering = scope.spawn(|| answer(carrier, &ponging(settings.generic), NEVER));
-        let pinged = start(carrier, settings, NEVER, &AtomicBool::default());
+        let answering = scope.spawn(|| answer(transport, &ponging(settings.generic), NEVER));
+        let pinged = start(transport, settings, NEVER, &AtomicBool::default());
         (pinged.unwrap(), answering.join().unwrap())
     })
 }
@@ -92,9 +92,9 @@ fn every_message_comes_back_and_is_timed() {
     for threads in [Threads::One, Threads::Two] {
         for (size, generic) in [(16, false), (24, true), (1500, false)] {
             let settings = Settings { generic, ..pinging(size, 1000, threads) };
-            let carrier = Memory::new(64, arrives);
-            let (pinged, ponged) = run(&carrier, &settings);
-            assert_eq!(carrier.copied(), if generic { 2 * 1050 } else { 0 }, "there and back");
+            let transport = Memory::new(64, arrives);
+            let (pinged, ponged) = run(&transport, &settings);
+            assert_eq!(transport.copied(), if generic { 2 * 1050 } else { 0 }, "there and back");
             assert!(pinged.is_complete() && !pinged.interrupted, "{pinged:?}");
             assert_eq!((pinged.sent, pinged.warmup, pinged.traffic.received), (1000, 50, 1050));
             assert_eq!((pinged.pong_left, pinged.drained), (None, Some(true)));
@@ -150,13 +150,13 @@ fn what_is_lost_or_repeated_on_either_way_is_found() {
 #[test]
 fn a_pong_that_leaves_ends_the_run() {
     for threads in [Threads::One, Threads::Two] {
-        let carrier = Memory::new(10_000, arrives);
+        let transport = Memory::new(10_000, arrives);
         let settings = Settings { rate: 1000, warmup: 0, ..pinging(24, 1_000_000, threads) };
         let measuring = AtomicBool::default();
         let stop = || measuring.load(Ordering::Relaxed);
         let pinged = std::thread::scope(|scope| {
-            scope.spawn(|| answer(&carrier, &ponging(false), &stop));
-            start(&carrier, &settings, NEVER, &measuring).unwrap()
+            scope.spawn(|| answer(&transport, &ponging(false), &stop));
+            start(&transport, &settings, NEVER, &measuring).unwrap()
         });
         assert!(pinged.interrupted && pinged.sent < 1_000_000, "{pinged:?}");
         assert_eq!(pinged.pong_left, Some("closed"));
@@ -165,14 +165,14 @@ fn a_pong_that_leaves_ends_the_run() {
 
 #[test]
 fn settings_that_cannot_work_are_refused() {
-    let carrier = Memory::new(64, arrives);
+    let transport = Memory::new(64, arrives);
     let off = AtomicBool::default();
-    let refused = |settings| start(&carrier, &settings, NEVER, &off).unwrap_err().to_string();
+    let refused = |settings| start(&transport, &settings, NEVER, &off).unwrap_err().to_string();
     assert!(refused(pinging(15, 1, Threads::One)).contains("take -m 16 or more"));
     assert!(refused(pinging(16, 0, Threads::One)).contains("take -n 1 or more"));
     assert!(refused(pinging(4097, 1, Threads::One)).contains("at most 4096 bytes"));
     for threads in [Threads::One, Threads::Two] {
-        let error = start(&carrier, &pinging(16, 1, threads), &|| true, &off).unwrap_err();
+        let error = start(&transport, &pinging(16, 1, threads), &|| true, &off).unwrap_err();
         assert!(matches!(error, PingError::NobodyCame), "{error:?}");
     }
 }

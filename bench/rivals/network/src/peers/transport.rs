@@ -1,9 +1,9 @@
-//! lanecast, over any of its carriers: there on one topic, back on another.
+//! lanecast, over any of its transports: there on one topic, back on another.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use lanecast_carrier::{Carrier, Claim, ClaimError, Event, Publish, Subscribe};
+use lanecast_transport::{Transport, Claim, ClaimError, Event, Publish, Subscribe};
 
 use crate::end::End;
 use crate::place::Role;
@@ -15,9 +15,9 @@ const POLL_LIMIT: usize = 64;
 /// How long subscribers may take to join.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// An end over a carrier; one-way roles have one half only.
+/// An end over a transport; one-way roles have one half only.
 #[derive(Debug)]
-pub struct Topics<C: Carrier> {
+pub struct Topics<C: Transport> {
     publisher: Option<C::Publisher>,
     subscriber: Option<C::Subscriber>,
     sleeps: bool,
@@ -25,21 +25,21 @@ pub struct Topics<C: Carrier> {
     expected: usize,
 }
 
-impl<C: Carrier> Topics<C> {
+impl<C: Transport> Topics<C> {
     /// An end in its role; one that begins waits for `expected` subscribers when it first sends.
     ///
     /// # Errors
     ///
-    /// When the carrier cannot make its ends.
-    pub fn new(carrier: &C, role: Role, expected: usize, sleeps: bool) -> Result<Self> {
+    /// When the transport cannot make its ends.
+    pub fn new(transport: &C, role: Role, expected: usize, sleeps: bool) -> Result<Self> {
         let (out, inward) = match role {
             Role::Ping => (Some(THERE), Some(BACK)),
             Role::Pong => (Some(BACK), Some(THERE)),
             Role::Pub => (Some(THERE), None),
             Role::Sub => (None, Some(THERE)),
         };
-        let publisher = out.map(|topic| carrier.publisher(topic)).transpose()?;
-        let subscriber = inward.map(|topic| carrier.subscriber(&[topic])).transpose()?;
+        let publisher = out.map(|topic| transport.publisher(topic)).transpose()?;
+        let subscriber = inward.map(|topic| transport.subscriber(&[topic])).transpose()?;
         Ok(Self { publisher, subscriber, sleeps, expected })
     }
 
@@ -54,7 +54,7 @@ impl<C: Carrier> Topics<C> {
     }
 }
 
-impl<C: Carrier> End for Topics<C> {
+impl<C: Transport> End for Topics<C> {
     #[inline]
     fn send(&mut self, size: usize, mut fill: impl FnMut(&mut [u8])) -> Result<bool> {
         if self.expected > 0 {

@@ -54,7 +54,7 @@ pub(super) enum Place {
 
 /// Every datagram before `head` has come or was given up, but for the gaps.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(super) struct GapTracker {
     head: u64,
     gaps: Vec<Gap>,
     reach: u64,
@@ -62,7 +62,7 @@ pub(super) struct Transport {
     may_leap: bool,
 }
 
-impl Transport {
+impl GapTracker {
     pub(super) const fn new() -> Self {
         Self { head: 0, gaps: Vec::new(), reach: 0, may_leap: false }
     }
@@ -245,90 +245,90 @@ mod tests {
         START.wrapping_add(offset)
     }
 
-    fn with_gap(from: u64, to: u64) -> Transport {
-        let mut transport = Transport::new();
-        transport.begin(at(0), 100);
-        (0..from).for_each(|offset| assert!(transport.take_next(at(offset))));
-        transport.advance(at(to), 0, 7, 7).expect("a gap");
-        transport
+    fn with_gap(from: u64, to: u64) -> GapTracker {
+        let mut tracker = GapTracker::new();
+        tracker.begin(at(0), 100);
+        (0..from).for_each(|offset| assert!(tracker.take_next(at(offset))));
+        tracker.advance(at(to), 0, 7, 7).expect("a gap");
+        tracker
     }
 
     #[test]
     fn a_gap_is_noticed_split_and_filled() {
-        let mut transport = with_gap(2, 8);
-        assert_eq!((transport.expected(), transport.head()), (at(2), at(8)));
-        assert!(!transport.take_next(at(8)), "something is missing");
+        let mut tracker = with_gap(2, 8);
+        assert_eq!((tracker.expected(), tracker.head()), (at(2), at(8)));
+        assert!(!tracker.take_next(at(8)), "something is missing");
         let mut told = Vec::new();
-        transport.settle(at(5), 1, |gap, first, count| told.push((gap.noticed, first, count)));
+        tracker.settle(at(5), 1, |gap, first, count| told.push((gap.noticed, first, count)));
         assert_eq!(told, [(7, at(5), 1)]);
-        assert_eq!(transport.gaps().len(), 2);
-        assert_eq!(transport.place(at(5), 0), Place::Old);
-        assert_eq!(transport.place(at(6), 0), Place::Missing);
-        transport.settle(at(0), 7, |_, _, _| {});
-        assert_eq!(transport.expected(), at(7));
-        transport.settle(at(7), 100, |_, _, _| {});
-        assert!(transport.complete_to(at(8)) && transport.take_next(at(8)));
+        assert_eq!(tracker.gaps().len(), 2);
+        assert_eq!(tracker.place(at(5), 0), Place::Old);
+        assert_eq!(tracker.place(at(6), 0), Place::Missing);
+        tracker.settle(at(0), 7, |_, _, _| {});
+        assert_eq!(tracker.expected(), at(7));
+        tracker.settle(at(7), 100, |_, _, _| {});
+        assert!(tracker.complete_to(at(8)) && tracker.take_next(at(8)));
     }
 
     #[test]
     fn only_what_overlaps_a_gap_may_be_in_it() {
-        let transport = with_gap(3, 6);
-        let may = |from, to| transport.may_hold(at(from), at(to));
+        let tracker = with_gap(3, 6);
+        let may = |from, to| tracker.may_hold(at(from), at(to));
         assert!(may(0, 4) && may(5, 6) && may(4, 5) && may(0, 9));
         assert!(!may(0, 3) && !may(6, 9) && !may(4, 4) && !may(1, 2));
     }
 
     #[test]
     fn what_was_skipped_is_not_missing() {
-        let mut transport = with_gap(0, 1);
-        assert_eq!(transport.advance(at(5), 2, 9, 9).map(|gap| gap.count), Some(2));
-        assert!(transport.advance(at(9), 7, 9, 9).is_none());
-        assert!(!transport.may_hold(at(3), at(9)));
+        let mut tracker = with_gap(0, 1);
+        assert_eq!(tracker.advance(at(5), 2, 9, 9).map(|gap| gap.count), Some(2));
+        assert!(tracker.advance(at(9), 7, 9, 9).is_none());
+        assert!(!tracker.may_hold(at(3), at(9)));
     }
 
     #[test]
     fn far_jumps_and_endless_gaps_are_refused() {
-        let mut transport = with_gap(0, 1);
-        assert_eq!(transport.place(at(1 + 401), 0), Place::Absurd);
-        assert_eq!(transport.place(at(1 + 400), 0), Place::New);
-        for _ in transport.gaps().len()..GAPS_MAX {
-            let head = transport.head();
-            transport.advance(head.wrapping_add(2), 1, 0, 0);
+        let mut tracker = with_gap(0, 1);
+        assert_eq!(tracker.place(at(1 + 401), 0), Place::Absurd);
+        assert_eq!(tracker.place(at(1 + 400), 0), Place::New);
+        for _ in tracker.gaps().len()..GAPS_MAX {
+            let head = tracker.head();
+            tracker.advance(head.wrapping_add(2), 1, 0, 0);
         }
-        let head = transport.head();
-        assert_eq!(transport.place(head.wrapping_add(1), 0), Place::Full);
-        assert_eq!(transport.place(head, 0), Place::New);
+        let head = tracker.head();
+        assert_eq!(tracker.place(head.wrapping_add(1), 0), Place::Full);
+        assert_eq!(tracker.place(head, 0), Place::New);
     }
 
     #[test]
     fn what_was_skipped_makes_no_jump_too_far() {
-        let transport = with_gap(0, 1);
-        assert_eq!(transport.place(at(1 + 900), 500), Place::New);
-        assert_eq!(transport.place(at(1 + 901), 500), Place::Absurd);
-        assert_eq!(transport.place(at(2 + REACH_MAX), u32::MAX), Place::Absurd);
+        let tracker = with_gap(0, 1);
+        assert_eq!(tracker.place(at(1 + 900), 500), Place::New);
+        assert_eq!(tracker.place(at(1 + 901), 500), Place::Absurd);
+        assert_eq!(tracker.place(at(2 + REACH_MAX), u32::MAX), Place::Absurd);
     }
 
     #[test]
     fn nothing_and_endless_splits_change_nothing() {
-        let mut transport = with_gap(0, 1);
-        transport.begin(at(0), 1 << 18);
-        transport.advance(at(3 * GAPS_MAX as u64), 0, 0, 0).expect("a gap");
+        let mut tracker = with_gap(0, 1);
+        tracker.begin(at(0), 1 << 18);
+        tracker.advance(at(3 * GAPS_MAX as u64), 0, 0, 0).expect("a gap");
         let mut told = 0;
-        transport.settle(at(5), 0, |_, _, _| told += 1);
-        assert_eq!((told, transport.gaps().len()), (0, 1));
+        tracker.settle(at(5), 0, |_, _, _| told += 1);
+        assert_eq!((told, tracker.gaps().len()), (0, 1));
         for offset in 0..2 * GAPS_MAX as u64 {
-            transport.settle(at(1 + 2 * offset), 1, |_, _, _| told += 1);
+            tracker.settle(at(1 + 2 * offset), 1, |_, _, _| told += 1);
         }
-        assert_eq!((told, transport.gaps().len()), (GAPS_MAX, GAPS_MAX));
+        assert_eq!((told, tracker.gaps().len()), (GAPS_MAX, GAPS_MAX));
     }
 
     #[test]
     fn reopening_leaves_gaps_alone_and_stops_at_the_head() {
-        let mut transport = with_gap(3, 6);
-        transport.reopen(at(1), at(20), 11, 12);
-        let gaps: Vec<_> = transport.gaps().iter().map(|gap| (gap.first, gap.count)).collect();
+        let mut tracker = with_gap(3, 6);
+        tracker.reopen(at(1), at(20), 11, 12);
+        let gaps: Vec<_> = tracker.gaps().iter().map(|gap| (gap.first, gap.count)).collect();
         assert_eq!(gaps, [(at(1), 2), (at(3), 3)]);
-        assert_eq!(transport.expired(17, 10).map(|gap| gap.first), Some(at(3)));
-        assert_eq!(transport.next_expiry(10), Some(17));
+        assert_eq!(tracker.expired(17, 10).map(|gap| gap.first), Some(at(3)));
+        assert_eq!(tracker.next_expiry(10), Some(17));
     }
 }

@@ -9,10 +9,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const COUNT: u64 = 2_000;
 
 /// Sends some messages from the first host to the second.
-fn talk(net: &Network, carrier: &str, words: &str) -> Result<()> {
+fn talk(net: &Network, transport: &str, words: &str) -> Result<()> {
     let words = format!("{PATIENT} {words}");
     let source = format!("{words} subscribers=1 count={COUNT} longest=4000");
-    let mut source = publisher(net.host(0), carrier, &source)?;
+    let mut source = publisher(net.host(0), transport, &source)?;
     let mut reader = subscriber(net.host(1), &format!("{words} longest=4000"))?;
     source.tells("reached")?;
     for host in &net.hosts()[..2] {
@@ -44,7 +44,7 @@ fn version_six_carries_the_same() -> Result<()> {
     let net = Network::pair()?;
     net.lose(Loss::per_mille(50))?;
     let words = "interface=fd77::/64 group=[ff15::77:2]:14400 resolver_group=[ff15::77:1]:14390";
-    ALL.iter().try_for_each(|carrier| talk(&net, carrier, words).context(*carrier))
+    ALL.iter().try_for_each(|transport| talk(&net, transport, words).context(*transport))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn programs_that_know_each_other_need_no_multicast_to_meet() -> Result<()> {
     let net = Network::pair()?;
     net.lose(Loss::per_mille(50))?;
     let words = "resolver_group=none peers=10.77.0.1:7341,10.77.0.2:7341";
-    ALL.iter().try_for_each(|carrier| talk(&net, carrier, words).context(*carrier))
+    ALL.iter().try_for_each(|transport| talk(&net, transport, words).context(*transport))
 }
 
 /// Counts what is sent or received by UDP and TCP on other interfaces than `eth0` and the loopback:
@@ -87,10 +87,10 @@ fn nothing_leaves_or_listens_off_the_chosen_interface() -> Result<()> {
         }
         host.nft(WATCH)?;
     }
-    for carrier in ALL {
+    for transport in ALL {
         for interface in ["10.77.0.0/24", "eth0"] {
             let words = format!("interface={interface}");
-            talk(&net, carrier, &words).with_context(|| format!("{carrier} by {interface}"))?;
+            talk(&net, transport, &words).with_context(|| format!("{transport} by {interface}"))?;
         }
     }
     for host in net.hosts() {

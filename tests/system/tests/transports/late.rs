@@ -9,9 +9,9 @@ const BEFORE: u64 = 3_000;
 const AFTER: u64 = 1_000;
 
 /// A subscriber comes when the first messages are sent; its account of all.
-fn come_late(net: &Network, carrier: &str, words: &str) -> Result<Left> {
+fn come_late(net: &Network, transport: &str, words: &str) -> Result<Left> {
     let words = format!("{PATIENT} {words}");
-    let mut source = publisher(net.host(0), carrier, &format!("{words} count={BEFORE}"))?;
+    let mut source = publisher(net.host(0), transport, &format!("{words} count={BEFORE}"))?;
     source.tells("reached")?;
     let mut reader = subscriber(net.host(1), &words)?;
     reader.tells("joined")?;
@@ -32,15 +32,15 @@ fn each(per_mille: u32, scene: impl Fn(&Network, &str) -> Result<()>) -> Result<
     }
     let net = Network::pair()?;
     net.lose(Loss::per_mille(per_mille))?;
-    ALL.iter().try_for_each(|carrier| scene(&net, carrier).context(*carrier))
+    ALL.iter().try_for_each(|transport| scene(&net, transport).context(*transport))
 }
 
 #[test]
 fn a_late_one_begins_with_the_oldest_that_is_kept() -> Result<()> {
-    each(20, |net, carrier| {
-        let left = come_late(net, carrier, "late_join=true")?;
+    each(20, |net, transport| {
+        let left = come_late(net, transport, "late_join=true")?;
         ensure!(left.first == 0, "{left:?}");
-        let left = come_late(net, carrier, "late_join=true window=65536")?;
+        let left = come_late(net, transport, "late_join=true window=65536")?;
         // A window of this size holds some of the messages, and not all.
         ensure!(left.first > 1_000 && left.first < BEFORE, "{left:?}");
         Ok(())
@@ -49,8 +49,8 @@ fn a_late_one_begins_with_the_oldest_that_is_kept() -> Result<()> {
 
 #[test]
 fn a_late_one_begins_with_the_next_message_unless_it_is_told_otherwise() -> Result<()> {
-    each(20, |net, carrier| {
-        let left = come_late(net, carrier, "")?;
+    each(20, |net, transport| {
+        let left = come_late(net, transport, "")?;
         ensure!(left.first == BEFORE, "{left:?}");
         Ok(())
     })
@@ -58,13 +58,13 @@ fn a_late_one_begins_with_the_next_message_unless_it_is_told_otherwise() -> Resu
 
 #[test]
 fn sequences_may_wrap() -> Result<()> {
-    each(50, |net, carrier| {
+    each(50, |net, transport| {
         for first in [u64::from(u32::MAX) - 60, u64::MAX - 60] {
             for late in [false, true] {
                 let words = format!("{PATIENT} first_sequence={first} late_join={late}");
                 let wait = if late { "rate=10000" } else { "rate=10000 subscribers=1" };
                 let words_of_source = format!("{words} {wait} count=200 longest=1400");
-                let mut source = publisher(net.host(0), carrier, &words_of_source)?;
+                let mut source = publisher(net.host(0), transport, &words_of_source)?;
                 if late {
                     source.tells("reached")?;
                 }

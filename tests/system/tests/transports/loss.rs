@@ -6,13 +6,13 @@ use lanecast_system_tests::{Loss, Network, possible};
 
 /// Sends messages of all lengths on two topics from one host to `subscribers` others, all of
 /// which lose `per_mille` of what arrives.
-fn nothing_is_lost(carrier: &str, subscribers: usize, per_mille: u32, count: u64) -> Result<()> {
+fn nothing_is_lost(transport: &str, subscribers: usize, per_mille: u32, count: u64) -> Result<()> {
     let net = Network::bridged(1 + subscribers)?;
     net.send_frames()?;
     net.lose(Loss::per_mille(per_mille))?;
     let common = format!("{PATIENT} topics=2 longest=4000");
     let words = format!("{common} rate=4000 count={count} subscribers={subscribers}");
-    let mut source = publisher(net.host(0), carrier, &words)?;
+    let mut source = publisher(net.host(0), transport, &words)?;
     let hosts = &net.hosts()[1..];
     let readers = hosts.iter().map(|host| subscriber(host, &common));
     let readers = readers.collect::<Result<Vec<_>>>()?;
@@ -27,7 +27,7 @@ fn nothing_is_lost(carrier: &str, subscribers: usize, per_mille: u32, count: u64
         reader.end()?;
         let times = reader.tells("times")?;
         let lost = host.lost()?;
-        println!("{carrier} at {per_mille}/1000: {lost} packets lost, {times}");
+        println!("{transport} at {per_mille}/1000: {lost} packets lost, {times}");
         ensure!(lost > 0, "the network has lost nothing");
         reader.finish()?;
     }
@@ -35,33 +35,33 @@ fn nothing_is_lost(carrier: &str, subscribers: usize, per_mille: u32, count: u64
     Ok(())
 }
 
-fn on_all_carriers(per_mille: u32, count: u64) -> Result<()> {
+fn on_all_transports(per_mille: u32, count: u64) -> Result<()> {
     if !possible() {
         return Ok(());
     }
     let count = if has_time() { 10 * count } else { count };
-    for carrier in ALL {
+    for transport in ALL {
         // The kernel's own recovery is slow.
-        let count = if carrier == "tcp" { count * 10 / u64::from(per_mille) } else { count };
-        let result = nothing_is_lost(carrier, 1, per_mille, count);
-        result.with_context(|| format!("{carrier} at {per_mille} of a thousand"))?;
+        let count = if transport == "tcp" { count * 10 / u64::from(per_mille) } else { count };
+        let result = nothing_is_lost(transport, 1, per_mille, count);
+        result.with_context(|| format!("{transport} at {per_mille} of a thousand"))?;
     }
     Ok(())
 }
 
 #[test]
 fn one_percent_is_repaired() -> Result<()> {
-    on_all_carriers(10, 20_000)
+    on_all_transports(10, 20_000)
 }
 
 #[test]
 fn five_percent_are_repaired() -> Result<()> {
-    on_all_carriers(50, 10_000)
+    on_all_transports(50, 10_000)
 }
 
 #[test]
 fn twenty_percent_are_repaired() -> Result<()> {
-    on_all_carriers(200, 5_000)
+    on_all_transports(200, 5_000)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_tail_of_a_closed_session_is_repaired() -> Result<()> {
         return Ok(());
     }
     let rounds = if has_time() { 100 } else { 8 };
-    for carrier in ALL {
+    for transport in ALL {
         let net = Network::pair()?;
         net.lose(Loss::per_mille(200))?;
         // What a publisher does not know of its subscribers' end keeps it for this long.
@@ -87,11 +87,11 @@ fn the_tail_of_a_closed_session_is_repaired() -> Result<()> {
         let mut reader = subscriber(net.host(1), liveness)?;
         for round in 0..rounds {
             let words = format!("{liveness} count=50 subscribers=1 linger=0");
-            let mut source = publisher(net.host(0), carrier, &words)?;
+            let mut source = publisher(net.host(0), transport, &words)?;
             source.tells("reached")?;
             source.end()?;
             let left = reader.parts().and_then(|left| check_whole(&left, 50));
-            left.with_context(|| format!("{carrier}, round {round}"))?;
+            left.with_context(|| format!("{transport}, round {round}"))?;
             source.finish()?;
         }
         reader.finish()?;

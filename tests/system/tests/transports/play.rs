@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use lanecast_system_tests::{Actor, Host, Left};
 
-/// All carriers.
+/// All transports.
 pub(crate) const ALL: [&str; 3] = ["rm", "ru", "tcp"];
 
 /// What keeps a busy machine from looking like a dead host. And the kernel's own recovery of a
@@ -15,9 +15,9 @@ pub(crate) fn has_time() -> bool {
     std::env::var_os("LONG_TESTS").is_some()
 }
 
-/// A publisher that has begun; `words` beyond its carrier.
-pub(crate) fn publisher(host: &Host, carrier: &str, words: &str) -> Result<Actor> {
-    let mut actor = Actor::start(host, &format!("publish carrier={carrier} {words}"))?;
+/// A publisher that has begun; `words` beyond its transport.
+pub(crate) fn publisher(host: &Host, transport: &str, words: &str) -> Result<Actor> {
+    let mut actor = Actor::start(host, &format!("publish transport={transport} {words}"))?;
     actor.tells("session")?;
     Ok(actor)
 }

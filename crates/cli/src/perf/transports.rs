@@ -1,6 +1,6 @@
-//! From a carrier's name to the carrier: the one place that knows them all.
+//! From a transport's name to the transport: the one place that knows them all.
 //!
-//! A carrier is added here: its name, how it is opened, and what its ends count.
+//! A transport is added here: its name, how it is opened, and what its ends count.
 
 mod ends;
 
@@ -14,13 +14,13 @@ use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
-use lanecast_carrier::Carrier;
 use lanecast_measure::{Raise, Setup};
 use lanecast_net as net;
+use lanecast_transport::Transport;
 
-/// The carriers' names.
+/// The transports' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum CarrierName {
+pub(crate) enum TransportName {
     /// Between threads of a process
     Thread,
     /// Between processes of a host, through shared memory
@@ -33,7 +33,7 @@ pub(crate) enum CarrierName {
     Tcp,
 }
 
-impl CarrierName {
+impl TransportName {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
@@ -45,10 +45,10 @@ impl CarrierName {
     }
 }
 
-/// A carrier made from [`ContextArgs`], and what it was set to.
-pub(crate) struct Opened<C: Carrier> {
-    /// The carrier.
-    pub(crate) carrier: C,
+/// A transport made from [`ContextArgs`], and what it was set to.
+pub(crate) struct Opened<C: Transport> {
+    /// The transport.
+    pub(crate) transport: C,
     /// How a publisher waits for room.
     pub(crate) publisher_wait: WaitStrategy,
     /// How a subscriber waits for messages.
@@ -59,39 +59,39 @@ pub(crate) struct Opened<C: Carrier> {
     pub(crate) counts: Counts<C>,
 }
 
-/// Questions to a carrier's ends that the contract of all carriers does not have.
-pub(crate) struct Counts<C: Carrier> {
-    /// How often a publisher has found no room, if the carrier counts that.
+/// Questions to a transport's ends that the contract of all transports does not have.
+pub(crate) struct Counts<C: Transport> {
+    /// How often a publisher has found no room, if the transport counts that.
     pub(crate) back_pressured: fn(&C::Publisher) -> Option<u64>,
-    /// How many messages a subscriber got by retransmission, if the carrier counts that.
+    /// How many messages a subscriber got by retransmission, if the transport counts that.
     pub(crate) recovered: fn(&mut C::Subscriber) -> Option<u64>,
 }
 
-impl<C: Carrier> Opened<C> {
+impl<C: Transport> Opened<C> {
     pub(super) fn setup(&self, wait: WaitStrategy, raise: Raise) -> Setup {
         Setup { wait, window: self.window, raise, clock: Clock::host() }
     }
 }
 
-/// What can be done over any carrier.
-pub(super) trait OverCarrier {
+/// What can be done over any transport.
+pub(super) trait OverTransport {
     /// What comes of it.
     type Outcome;
 
     /// Does it.
-    fn over<C: Carrier + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome>;
+    fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome>;
 }
 
-/// Opens the carrier that `arguments` name, and does `work` over it.
-pub(super) fn with_carrier<W: OverCarrier>(
+/// Opens the transport that `arguments` name, and does `work` over it.
+pub(super) fn with_transport<W: OverTransport>(
     arguments: &ContextArgs,
     work: W,
 ) -> anyhow::Result<W::Outcome> {
-    match arguments.carrier {
-        CarrierName::Thread | CarrierName::Shm => work.over(&open_shm(arguments)?),
-        CarrierName::Rm => work.over(&open_net(arguments, net::Kind::Rm)?),
-        CarrierName::Ru => work.over(&open_net(arguments, net::Kind::Ru)?),
-        CarrierName::Tcp => work.over(&open_net(arguments, net::Kind::Tcp)?),
+    match arguments.transport {
+        TransportName::Thread | TransportName::Shm => work.over(&open_shm(arguments)?),
+        TransportName::Rm => work.over(&open_net(arguments, net::Kind::Rm)?),
+        TransportName::Ru => work.over(&open_net(arguments, net::Kind::Ru)?),
+        TransportName::Tcp => work.over(&open_net(arguments, net::Kind::Tcp)?),
     }
 }
 
@@ -121,14 +121,14 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
 
 fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
     if arguments.loses() {
-        bail!("-L: nothing can be lost in memory: leave it out, or use --carrier rm or ru");
+        bail!("-L: nothing can be lost in memory: leave it out, or use --transport rm or ru");
     }
     let settings = config(arguments)?.shm;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two()),
-        carrier: Ends::open(arguments.receives_apart, || Domain::open(settings.clone()))?,
+        transport: Ends::open(arguments.receives_apart, || Domain::open(settings.clone()))?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             // Nothing is lost in memory, so nothing is sent again.
@@ -140,9 +140,9 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
 fn open_net(
     arguments: &ContextArgs,
     kind: net::Kind,
-) -> anyhow::Result<Opened<Ends<net::NetCarrier>>> {
+) -> anyhow::Result<Opened<Ends<net::NetTransport>>> {
     if arguments.loses() && kind == net::Kind::Tcp {
-        bail!("-L: a stream repairs its losses unseen: leave it out, or use --carrier rm or ru");
+        bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
     }
     let Config { shm, net: mut settings, .. } = config(arguments)?;
     settings.counters = shm.directory.is_dir().then_some(shm.directory);
@@ -157,13 +157,13 @@ fn open_net(
         );
     }
     let open = || {
-        Ok::<_, net::OpenError>(net::NetCarrier::new(net::Network::open(settings.clone())?, kind))
+        Ok::<_, net::OpenError>(net::NetTransport::new(net::Network::open(settings.clone())?, kind))
     };
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two() as u64),
-        carrier: Ends::open(apart, open)?,
+        transport: Ends::open(apart, open)?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             recovered: |subscriber| Some(subscriber.counters().received.recovered_messages),

@@ -34,13 +34,13 @@ fn memory(actor: &Actor) -> Result<u64> {
     number.context("no VmRSS")
 }
 
-fn flood(carrier: &str) -> Result<()> {
+fn flood(transport: &str) -> Result<()> {
     let net = Network::bridged(3)?;
     let attacker = net.host(2);
     attacker.nft(COUNT_BYTES)?;
     let mut source = Actor::start(
         net.host(0),
-        &format!("publish carrier={carrier} {PATIENT} subscribers=1 count=1000 rate=5000"),
+        &format!("publish transport={transport} {PATIENT} subscribers=1 count=1000 rate=5000"),
     )?;
     let session = source.tells("session")?;
     // rm:10.77.0.1:54004:...
@@ -71,8 +71,8 @@ fn flood(carrier: &str) -> Result<()> {
     attack.finish()?;
     let after = [memory(&source)?, memory(&reader)?];
     let (sent, answered) = (bytes(attacker, "sent")?, bytes(attacker, "answered")?);
-    println!("{carrier}: {lies} lies and {repeated} echoes of {sent} bytes, {answered} answered");
-    println!("{carrier}: memory in KiB {before:?}, then {after:?}");
+    println!("{transport}: {lies} lies and {repeated} echoes of {sent} bytes, {answered} answered");
+    println!("{transport}: memory in KiB {before:?}, then {after:?}");
     for (before, after) in before.iter().zip(after) {
         ensure!(after < before + GROWTH_MAX, "memory grew from {before} KiB to {after} KiB");
     }
@@ -94,7 +94,7 @@ fn a_flood_neither_kills_nor_confuses_nor_is_amplified() -> Result<()> {
     if !possible() {
         return Ok(());
     }
-    crate::play::ALL.iter().try_for_each(|carrier| flood(carrier).context(*carrier))
+    crate::play::ALL.iter().try_for_each(|transport| flood(transport).context(*transport))
 }
 
 /// A publisher that is flooded before it has any subscriber lets the first one in.
@@ -108,13 +108,13 @@ fn a_flooded_publisher_is_found() -> Result<()> {
     let part = format!("attack address={} session=1 targets={targets}", net.host(2).v4());
     let mut attack = Actor::start(net.host(2), &part)?;
     attack.tells("attacking")?;
-    for carrier in crate::play::ALL {
+    for transport in crate::play::ALL {
         let words = format!("{PATIENT} subscribers=1 count=1000");
-        let mut source = publisher(net.host(0), carrier, &words)?;
+        let mut source = publisher(net.host(0), transport, &words)?;
         let mut reader = subscriber(net.host(1), PATIENT)?;
         source.tells("reached")?;
         source.end()?;
-        check_whole(&reader.parts()?, 1_000).context(carrier)?;
+        check_whole(&reader.parts()?, 1_000).context(transport)?;
         reader.finish()?;
         source.finish()?;
     }

@@ -1,9 +1,9 @@
-//! The contract of every carrier: thread, shared memory, multicast, unicast, TCP.
+//! The contract of every transport: thread, shared memory, multicast, unicast, TCP.
 //!
-//! A carrier implements [`Carrier`], [`Publish`] and [`Subscribe`]; applications, measuring
+//! A transport implements [`Transport`], [`Publish`] and [`Subscribe`]; applications, measuring
 //! tools and the conformance suite are written against these and run on any of them.
 //!
-//! What every carrier keeps:
+//! What every transport keeps:
 //!
 //! 1. **Order.** One publisher's messages arrive in order, each at most once; what is missing
 //!    is told by [`Event::Lost`] before any later message. Nothing is lost in silence.
@@ -19,9 +19,9 @@ mod shared;
 mod stream;
 mod subscribe;
 
-pub use claim::{Batch, Claim, ClaimError, Pressure};
-pub use event::{Event, Gap, LossReason, Message, Overwritten, Tenure, Why};
+pub use claim::{BackPressureReason, Batch, Claim, ClaimError};
+pub use event::{CloseReason, Event, Gap, Lease, LossReason, Message, Overwritten};
 pub use publish::Publish;
 pub use shared::Shared;
 pub use stream::{SessionId, Stream, TopicId};
-pub use subscribe::{Carrier, Subscribe};
+pub use subscribe::{Subscribe, Transport};

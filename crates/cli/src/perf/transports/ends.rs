@@ -1,8 +1,8 @@
 //! The two ends of a process: what it publishes by, and what it subscribes by.
 
-use lanecast_carrier::Carrier;
+use lanecast_transport::Transport;
 
-/// A carrier whose subscribers may belong to a context of their own.
+/// A transport whose subscribers may belong to a context of their own.
 ///
 /// The threads in the background of that context then do nothing but receive, as the thread of an
 /// extended service provider does in Ultra Messaging.
@@ -22,7 +22,7 @@ impl<C> Ends<C> {
     }
 }
 
-impl<C: Carrier> Carrier for Ends<C> {
+impl<C: Transport> Transport for Ends<C> {
     type Publisher = C::Publisher;
     type Subscriber = C::Subscriber;
     type Error = C::Error;

@@ -53,10 +53,10 @@ pub trait Batch {
 #[non_exhaustive]
 pub enum ClaimError {
     /// Not now: try again, or wait.
-    BackPressured(Pressure),
+    BackPressured(BackPressureReason),
     /// The publisher has been closed.
     Closed,
-    /// Longer than the carrier's longest message; no waiting helps.
+    /// Longer than the transport's longest message; no waiting helps.
     TooLong {
         /// The longest message, in bytes.
         longest: usize,
@@ -68,7 +68,7 @@ pub enum ClaimError {
 /// What holds a publisher back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Pressure {
+pub enum BackPressureReason {
     /// The slowest subscriber has a whole window still to read.
     WindowFull,
 }
@@ -76,7 +76,7 @@ pub enum Pressure {
 impl fmt::Display for ClaimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BackPressured(Pressure::WindowFull) => {
+            Self::BackPressured(BackPressureReason::WindowFull) => {
                 f.write_str("back-pressured: the slowest subscriber has a whole window to read")
             }
             Self::Closed => f.write_str("the publisher is closed"),

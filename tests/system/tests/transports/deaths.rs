@@ -19,11 +19,11 @@ fn a_killed_publisher_is_noticed_and_its_successor_found() -> Result<()> {
     let net = Network::bridged(2)?;
     let liveness = format!("liveness={}", LIVENESS.as_millis());
     let mut reader = subscriber(net.host(1), &liveness)?;
-    for carrier in ALL {
+    for transport in ALL {
         for _ in 0..2 {
             let words = format!("{liveness} subscribers=1 rate=5000");
             let mut source =
-                Actor::start(net.host(0), &format!("publish carrier={carrier} {words}"))?;
+                Actor::start(net.host(0), &format!("publish transport={transport} {words}"))?;
             let session = source.tells("session")?;
             ensure!(reader.tells("joined")?.ends_with(&session), "it joined another one");
             let so_far = reader.read();
@@ -31,7 +31,7 @@ fn a_killed_publisher_is_noticed_and_its_successor_found() -> Result<()> {
             source.kill()?;
             let start = Instant::now();
             let left = reader.parts()?;
-            println!("{carrier}: noticed after {:?}", start.elapsed());
+            println!("{transport}: noticed after {:?}", start.elapsed());
             ensure!(left.why == "died", "{left:?}");
             ensure!(start.elapsed() < LIVENESS + SLACK, "after {:?}", start.elapsed());
         }
@@ -42,12 +42,12 @@ fn a_killed_publisher_is_noticed_and_its_successor_found() -> Result<()> {
 
 /// One subscriber is slow, one is stopped, one is killed: those that read lose nothing, and the
 /// publisher waits no longer than it must.
-fn good_and_bad_subscribers(carrier: &str) -> Result<()> {
+fn good_and_bad_subscribers(transport: &str) -> Result<()> {
     let net = Network::bridged(5)?;
     let count = 20_000;
     let liveness = format!("liveness={} window=65536 length=100", LIVENESS.as_millis());
     let words = format!("{liveness} subscribers=4 count={count}");
-    let mut source = publisher(net.host(0), carrier, &words)?;
+    let mut source = publisher(net.host(0), transport, &words)?;
     let mut fast = subscriber(net.host(1), &liveness)?;
     let mut slow = subscriber(net.host(2), &format!("{liveness} work=50"))?;
     let mut stopped = subscriber(net.host(3), &format!("{liveness} work=100"))?;
@@ -65,7 +65,7 @@ fn good_and_bad_subscribers(carrier: &str) -> Result<()> {
     stopped.signal(Signal::CONT)?;
     // It was let go, or just got to the end; what it was told adds up in any case.
     let left = stopped.parts()?;
-    println!("{carrier}: the stopped one: {left:?}");
+    println!("{transport}: the stopped one: {left:?}");
     ensure!(left.next <= count, "{left:?}");
     for actor in [fast, slow, stopped, source] {
         actor.finish()?;
@@ -78,16 +78,16 @@ fn subscribers_that_read_lose_nothing_by_those_that_do_not() -> Result<()> {
     if !possible() {
         return Ok(());
     }
-    ALL.iter().try_for_each(|carrier| good_and_bad_subscribers(carrier).context(*carrier))
+    ALL.iter().try_for_each(|transport| good_and_bad_subscribers(transport).context(*transport))
 }
 
 /// What becomes of a stopped subscriber is up to the publisher's pacing.
-fn stopped_under(carrier: &str, pacing: &str) -> Result<()> {
+fn stopped_under(transport: &str, pacing: &str) -> Result<()> {
     let net = Network::bridged(3)?;
     let count = 30_000;
     let common = format!("{PATIENT} window=65536 length=200");
     let words = format!("{common} {pacing} subscribers=2 count=0");
-    let mut source = publisher(net.host(0), carrier, &words)?;
+    let mut source = publisher(net.host(0), transport, &words)?;
     let mut good = subscriber(net.host(1), &common)?;
     let mut stopped = subscriber(net.host(2), &format!("{common} buffer=65536"))?;
     source.tells("publishing")?;
@@ -102,14 +102,14 @@ fn stopped_under(carrier: &str, pacing: &str) -> Result<()> {
     source.tells("reached")?;
     source.end()?;
     let left = good.parts().with_context(|| format!("the stopped one: {}", stopped.story()))?;
-    println!("{carrier}, {pacing}: the good one: {left:?}");
+    println!("{transport}, {pacing}: the good one: {left:?}");
     ensure!(left.why == "closed" && left.next == count + 200, "{left:?}");
     if pacing.contains("eject") {
         ensure!(left.lost == 0, "the publisher waits for it: {left:?}");
     }
     // It is told that it is evicted, or of a loss if that word did not reach it.
     let left = stopped.parts()?;
-    println!("{carrier}, {pacing}: the stopped one: {left:?}");
+    println!("{transport}, {pacing}: the stopped one: {left:?}");
     if left.why != "evicted" || !pacing.contains("eject") {
         ensure!(left.why == "closed" && left.next == count + 200, "{left:?}");
         ensure!(left.lost > 0 && left.read + left.lost == count + 200, "{left:?}");
@@ -124,7 +124,7 @@ fn stopped_under_all(pacing: &str) -> Result<()> {
     if !possible() {
         return Ok(());
     }
-    ALL.iter().try_for_each(|carrier| stopped_under(carrier, pacing).context(*carrier))
+    ALL.iter().try_for_each(|transport| stopped_under(transport, pacing).context(*transport))
 }
 
 #[test]

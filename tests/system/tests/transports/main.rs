@@ -1,4 +1,4 @@
-//! The carriers between hosts: what the contract says holds whatever the network does.
+//! The transports between hosts: what the contract says holds whatever the network does.
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -1,4 +1,4 @@
-//! The reading side, and the carrier that makes both.
+//! The reading side, and the transport that makes both.
 
 use crate::event::Event;
 use crate::publish::Publish;
@@ -26,7 +26,7 @@ pub trait Subscribe: Send + 'static {
 }
 
 /// A way for messages to travel: makes both ends.
-pub trait Carrier {
+pub trait Transport {
     /// Its writing side.
     type Publisher: Publish;
     /// Its reading side.
@@ -40,12 +40,12 @@ pub trait Carrier {
     /// A publisher of `topic`.
     ///
     /// # Errors
-    /// If the carrier cannot set it up; the error says what to do.
+    /// If the transport cannot set it up; the error says what to do.
     fn publisher(&self, topic: &str) -> Result<Self::Publisher, Self::Error>;
 
     /// A subscriber to all of `topics`.
     ///
     /// # Errors
-    /// If the carrier cannot set it up; the error says what to do.
+    /// If the transport cannot set it up; the error says what to do.
     fn subscriber(&self, topics: &[&str]) -> Result<Self::Subscriber, Self::Error>;
 }

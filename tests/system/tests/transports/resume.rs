@@ -35,18 +35,18 @@ fn a_cut_that_the_system_outwaits_the_liveness_in_loses_nothing() -> Result<()> 
     if !possible() {
         return Ok(());
     }
-    for carrier in ALL {
+    for transport in ALL {
         let net = Network::bridged(2)?;
         let liveness = "liveness=6000";
         let words = format!("{liveness} subscribers=1 rate=2000");
-        let source = publisher(net.host(0), carrier, &words)?;
+        let source = publisher(net.host(0), transport, &words)?;
         let mut reader = subscriber(net.host(1), liveness)?;
         reader.reads(500)?;
         net.lose(Loss::per_mille(1000))?;
         std::thread::sleep(Duration::from_millis(3_500));
         net.lose_nothing()?;
-        reads_on(&reader).with_context(|| carrier.to_owned())?;
-        end_whole(source, vec![reader]).with_context(|| carrier.to_owned())?;
+        reads_on(&reader).with_context(|| transport.to_owned())?;
+        end_whole(source, vec![reader]).with_context(|| transport.to_owned())?;
     }
     Ok(())
 }

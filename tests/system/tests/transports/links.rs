@@ -12,13 +12,13 @@ const LIVENESS: &str = "liveness=2000";
 /// Longer than anything takes that is waited for here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a scene with each carrier.
+/// Runs a scene with each transport.
 fn each(scene: impl Fn(&Network, &str) -> Result<()>) -> Result<()> {
     if !possible() {
         return Ok(());
     }
-    for carrier in ALL {
-        scene(&Network::bridged(2)?, carrier).with_context(|| carrier.to_owned())?;
+    for transport in ALL {
+        scene(&Network::bridged(2)?, transport).with_context(|| transport.to_owned())?;
     }
     Ok(())
 }
@@ -52,9 +52,9 @@ fn end_well(mut source: Actor, mut reader: Actor) -> Result<Left> {
 
 #[test]
 fn a_short_cut_loses_nothing() -> Result<()> {
-    each(|net, carrier| {
+    each(|net, transport| {
         let words = format!("{PATIENT} subscribers=1 rate=2000");
-        let mut source = publisher(net.host(0), carrier, &words)?;
+        let mut source = publisher(net.host(0), transport, &words)?;
         let mut reader = subscriber(net.host(1), PATIENT)?;
         reader.reads(500)?;
         net.cut(1)?;
@@ -73,8 +73,8 @@ fn a_short_cut_loses_nothing() -> Result<()> {
 
 #[test]
 fn a_long_cut_is_told_and_healed() -> Result<()> {
-    each(|net, carrier| {
-        let mut source = publisher(net.host(0), carrier, &format!("{LIVENESS} count=0"))?;
+    each(|net, transport| {
+        let mut source = publisher(net.host(0), transport, &format!("{LIVENESS} count=0"))?;
         let mut reader = subscriber(net.host(1), LIVENESS)?;
         send_until_read(&mut source, &reader)?;
         net.cut(1)?;
@@ -82,7 +82,7 @@ fn a_long_cut_is_told_and_healed() -> Result<()> {
         source.say("send 10")?;
         let left = reader.parts()?;
         ensure!(left.why == "died", "{left:?}");
-        println!("{carrier}: told after {:?}", start.elapsed());
+        println!("{transport}: told after {:?}", start.elapsed());
         // Much more than the window holds: nobody is waited for any more.
         source.say("send 100000")?;
         source.tells("reached")?;
@@ -90,7 +90,7 @@ fn a_long_cut_is_told_and_healed() -> Result<()> {
         let start = Instant::now();
         net.heal(1)?;
         send_until_read(&mut source, &reader)?;
-        println!("{carrier}: back after {:?}", start.elapsed());
+        println!("{transport}: back after {:?}", start.elapsed());
         // What was sent meanwhile was told as lost, each message of it.
         let again = end_well(source, reader)?;
         ensure!(again.first == left.next && again.lost > 0, "{left:?}, then {again:?}");
@@ -100,8 +100,8 @@ fn a_long_cut_is_told_and_healed() -> Result<()> {
 
 /// One direction fails for longer than anybody is silent: the one towards host `deaf`.
 fn one_way(deaf: usize) -> Result<()> {
-    each(|net, carrier| {
-        let mut source = publisher(net.host(0), carrier, &format!("{LIVENESS} count=0"))?;
+    each(|net, transport| {
+        let mut source = publisher(net.host(0), transport, &format!("{LIVENESS} count=0"))?;
         let reader = subscriber(net.host(1), LIVENESS)?;
         send_until_read(&mut source, &reader)?;
         net.host(deaf).lose(Loss::per_mille(1000))?;
@@ -111,7 +111,7 @@ fn one_way(deaf: usize) -> Result<()> {
         net.host(deaf).lose_nothing()?;
         let start = Instant::now();
         send_until_read(&mut source, &reader)?;
-        println!("{carrier}: back after {:?}", start.elapsed());
+        println!("{transport}: back after {:?}", start.elapsed());
         end_well(source, reader).map(drop)
     })
 }
@@ -128,16 +128,16 @@ fn a_deaf_publisher_hears_again() -> Result<()> {
 
 #[test]
 fn who_starts_while_the_cable_is_cut_is_found_when_it_is_healed() -> Result<()> {
-    each(|net, carrier| {
+    each(|net, transport| {
         for publisher_first in [true, false] {
             net.cut(1)?;
             let words = format!("{PATIENT} subscribers=1 count=100");
             let (source, reader) = if publisher_first {
-                let source = publisher(net.host(0), carrier, &words)?;
+                let source = publisher(net.host(0), transport, &words)?;
                 (source, subscriber(net.host(1), PATIENT)?)
             } else {
                 let reader = subscriber(net.host(1), PATIENT)?;
-                (publisher(net.host(0), carrier, &words)?, reader)
+                (publisher(net.host(0), transport, &words)?, reader)
             };
             // Both have said several times, to nobody, what they have and want.
             std::thread::sleep(SHORT);
@@ -145,7 +145,7 @@ fn who_starts_while_the_cable_is_cut_is_found_when_it_is_healed() -> Result<()> 
             net.heal(1)?;
             let (mut source, mut reader) = (source, reader);
             reader.tells("joined")?;
-            println!("{carrier}: found after {:?}", start.elapsed());
+            println!("{transport}: found after {:?}", start.elapsed());
             source.tells("reached")?;
             source.end()?;
             check_whole(&reader.parts()?, 100)?;

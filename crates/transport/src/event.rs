@@ -15,12 +15,12 @@ pub enum Event<'a> {
     /// Messages that will not come: told before any later message of the stream.
     Lost(Gap<'a>),
     /// The stream is over: once per stream, after all else from it.
-    Left(&'a Stream, Why),
+    Left(&'a Stream, CloseReason),
 }
 
-/// A message, read where the carrier holds it: valid inside the handler's call.
+/// A message, read where the transport holds it: valid inside the handler's call.
 ///
-/// Carriers that overwrite what a stalled subscriber still reads, because the publisher is
+/// Transports that overwrite what a stalled subscriber still reads, because the publisher is
 /// configured to evict it, hand out a copy that they have checked: the bytes are whole then, too.
 /// Without such a policy they are read in place, and only the hostile can have them overwritten: a
 /// writer of a shared gate who makes the publisher take another's place away. What must not be
@@ -29,19 +29,19 @@ pub enum Event<'a> {
 pub struct Message<'a> {
     bytes: &'a [u8],
     stream: &'a Stream,
-    tenure: Tenure<'a>,
+    lease: Lease<'a>,
 }
 
 /// The right to read in place: it lasts until the publisher takes the reader's place away.
 #[derive(Clone, Copy, Debug)]
-pub struct Tenure<'a> {
+pub struct Lease<'a> {
     revoked: Option<&'a AtomicU64>,
     mine: u64,
 }
 
-impl<'a> Tenure<'a> {
+impl<'a> Lease<'a> {
     /// A right that nobody can take away.
-    pub const FOR_GOOD: Tenure<'static> = Tenure { revoked: None, mine: 0 };
+    pub const FOR_GOOD: Lease<'static> = Lease { revoked: None, mine: 0 };
 
     /// A right that ends when `revoked` holds `mine`.
     #[inline(always)]
@@ -58,10 +58,10 @@ impl<'a> Tenure<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// A message of `stream`; made by carriers.
+    /// A message of `stream`; made by transports.
     #[inline(always)]
-    pub const fn new(bytes: &'a [u8], stream: &'a Stream, tenure: Tenure<'a>) -> Self {
-        Self { bytes, stream, tenure }
+    pub const fn new(bytes: &'a [u8], stream: &'a Stream, lease: Lease<'a>) -> Self {
+        Self { bytes, stream, lease }
     }
 
     /// The payload, as the publisher wrote it; [`is_intact`](Self::is_intact) tells after the
@@ -109,9 +109,9 @@ impl<'a> Message<'a> {
     /// [`Event::Lost`].
     #[inline]
     pub fn is_intact(&self) -> bool {
-        // PAIRS(eviction): keeps the reads of the body before the look at the tenure.
+        // PAIRS(eviction): keeps the reads of the body before the look at the lease.
         lanecast_base::sync::fence(Ordering::Acquire);
-        self.tenure.holds()
+        self.lease.holds()
     }
 }
 
@@ -144,7 +144,7 @@ pub struct Gap<'a> {
     /// The first lost one, counted from 0 at this subscriber's first message of the stream's
     /// session.
     pub first: u64,
-    /// How many, where the carrier can know.
+    /// How many, where the transport can know.
     pub count: Option<u64>,
     /// Why.
     pub why: LossReason,
@@ -182,7 +182,7 @@ impl LossReason {
 /// Why a stream is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum CloseReason {
     /// The publisher closed it.
     Closed,
     /// The publisher's process ended without closing it.
@@ -195,7 +195,7 @@ pub enum Why {
     Refused,
 }
 
-impl Why {
+impl CloseReason {
     /// The reason in words.
     pub const fn describe(self) -> &'static str {
         match self {
@@ -208,7 +208,7 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.describe())
     }
@@ -229,7 +229,7 @@ mod tests {
             pid: 1,
             source: "shm:1".into(),
         };
-        let message = Message::new(b"whole", &stream, Tenure::until(&evicted, 3));
+        let message = Message::new(b"whole", &stream, Lease::until(&evicted, 3));
         let mut buffer = b"what was before".to_vec();
         assert_eq!(
             (message.to_vec(), message.copy_into(&mut buffer)),

@@ -4,14 +4,14 @@ use lanecast_net::Kind;
 use std::fmt;
 use std::str::FromStr;
 
-/// The carriers that a context uses: shared memory, one way between hosts, or both.
+/// The transports that a context uses: shared memory, one way between hosts, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carriers {
+pub struct Transports {
     shm: bool,
     net: Option<Kind>,
 }
 
-impl Carriers {
+impl Transports {
     /// Shared memory alone.
     pub const SHM: Self = Self { shm: true, net: None };
 
@@ -47,28 +47,28 @@ impl Carriers {
     }
 }
 
-impl Default for Carriers {
+impl Default for Transports {
     fn default() -> Self {
         Self::SHM
     }
 }
 
-impl fmt::Display for Carriers {
+impl fmt::Display for Transports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// A word that names no [`Carriers`].
+/// A word that names no [`Transports`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no carriers: write shm, rm, ru, tcp, or both, such as shm+ru")]
-pub struct ParseCarriersError(String);
+#[error("'{0}' names no transports: write shm, rm, ru, tcp, or both, such as shm+ru")]
+pub struct ParseTransportsError(String);
 
-impl FromStr for Carriers {
-    type Err = ParseCarriersError;
-    fn from_str(text: &str) -> Result<Self, ParseCarriersError> {
+impl FromStr for Transports {
+    type Err = ParseTransportsError;
+    fn from_str(text: &str) -> Result<Self, ParseTransportsError> {
         let net = Kind::ALL.into_iter().flat_map(|kind| [Self::net(kind), Self::both(kind)]);
         let mut all = std::iter::once(Self::SHM).chain(net);
-        all.find(|it| it.name() == text).ok_or_else(|| ParseCarriersError(text.to_owned()))
+        all.find(|it| it.name() == text).ok_or_else(|| ParseTransportsError(text.to_owned()))
     }
 }

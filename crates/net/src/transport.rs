@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::network::Network;
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
-use lanecast_carrier::{Carrier, SessionId};
+use lanecast_transport::{SessionId, Transport};
 use std::fmt;
 
 /// What carries messages from host to host.
@@ -40,12 +40,12 @@ impl fmt::Display for Kind {
 
 /// A network whose publishers use one way.
 #[derive(Clone, Debug)]
-pub struct NetCarrier {
+pub struct NetTransport {
     network: Network,
     kind: Kind,
 }
 
-impl NetCarrier {
+impl NetTransport {
     /// Publishers of `network` that use `kind`; subscribers take what they find.
     pub const fn new(network: Network, kind: Kind) -> Self {
         Self { network, kind }
@@ -56,7 +56,7 @@ impl NetCarrier {
         &self.network
     }
 
-    /// A publisher of a session that another carrier has as well.
+    /// A publisher of a session that another transport has as well.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -65,7 +65,7 @@ impl NetCarrier {
     }
 }
 
-impl Carrier for NetCarrier {
+impl Transport for NetTransport {
     type Publisher = Publisher;
     type Subscriber = Subscriber;
     type Error = OpenError;

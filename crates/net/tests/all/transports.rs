@@ -1,7 +1,7 @@
-//! The suite over each carrier between hosts, on loopback.
+//! The suite over each transport between hosts, on loopback.
 
 use lanecast_base::WaitStrategy;
-use lanecast_net::{Drive, Kind, NetCarrier, Network, Settings};
+use lanecast_net::{Drive, Kind, NetTransport, Network, Settings};
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -20,7 +20,7 @@ fn groups() -> (SocketAddr, SocketAddr) {
 }
 
 /// A network of its own.
-struct Stage(NetCarrier);
+struct Stage(NetTransport);
 
 impl Stage {
     fn new(kind: Kind, wait: WaitStrategy, drive: Drive, first_sequence: u64) -> Self {
@@ -35,13 +35,13 @@ impl Stage {
             first_sequence,
             ..Settings::default()
         });
-        Self(NetCarrier::new(network.expect("a network"), kind))
+        Self(NetTransport::new(network.expect("a network"), kind))
     }
 }
 
 impl Deref for Stage {
-    type Target = NetCarrier;
-    fn deref(&self) -> &NetCarrier {
+    type Target = NetTransport;
+    fn deref(&self) -> &NetTransport {
         &self.0
     }
 }
