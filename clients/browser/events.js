@@ -1,5 +1,5 @@
 /**
- * What an application gets.
+ * Events and subscriptions.
  *
  * @typedef {import("./wire.js").LanecastError} LanecastError
  * @typedef {import("./wire.js").Header} Header
@@ -7,14 +7,14 @@
 
 const decoder = new TextDecoder();
 
-/** What comes for a subscription. */
+/** An event of a subscription. */
 export class Event {
   /**
-   * @param {"record"|"message"|"left"|"current"|"resumed"} kind  A record that is kept; a message
-   *   that was published; a record that left the filter or is gone; all records have been told;
-   *   the connection broke and is there again: a query begins anew, forget its records.
-   * @param {string} topic @param {string} key  The record's, if the topic keeps records.
-   * @param {Uint8Array} body @param {string} reason  Why it left, or what ended the connection.
+   * @param {"record"|"message"|"left"|"current"|"resumed"} kind  A stored record; a published
+   *   message; a record out of focus; all stored records were delivered; the connection was lost and
+   *   is established again: a query starts anew, discard its records.
+   * @param {string} topic @param {string} key  The record's key, if the topic stores records.
+   * @param {Uint8Array} body @param {string} reason  Why the record left, or why the connection was lost.
    */
   constructor(kind, topic = "", key = "", body = new Uint8Array(), reason = "") {
     this.kind = kind;
@@ -23,7 +23,7 @@ export class Event {
     this.body = body;
     this.reason = reason;
   }
-  /** The message as text; what is no UTF-8 shows as U+FFFD. */
+  /** The message as text; invalid UTF-8 becomes U+FFFD. */
   get text() {
     return decoder.decode(this.body);
   }
@@ -33,7 +33,7 @@ export class Event {
   }
 }
 
-/** Iterate over it with `for await`, or wait for the `next` event. */
+/** A subscription: iterate over its events with `for await`, or await `next`. */
 export class Subscription {
   /** @param {import("./connection.js").Connection} client @param {string} name @param {Header} header */
   constructor(client, name, header) {
@@ -42,14 +42,14 @@ export class Subscription {
     this.header = header;
     /** @type {Event[]} */
     this.events = [];
-    /** Those of the bodies of these events. */
+    /** Bytes of the bodies of these events. */
     this.bytes = 0;
     /** @type {((event: Event|null) => void)[]} */
     this.readers = [];
     /** @type {LanecastError|null} */
     this.error = null;
     this.hasEnded = false;
-    this.hasBegun = false;
+    this.hasDelivered = false;
   }
   /** The next event; null when the subscription has ended. @returns {Promise<Event|null>} */
   async next() {
@@ -64,13 +64,13 @@ export class Subscription {
   async *[Symbol.asyncIterator]() {
     for (let event; (event = await this.next()) !== null; ) yield event;
   }
-  /** Ends it. What has come may still be read. */
+  /** Ends the subscription. Events received before remain readable. */
   unsubscribe() {
     this.client.end(this, null);
   }
   /** @param {Event} event */
   put(event) {
-    this.hasBegun = true;
+    this.hasDelivered = true;
     const reader = this.readers.shift();
     if (reader !== undefined) return reader(event);
     this.events.push(event);

@@ -1,37 +1,37 @@
 /**
- * A client of the lanecast content server for browsers, over WebSocket. It has the words of the
- * other clients: connect, publish, flush, subscribe, query, queryAndSubscribe, delete.
+ * A client of the lanecast content server for browsers, over WebSocket. It has the methods of
+ * the other clients: connect, publish, flush, subscribe, query, queryAndSubscribe, delete.
  *
  *     const client = await Client.connect("ws://127.0.0.1:9008");
  *     const orders = await client.queryAndSubscribe("orders", { filter: "/qty > 1000" });
  *     for await (const event of orders) console.log(event.kind, event.text);
  *
- * If the connection breaks it connects again, sends what was not acknowledged, if it has a name,
- * and places its subscriptions; each of them then gets an event of the kind `resumed`.
+ * After a lost connection it reconnects, sends unacknowledged messages again if it has a name, and
+ * places its subscriptions anew; each of them then gets an event of the kind `resumed`.
  * The protocol is docs/protocol/command.md of the project: one command to a message.
  *
  * @typedef {object} Settings  Times are in milliseconds.
- * @property {string} [name]  No other client has it at the same time. A client with a name numbers
- *   its messages, and sends those again that the server had not acknowledged.
+ * @property {string} [name]  The client's name; two connected clients cannot share one. A client with
+ *   a name numbers its messages and sends unacknowledged ones again.
  * @property {string} [user]
  * @property {string} [password]
- * @property {string} [messageType]  json (if nothing is said), nvfix, fix, xml or binary.
- * @property {"processed"|"persisted"} [acknowledge]  When a published message counts as taken.
- * @property {number} [timeout]  How long connecting and each answer may take.
- * @property {number} [heartbeat]  Ask for a sign of life this often: whole seconds. Not in a page
- *   that may be in the background, whose clocks browsers slow down.
+ * @property {string} [messageType]  json (the default), nvfix, fix, xml or binary.
+ * @property {"processed"|"persisted"} [acknowledge]  The acknowledgement that completes a published message.
+ * @property {number} [timeout]  Longest time for connecting and for each answer.
+ * @property {number} [heartbeat]  Interval of heartbeats, whole seconds. Leave it out in pages that
+ *   may be in the background, where browsers slow down timers.
  * @property {number} [delayMax]  The longest wait between two attempts to connect.
- * @property {number} [waitingMax]  How many events may wait in a subscription before it is ended.
- * @property {number} [waitingBytesMax]  How many bytes of their bodies may, but for one event.
+ * @property {number} [waitingMax]  Most unread events of a subscription; more ends it.
+ * @property {number} [waitingBytesMax]  Most unread bytes of their bodies, except for one event.
  * @property {(state: "connected"|"waiting"|"failed", why: string) => void} [onState]
- * @property {new (url: string) => any} [WebSocket]  Another one than the browser's.
+ * @property {new (url: string) => any} [WebSocket]  Replaces the browser's WebSocket.
  *
  * @typedef {import("./wire.js").Header} Header
- * @typedef {object} Question
+ * @typedef {object} Query
  * @property {string} [filter]
  * @property {string} [orderBy]  Fields such as `/price DESC, /id`.
- * @property {number} [top]  How many records at most.
- * @property {number} [skip]  How many are left out at first.
+ * @property {number} [top]  Most records.
+ * @property {number} [skip]  Records to skip first.
  * @property {string[]} [keys]
  * @property {string} [options]  Further options, as the protocol writes them.
  */
@@ -44,15 +44,15 @@ import { encoder, number, writeMessage } from "./wire.js";
 
 export { ConnectionLost, Event, LanecastError, ProtocolError, Refused, Subscription };
 
-/** Records that come together. */
+/** Records in one `sow` message of an answer. */
 const BATCH = 100;
-/** So many messages may be published before the first of them is acknowledged. */
+/** Most published messages without an acknowledgement. */
 const UNACKNOWLEDGED_MAX = 4096;
 
 /** A client of a content server. Made by `connect`. */
 export class Client extends Connection {
   /**
-   * Connects to the first server that can be reached, and logs on.
+   * Connects to the first reachable server and logs on.
    * @param {string|string[]} servers  Such as `ws://127.0.0.1:9008`.
    * @param {Settings} [settings] @returns {Promise<Client>}
    */
@@ -73,15 +73,15 @@ export class Client extends Connection {
   }
 
   /**
-   * Publishes a message. Whether the server took it shows at a later call, of `flush` at the latest.
+   * Publishes a message. A later call raises its refusal, `flush` at the latest.
    * @param {string} topic @param {string|Uint8Array} body
    * @param {{correlation?: string, key?: string, expiration?: number, delta?: boolean}} [more]
-   *   `correlation` is handed on unread; `expiration` is in seconds; with `delta` the body has
-   *   only what changes in a record, and its key.
+   *   `correlation` is passed on unread; `expiration` is in seconds; with `delta` the body has
+   *   only the changed fields of a record and its key fields.
    */
   async publish(topic, body, more = {}) {
     await this.until(() => this.isLoggedOn && this.sent.size < UNACKNOWLEDGED_MAX);
-    this.complain();
+    this.raiseRefusal();
     const id = String(++this.last);
     const sequence = this.settings.name ? ++this.sequence : 0;
     const fields = given({
@@ -94,47 +94,47 @@ export class Client extends Connection {
     this.socket.send(message);
   }
 
-  /** Waits until the server has done all that it was asked to. */
+  /** Waits until the server has executed all requests. */
   async flush() {
     await this.ask("cannot flush", { cmd: "flush", ack_type: "processed,completed" }, "completed");
     await this.until(() => this.sent.size === 0);
-    this.complain();
+    this.raiseRefusal();
   }
 
   /**
-   * Subscribes to a topic, or to all that hold a pattern such as `^orders`.
+   * Subscribes to a topic, or to all topics that match a pattern such as `^orders`.
    * @param {string} topic @param {{filter?: string, options?: string, delta?: boolean}} [more]
    */
   async subscribe(topic, more = {}) {
     const cmd = more.delta ? "delta_subscribe" : "subscribe";
-    return this.follow({ cmd, topic, filter: more.filter, opts: more.options });
+    return this.placeSubscription({ cmd, topic, filter: more.filter, opts: more.options });
   }
 
   /**
-   * Subscribes, beginning with the records that are kept: `record` events, then `current`, then
-   * changes without a gap; records that are not among them any more are told as `left`.
+   * Delivers the stored records as `record` events, then `current`, then changes without a gap;
+   * records that no longer match are `left` events.
    * @param {string} topic
-   * @param {Question & {left?: boolean, conflation?: string, delta?: boolean}} [more]
+   * @param {Query & {left?: boolean, conflation?: string, delta?: boolean}} [more]
    */
   async queryAndSubscribe(topic, more = {}) {
     const cmd = more.delta ? "sow_and_delta_subscribe" : "sow_and_subscribe";
-    const wishes = [more.left === false ? "" : "oof",
+    const optionList = [more.left === false ? "" : "oof",
       more.conflation ? `conflation=${more.conflation}` : "", more.options ?? ""];
-    return this.follow({ ...question(cmd, topic, more), opts: options(wishes) }, true);
+    return this.placeSubscription({ ...queryHeader(cmd, topic, more), opts: options(optionList) }, true);
   }
 
-  /** @param {string} topic @param {Question} [more] @returns {Promise<Event[]>} the records */
+  /** @param {string} topic @param {Query} [more] @returns {Promise<Event[]>} the records */
   async query(topic, more = {}) {
-    const wishes = [more.skip ? `skip_n=${more.skip}` : "", more.options ?? ""];
-    const fields = { ...question("sow", topic, more), opts: options(wishes) };
+    const optionList = [more.skip ? `skip_n=${more.skip}` : "", more.options ?? ""];
+    const fields = { ...queryHeader("sow", topic, more), opts: options(optionList) };
     const header = given({ ...fields, ack_type: "processed,completed" });
     return (await this.ask(`cannot query ${topic}`, header, "completed")).records;
   }
 
   /**
-   * Removes the records that meet a filter, have one of the keys, or the key fields of a message.
-   * @param {string} topic @param {{filter?: string, keys?: string[], like?: string}} doomed
-   * @returns {Promise<number>} how many those were
+   * Deletes records by filter, by keys, or by the key fields of a message.
+   * @param {string} topic @param {{filter?: string, keys?: string[], like?: string}} selection
+   * @returns {Promise<number>} the number of deleted records
    */
   async delete(topic, { filter, keys, like }) {
     const header = given({
@@ -146,15 +146,15 @@ export class Client extends Connection {
     return number(done.header, "records_deleted");
   }
 
-  /** Ends the connection. Messages that are not acknowledged may not have arrived. */
+  /** Closes the connection. Unacknowledged messages may be lost. */
   close() {
     this.fail(new LanecastError("the client has been closed"));
   }
 
   /** @param {Record<string, any>} fields */
-  async follow(fields, asks = false) {
+  async placeSubscription(fields, isQuery = false) {
     const name = String(this.last + 1);
-    const header = given({ ...fields, ack_type: "processed", query_id: asks ? name : undefined,
+    const header = given({ ...fields, ack_type: "processed", query_id: isQuery ? name : undefined,
       sub_id: name });
     const subscription = new Subscription(this, name, header);
     this.subscriptions.set(name, subscription);
@@ -168,8 +168,8 @@ function options(list) {
   return list.filter((option) => option !== "").join(",") || undefined;
 }
 
-/** @param {string} cmd @param {string} topic @param {Question} more */
-function question(cmd, topic, { filter, orderBy, top, keys }) {
+/** @param {string} cmd @param {string} topic @param {Query} more */
+function queryHeader(cmd, topic, { filter, orderBy, top, keys }) {
   return { cmd, topic, batch_size: BATCH, filter, orderby: orderBy, top_n: top,
     sow_keys: keys?.join(",") };
 }

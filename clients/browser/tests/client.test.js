@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, ConnectionLost, LanecastError, ProtocolError, Refused } from "../lanecast.js";
-import { commands, sockets, until } from "./desk.js";
+import { commands, sockets, until } from "./testbed.js";
 
 const URL = "ws://127.0.0.1:9008";
 
@@ -198,7 +198,7 @@ test("who reads too slowly loses the subscription alone", async () => {
     assert.equal((await quick.next()).text, "x");
   }
   for (let count = 0; count < 10; count += 1) assert.equal((await slow.next()).text, "x");
-  await assert.rejects(slow.next(), /10 events wait/);
+  await assert.rejects(slow.next(), /10 events unread/);
   assert.equal(opened[0].said.at(-1)[0].cmd, "unsubscribe");
   client.close();
 });
@@ -213,7 +213,7 @@ test("long messages that wait are counted by their bytes", async () => {
   }
   for (let count = 0; count < 3; count += 1) say("x".repeat(600));
   for (let count = 0; count < 2; count += 1) assert.equal((await slow.next()).text.length, 600);
-  await assert.rejects(slow.next(), /1200 bytes wait/);
+  await assert.rejects(slow.next(), /1200 bytes unread/);
   client.close();
 });
 

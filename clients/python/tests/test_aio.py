@@ -8,7 +8,7 @@ import random
 import unittest
 from typing import List
 
-from desk import PATIENCE, Cable, Server, needs_server
+from testbed import PATIENCE, Cable, Server, needs_server
 from test_blocking import Turncoat, body
 
 from lanecast import (
@@ -134,7 +134,7 @@ class Served(unittest.IsolatedAsyncioTestCase):
             for number in range(200):
                 await self.client.publish("t", body(number, text="x" * 1_000))
                 self.assertEqual(await json_ids(quick, 1), [number])
-            with self.assertRaisesRegex(Overrun, "20000 bytes"):
+            with self.assertRaisesRegex(Overrun, "20000 unread bytes"):
                 await json_ids(slow, 200)
 
     async def test_signs_of_life(self) -> None:
@@ -179,7 +179,7 @@ class Cut(unittest.IsolatedAsyncioTestCase):
 
 class Hostile(unittest.IsolatedAsyncioTestCase):
     async def serve(self, *answers: bytes) -> str:
-        """A server that gives these answers, whatever comes, and then none."""
+        """A server that gives these answers to any request, and then none."""
 
         async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             for answer in answers:

@@ -15,7 +15,7 @@ import threading
 import unittest
 from typing import Iterator, List, Optional, Tuple
 
-from desk import PATIENCE, Cable, Server, needs_server
+from testbed import PATIENCE, Cable, Server, needs_server
 
 from lanecast import (
     Client,
@@ -41,7 +41,7 @@ def body(number: int, **more: object) -> str:
 
 
 def until_current(subscription: Subscription) -> List[Record]:
-    """The records before `Current`."""
+    """Records before `Current`."""
     records: List[Record] = []
     while True:
         event = subscription.next(PATIENCE)
@@ -124,7 +124,8 @@ class Served(unittest.TestCase):
         whole = self.client.query_and_subscribe("stock")
         changes = self.client.query_and_subscribe("stock", delta=True, select="-/note")
         self.assertEqual(len(until_current(whole)), 1)
-        self.assertEqual([record.json() for record in until_current(changes)], [{"id": 1, "qty": 1}])
+        records = [record.json() for record in until_current(changes)]
+        self.assertEqual(records, [{"id": 1, "qty": 1}])
         passing = self.client.subscribe("stock", delta=True, left=True, conflation="10ms")
         self.client.delta_publish("stock", body(1, qty=2))
         self.client.flush()
@@ -266,7 +267,7 @@ class Cut(unittest.TestCase):
 
 
 def connected(at: str, settings: Settings, cuts: List[int]) -> Client:
-    """A client, even if the first connections break before it has logged on."""
+    """Connects again until a logon succeeds: the first connections may break before."""
     for _ in range(100):
         try:
             return Client.connect(at, settings)
@@ -330,7 +331,7 @@ def certificate() -> Iterator[Tuple[str, str]]:
 
 
 def serve(test: unittest.TestCase, answer: bytes, tls: Optional[ssl.SSLContext] = None) -> str:
-    """A server that answers whatever comes with the same bytes, and then nothing."""
+    """A server that answers any bytes with fixed bytes, and then nothing."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def run() -> None:
@@ -354,7 +355,7 @@ def serve(test: unittest.TestCase, answer: bytes, tls: Optional[ssl.SSLContext] 
 
 
 class Turncoat:
-    """A server that takes each logon and ends the connection; for `with`."""
+    """A server that accepts each logon and closes the connection; for `with`."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -389,7 +390,7 @@ class Turncoat:
 
 
 class Hostile(unittest.TestCase):
-    """Servers that are none."""
+    """Peers that are not content servers."""
 
     def test_a_connection_that_does_not_last_is_no_reason_to_hurry(self) -> None:
         with Turncoat() as server:

@@ -1,4 +1,4 @@
-"""Frames and headers as bytes, among them those that an independent client exchanged."""
+"""Frames and headers as bytes, including captures of an independent client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import unittest
 from typing import Dict, List
 
-from desk import CHECKOUT
+from testbed import CHECKOUT
 
 from lanecast import ProtocolError, wire
 
@@ -24,7 +24,7 @@ def exchanges() -> Dict[str, bytes]:
 
 
 def cut(data: bytes, frame_max: int = 1 << 20) -> List[bytes]:
-    """The payloads in what has come."""
+    """Payloads of the received frames."""
     frames, payloads = wire.Frames(frame_max), []
     frames.add(data)
     while (payload := frames.next()) is not None:
@@ -132,7 +132,8 @@ class Headers(unittest.TestCase):
 
     def test_options(self) -> None:
         self.assertEqual(wire.write_options({"oof": True, "a": None, "b": False}), "oof")
-        self.assertEqual(wire.write_options({"oof": True, "c": "1s"}, "x=[1,2]"), "oof,c=1s,x=[1,2]")
+        written = wire.write_options({"oof": True, "c": "1s"}, "x=[1,2]")
+        self.assertEqual(written, "oof,c=1s,x=[1,2]")
 
 
 if __name__ == "__main__":

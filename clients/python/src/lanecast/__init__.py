@@ -23,7 +23,7 @@ from .errors import (
     ProtocolError,
     Refused,
 )
-from .conversation import VERSION as __version__
+from .session import VERSION as __version__
 from .events import Current, Event, Left, Message, Record, Resumed
 from .settings import Settings
 

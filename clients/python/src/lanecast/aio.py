@@ -1,4 +1,4 @@
-"""The client for asyncio: the same words as the blocking one, for many tasks at once."""
+"""The client for asyncio: the methods of the blocking client, for many tasks at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import AsyncIterator, Callable, List, Optional, Sequence, Tuple, Typ
 
 from . import commands
 from .commands import Body
-from .conversation import Conversation, Feed, Task
+from .session import Session, EventQueue, Request
 from .errors import Closed, ConnectError, ConnectionLost, LanecastError, NoAnswer, ProtocolError
 from .events import Event, Record
 from .settings import Address, Backoff, Settings, addresses
@@ -17,37 +17,37 @@ READ_BYTES = 256 << 10
 
 
 class Subscription:
-    """What comes for one subscription: iterate over it, or wait for the `next` event."""
+    """A subscription: iterate over its events, or await `next`."""
 
-    def __init__(self, client: Client, feed: Feed) -> None:
+    def __init__(self, client: Client, queue: EventQueue) -> None:
         self._client = client
-        self._feed = feed
-        self._came = asyncio.Event()
-        feed.wake = self._came.set
+        self._queue = queue
+        self._ready = asyncio.Event()
+        queue.wake = self._ready.set
 
     @property
     def name(self) -> str:
-        """Its name, as in `Message.subscriptions`."""
-        return self._feed.name
+        """The subscription's name, as in `Message.subscriptions`."""
+        return self._queue.name
 
     async def next(self, timeout: Optional[float] = None) -> Optional[Event]:
-        """The next event. None if none comes within `timeout` seconds, or it has ended. Nothing
-        is lost if waiting is cancelled."""
-        feed, loop = self._feed, asyncio.get_running_loop()
+        """The next event, or None after `timeout` seconds or the end of the subscription.
+        Cancelling loses nothing."""
+        queue, loop = self._queue, asyncio.get_running_loop()
         until = None if timeout is None else loop.time() + timeout
-        event = feed.take()
-        while event is None and not feed.has_ended:
+        event = queue.take()
+        while event is None and not queue.has_ended:
             rest = None if until is None else until - loop.time()
             if rest is not None and rest <= 0:
                 return None
-            self._came.clear()
-            await _within(self._came, rest)
-            event = feed.take()
+            self._ready.clear()
+            await _wait_for(self._ready, rest)
+            event = queue.take()
         return event
 
     async def unsubscribe(self) -> None:
-        """Ends it. What has come may still be read."""
-        await self._client._unsubscribe(self._feed)
+        """Ends the subscription. Events received before remain readable."""
+        await self._client._unsubscribe(self._queue)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         while True:
@@ -71,32 +71,33 @@ class Subscription:
 class Client:
     """A client of a content server, for tasks of one event loop.
 
-    A task of its own reads what comes, and gives signs of life. If the connection breaks, it
-    connects again, sends what was not acknowledged, and places the subscriptions; each then gets
-    an event `Resumed`. A subscription that is read too slowly ends with `Overrun`; others go on.
+    A background task reads the connection and sends heartbeats. After a lost connection it
+    reconnects, sends unacknowledged messages again and places its subscriptions anew; each then
+    gets a `Resumed` event. A subscription that is read too slowly ends with `Overrun`;
+    others continue.
     """
 
     def __init__(self, servers: Tuple[Address, ...], settings: Settings) -> None:
         self._servers = servers
         self._settings = settings
-        self._conversation = Conversation(settings)
+        self._session = Session(settings)
         self._backoff = Backoff(settings.delay_max)
-        self._turn = 0
+        self._next_server = 0
         self._writer: Optional[asyncio.StreamWriter] = None
-        self._moved = asyncio.Event()
+        self._progress = asyncio.Event()
         self._reading: Optional[asyncio.Task[None]] = None
 
     @classmethod
     async def connect(
         cls, servers: Union[str, Sequence[str]], settings: Optional[Settings] = None
     ) -> Client:
-        """Connects to the first of the servers that can be reached, and logs on."""
+        """Connects to the first reachable server and logs on."""
         client = cls(addresses(servers), settings or Settings())
         tried: List[str] = []
         for _ in client._servers:
             try:
-                reader = await client._log_on()
-                client._reading = asyncio.ensure_future(client._read_on(reader))
+                reader = await client._connect()
+                client._reading = asyncio.ensure_future(client._receive_loop(reader))
                 return client
             except (ConnectError, ConnectionLost, NoAnswer) as error:
                 tried.append(str(error))
@@ -114,9 +115,9 @@ class Client:
         key: Optional[str] = None,
         expiration: Optional[int] = None,
     ) -> None:
-        """Publishes a message. Whether the server took it shows at a later call, of `flush` at
-        the latest. `correlation` is handed on unread; `key` and `expiration` (in seconds) are
-        for topics that keep records."""
+        """Publishes a message. A refusal is raised by a later call, by `flush` at the latest.
+        `correlation` is passed on unread; `key` and `expiration` (in seconds) are for topics that
+        store records."""
         fields = commands.publication(
             topic, correlation=correlation, key=key, expiration=expiration
         )
@@ -131,8 +132,7 @@ class Client:
         key: Optional[str] = None,
         expiration: Optional[int] = None,
     ) -> None:
-        """Publishes the fields of a record that change, and those that make its key. Apart from
-        that it is as `publish`."""
+        """Publishes the changed fields of a record and its key fields, otherwise like `publish`."""
         fields = commands.publication(
             topic, is_delta=True, correlation=correlation, key=key, expiration=expiration
         )
@@ -140,14 +140,14 @@ class Client:
 
     @property
     def duplicates(self) -> int:
-        """How many messages the server did not publish, as it had their numbers before."""
-        return self._conversation.duplicates
+        """Number of messages that the server acknowledged as duplicates."""
+        return self._session.duplicates
 
     async def flush(self) -> None:
-        """Waits until the server has done all that it was asked to."""
+        """Waits until the server has executed all requests."""
         await self._ask(commands.flush())
-        await self._wait(lambda: self._conversation.is_caught_up, "cannot publish")
-        self._conversation.complain()
+        await self._wait(lambda: self._session.is_acknowledged, "cannot publish")
+        self._session.raise_refusal()
 
     async def subscribe(
         self,
@@ -160,21 +160,21 @@ class Client:
         delta: bool = False,
         options: str = "",
     ) -> Subscription:
-        """Subscribes to a topic, or to all topics that hold a pattern such as `^orders`: to those
-        of its messages that the filter lets through. Of a topic whose records are kept, with
-        `delta` only the fields that changed come, and those of the key; `left`, `conflation` and
-        `select` are as in `query_and_subscribe`."""
-        task = commands.subscription(
-            self._conversation,
+        """Subscribes to the messages of a topic, or of all topics that match a pattern such as
+        `^orders`, that match the filter. `delta` delivers only changed fields and key fields, for
+        topics that store records; `left`, `conflation` and `select` are as in
+        `query_and_subscribe`."""
+        request = commands.subscription(
+            self._session,
             topic,
             filter,
-            tells_left=left,
+            send_oof=left,
             conflation=conflation,
             select=select,
             is_delta=delta,
             options=options,
         )
-        return await self._follow(task)
+        return await self._subscribe(request)
 
     async def query_and_subscribe(
         self,
@@ -189,24 +189,23 @@ class Client:
         delta: bool = False,
         options: str = "",
     ) -> Subscription:
-        """Subscribes, beginning with the records that are kept: each as a `Record`, then
-        `Current`, then changes, without a gap. With `left`, records that are not among them any
-        more are told. With `conflation` (`100ms`) each record is told once in that time. With
-        `delta`, changes have only the fields that changed, and those of the key. With `select`
-        (`-/,+/price`) only these fields come."""
-        task = commands.question_and_subscription(
-            self._conversation,
+        """Delivers the stored records, each as a `Record`, then `Current`, then changes, without a
+        gap. `left` also reports records that no longer match. `conflation` (`100ms`) delivers a
+        record at most once in that time. `delta` reduces changes to changed fields and key fields,
+        `select` (`-/,+/price`) to the given fields."""
+        request = commands.query_and_subscription(
+            self._session,
             topic,
             filter,
             order_by=order_by,
             top=top,
-            tells_left=left,
+            send_oof=left,
             conflation=conflation,
             select=select,
             is_delta=delta,
             options=options,
         )
-        return await self._follow(task)
+        return await self._subscribe(request)
 
     async def query(
         self,
@@ -220,9 +219,9 @@ class Client:
         select: Optional[str] = None,
         options: str = "",
     ) -> List[Record]:
-        """The records that are kept of a topic, ordered by fields such as `/price DESC, /id`; with
-        `select` (`-/,+/price`) only these of their fields."""
-        task = commands.question(
+        """The stored records of a topic, ordered by fields such as `/price DESC, /id`; `select`
+        (`-/,+/price`) restricts their fields."""
+        request = commands.query(
             topic,
             filter,
             order_by=order_by,
@@ -232,7 +231,7 @@ class Client:
             select=select,
             options=options,
         )
-        return (await self._ask(task)).records
+        return (await self._ask(request)).records
 
     async def delete(
         self,
@@ -242,15 +241,15 @@ class Client:
         keys: Optional[Sequence[str]] = None,
         like: Optional[Body] = None,
     ) -> int:
-        """Removes the records that meet a filter, have one of the keys, or have the same key
-        fields as the message `like`; how many those were."""
-        task = commands.deletion(topic, filter, keys=keys, like=like)
-        return commands.deleted(await self._ask(task))
+        """Deletes records by filter, by keys, or by the key fields of the message `like`; returns
+        their number."""
+        request = commands.deletion(topic, filter, keys=keys, like=like)
+        return commands.deleted(await self._ask(request))
 
     async def close(self) -> None:
-        """Ends the connection. Messages that are not acknowledged may not have arrived."""
-        self._conversation.fail(Closed("the client has been closed"))
-        self._moved.set()
+        """Closes the connection. Unacknowledged messages may be lost."""
+        self._session.fail(Closed("the client has been closed"))
+        self._progress.set()
         self._drop()
         if self._reading is not None:
             self._reading.cancel()
@@ -266,75 +265,75 @@ class Client:
         trace: Optional[TracebackType],
     ) -> None:
         try:
-            if kind is None and self._conversation.failure is None:
+            if kind is None and self._session.failure is None:
                 await self.flush()
         finally:
             await self.close()
 
-    # What commands are made of.
+    # Requests.
 
     async def _publish(self, fields: commands.Header, body: Body) -> None:
-        content, talk = commands.body_bytes(body), self._conversation
-        await self._wait(lambda: talk.is_logged_on and talk.has_room, "cannot publish")
-        talk.complain()
-        talk.publish(fields, content)
+        content, session = commands.body_bytes(body), self._session
+        await self._wait(lambda: session.is_logged_on and session.has_room, "cannot publish")
+        session.raise_refusal()
+        session.publish(fields, content)
         self._send()
         if self._writer is not None:
             try:
                 await self._writer.drain()
             except OSError:
-                # The connection has broken, which the task that reads finds out as well.
+                # The receive loop notices the lost connection too.
                 pass
 
-    async def _ask(self, task: Task) -> Task:
+    async def _ask(self, request: Request) -> Request:
         answered = asyncio.Event()
-        task.wake = answered.set
-        if self._conversation.failure is not None:
-            raise self._conversation.failure
-        self._conversation.ask(task)
+        request.wake = answered.set
+        if self._session.failure is not None:
+            raise self._session.failure
+        self._session.ask(request)
         self._send()
         try:
-            if not await _within(answered, self._settings.timeout):
-                raise NoAnswer(task.what, self._settings.timeout)
+            if not await _wait_for(answered, self._settings.timeout):
+                raise NoAnswer(request.what, self._settings.timeout)
         except BaseException:
-            self._conversation.forget(task)
+            self._session.abandon(request)
             self._send()
             raise
-        if task.error is not None:
-            raise task.error
-        return task
+        if request.error is not None:
+            raise request.error
+        return request
 
-    async def _follow(self, task: Task) -> Subscription:
-        await self._ask(task)
-        assert task.feed is not None
-        return Subscription(self, task.feed)
+    async def _subscribe(self, request: Request) -> Subscription:
+        await self._ask(request)
+        assert request.queue is not None
+        return Subscription(self, request.queue)
 
-    async def _unsubscribe(self, feed: Feed) -> None:
-        self._conversation.unsubscribe(feed)
+    async def _unsubscribe(self, queue: EventQueue) -> None:
+        self._session.unsubscribe(queue)
         self._send()
 
     async def _wait(self, is_over: Callable[[], bool], what: str) -> None:
         until = asyncio.get_running_loop().time() + self._settings.timeout
         while not is_over():
-            if self._conversation.failure is not None:
-                raise self._conversation.failure
-            self._moved.clear()
+            if self._session.failure is not None:
+                raise self._session.failure
+            self._progress.clear()
             rest = until - asyncio.get_running_loop().time()
-            if rest <= 0 or not await _within(self._moved, rest):
+            if rest <= 0 or not await _wait_for(self._progress, rest):
                 raise NoAnswer(what, self._settings.timeout)
 
     # The connection.
 
     def _send(self) -> None:
-        # What a connection that has ended does not take is said again on the next one.
-        data = self._conversation.output()
+        # The session repeats on the next connection anything that a closed one did not take.
+        data = self._session.output()
         if data and self._writer is not None and not self._writer.is_closing():
             self._writer.write(data)
 
-    async def _log_on(self) -> asyncio.StreamReader:
-        """Connects to the next server, and logs on."""
-        address = self._servers[self._turn % len(self._servers)]
-        self._turn += 1
+    async def _connect(self) -> asyncio.StreamReader:
+        """Connects to the next server and logs on."""
+        address = self._servers[self._next_server % len(self._servers)]
+        self._next_server += 1
         try:
             dialled = asyncio.open_connection(
                 address.host, address.port, ssl=address.context(self._settings)
@@ -345,32 +344,32 @@ class Client:
             raise ConnectError(f"cannot connect to {address}: {why}") from None
         except (OSError, UnicodeError) as error:
             raise ConnectError(f"cannot connect to {address}: {error}") from error
-        logon = self._conversation.connected(asyncio.get_running_loop().time())
+        logon = self._session.connected(asyncio.get_running_loop().time())
         try:
-            await asyncio.wait_for(self._until_answered(reader, logon), self._settings.timeout)
+            await asyncio.wait_for(self._wait_logon(reader, logon), self._settings.timeout)
         except asyncio.TimeoutError:
-            self._lose(f"no answer from {address}")
+            self._disconnect(f"no answer from {address}")
             raise NoAnswer(f"cannot log on to {address}", self._settings.timeout) from None
         except (OSError, ConnectionLost) as error:
-            self._lose(f"cannot log on to {address}: {error}")
+            self._disconnect(f"cannot log on to {address}: {error}")
             raise ConnectionLost(f"cannot log on to {address}: {error}") from error
         except ProtocolError as error:
-            self._end(error)
+            self._fail(error)
             raise
         if logon.error is not None:
-            self._end(logon.error)
+            self._fail(logon.error)
             raise logon.error
         self._backoff.connected(asyncio.get_running_loop().time())
-        self._tell("connected", str(address))
+        self._report_state("connected", str(address))
         return reader
 
-    async def _until_answered(self, reader: asyncio.StreamReader, logon: Task) -> None:
+    async def _wait_logon(self, reader: asyncio.StreamReader, logon: Request) -> None:
         self._send()
         while not logon.is_done:
             await self._step(reader)
 
     async def _step(self, reader: asyncio.StreamReader) -> None:
-        """Reads once, and gives a sign of life if it is time."""
+        """Reads once, and sends a heartbeat if one is due."""
         every, loop = self._settings.heartbeat, asyncio.get_running_loop()
         try:
             wait = None if every is None else every / 2
@@ -380,62 +379,62 @@ class Client:
         else:
             if not data:
                 raise ConnectionLost("the server has closed it")
-            self._conversation.receive(data, loop.time())
-        self._conversation.tick(loop.time())
+            self._session.receive(data, loop.time())
+        self._session.tick(loop.time())
         self._send()
-        self._moved.set()
+        self._progress.set()
 
-    async def _read_on(self, first: asyncio.StreamReader) -> None:
-        """Reads until the client is closed, over one connection after the other."""
+    async def _receive_loop(self, first: asyncio.StreamReader) -> None:
+        """Reads until the client is closed, reconnecting as needed."""
         reader: Optional[asyncio.StreamReader] = first
-        while self._conversation.failure is None:
+        while self._session.failure is None:
             try:
                 if reader is None:
-                    reader = await self._log_on()
-                    self._moved.set()
+                    reader = await self._connect()
+                    self._progress.set()
                 await self._step(reader)
             except (ConnectError, NoAnswer):
                 await asyncio.sleep(self._backoff.delay())
             except (OSError, ConnectionLost) as error:
                 if reader is not None:
-                    self._lose(f"the connection has ended: {error}")
+                    self._disconnect(f"the connection has ended: {error}")
                     self._backoff.lost(asyncio.get_running_loop().time())
                 reader = None
                 if not self._settings.reconnect:
-                    self._end(ConnectionLost(f"the connection has ended: {error}"))
+                    self._fail(ConnectionLost(f"the connection has ended: {error}"))
                 await asyncio.sleep(self._backoff.delay())
             except LanecastError as error:
-                self._end(error)
+                self._fail(error)
             except Exception as error:
-                # Not to be expected; whoever waits should not do so for ever.
-                self._end(LanecastError(f"the client has failed: {error!r}"))
+                # Unexpected: fail pending requests rather than leave them waiting for ever.
+                self._fail(LanecastError(f"the client has failed: {error!r}"))
                 raise
 
-    def _lose(self, why: str) -> None:
+    def _disconnect(self, why: str) -> None:
         self._drop()
-        self._conversation.lost(why)
-        self._moved.set()
-        self._tell("waiting", why)
+        self._session.lost(why)
+        self._progress.set()
+        self._report_state("waiting", why)
 
-    def _end(self, error: LanecastError) -> None:
+    def _fail(self, error: LanecastError) -> None:
         self._drop()
-        if self._conversation.failure is None or self._conversation.failure is error:
-            self._conversation.fail(error)
-            self._tell("failed", str(error))
-        self._moved.set()
+        if self._session.failure is None or self._session.failure is error:
+            self._session.fail(error)
+            self._report_state("failed", str(error))
+        self._progress.set()
 
     def _drop(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
-    def _tell(self, state: str, why: str) -> None:
+    def _report_state(self, state: str, why: str) -> None:
         if self._settings.on_state is not None:
             self._settings.on_state(state, why)
 
 
-async def _within(event: asyncio.Event, seconds: Optional[float]) -> bool:
-    """Waits for the event; whether it came in time."""
+async def _wait_for(event: asyncio.Event, seconds: Optional[float]) -> bool:
+    """Waits for the event; returns whether it was set in time."""
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except asyncio.TimeoutError:

@@ -1,4 +1,4 @@
-"""The blocking client: everything happens on the thread that calls it."""
+"""The blocking client: all work happens on the calling thread."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Callable, Iterator, List, Optional, Sequence, Tuple, Type, Un
 
 from . import commands
 from .commands import Body
-from .conversation import Conversation, Feed, Task
+from .session import Session, EventQueue, Request
 from .errors import Closed, ConnectError, ConnectionLost, LanecastError, NoAnswer, ProtocolError
 from .events import Event, Record
 from .settings import Address, Backoff, Settings, addresses
 
 READ_BYTES = 256 << 10
-MOMENT = 1e-4
-"""The shortest wait: none at all would be another kind of socket."""
+SHORTEST_WAIT = 1e-4
+"""The shortest socket timeout in seconds: 0 would make the socket non-blocking."""
 
 
 class Subscription:
-    """What comes for one subscription: iterate over it, or ask for the `next` event."""
+    """A subscription: iterate over its events, or call `next`."""
 
-    def __init__(self, client: Client, feed: Feed) -> None:
+    def __init__(self, client: Client, queue: EventQueue) -> None:
         self._client = client
-        self._feed = feed
+        self._queue = queue
 
     @property
     def name(self) -> str:
-        """Its name, as in `Message.subscriptions`."""
-        return self._feed.name
+        """The subscription's name, as in `Message.subscriptions`."""
+        return self._queue.name
 
     def next(self, timeout: Optional[float] = None) -> Optional[Event]:
-        """The next event. None if none comes within `timeout` seconds, or it has ended."""
-        return self._client._next(self._feed, timeout)
+        """The next event, or None after `timeout` seconds or the end of the subscription."""
+        return self._client._next(self._queue, timeout)
 
     def unsubscribe(self) -> None:
-        """Ends it. What has come may still be read."""
-        self._client._unsubscribe(self._feed)
+        """Ends the subscription. Events received before remain readable."""
+        self._client._unsubscribe(self._queue)
 
     def __iter__(self) -> Iterator[Event]:
         while True:
@@ -61,25 +61,25 @@ class Subscription:
 class Client:
     """A client of a content server, for one thread at a time.
 
-    It reads what has come whenever it is called and waits for something. If its connection
-    breaks, it connects again, sends what was not acknowledged, and places its subscriptions;
-    each then gets an event `Resumed`.
+    It reads the connection whenever a call waits for something. After a lost connection it
+    reconnects, sends unacknowledged messages again and places its subscriptions anew; each then
+    gets a `Resumed` event.
     """
 
     def __init__(self, servers: Tuple[Address, ...], settings: Settings) -> None:
         self._servers = servers
         self._settings = settings
-        self._conversation = Conversation(settings)
+        self._session = Session(settings)
         self._backoff = Backoff(settings.delay_max)
         self._socket: Optional[socket.socket] = None
-        self._turn = 0
+        self._next_server = 0
         self._not_before = 0.0
 
     @classmethod
     def connect(
         cls, servers: Union[str, Sequence[str]], settings: Optional[Settings] = None
     ) -> Client:
-        """Connects to the first of the servers that can be reached, and logs on."""
+        """Connects to the first reachable server and logs on."""
         client = cls(addresses(servers), settings or Settings())
         tried: List[str] = []
         for _ in client._servers:
@@ -102,9 +102,9 @@ class Client:
         key: Optional[str] = None,
         expiration: Optional[int] = None,
     ) -> None:
-        """Publishes a message. Whether the server took it shows at a later call, of `flush` at
-        the latest. `correlation` is handed on unread; `key` and `expiration` (in seconds) are
-        for topics that keep records."""
+        """Publishes a message. A refusal is raised by a later call, by `flush` at the latest.
+        `correlation` is passed on unread; `key` and `expiration` (in seconds) are for topics that
+        store records."""
         fields = commands.publication(
             topic, correlation=correlation, key=key, expiration=expiration
         )
@@ -119,8 +119,7 @@ class Client:
         key: Optional[str] = None,
         expiration: Optional[int] = None,
     ) -> None:
-        """Publishes the fields of a record that change, and those that make its key. Apart from
-        that it is as `publish`."""
+        """Publishes the changed fields of a record and its key fields, otherwise like `publish`."""
         fields = commands.publication(
             topic, is_delta=True, correlation=correlation, key=key, expiration=expiration
         )
@@ -128,14 +127,14 @@ class Client:
 
     @property
     def duplicates(self) -> int:
-        """How many messages the server did not publish, as it had their numbers before."""
-        return self._conversation.duplicates
+        """Number of messages that the server acknowledged as duplicates."""
+        return self._session.duplicates
 
     def flush(self) -> None:
-        """Waits until the server has done all that it was asked to."""
+        """Waits until the server has executed all requests."""
         self._ask(commands.flush())
-        self._wait(lambda: self._conversation.is_caught_up, "cannot publish")
-        self._conversation.complain()
+        self._wait(lambda: self._session.is_acknowledged, "cannot publish")
+        self._session.raise_refusal()
 
     def subscribe(
         self,
@@ -148,21 +147,21 @@ class Client:
         delta: bool = False,
         options: str = "",
     ) -> Subscription:
-        """Subscribes to a topic, or to all topics that hold a pattern such as `^orders`: to those
-        of its messages that the filter lets through. Of a topic whose records are kept, with
-        `delta` only the fields that changed come, and those of the key; `left`, `conflation` and
-        `select` are as in `query_and_subscribe`."""
-        task = commands.subscription(
-            self._conversation,
+        """Subscribes to the messages of a topic, or of all topics that match a pattern such as
+        `^orders`, that match the filter. `delta` delivers only changed fields and key fields, for
+        topics that store records; `left`, `conflation` and `select` are as in
+        `query_and_subscribe`."""
+        request = commands.subscription(
+            self._session,
             topic,
             filter,
-            tells_left=left,
+            send_oof=left,
             conflation=conflation,
             select=select,
             is_delta=delta,
             options=options,
         )
-        return self._follow(task)
+        return self._subscribe(request)
 
     def query_and_subscribe(
         self,
@@ -177,24 +176,23 @@ class Client:
         delta: bool = False,
         options: str = "",
     ) -> Subscription:
-        """Subscribes, beginning with the records that are kept: each as a `Record`, then
-        `Current`, then changes, without a gap. With `left`, records that are not among them any
-        more are told. With `conflation` (`100ms`) each record is told once in that time. With
-        `delta`, changes have only the fields that changed, and those of the key. With `select`
-        (`-/,+/price`) only these fields come."""
-        task = commands.question_and_subscription(
-            self._conversation,
+        """Delivers the stored records, each as a `Record`, then `Current`, then changes, without a
+        gap. `left` also reports records that no longer match. `conflation` (`100ms`) delivers a
+        record at most once in that time. `delta` reduces changes to changed fields and key fields,
+        `select` (`-/,+/price`) to the given fields."""
+        request = commands.query_and_subscription(
+            self._session,
             topic,
             filter,
             order_by=order_by,
             top=top,
-            tells_left=left,
+            send_oof=left,
             conflation=conflation,
             select=select,
             is_delta=delta,
             options=options,
         )
-        return self._follow(task)
+        return self._subscribe(request)
 
     def query(
         self,
@@ -208,9 +206,9 @@ class Client:
         select: Optional[str] = None,
         options: str = "",
     ) -> List[Record]:
-        """The records that are kept of a topic, ordered by fields such as `/price DESC, /id`; with
-        `select` (`-/,+/price`) only these of their fields."""
-        task = commands.question(
+        """The stored records of a topic, ordered by fields such as `/price DESC, /id`; `select`
+        (`-/,+/price`) restricts their fields."""
+        request = commands.query(
             topic,
             filter,
             order_by=order_by,
@@ -220,7 +218,7 @@ class Client:
             select=select,
             options=options,
         )
-        return self._ask(task).records
+        return self._ask(request).records
 
     def delete(
         self,
@@ -230,13 +228,13 @@ class Client:
         keys: Optional[Sequence[str]] = None,
         like: Optional[Body] = None,
     ) -> int:
-        """Removes the records that meet a filter, have one of the keys, or have the same key
-        fields as the message `like`; how many those were."""
+        """Deletes records by filter, by keys, or by the key fields of the message `like`; returns
+        their number."""
         return commands.deleted(self._ask(commands.deletion(topic, filter, keys=keys, like=like)))
 
     def close(self) -> None:
-        """Ends the connection. Messages that are not acknowledged may not have arrived."""
-        self._conversation.fail(Closed("the client has been closed"))
+        """Closes the connection. Unacknowledged messages may be lost."""
+        self._session.fail(Closed("the client has been closed"))
         self._drop()
 
     def __enter__(self) -> Client:
@@ -249,53 +247,53 @@ class Client:
         trace: Optional[TracebackType],
     ) -> None:
         try:
-            if kind is None and self._conversation.failure is None:
+            if kind is None and self._session.failure is None:
                 self.flush()
         finally:
             self.close()
 
-    # What commands are made of.
+    # Requests.
 
     def _publish(self, fields: commands.Header, body: Body) -> None:
         content = commands.body_bytes(body)
-        talk = self._conversation
-        self._wait(lambda: talk.is_logged_on and talk.has_room, "cannot publish")
-        talk.complain()
-        talk.publish(fields, content)
+        session = self._session
+        self._wait(lambda: session.is_logged_on and session.has_room, "cannot publish")
+        session.raise_refusal()
+        session.publish(fields, content)
         self._with_link(self._send)
 
-    def _ask(self, task: Task) -> Task:
-        self._conversation.ask(task)
+    def _ask(self, request: Request) -> Request:
+        self._session.ask(request)
         try:
-            self._wait(lambda: task.is_done, task.what)
+            self._wait(lambda: request.is_done, request.what)
         except BaseException:
-            self._conversation.forget(task)
+            self._session.abandon(request)
             raise
-        if task.error is not None:
-            raise task.error
-        return task
+        if request.error is not None:
+            raise request.error
+        return request
 
-    def _follow(self, task: Task) -> Subscription:
-        self._ask(task)
-        assert task.feed is not None
-        return Subscription(self, task.feed)
+    def _subscribe(self, request: Request) -> Subscription:
+        self._ask(request)
+        assert request.queue is not None
+        return Subscription(self, request.queue)
 
-    def _next(self, feed: Feed, timeout: Optional[float]) -> Optional[Event]:
+    def _next(self, queue: EventQueue, timeout: Optional[float]) -> Optional[Event]:
         until = None if timeout is None else time.monotonic() + timeout
-        event = feed.take()
-        while event is None and not feed.has_ended:
+        event = queue.take()
+        while event is None and not queue.has_ended:
             self._pump(until)
-            event = feed.take()
+            event = queue.take()
             if until is not None and time.monotonic() > until:
                 break
         return event
 
-    def _unsubscribe(self, feed: Feed) -> None:
-        self._conversation.unsubscribe(feed)
+    def _unsubscribe(self, queue: EventQueue) -> None:
+        self._session.unsubscribe(queue)
         self._with_link(self._send)
 
     def _wait(self, is_over: Callable[[], bool], what: str) -> None:
-        """Exchanges with the server until it is over, for as long as an answer may take."""
+        """Sends and receives until `is_over`, for at most the timeout of an answer."""
         until = time.monotonic() + self._settings.timeout
         while not is_over():
             if time.monotonic() > until:
@@ -305,9 +303,9 @@ class Client:
     # The connection.
 
     def _pump(self, until: Optional[float]) -> None:
-        """Gets on by one step: connects, or sends what there is and reads once."""
-        if self._conversation.failure is not None:
-            raise self._conversation.failure
+        """Makes one step: connects, or sends pending bytes and reads once."""
+        if self._session.failure is not None:
+            raise self._session.failure
         if self._socket is not None:
             return self._with_link(lambda link: self._step(link, until))
         now = time.monotonic()
@@ -323,49 +321,49 @@ class Client:
                 self._not_before = time.monotonic() + self._backoff.delay()
 
     def _with_link(self, work: Callable[[socket.socket], None]) -> None:
-        """Works with the connection, if there is one; notices when it breaks."""
+        """Runs `work` with the connection, if there is one, and handles its loss."""
         if self._socket is None:
             return
         try:
             work(self._socket)
         except ProtocolError as error:
-            self._end(error)
+            self._fail(error)
             raise
         except (OSError, ConnectionLost) as error:
             why = str(error) if isinstance(error, ConnectionLost) else f"it broke: {error}"
-            self._lose(f"the connection has ended: {why}")
+            self._disconnect(f"the connection has ended: {why}")
             self._backoff.lost(time.monotonic())
             self._not_before = time.monotonic() + self._backoff.delay()
             if not self._settings.reconnect:
-                self._end(ConnectionLost(f"the connection has ended: {why}"))
+                self._fail(ConnectionLost(f"the connection has ended: {why}"))
 
     def _connect(self, limit: float) -> None:
-        """Connects to the next server, and logs on."""
-        address = self._servers[self._turn % len(self._servers)]
-        self._turn += 1
+        """Connects to the next server and logs on."""
+        address = self._servers[self._next_server % len(self._servers)]
+        self._next_server += 1
         self._socket = link = self._dial(address, limit)
-        logon = self._conversation.connected(time.monotonic())
+        logon = self._session.connected(time.monotonic())
         try:
             while not logon.is_done:
                 if time.monotonic() >= limit:
                     raise NoAnswer(f"cannot log on to {address}", self._settings.timeout)
                 self._step(link, limit)
         except ProtocolError as error:
-            self._end(error)
+            self._fail(error)
             raise
         except (OSError, ConnectionLost, NoAnswer) as error:
-            self._lose(f"cannot log on to {address}: {error}")
+            self._disconnect(f"cannot log on to {address}: {error}")
             if isinstance(error, NoAnswer):
                 raise
             raise ConnectionLost(f"cannot log on to {address}: {error}") from error
         if logon.error is not None:
-            self._end(logon.error)
+            self._fail(logon.error)
             raise logon.error
         self._backoff.connected(time.monotonic())
-        self._tell("connected", str(address))
+        self._report_state("connected", str(address))
 
     def _dial(self, address: Address, limit: float) -> socket.socket:
-        wait = max(MOMENT, limit - time.monotonic())
+        wait = max(SHORTEST_WAIT, limit - time.monotonic())
         try:
             link = socket.create_connection((address.host, address.port), timeout=wait)
             try:
@@ -381,13 +379,13 @@ class Client:
             raise ConnectError(f"cannot connect to {address}: {error}") from error
 
     def _step(self, link: socket.socket, until: Optional[float]) -> None:
-        """Sends what there is, and reads once, waiting until then at the most."""
+        """Sends pending bytes and reads once, waiting until `until` at most."""
         self._send(link)
         every = self._settings.heartbeat
         waits = [] if until is None else [until - time.monotonic()]
         if every is not None:
             waits.append(every / 2)
-        link.settimeout(max(MOMENT, min(waits)) if waits else None)
+        link.settimeout(max(SHORTEST_WAIT, min(waits)) if waits else None)
         try:
             data = link.recv(READ_BYTES)
         except socket.timeout:
@@ -395,12 +393,12 @@ class Client:
         else:
             if not data:
                 raise ConnectionLost("the server has closed it")
-            self._conversation.receive(data, time.monotonic())
-        self._conversation.tick(time.monotonic())
+            self._session.receive(data, time.monotonic())
+        self._session.tick(time.monotonic())
         self._send(link)
 
     def _send(self, link: socket.socket) -> None:
-        data = self._conversation.output()
+        data = self._session.output()
         if data:
             link.settimeout(self._settings.timeout)
             try:
@@ -408,25 +406,25 @@ class Client:
             except OSError:
                 raise
             except BaseException:
-                # Ctrl-C, say: a frame may have gone in part, and nothing can follow it.
-                self._lose("sending was interrupted")
+                # After Ctrl-C, for instance, part of a frame may be sent: the stream is unusable.
+                self._disconnect("sending was interrupted")
                 raise
 
-    def _lose(self, why: str) -> None:
+    def _disconnect(self, why: str) -> None:
         self._drop()
-        self._conversation.lost(why)
-        self._tell("waiting", why)
+        self._session.lost(why)
+        self._report_state("waiting", why)
 
-    def _end(self, error: LanecastError) -> None:
+    def _fail(self, error: LanecastError) -> None:
         self._drop()
-        self._conversation.fail(error)
-        self._tell("failed", str(error))
+        self._session.fail(error)
+        self._report_state("failed", str(error))
 
     def _drop(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
-    def _tell(self, state: str, why: str) -> None:
+    def _report_state(self, state: str, why: str) -> None:
         if self._settings.on_state is not None:
             self._settings.on_state(state, why)

@@ -1,16 +1,16 @@
-"""The commands that both clients have, as headers."""
+"""Commands of both clients, as headers."""
 
 from __future__ import annotations
 
 from typing import Dict, Mapping, Optional, Sequence, Union
 
 from . import wire
-from .conversation import Conversation, Feed, Task
+from .session import Session, EventQueue, Request
 
 BATCH = 100
-"""Records that come together."""
+"""Records in one `sow` message of an answer."""
 Header = Dict[str, wire.Value]
-_Wishes = Mapping[str, Union[str, int, bool, None]]
+_Options = Mapping[str, Union[str, int, bool, None]]
 Body = Union[bytes, bytearray, memoryview, str]
 
 
@@ -18,7 +18,7 @@ def body_bytes(body: Body) -> bytes:
     """A message as bytes; text is written in UTF-8."""
     if isinstance(body, str):
         return body.encode()
-    # `bytes` would make as many zeros of a number.
+    # `bytes(5)` would be five zeros.
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise TypeError(f"a message is bytes or text, not {type(body).__name__}: use json.dumps?")
     return bytes(body)
@@ -31,7 +31,7 @@ def _header(cmd: str, **fields: Optional[wire.Value]) -> Header:
 
 
 def _listed(select: Optional[str]) -> Optional[str]:
-    """Fields as an option has them."""
+    """Fields in the form of the `select` option."""
     return None if select is None else f"[{select}]"
 
 
@@ -50,53 +50,53 @@ def publication(
     )
 
 
-def flush() -> Task:
-    """Everything before it is done."""
+def flush() -> Request:
+    """A command that completes after all earlier ones."""
     header = _header("flush", ack_type="processed,completed")
-    return Task("cannot flush", header, until="completed")
+    return Request("cannot flush", header, until="completed")
 
 
 def subscription(
-    conversation: Conversation,
+    session: Session,
     topic: str,
     filter: Optional[str],
     *,
-    tells_left: bool,
+    send_oof: bool,
     conflation: Optional[str],
     select: Optional[str],
     is_delta: bool,
     options: str,
-) -> Task:
-    """A subscription to what will be published."""
-    what, name = f"cannot subscribe to {topic}", conversation.new_name()
-    wishes: _Wishes = {"oof": tells_left, "conflation": conflation, "select": _listed(select)}
+) -> Request:
+    """A subscription to messages published from now on."""
+    what, name = f"cannot subscribe to {topic}", session.new_name()
+    options_given: _Options = {"oof": send_oof, "conflation": conflation, "select": _listed(select)}
     header = _header(
         "delta_subscribe" if is_delta else "subscribe",
         topic=topic,
         filter=filter,
-        opts=wire.write_options(wishes, options) or None,
+        opts=wire.write_options(options_given, options) or None,
         ack_type="processed",
         sub_id=name,
     )
-    return Task(what, header, feed=Feed(what, name, header))
+    return Request(what, header, queue=EventQueue(what, name, header))
 
 
-def question_and_subscription(
-    conversation: Conversation,
+def query_and_subscription(
+    session: Session,
     topic: str,
     filter: Optional[str],
     *,
     order_by: Optional[str],
     top: Optional[int],
-    tells_left: bool,
+    send_oof: bool,
     conflation: Optional[str],
     select: Optional[str],
     is_delta: bool,
     options: str,
-) -> Task:
-    """A subscription that begins with the records that are kept."""
-    what, name = f"cannot query and subscribe to {topic}", conversation.new_name()
-    wishes: _Wishes = {"oof": tells_left, "conflation": conflation, "select": _listed(select)}
+) -> Request:
+    """A query of the stored records, followed by a subscription."""
+    what, name = f"cannot query and subscribe to {topic}", session.new_name()
+    options_given: _Options = {"oof": send_oof, "conflation": conflation, "select": _listed(select)}
     header = _header(
         "sow_and_delta_subscribe" if is_delta else "sow_and_subscribe",
         topic=topic,
@@ -104,15 +104,15 @@ def question_and_subscription(
         filter=filter,
         orderby=order_by,
         top_n=top,
-        opts=wire.write_options(wishes, options) or None,
+        opts=wire.write_options(options_given, options) or None,
         ack_type="processed",
         query_id=name,
         sub_id=name,
     )
-    return Task(what, header, feed=Feed(what, name, header))
+    return Request(what, header, queue=EventQueue(what, name, header))
 
 
-def question(
+def query(
     topic: str,
     filter: Optional[str],
     *,
@@ -122,9 +122,9 @@ def question(
     keys: Optional[Sequence[str]],
     select: Optional[str],
     options: str,
-) -> Task:
-    """A question for the records that are kept."""
-    wishes: _Wishes = {"skip_n": skip or None, "select": _listed(select)}
+) -> Request:
+    """A query of the stored records."""
+    options_given: _Options = {"skip_n": skip or None, "select": _listed(select)}
     header = _header(
         "sow",
         topic=topic,
@@ -133,10 +133,10 @@ def question(
         orderby=order_by,
         top_n=top,
         sow_keys=None if keys is None else ",".join(keys),
-        opts=wire.write_options(wishes, options) or None,
+        opts=wire.write_options(options_given, options) or None,
         ack_type="processed,completed",
     )
-    return Task(f"cannot query {topic}", header, until="completed")
+    return Request(f"cannot query {topic}", header, until="completed")
 
 
 def deletion(
@@ -145,10 +145,10 @@ def deletion(
     *,
     keys: Optional[Sequence[str]],
     like: Optional[Body],
-) -> Task:
-    """A wish that records be removed."""
+) -> Request:
+    """A deletion of records."""
     if sum(given is not None for given in (filter, keys, like)) != 1:
-        raise ValueError("say by one of filter, keys and like which records are to be removed")
+        raise ValueError("give exactly one of filter, keys and like, to select records")
     header = _header(
         "sow_delete",
         topic=topic,
@@ -157,11 +157,11 @@ def deletion(
         ack_type="stats",
     )
     body = b"" if like is None else body_bytes(like)
-    return Task(
+    return Request(
         f"cannot delete from {topic}", header, body, until="stats", is_repeatable=False
     )
 
 
-def deleted(task: Task) -> int:
+def deleted(request: Request) -> int:
     """How many records a deletion removed."""
-    return wire.number(task.answer, "records_deleted")
+    return wire.number(request.answer, "records_deleted")

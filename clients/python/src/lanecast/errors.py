@@ -1,4 +1,4 @@
-"""What can go wrong. Every error says what was tried, and why it did not work."""
+"""Errors of the package. Each names the attempt and the reason of its failure."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ class ConnectError(LanecastError):
 
 
 class ConnectionLost(LanecastError):
-    """The connection has ended, and what was asked for may or may not have been done."""
+    """The connection was lost; the request may or may not have been executed."""
 
 
 class Refused(LanecastError):
-    """The server does not do it."""
+    """The server refused the request."""
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(f"{what}: the server says: {reason}")
         self.what = what
-        """What was asked for."""
+        """The request."""
         self.reason = reason
-        """Why it is not done."""
+        """The server's reason."""
 
 
 class NoAnswer(LanecastError):
-    """The server does not answer in time."""
+    """No answer from the server in time."""
 
     def __init__(self, what: str, seconds: float) -> None:
         super().__init__(f"{what}: no answer within {seconds:g} s")
 
 
 class ProtocolError(LanecastError):
-    """What the server sent makes no sense. The connection has been closed."""
+    """The server sent invalid data. The connection is closed."""
 
 
 class Overrun(LanecastError):
-    """More came for a subscription than may wait for it. The subscription has ended."""
+    """Too many unread bytes for a subscription, which has ended."""
 
 
 class Closed(LanecastError):

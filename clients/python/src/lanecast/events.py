@@ -1,4 +1,4 @@
-"""What an application gets: records, messages, and what became of them."""
+"""Events of a subscription: records, messages, and their changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Body:
 
     @property
     def text(self) -> str:
-        """The message as text. What is no UTF-8 shows as U+FFFD."""
+        """The message as text; invalid UTF-8 becomes U+FFFD."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
@@ -24,7 +24,7 @@ class _Body:
 
 @dataclass(frozen=True)
 class Record(_Body):
-    """A record that was kept when the question was asked."""
+    """A record of a query's answer."""
 
     key: str
     """Its key within the topic."""
@@ -32,41 +32,41 @@ class Record(_Body):
 
 @dataclass(frozen=True)
 class Message(_Body):
-    """A message that has been published."""
+    """A published message."""
 
     key: Optional[str]
-    """The key of the record that it changes, if its topic keeps records."""
+    """The key of the changed record, if the topic stores records."""
     subscriptions: Tuple[str, ...]
-    """The names of the subscriptions that it is for."""
+    """Names of the subscriptions that it matches."""
     correlation: Optional[str] = None
-    """What its publisher wanted handed on unread."""
+    """The publisher's correlation id, passed on unread."""
 
 
 @dataclass(frozen=True)
 class Left(_Body):
-    """A record is not among those that are followed any more."""
+    """A record is out of focus: it no longer matches the subscription (AMPS `oof`)."""
 
     key: Optional[str]
     subscriptions: Tuple[str, ...]
     reason: str
-    """`match`: it does not meet the filter now; `deleted`; `expired`."""
+    """`match` (it no longer matches the filter), `deleted` or `expired`."""
 
 
 @dataclass(frozen=True)
 class Current:
-    """All records have been told; what comes now are changes."""
+    """All stored records were delivered; changes follow."""
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """The connection broke and is there again.
+    """The connection was lost and is established again.
 
-    A subscription made by `query_and_subscribe` starts anew: forget its records, they follow.
-    To any other, messages that were published in between do not come.
+    A subscription by `query_and_subscribe` starts anew: discard its records, they follow again.
+    Any other subscription misses the messages published in between.
     """
 
     why: str
-    """What had ended the connection."""
+    """Why the connection was lost."""
 
 
 Event = Union[Record, Message, Left, Current, Resumed]

@@ -1,4 +1,4 @@
-"""Who a client is, where its server is, and for how long it is patient."""
+"""Settings of a client, addresses of servers, and the back-off between connections."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ PORT = 9007
 
 @dataclass(frozen=True)
 class Settings:
-    """How a client behaves. Times are in seconds."""
+    """Settings of a client. Times are in seconds."""
 
     name: str = ""
-    """A name that no other client has at the same time. A client with a name numbers its
-    messages, and sends those again that the server had not acknowledged when a connection
-    broke; the server takes each of them once."""
+    """The client's name; two connected clients cannot share one. A client with a name numbers
+    its messages and sends unacknowledged ones again after a lost connection; the server
+    publishes each once."""
     user: str = ""
     password: str = field(default="", repr=False)
     message_type: str = "json"
     """`json`, `nvfix`, `fix`, `xml` or `binary`."""
     acknowledge: str = "processed"
-    """When a published message counts as taken: when it is `processed`, or when it is
-    `persisted`, which asks for a topic that the server keeps on disk."""
+    """The acknowledgement that completes a published message: `processed`, or `persisted`, which
+    needs a durable topic."""
     tls: Optional[ssl.SSLContext] = None
-    """How servers are checked; for `tcps://` without it, as the platform does."""
+    """How to verify servers; by default `tcps://` verifies as the platform does."""
     timeout: float = 10.0
-    """How long connecting and each answer may take."""
+    """Longest time for connecting and for each answer."""
     heartbeat: Optional[int] = None
-    """Ask for a sign of life this often. Three that are missing end a connection, at both
-    ends: do not ask for them if the application may keep away from the client for longer."""
+    """Interval of heartbeats. Three missed ones end a connection, at both ends: leave it None if
+    the application may not call the client for longer than that."""
     reconnect: bool = True
-    """Connect again when a connection breaks."""
+    """Whether to reconnect after a lost connection."""
     delay_max: float = 5.0
     """The longest wait between two attempts to connect."""
     queue_bytes_max: int = 64 << 20
-    """What may wait to be read of one subscription. One with more is ended."""
+    """Most bytes of unread events of one subscription; more ends it."""
     unacknowledged_max: int = 4_096
-    """So many messages may be published before the first of them is acknowledged."""
+    """Most published messages without an acknowledgement."""
     on_state: Optional[Callable[[str, str], None]] = None
-    """Called with `connected`, `waiting` or `failed`, and why."""
+    """Called with `connected`, `waiting` or `failed`, and the reason."""
 
     def __post_init__(self) -> None:
         if self.acknowledge not in ("processed", "persisted"):
@@ -56,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is."""
+    """Address of a server."""
 
     host: str
     port: int
@@ -77,9 +77,9 @@ class Address:
         if scheme not in ("tcp", "tcps") or not is_port or not _is_host(host):
             example = (
                 f"HOST or HOST:PORT, such as 127.0.0.1:{PORT} or [::1]:{PORT}, "
-                "with tcps:// before it if it is encrypted"
+                "with tcps:// before it for TLS"
             )
-            raise ValueError(f"{text!r} is no address of a server: write it as {example}")
+            raise ValueError(f"{text!r} is not an address of a server: write it as {example}")
         host = host[1:-1] if host.startswith("[") else host
         return cls(host, int(port), scheme == "tcps")
 
@@ -88,14 +88,14 @@ class Address:
         return f"{'tcps' if self.is_tls else 'tcp'}://{host}:{self.port}"
 
     def context(self, settings: Settings) -> Optional[ssl.SSLContext]:
-        """How the connection is encrypted, if it is."""
+        """TLS settings of the connection, or None."""
         if settings.tls is None and self.is_tls:
             return ssl.create_default_context()
         return settings.tls
 
 
 def _is_host(text: str) -> bool:
-    """A name, or numbers; those with colons stand in brackets, or they would end in a port."""
+    """Whether `text` is a name or an address. IPv6 needs brackets, to tell the port apart."""
     if not (text.startswith("[") and text.endswith("]")):
         return text != "" and not any(sign in ":@[]" or sign.isspace() for sign in text)
     try:
@@ -106,17 +106,17 @@ def _is_host(text: str) -> bool:
 
 
 def addresses(servers: Union[str, Sequence[str]]) -> Tuple[Address, ...]:
-    """The servers to try, one after the other."""
+    """Addresses of the servers, in the order in which they are tried."""
     texts = (servers,) if isinstance(servers, str) else tuple(servers)
     if not texts:
-        raise ValueError("no server is named")
+        raise ValueError("no server given")
     return tuple(Address.parse(text) for text in texts)
 
 
 class Backoff:
-    """How long to wait before connecting again: longer each time, and never just as long. Only a
-    connection that lasted as long as the longest wait makes it short again: else a server that
-    ends each connection after the logon would be asked at once, for ever."""
+    """Waits between attempts to connect: exponential, with jitter. Only a connection that lasted
+    as long as the longest wait resets it; otherwise a server that ends each connection right
+    after the logon would be asked without a pause."""
 
     FIRST = 0.05
 
@@ -132,15 +132,15 @@ class Backoff:
         return delay * random.uniform(0.5, 1.0)
 
     def connected(self, now: float) -> None:
-        """A connection was made."""
+        """Records that a connection was established."""
         self._since = now
 
     def lost(self, now: float) -> None:
-        """It has ended."""
+        """Records the end of the connection."""
         if self._since is not None and now - self._since >= self._max:
             self.reset()
         self._since = None
 
     def reset(self) -> None:
-        """A connection lasted."""
+        """Starts again with the shortest wait."""
         self._next = self.FIRST

@@ -1,7 +1,7 @@
 """Frames, headers and records as bytes: see docs/protocol/command.md of the project.
 
-Nothing here waits, and nothing here trusts what it reads: what makes no sense is a
-`ProtocolError`, and lengths are checked before anything is made as long as they say.
+Nothing here waits. Invalid input is a `ProtocolError`, and lengths are checked before memory is
+allocated.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from .errors import ProtocolError
 
 LENGTH_BYTES = 4
 FRAME_MAX = 256 << 20
-"""The longest frame that is taken, in bytes."""
+"""Longest accepted frame, in bytes."""
 HEADER_MAX = 256 << 10
-"""The longest header, in bytes."""
+"""Longest accepted header, in bytes."""
 _DEPTH_MAX = 32
 
 Value = Union[str, int, bool]
 
 
 class Field(NamedTuple):
-    """A field of headers."""
+    """A header field."""
 
     long: str
     short: str
@@ -52,7 +52,7 @@ def _fields() -> Iterator[Field]:
 
 
 FIELDS: Dict[str, Field] = {field.long: field for field in _fields()}
-"""By their long names."""
+"""Fields by their long names."""
 _BY_NAME: Dict[bytes, Field] = {}
 for _field in FIELDS.values():
     _BY_NAME[_field.long.encode()] = _BY_NAME[_field.short.encode()] = _field
@@ -107,11 +107,11 @@ def read_header(payload: bytes, at: int = 0) -> Tuple[Dict[str, str], int]:
             at = value.end()
             if field is not None:
                 if field.long in header:
-                    raise ProtocolError(f"{field.long} is there twice")
+                    raise ProtocolError(f"{field.long} appears twice")
                 header[field.long] = _text(value)
         elif payload[at : at + 1] in (b"{", b"[") and at < end:
             if field is not None:
-                raise ProtocolError(f"{field.long} has a value that makes no sense")
+                raise ProtocolError(f"{field.long} has a value that is invalid")
             at = _blank(payload, _skip(payload, at, start, end), end)
         else:
             raise _broken(at, start, end, "a value")
@@ -132,7 +132,7 @@ def _text(value: "re.Match[bytes]") -> str:
     if quoted is None or "\\" not in text:
         return text
     unescaped: str = json.loads(f'"{text}"')
-    # Half a pair of surrogates is no text: it stands for U+FFFD.
+    # A lone surrogate is not valid text: replace it by U+FFFD.
     return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -142,7 +142,7 @@ def _blank(payload: bytes, at: int, end: int) -> int:
 
 
 def _skip(payload: bytes, at: int, start: int, end: int) -> int:
-    """Where the object or list ends that begins at byte `at`."""
+    """End of the object or list that begins at byte `at`."""
     depth = 0
     while at < end:
         byte = payload[at : at + 1]
@@ -167,7 +167,7 @@ def _skip(payload: bytes, at: int, start: int, end: int) -> int:
 def _broken(at: int, start: int, end: int, expected: str) -> ProtocolError:
     if end - start >= HEADER_MAX:
         return ProtocolError(f"the header is longer than {HEADER_MAX} bytes, or has no end")
-    return ProtocolError(f"at byte {at} of the header: {expected} should be here")
+    return ProtocolError(f"at byte {at} of the header: {expected} expected")
 
 
 def number(header: Mapping[str, str], name: str, default: int = 0) -> int:
@@ -176,12 +176,12 @@ def number(header: Mapping[str, str], name: str, default: int = 0) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        raise ProtocolError(f"{name} has a value that makes no sense")
+        raise ProtocolError(f"{name} has a value that is invalid")
     return int(text)
 
 
 def names(text: str) -> List[str]:
-    """What a list names, separated by commas."""
+    """Names of a comma-separated list."""
     return [name for name in text.split(",") if name]
 
 
@@ -200,42 +200,42 @@ def read_records(body: bytes) -> Iterator[Tuple[Dict[str, str], bytes]]:
 
 
 class Frames:
-    """Cuts what comes over a connection into the payloads of frames."""
+    """Splits received bytes into the payloads of frames."""
 
     def __init__(self, frame_max: int = FRAME_MAX) -> None:
-        self._came = bytearray()
-        self._taken = 0
+        self._buffer = bytearray()
+        self._consumed = 0
         self._max = frame_max
 
     def clear(self) -> None:
-        """Forgets what has come in part."""
-        self._came.clear()
-        self._taken = 0
+        """Discards a partial frame."""
+        self._buffer.clear()
+        self._consumed = 0
 
     def add(self, data: bytes) -> None:
-        """Something has come."""
-        del self._came[: self._taken]
-        self._taken = 0
-        self._came += data
+        """Adds received bytes."""
+        del self._buffer[: self._consumed]
+        self._consumed = 0
+        self._buffer += data
 
     def next(self) -> Optional[bytes]:
-        """The payload of the next frame that is whole; an empty one is a sign of life."""
-        start = self._taken + LENGTH_BYTES
-        if len(self._came) < start:
+        """The payload of the next complete frame; an empty one is a heartbeat."""
+        start = self._consumed + LENGTH_BYTES
+        if len(self._buffer) < start:
             return None
-        length = int.from_bytes(self._came[self._taken : start], "big")
+        length = int.from_bytes(self._buffer[self._consumed : start], "big")
         if length > self._max:
             raise ProtocolError(
                 f"a frame of {length} bytes is longer than the limit of {self._max}"
             )
-        if len(self._came) < start + length:
+        if len(self._buffer) < start + length:
             return None
-        self._taken = start + length
-        return bytes(self._came[start : self._taken])
+        self._consumed = start + length
+        return bytes(self._buffer[start : self._consumed])
 
 
 def write_options(options: Mapping[str, Union[str, int, bool, None]], more: str = "") -> str:
-    """A list of options: words that are true, names with values, and `more` as it is."""
+    """A list of options: flags, names with values, then `more` unchanged."""
     parts = []
     for name, value in options.items():
         if value is True:

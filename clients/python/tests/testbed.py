@@ -14,7 +14,7 @@ from typing import List, Optional, Type
 CHECKOUT = Path(__file__).resolve().parents[3]
 PROGRAM = os.environ.get("CONTENT_SERVER", "")
 PATIENCE = 30.0
-"""No test waits for anything longer than this, in seconds."""
+"""Longest wait of a test, in seconds."""
 
 needs_server = unittest.skipUnless(
     PROGRAM, "CONTENT_SERVER does not say where the program lanecast is"
@@ -75,12 +75,12 @@ class Cable:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether it will not break any more."""
+        """Whether it has stopped breaking connections."""
         with self._lock:
             return not self._lengths
 
     def cut(self) -> None:
-        """Breaks what is connected now."""
+        """Breaks the current connections."""
         with self._lock:
             links, self._links = self._links, []
         for link in links:

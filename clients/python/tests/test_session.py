@@ -1,4 +1,4 @@
-"""What a client says and hears, without a connection and without a clock."""
+"""The client's session, without a connection and without a clock."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Dict, List, Tuple
 from test_wire import cut, exchanges
 
 from lanecast import commands, wire
-from lanecast.conversation import Conversation, Feed, Task
+from lanecast.session import Session, EventQueue, Request
 from lanecast.errors import ConnectionLost, LanecastError, Overrun, ProtocolError, Refused
 from lanecast.events import Current, Left, Message, Record, Resumed
 from lanecast.settings import Address, Backoff, Settings, addresses
 
 
-def said(talk: Conversation) -> List[Tuple[Dict[str, str], bytes]]:
-    """The commands that are to be sent, and their bodies."""
+def said(session: Session) -> List[Tuple[Dict[str, str], bytes]]:
+    """Commands in the session's output, with their bodies."""
     commands = []
-    for payload in cut(talk.output()):
+    for payload in cut(session.output()):
         header, at = wire.read_header(payload)
         commands.append((header, payload[at:]))
     return commands
@@ -28,44 +28,44 @@ def ack(number: object, ack_type: str = "processed", **more: wire.Value) -> byte
     return wire.write_frame({**fields, "cmd_id": str(number), **more})
 
 
-def logged_on(settings: Settings, sequence: int = 0) -> Conversation:
-    talk = Conversation(settings)
-    log_on(talk, sequence)
-    return talk
+def logged_on(settings: Settings, sequence: int = 0) -> Session:
+    session = Session(settings)
+    log_on(session, sequence)
+    return session
 
 
-def log_on(talk: Conversation, sequence: int = 0) -> None:
-    task = talk.connected(0.0)
-    ((header, _),) = said(talk)
-    talk.receive(ack(header["cmd_id"], seq=sequence), 0.0)
-    assert task.is_done and task.error is None and talk.is_logged_on
+def log_on(session: Session, sequence: int = 0) -> None:
+    request = session.connected(0.0)
+    ((header, _),) = said(session)
+    session.receive(ack(header["cmd_id"], seq=sequence), 0.0)
+    assert request.is_done and request.error is None and session.is_logged_on
 
 
-def follow(talk: Conversation, topic: str) -> Feed:
-    task = commands.question_and_subscription(
-        talk, topic, None, order_by=None, top=None, tells_left=True, conflation=None,
+def follow(session: Session, topic: str) -> EventQueue:
+    request = commands.query_and_subscription(
+        session, topic, None, order_by=None, top=None, send_oof=True, conflation=None,
         select=None, is_delta=False, options="",
     )  # fmt: skip
-    return placed(talk, task)
+    return placed(session, request)
 
 
-def subscription(talk: Conversation, topic: str, filter: str, **wishes: Any) -> Task:
-    given: Dict[str, Any] = {"tells_left": False, "conflation": None, "select": None}
-    given = {"is_delta": False, "options": "", **given, **wishes}
-    return commands.subscription(talk, topic, filter, **given)
+def subscription(session: Session, topic: str, filter: str, **options_given: Any) -> Request:
+    given: Dict[str, Any] = {"send_oof": False, "conflation": None, "select": None}
+    given = {"is_delta": False, "options": "", **given, **options_given}
+    return commands.subscription(session, topic, filter, **given)
 
 
-def placed(talk: Conversation, task: Task) -> Feed:
-    talk.ask(task)
-    ((header, _),) = said(talk)
-    talk.receive(ack(header["cmd_id"]), 0.0)
-    assert task.feed is not None and task.is_done and task.error is None
-    return task.feed
+def placed(session: Session, request: Request) -> EventQueue:
+    session.ask(request)
+    ((header, _),) = said(session)
+    session.receive(ack(header["cmd_id"]), 0.0)
+    assert request.queue is not None and request.is_done and request.error is None
+    return request.queue
 
 
-def events(feed: Feed) -> List[Any]:
+def events(queue: EventQueue) -> List[Any]:
     found = []
-    while (event := feed.take()) is not None:
+    while (event := queue.take()) is not None:
         found.append(event)
     return found
 
@@ -74,22 +74,22 @@ class Spoken(unittest.TestCase):
     def test_commands_are_those_of_the_independent_client(self) -> None:
         captured = exchanges()
 
-        def says(name: str, last: int, task: Task) -> None:
-            talk.output()
-            talk._last = last - 1
-            talk.ask(task)
-            self.assertEqual(talk.output(), captured[name], name)
+        def says(name: str, last: int, request: Request) -> None:
+            session.output()
+            session._last = last - 1
+            session.ask(request)
+            self.assertEqual(session.output(), captured[name], name)
 
-        talk = logged_on(Settings(heartbeat=1))
+        session = logged_on(Settings(heartbeat=1))
         says("C flush", 4, commands.flush())
-        question = commands.question(
+        query = commands.query(
             "orders", None, order_by=None, top=None, skip=0, keys=None, select=None, options=""
         )
-        question.header = {**question.header, "batch_size": 10}
-        says("C sow", 5, question)
-        talk._last = 6
-        both = commands.question_and_subscription(
-            talk, "orders", "/st = 'open'", order_by=None, top=None, tells_left=True,
+        query.header = {**query.header, "batch_size": 10}
+        says("C sow", 5, query)
+        session._last = 6
+        both = commands.query_and_subscription(
+            session, "orders", "/st = 'open'", order_by=None, top=None, send_oof=True,
             conflation=None, select=None, is_delta=False, options="",
         )  # fmt: skip
         both.header = {**both.header, "batch_size": 10}
@@ -98,54 +98,54 @@ class Spoken(unittest.TestCase):
         says("C sow_delete by filter", 11, by_filter)
         by_body = commands.deletion("orders", None, keys=None, like=b'{"id":1}')
         says("C sow_delete by body", 12, by_body)
-        talk._last = 12
-        assert both.feed is not None
-        talk.unsubscribe(both.feed)
-        self.assertEqual(talk.output(), captured["C unsubscribe"])
-        talk.tick(1.0)
-        self.assertEqual(talk.output(), captured["C heartbeat beat"])
+        session._last = 12
+        assert both.queue is not None
+        session.unsubscribe(both.queue)
+        self.assertEqual(session.output(), captured["C unsubscribe"])
+        session.tick(1.0)
+        self.assertEqual(session.output(), captured["C heartbeat beat"])
 
     def test_wishes_are_options(self) -> None:
-        talk = logged_on(Settings())
-        wishes = {"tells_left": True, "conflation": "1s", "select": "-/,+/a", "is_delta": True}
-        talk.ask(subscription(talk, "t", "/a = 1", **wishes))
-        ((header, _),) = said(talk)
+        session = logged_on(Settings())
+        options_given = {"send_oof": True, "conflation": "1s", "select": "-/,+/a", "is_delta": True}
+        session.ask(subscription(session, "t", "/a = 1", **options_given))
+        ((header, _),) = said(session)
         self.assertEqual(header["cmd"], "delta_subscribe")
         self.assertEqual(header["opts"], "oof,conflation=1s,select=[-/,+/a]")
-        talk.ask(subscription(talk, "t", "/a = 1"))
-        ((header, _),) = said(talk)
+        session.ask(subscription(session, "t", "/a = 1"))
+        ((header, _),) = said(session)
         self.assertEqual((header["cmd"], header.get("opts")), ("subscribe", None))
 
     def test_a_logon_says_who_it_is_and_starts_signs_of_life(self) -> None:
-        talk = Conversation(Settings(name="exp-client", user="me", password="secret", heartbeat=1))
-        logon = talk.connected(0.0)
+        session = Session(Settings(name="exp-client", user="me", password="secret", heartbeat=1))
+        logon = session.connected(0.0)
         self.assertEqual(
-            talk.output()[4:],
+            session.output()[4:],
             b'{"c":"logon","cid":"1","a":"processed","client_name":"exp-client","user_id":"me",'
             b'"pw":"secret","version":"0.1.0","mt":"json"}',
         )
-        self.assertNotIn("secret", repr(talk.settings))
-        talk._last = 0
-        talk._tasks = {"0": logon}
-        talk.receive(exchanges()["S logon"], 0.0)
+        self.assertNotIn("secret", repr(session.settings))
+        session._last = 0
+        session._requests = {"0": logon}
+        session.receive(exchanges()["S logon"], 0.0)
         self.assertTrue(logon.is_done)
-        self.assertEqual(talk.output(), exchanges()["C heartbeat start"])
+        self.assertEqual(session.output(), exchanges()["C heartbeat start"])
 
     def test_a_refused_logon_is_final(self) -> None:
-        talk = Conversation(Settings())
-        waits = talk.ask(commands.flush())
-        logon = talk.connected(0.0)
-        talk.receive(ack(2, status="failure", reason="auth failure"), 0.0)
+        session = Session(Settings())
+        waits = session.ask(commands.flush())
+        logon = session.connected(0.0)
+        session.receive(ack(2, status="failure", reason="auth failure"), 0.0)
         self.assertIsInstance(logon.error, Refused)
-        self.assertIs(talk.failure, logon.error)
+        self.assertIs(session.failure, logon.error)
         self.assertEqual(str(waits.error), "cannot log on: the server says: auth failure")
 
 
 class Heard(unittest.TestCase):
     def test_records_then_changes(self) -> None:
-        talk = logged_on(Settings())
-        feed = follow(talk, "orders")
-        self.assertEqual(feed.name, "2")
+        session = logged_on(Settings())
+        queue = follow(session, "orders")
+        self.assertEqual(queue.name, "2")
         captured = exchanges()
         body = b'{"k":"88","l":8}{"id":1}{"k":"90","l":8}{"id":2}'
         sow: Dict[str, wire.Value] = {"cmd": "sow", "topic": "orders", "query_id": "2"}
@@ -157,10 +157,10 @@ class Heard(unittest.TestCase):
             captured["S oof"].replace(b'"sids":"7"', b'"sids":"2"'),
             wire.write_frame(change, b"x"),
         ):
-            talk.receive(frame, 0.0)
+            session.receive(frame, 0.0)
         key = "901255563090117366"
         self.assertEqual(
-            events(feed),
+            events(queue),
             [
                 Record("orders", b'{"id":1}', "88"),
                 Record("orders", b'{"id":2}', "90"),
@@ -169,32 +169,32 @@ class Heard(unittest.TestCase):
                 Message("orders", b"x", "5", ("1", "2")),
             ],
         )
-        self.assertEqual(feed.waiting_bytes, 0)
+        self.assertEqual(queue.waiting_bytes, 0)
 
     def test_answers_and_refusals(self) -> None:
-        talk = logged_on(Settings())
+        session = logged_on(Settings())
         captured = exchanges()
-        talk._last = 3
-        flush = talk.ask(commands.flush())
-        talk.receive(captured["S processed"], 0.0)
+        session._last = 3
+        flush = session.ask(commands.flush())
+        session.receive(captured["S processed"], 0.0)
         self.assertFalse(flush.is_done)
-        talk.receive(captured["S completed"], 0.0)
+        session.receive(captured["S completed"], 0.0)
         self.assertTrue(flush.is_done)
-        query = talk.ask(
-            commands.question(
+        query = session.ask(
+            commands.query(
                 "t", "/a =", order_by=None, top=1, skip=2, keys=["1"], select=None, options=""
             )
         )
-        talk.receive(ack(5, status="failure", reason="bad filter"), 0.0)
+        session.receive(ack(5, status="failure", reason="bad filter"), 0.0)
         self.assertEqual(str(query.error), "cannot query t: the server says: bad filter")
-        doomed = talk.ask(commands.deletion("t", None, keys=["1", "2"], like=None))
-        talk.receive(ack(6, "stats", records_deleted=2), 0.0)
+        doomed = session.ask(commands.deletion("t", None, keys=["1", "2"], like=None))
+        session.receive(ack(6, "stats", records_deleted=2), 0.0)
         self.assertEqual(commands.deleted(doomed), 2)
-        talk.publish(commands.publication("t"), b"x")
-        talk.receive(ack(7, status="failure", reason="bad message"), 0.0)
+        session.publish(commands.publication("t"), b"x")
+        session.receive(ack(7, status="failure", reason="bad message"), 0.0)
         with self.assertRaisesRegex(Refused, "bad message"):
-            talk.complain()
-        talk.complain()
+            session.raise_refusal()
+        session.raise_refusal()
 
     def test_what_makes_no_sense_is_an_error(self) -> None:
         for frame in (
@@ -206,121 +206,122 @@ class Heard(unittest.TestCase):
             wire.write_frame({"cmd": "sow"}, b'{"l":9}x'),
             ack(1, seq=-1),
         ):
-            talk = Conversation(Settings())
-            talk.connected(0.0)
+            session = Session(Settings())
+            session.connected(0.0)
             with self.subTest(frame), self.assertRaises(ProtocolError):
-                talk.receive(frame, 0.0)
+                session.receive(frame, 0.0)
 
     def test_what_nobody_asked_for_does_no_harm(self) -> None:
-        talk = logged_on(Settings())
+        session = logged_on(Settings())
         for frame in exchanges().values():
             if frame[4:].startswith((b'{"c":"ack"', b'{"c":"oof"', b'{"c":"group')):
-                talk.receive(frame, 0.0)
-        talk.receive(wire.write_frame({"cmd": "p", "sids": ",,9"}), 0.0)
-        talk.receive(ack("", "persisted", seq=5) + b"\0\0\0\0", 0.0)
-        self.assertEqual(talk.output(), b"")
+                session.receive(frame, 0.0)
+        session.receive(wire.write_frame({"cmd": "p", "sids": ",,9"}), 0.0)
+        session.receive(ack("", "persisted", seq=5) + b"\0\0\0\0", 0.0)
+        self.assertEqual(session.output(), b"")
 
     def test_who_reads_too_slowly_loses_the_subscription_alone(self) -> None:
-        talk = logged_on(Settings(queue_bytes_max=10_000))
-        slow, quick = follow(talk, "a"), follow(talk, "a")
+        session = logged_on(Settings(queue_bytes_max=10_000))
+        slow, quick = follow(session, "a"), follow(session, "a")
         for _ in range(50):
             names = f"{slow.name},{quick.name}"
-            talk.receive(wire.write_frame({"cmd": "p", "sids": names}, b"x" * 1_000), 0.0)
+            session.receive(wire.write_frame({"cmd": "p", "sids": names}, b"x" * 1_000), 0.0)
             self.assertIsInstance(quick.take(), Message)
-        self.assertEqual([header["cmd"] for header, _ in said(talk)], ["unsubscribe"])
+        self.assertEqual([header["cmd"] for header, _ in said(session)], ["unsubscribe"])
         for _ in range(8):
             self.assertIsInstance(slow.take(), Message)
-        with self.assertRaisesRegex(Overrun, "10000 bytes"):
+        with self.assertRaisesRegex(Overrun, "10000 unread bytes"):
             slow.take()
 
 
 class Broken(unittest.TestCase):
     def test_a_named_client_sends_again_what_the_server_has_not(self) -> None:
-        talk = logged_on(Settings(name="me"), sequence=40)
+        session = logged_on(Settings(name="me"), sequence=40)
         for text in (b"a", b"b", b"c", b"d"):
-            talk.publish(commands.publication("t"), text)
-        self.assertEqual([header["seq"] for header, _ in said(talk)], ["41", "42", "43", "44"])
-        talk.receive(ack(2), 0.0)
-        talk.lost("cut")
-        log_on(talk, sequence=42)
-        self.assertEqual([(h["seq"], body) for h, body in said(talk)], [("43", b"c"), ("44", b"d")])
-        talk.receive(ack(4, reason="duplicate: had before") + ack(5), 0.0)
-        self.assertTrue(talk.is_caught_up)
-        self.assertEqual(talk.duplicates, 1)
-        talk.complain()
+            session.publish(commands.publication("t"), text)
+        self.assertEqual([header["seq"] for header, _ in said(session)], ["41", "42", "43", "44"])
+        session.receive(ack(2), 0.0)
+        session.lost("cut")
+        log_on(session, sequence=42)
+        sent = [(h["seq"], body) for h, body in said(session)]
+        self.assertEqual(sent, [("43", b"c"), ("44", b"d")])
+        session.receive(ack(4, reason="duplicate: had before") + ack(5), 0.0)
+        self.assertTrue(session.is_acknowledged)
+        self.assertEqual(session.duplicates, 1)
+        session.raise_refusal()
 
     def test_until_persisted_everything_is_sent_again(self) -> None:
-        talk = logged_on(Settings(name="me", acknowledge="persisted"))
+        session = logged_on(Settings(name="me", acknowledge="persisted"))
         for text in (b"a", b"b", b"c"):
-            talk.publish(commands.publication("t"), text)
-        said(talk)
-        talk.receive(ack("", "persisted", seq=1), 0.0)
-        talk.lost("cut")
-        log_on(talk, sequence=3)
-        self.assertEqual([body for _, body in said(talk)], [b"b", b"c"])
-        talk.receive(ack("", "persisted", seq=3), 0.0)
-        self.assertTrue(talk.is_caught_up)
+            session.publish(commands.publication("t"), text)
+        said(session)
+        session.receive(ack("", "persisted", seq=1), 0.0)
+        session.lost("cut")
+        log_on(session, sequence=3)
+        self.assertEqual([body for _, body in said(session)], [b"b", b"c"])
+        session.receive(ack("", "persisted", seq=3), 0.0)
+        self.assertTrue(session.is_acknowledged)
 
     def test_without_a_name_what_may_be_lost_is_said(self) -> None:
-        talk = logged_on(Settings())
-        talk.publish(commands.publication("t"), b"a")
-        talk.lost("cut")
+        session = logged_on(Settings())
+        session.publish(commands.publication("t"), b"a")
+        session.lost("cut")
         with self.assertRaisesRegex(ConnectionLost, "1 published messages .* name"):
-            talk.complain()
-        log_on(talk)
-        self.assertEqual(talk.output(), b"")
+            session.raise_refusal()
+        log_on(session)
+        self.assertEqual(session.output(), b"")
 
     def test_subscriptions_are_placed_again_by_their_names(self) -> None:
-        talk = logged_on(Settings())
-        feed = follow(talk, "orders")
-        unheard = subscription(talk, "t", "/a = 1")
-        talk.ask(unheard)
-        deletion = talk.ask(commands.deletion("t", "/a = 1", keys=None, like=None))
-        query = talk.ask(
-            commands.question(
+        session = logged_on(Settings())
+        queue = follow(session, "orders")
+        unheard = subscription(session, "t", "/a = 1")
+        session.ask(unheard)
+        deletion = session.ask(commands.deletion("t", "/a = 1", keys=None, like=None))
+        query = session.ask(
+            commands.query(
                 "t", None, order_by=None, top=None, skip=0, keys=None, select=None, options=""
             )
         )
-        said(talk)
-        talk.lost("cut")
+        said(session)
+        session.lost("cut")
         self.assertIsInstance(deletion.error, ConnectionLost)
-        log_on(talk)
-        again = {header["cmd"]: header for header, _ in said(talk)}
+        log_on(session)
+        again = {header["cmd"]: header for header, _ in said(session)}
         self.assertEqual(list(again), ["sow_and_subscribe", "subscribe", "sow"])
-        self.assertEqual(again["sow_and_subscribe"]["sub_id"], feed.name)
-        self.assertEqual(again["sow_and_subscribe"]["query_id"], feed.name)
-        self.assertNotEqual(again["sow_and_subscribe"]["cmd_id"], feed.name)
+        self.assertEqual(again["sow_and_subscribe"]["sub_id"], queue.name)
+        self.assertEqual(again["sow_and_subscribe"]["query_id"], queue.name)
+        self.assertNotEqual(again["sow_and_subscribe"]["cmd_id"], queue.name)
         self.assertEqual(again["sow"]["query_id"], again["sow"]["cmd_id"])
-        self.assertEqual(events(feed), [Resumed("cut")])
-        assert unheard.feed is not None
-        self.assertEqual(events(unheard.feed), [])
+        self.assertEqual(events(queue), [Resumed("cut")])
+        assert unheard.queue is not None
+        self.assertEqual(events(unheard.queue), [])
         number = again["sow_and_subscribe"]["cmd_id"]
-        talk.receive(ack(number, status="failure", reason="not entitled"), 0.0)
+        session.receive(ack(number, status="failure", reason="not entitled"), 0.0)
         with self.assertRaisesRegex(Refused, "not entitled"):
-            feed.take()
-        talk.receive(ack(again["sow"]["cmd_id"], "completed"), 0.0)
+            queue.take()
+        session.receive(ack(again["sow"]["cmd_id"], "completed"), 0.0)
         self.assertTrue(query.is_done)
 
     def test_silence_ends_a_connection(self) -> None:
-        talk = logged_on(Settings(heartbeat=2))
-        self.assertEqual(said(talk)[0][0]["opts"], "start,2")
-        talk.tick(1.0)
-        self.assertEqual(said(talk)[0][0]["opts"], "beat")
-        talk.tick(2.0)
-        self.assertEqual(talk.output(), b"")
-        talk.receive(wire.write_frame({"cmd": "heartbeat"}), 5.0)
-        talk.tick(11.0)
-        with self.assertRaisesRegex(ConnectionLost, "no sign of life"):
-            talk.tick(11.1)
+        session = logged_on(Settings(heartbeat=2))
+        self.assertEqual(said(session)[0][0]["opts"], "start,2")
+        session.tick(1.0)
+        self.assertEqual(said(session)[0][0]["opts"], "beat")
+        session.tick(2.0)
+        self.assertEqual(session.output(), b"")
+        session.receive(wire.write_frame({"cmd": "heartbeat"}), 5.0)
+        session.tick(11.0)
+        with self.assertRaisesRegex(ConnectionLost, "no heartbeat"):
+            session.tick(11.1)
 
     def test_the_end_reaches_everybody(self) -> None:
-        talk = logged_on(Settings())
-        feed = follow(talk, "t")
-        task = talk.ask(commands.flush())
-        talk.fail(LanecastError("over"))
-        self.assertTrue(task.is_done and feed.has_ended)
+        session = logged_on(Settings())
+        queue = follow(session, "t")
+        request = session.ask(commands.flush())
+        session.fail(LanecastError("over"))
+        self.assertTrue(request.is_done and queue.has_ended)
         with self.assertRaisesRegex(LanecastError, "over"):
-            feed.take()
+            queue.take()
 
 
 class Given(unittest.TestCase):
@@ -344,7 +345,7 @@ class Given(unittest.TestCase):
         for wrong in ({"acknowledge": "soon"}, {"timeout": 0.0}, {"heartbeat": 0}):
             with self.subTest(wrong), self.assertRaises(ValueError):
                 Settings(**wrong)
-        with self.assertRaisesRegex(ValueError, "which records"):
+        with self.assertRaisesRegex(ValueError, "exactly one"):
             commands.deletion("t", None, keys=None, like=None)
 
     def test_bodies(self) -> None:
