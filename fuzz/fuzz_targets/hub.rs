@@ -2,7 +2,7 @@
 //! done, never a panic; an honest publisher still reaches an honest subscriber.
 #![no_main]
 
-use lanecast_broker::{ClientId, Hub, Moment, Settings, TopicDefinition, ViewDefinition};
+use lanecast_broker::{ClientId, Engine, Now, ServerConfig, TopicDefinition, ViewDefinition};
 use lanecast_filter::kind::Kind;
 use lanecast_fuzz::Script;
 use lanecast_wire::command::{Field, HeaderWriter};
@@ -88,7 +88,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script::new(bytes);
-    let mut hub = Hub::new(settings()).expect("the settings are right");
+    let mut hub = Engine::new(settings()).expect("the settings are right");
     let mut now = SECOND;
     let mut hostile: Vec<ClientId> = Vec::new();
     while let Some(act) = script.act() {
@@ -115,33 +115,33 @@ fuzz_target!(|bytes: &[u8]| {
     serve_the_honest(&mut hub, now, &mut hostile);
 });
 
-fn settings() -> Settings {
+fn settings() -> ServerConfig {
     let topic = |name, kind, key| TopicDefinition::new(name, kind).key(key).expect("a path");
     let view = ViewDefinition::new("totals", Kind::Json, "orders")
         .project("/by, SUM(/qty) AS /qty, MAX(/id) AS /id")
         .group_by("/by");
-    Settings {
+    ServerConfig {
         kept: vec![topic("orders", Kind::Json, "/id"), topic("fills", Kind::Nvfix, "/id")],
         views: vec![view],
         topics_max: 50,
         subscriptions_max: 20,
-        outbox_bytes_max: 1 << 16,
-        ..Settings::default()
+        send_queue_bytes_max: 1 << 16,
+        ..ServerConfig::default()
     }
 }
 
-const fn moment(now: u64) -> Moment {
-    Moment { now, unix_ns: now }
+const fn moment(now: u64) -> Now {
+    Now { now, unix_ns: now }
 }
 
 /// A turn of the server; the departed have left.
-fn turn(hub: &mut Hub, now: u64, clients: &mut Vec<ClientId>) {
+fn turn(hub: &mut Engine, now: u64, clients: &mut Vec<ClientId>) {
     hub.on_time(moment(now));
     hub.advance(moment(now));
     hub.next_deadline(moment(now));
     while hub.next_dirty().is_some() {}
     hub.end_round();
-    while let Some((id, _)) = hub.next_departure() {
+    while let Some((id, _)) = hub.next_disconnect() {
         clients.retain(|other| *other != id);
         hub.disconnect(id);
     }
@@ -179,7 +179,7 @@ fn frame(script: &mut Script<'_>) -> Vec<u8> {
 }
 
 /// Whoever keeps to the rules is served as before.
-fn serve_the_honest(hub: &mut Hub, now: u64, hostile: &mut Vec<ClientId>) {
+fn serve_the_honest(hub: &mut Engine, now: u64, hostile: &mut Vec<ClientId>) {
     while let Some(id) = hostile.pop() {
         hub.disconnect(id);
     }

@@ -2,7 +2,7 @@
 //! and views can be made or are refused in words. What was made takes messages and questions.
 #![no_main]
 
-use lanecast_broker::{ClientId, Hub, Moment, Settings};
+use lanecast_broker::{ClientId, Engine, Now, ServerConfig};
 use lanecast_fuzz::{Grammar, Script};
 use lanecast_wire::command::{Field, HeaderWriter};
 use libfuzzer_sys::fuzz_target;
@@ -119,7 +119,7 @@ const BODIES: [&str; 9] = [
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script::new(bytes);
-    match Settings::from_toml(&FILES.text(&mut script, 'f', 6)) {
+    match ServerConfig::from_toml(&FILES.text(&mut script, 'f', 6)) {
         Err(message) => assert!(!message.is_empty()),
         Ok(settings) => {
             if let Err(error) = settings.check() {
@@ -134,11 +134,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn open(settings: Settings, script: &mut Script<'_>) {
+fn open(settings: ServerConfig, script: &mut Script<'_>) {
     let kept = settings.kept.iter().map(|topic| (topic.name.clone(), topic.format.kind()));
     let views = settings.views.iter().map(|view| (view.name.clone(), view.format.kind()));
     let rooms: Vec<_> = kept.chain(views).collect();
-    let mut hub = match Hub::new(settings) {
+    let mut hub = match Engine::new(settings) {
         Ok(hub) => hub,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -160,7 +160,7 @@ fn open(settings: Settings, script: &mut Script<'_>) {
     }
 }
 
-fn say(hub: &mut Hub, now: u64, client: ClientId, fields: &[(Field, &str)], body: &str) {
+fn say(hub: &mut Engine, now: u64, client: ClientId, fields: &[(Field, &str)], body: &str) {
     let mut out = Vec::new();
     let mut header = HeaderWriter::record(&mut out);
     for (field, text) in fields {
@@ -168,12 +168,12 @@ fn say(hub: &mut Hub, now: u64, client: ClientId, fields: &[(Field, &str)], body
     }
     header.end();
     out.extend_from_slice(body.as_bytes());
-    let moment = Moment { now, unix_ns: now };
+    let moment = Now { now, unix_ns: now };
     hub.receive(moment, client, &out);
     hub.on_time(moment);
     hub.advance(moment);
     hub.next_deadline(moment);
     while hub.next_dirty().is_some() {}
     hub.end_round();
-    while hub.next_departure().is_some() {}
+    while hub.next_disconnect().is_some() {}
 }

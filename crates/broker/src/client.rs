@@ -1,9 +1,9 @@
 //! A client, as the hub knows it.
 
 use crate::Nanos;
-use crate::guard::Pass;
-use crate::outbox::Outbox;
-use crate::source::Source;
+use crate::auth::authenticator::AuthState;
+use crate::net::source::Source;
+use crate::queue::send_queue::SendQueue;
 use foldhash::HashMap;
 use lanecast_base::budget::Budget;
 use lanecast_filter::kind::Kind;
@@ -18,14 +18,14 @@ pub struct ClientId(pub(crate) u32);
 
 /// Signs of life: what was agreed on, and when they are due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Heartbeat {
     pub(crate) interval: Nanos,
     pub(crate) next: Nanos,
 }
 
 /// A header that says no more than that something is published, and where.
 #[derive(Debug)]
-pub(crate) struct Usual {
+pub(crate) struct CachedHeader {
     pub(crate) header: Box<[u8]>,
     pub(crate) topic: u32,
     /// The client's name, if it has one.
@@ -36,7 +36,7 @@ pub(crate) struct Usual {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) source: Source,
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: SendQueue,
     /// Whether it is among those that have something to be sent.
     pub(crate) is_dirty: bool,
     /// It is being disconnected: nothing more is for it.
@@ -48,12 +48,12 @@ pub(crate) struct Client {
     pub(crate) numbered_as: Option<Arc<str>>,
     pub(crate) has_logged_on: bool,
     /// Where users are known: who it is, and what it may do.
-    pub(crate) pass: Pass,
+    pub(crate) pass: AuthState,
     /// The type of its messages.
     pub(crate) kind: Kind,
     /// Its subscriptions: their numbers, by the names that it gave them.
     pub(crate) subscriptions: HashMap<Box<str>, u32>,
-    pub(crate) pulse: Option<Pulse>,
+    pub(crate) pulse: Option<Heartbeat>,
     /// Each of its queries has one of these until it is answered.
     queries: Arc<()>,
     /// One of them is long.
@@ -88,21 +88,21 @@ pub(crate) struct Client {
     /// The names of subscriptions that the message at hand is for, of which there are several.
     pub(crate) gathered: Vec<u8>,
     /// The last such header: the next is mostly the same, and need not be read again.
-    pub(crate) usual: Option<Box<Usual>>,
+    pub(crate) usual: Option<Box<CachedHeader>>,
 }
 
 impl Client {
     pub(crate) fn new(now: Nanos, pattern_bytes: Arc<Budget>, sort_bytes: Arc<Budget>) -> Self {
         Self {
             source: Source::default(),
-            outbox: Outbox::default(),
+            outbox: SendQueue::default(),
             is_dirty: false,
             is_leaving: false,
             name: None,
             user: None,
             numbered_as: None,
             has_logged_on: false,
-            pass: Pass::default(),
+            pass: AuthState::default(),
             kind: Kind::Json,
             subscriptions: HashMap::default(),
             pulse: None,

@@ -5,25 +5,25 @@ mod drain;
 mod tests;
 
 use crate::Nanos;
-use crate::backlog::Spooling;
-use crate::checker::Checker;
+use crate::auth::password_worker::PasswordWorker;
+use crate::auth::users::Users;
 use crate::client::ClientId;
-use crate::connection::Connection;
-use crate::counters::Counters;
-use crate::delays::{Delay, Delays};
-use crate::entrance::{Entrances, Speech};
-use crate::hub::{Departure, Hub, Moment};
-use crate::opening::OpenError;
-use crate::pending::PendingConnections;
-use crate::poller::{Interest, Poller, Ready};
-use crate::settings::Settings;
-use crate::spool::Spool;
-use crate::storage::OnFailure;
-use crate::tls::Tls;
-use crate::users::Users;
-use crate::websocket::{Farewell, Origins};
+use crate::config::server_config::ServerConfig;
+use crate::config::storage::OnFailure;
+use crate::config::tls::TlsFiles;
+use crate::engine::{DisconnectReason, Engine, Now};
+use crate::net::connection::Connection;
+use crate::net::listeners::{Framing, Listeners};
+use crate::net::pending::PendingConnections;
+use crate::net::poller::{Interest, Poller, Ready};
+use crate::net::websocket::{CloseReason, Origins};
+use crate::open_error::OpenError;
+use crate::queue::disk_ring::DiskRing;
+use crate::queue::offline_queue::OfflineSettings;
+use crate::stats::counters::Counters;
+use crate::stats::latency::{Latency, LatencyRecorder};
 use lanecast_base::clock::Clock;
-use rustls::ServerConfig;
+use rustls::ServerConfig as TlsConfig;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,11 +43,11 @@ const READ_BYTES: usize = 256 << 10;
 /// A content server. [`turn`](Self::turn) it until it is to end, then [`drain`](Self::drain) it.
 #[derive(Debug)]
 pub struct Server {
-    hub: Hub,
-    entrances: Entrances,
+    hub: Engine,
+    entrances: Listeners,
     origins: Origins,
     /// How connections are encrypted, if they are.
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<Arc<TlsConfig>>,
     poller: Poller,
     /// By their clients' numbers.
     connections: Vec<Option<Connection>>,
@@ -61,8 +61,8 @@ pub struct Server {
     /// Queries are being answered: the next round is not to wait.
     is_answering: bool,
     /// Checks passwords, where users are known.
-    checker: Option<Checker>,
-    delays: Delays,
+    checker: Option<PasswordWorker>,
+    delays: LatencyRecorder,
     /// When what is to be sent began to be read.
     begun: Option<Nanos>,
 }
@@ -72,28 +72,28 @@ impl Server {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(settings: ServerConfig) -> Result<Self, OpenError> {
         settings.check()?;
-        if let Some(Spooling { directory, .. }) = &settings.spooling {
-            Spool::create(directory, 1)
-                .map_err(|error| OpenError::Spool { directory: directory.clone(), error })?;
+        if let Some(OfflineSettings { directory, .. }) = &settings.spooling {
+            DiskRing::create(directory, 1)
+                .map_err(|error| OpenError::DiskRing { directory: directory.clone(), error })?;
         }
-        let mut entrances = Entrances::default();
-        let websocket = settings.websocket.map(|at| (at, Speech::WebSocket));
-        for (at, speech) in [(settings.listen, Speech::Frames)].into_iter().chain(websocket) {
+        let mut entrances = Listeners::default();
+        let websocket = settings.websocket.map(|at| (at, Framing::WebSocket));
+        for (at, speech) in [(settings.listen, Framing::Frames)].into_iter().chain(websocket) {
             entrances.open(at, speech).map_err(|error| OpenError::Listen { at, error })?;
         }
         let poller = Poller::new().map_err(OpenError::Poll)?;
         entrances.watch(&poller).map_err(OpenError::Poll)?;
-        let tls = settings.tls.as_ref().map(Tls::load).transpose()?;
+        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
         let users = settings.users.as_deref().map(Users::read).transpose()?;
-        let checker = users.as_ref().map(|_| Checker::start()).transpose();
+        let checker = users.as_ref().map(|_| PasswordWorker::start()).transpose();
         let checker = checker.map_err(OpenError::Poll)?;
         if let Some(checker) = &checker {
             poller.add(checker.bell(), BELL).map_err(OpenError::Poll)?;
         }
         let origins = Origins(settings.origins.as_slice().into());
-        let mut hub = Hub::new(settings)?;
+        let mut hub = Engine::new(settings)?;
         hub.guard.users = users;
         if let Some(disk) = &hub.world.disk {
             poller.add(disk.bell(), DISK).map_err(OpenError::Poll)?;
@@ -113,7 +113,7 @@ impl Server {
             partials_due: 0,
             is_answering: false,
             checker,
-            delays: Delays::new(),
+            delays: LatencyRecorder::new(),
             begun: None,
         })
     }
@@ -123,9 +123,9 @@ impl Server {
     ///
     /// # Errors
     /// If a file cannot be used: then all is as it was.
-    pub fn read_again(&mut self) -> Result<(), OpenError> {
+    pub fn reload(&mut self) -> Result<(), OpenError> {
         let settings = &self.hub.settings;
-        let tls = settings.tls.as_ref().map(Tls::load).transpose()?;
+        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
         let users = settings.users.as_deref().map(Users::read).transpose()?;
         self.tls = tls;
         self.hub.guard.users = users;
@@ -137,7 +137,7 @@ impl Server {
     /// # Errors
     /// If the system does not tell.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        let address = self.entrances.address(Speech::Frames);
+        let address = self.entrances.address(Framing::Frames);
         address.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 
@@ -146,7 +146,7 @@ impl Server {
     /// # Errors
     /// If the system does not tell.
     pub fn websocket_address(&self) -> io::Result<Option<SocketAddr>> {
-        self.entrances.address(Speech::WebSocket).transpose()
+        self.entrances.address(Framing::WebSocket).transpose()
     }
 
     /// What has been done so far.
@@ -161,7 +161,7 @@ impl Server {
 
     /// A sentence about a client that was disconnected as it read too slowly, or about the disk of
     /// durable topics, each once.
-    pub fn next_word(&mut self) -> Option<String> {
+    pub fn next_log_line(&mut self) -> Option<String> {
         self.hub.words.pop_front()
     }
 
@@ -175,19 +175,19 @@ impl Server {
 
     /// How long it takes from when a command is taken up until what follows from it is written for
     /// those whom it is for; of one command in 64.
-    pub fn command_delay(&self) -> Delay {
+    pub fn command_latency(&self) -> Latency {
         self.delays.commands()
     }
 
     /// How long it takes from when bytes were read until the system has all that followed.
-    pub fn round_delay(&self) -> Delay {
+    pub fn turn_latency(&self) -> Latency {
         self.delays.rounds()
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> Now {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
-        Moment { now: self.clock.ns(self.clock.ticks()), unix_ns }
+        Now { now: self.clock.ns(self.clock.ticks()), unix_ns }
     }
 
     /// One round: waits for something to do, at most `limit`, and does it.
@@ -198,7 +198,7 @@ impl Server {
         let moment = self.moment();
         let late = self.pending.next_due();
         let partials = (self.partial_bytes > 0).then_some(self.partials_due);
-        let is_free = self.checker.as_ref().is_some_and(Checker::is_free);
+        let is_free = self.checker.as_ref().is_some_and(PasswordWorker::is_free);
         let logon = self.hub.guard.logons.next_due().filter(|_| is_free);
         let deadline = self.hub.next_deadline(moment);
         let due = [deadline, self.entrances.again(), late, partials, logon];
@@ -221,7 +221,7 @@ impl Server {
                 self.hub.hush_disk();
                 continue;
             }
-            if Entrances::is_one(one.number) {
+            if Listeners::is_one(one.number) {
                 has_guests = true;
             } else if one.to_read {
                 self.begun.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
@@ -251,7 +251,7 @@ impl Server {
         Ok(())
     }
 
-    fn read(&mut self, moment: Moment, id: ClientId) {
+    fn read(&mut self, moment: Now, id: ClientId) {
         let is_known = self.hub.is_admitted(id);
         let limit = self.frame_limit(is_known);
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
@@ -287,7 +287,7 @@ impl Server {
             if error.kind() == ErrorKind::InvalidData {
                 self.refuse_frame(id);
             }
-            return self.dismiss(id, Farewell::Silent);
+            return self.dismiss(id, CloseReason::Silent);
         }
         self.look_whether_in(id);
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
@@ -299,7 +299,7 @@ impl Server {
     }
 
     /// Goes on with logons whose passwords have been checked, and has the next one checked.
-    fn check_passwords(&mut self, moment: Moment) {
+    fn check_passwords(&mut self, moment: Now) {
         let Some(checker) = &mut self.checker else { return };
         let verdict = checker.verdict();
         if let Some(verdict) = verdict {
@@ -320,7 +320,7 @@ impl Server {
     }
 
     /// Goes on with those who do not have to wait any more.
-    fn resume_stopped(&mut self, moment: Moment) {
+    fn resume_stopped(&mut self, moment: Now) {
         for id in self.hub.take_stopped() {
             // One by one: what the first has sent may be too much for the second.
             if self.hub.resumes(id) {
@@ -330,7 +330,7 @@ impl Server {
     }
 
     /// Does what a client sent before it was stopped.
-    fn resume(&mut self, moment: Moment, id: ClientId) {
+    fn resume(&mut self, moment: Now, id: ClientId) {
         let limit = self.frame_limit(self.hub.is_admitted(id));
         let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
         let hub = &mut self.hub;
@@ -357,12 +357,12 @@ impl Server {
         if has_sent && let Some(begun) = begun {
             self.delays.note_round(self.clock.ns(self.clock.ticks()).saturating_sub(begun));
         }
-        while let Some((id, why)) = self.hub.next_departure() {
+        while let Some((id, why)) = self.hub.next_disconnect() {
             // A slow one would not take the rest.
-            if why != Departure::Slow {
+            if why != DisconnectReason::Slow {
                 self.write(id);
             }
-            self.dismiss(id, Farewell::Refused(why.reason()));
+            self.dismiss(id, CloseReason::Refused(why.reason()));
         }
     }
 
@@ -389,7 +389,7 @@ impl Server {
     }
 
     /// Ends a connection, and says why as far as that can be done at once.
-    fn dismiss(&mut self, id: ClientId, why: Farewell) {
+    fn dismiss(&mut self, id: ClientId, why: CloseReason) {
         if let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) {
             connection.say_goodbye(why);
             self.close(id);

@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    Counters, DEFAULTS, Delay, PORT, Server, Settings, Spooling, TopicDefinition, WEBSOCKET_PORT,
-    hash_password, parse_address,
+    Counters, DEFAULTS, Latency, OfflineSettings, PORT, Server, ServerConfig, TopicDefinition,
+    WEBSOCKET_PORT, hash_password, parse_address,
 };
 use lanecast_filter::kind::Kind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -106,19 +106,19 @@ enum Instead {
 
 impl ServeArgs {
     /// The defaults, what a file says otherwise, and what the options say otherwise.
-    fn settings(&self) -> anyhow::Result<Settings> {
+    fn settings(&self) -> anyhow::Result<ServerConfig> {
         let mut settings = match &self.config {
-            Some(path) => Settings::from_file(path)?,
-            None => Settings::default(),
+            Some(path) => ServerConfig::from_file(path)?,
+            None => ServerConfig::default(),
         };
         put(&mut settings.listen, self.listen);
         put(&mut settings.websocket, self.websocket.map(Some));
         put(&mut settings.users, self.users.clone().map(Some));
         put(&mut settings.clients_max, self.clients_max.map(|count| count as usize));
-        put(&mut settings.outbox_bytes_max, self.outbox.map(|size| size.0 as usize));
+        put(&mut settings.send_queue_bytes_max, self.outbox.map(|size| size.0 as usize));
         match (&mut settings.spooling, &self.offline) {
             (Some(spooling), Some(directory)) => spooling.directory.clone_from(directory),
-            (spooling, Some(directory)) => *spooling = Some(Spooling::at(directory)),
+            (spooling, Some(directory)) => *spooling = Some(OfflineSettings::at(directory)),
             (_, None) => {}
         }
         put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
@@ -180,7 +180,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     let mut failure = None;
     while !stop() {
         server.turn(ROUND).context("cannot wait for clients")?;
-        while let Some(word) = server.next_word() {
+        while let Some(word) = server.next_log_line() {
             say(&word);
         }
         failure = server.failure();
@@ -188,13 +188,13 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
             break;
         }
         if again() {
-            match server.read_again() {
+            match server.reload() {
                 Ok(()) => say("read users and certificates again"),
                 Err(error) => say(&format!("users and certificates stay as they were: {error}")),
             }
         }
     }
-    let (done, delay) = (server.counters(), server.command_delay());
+    let (done, delay) = (server.counters(), server.command_latency());
     let all_taken = server.drain();
     report(&done, &delay);
     if let Some(why) = failure {
@@ -204,39 +204,39 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what a server has done that has ended.
-fn report(done: &Counters, delay: &Delay) {
+fn report(done: &Counters, delay: &Latency) {
     say(&format!(
         "content server ended: {}, {} published, {} delivered, {} refused, {} too slow",
         counted(done.connected, "client"),
         counted(done.published, "message"),
         grouped(done.delivered),
         counted(done.refused, "command"),
-        counted(done.slow, "client"),
+        counted(done.slow_disconnects, "client"),
     ));
-    if done.wrong_logons + done.crowded_out + done.unfinished > 0 {
+    if done.wrong_logons + done.evicted + done.partial_frames_dropped > 0 {
         say(&format!(
             "{}; hung up on as too many were coming in: {}, as a frame did not end: {}",
             counted(done.wrong_logons, "wrong logon"),
-            grouped(done.crowded_out),
-            grouped(done.unfinished),
+            grouped(done.evicted),
+            grouped(done.partial_frames_dropped),
         ));
     }
-    if done.fallen_behind > 0 {
+    if done.went_offline > 0 {
         say(&format!(
             "clients went offline {} times, {} are; {} bytes waited on disk",
-            grouped(done.fallen_behind),
-            grouped(done.behind),
-            grouped(done.spooled_bytes),
+            grouped(done.went_offline),
+            grouped(done.offline),
+            grouped(done.offline_bytes),
         ));
     }
     let trouble = done.disk_full + done.disk_failed + done.checkpoints_failed;
-    if trouble + done.unstored > 0 {
+    if trouble + done.not_stored > 0 {
         say(&format!(
             "the disk of durable topics was full {} times and failed {} times; it did not take {} \
              changes and {}",
             grouped(done.disk_full),
             grouped(done.disk_failed),
-            grouped(done.unstored),
+            grouped(done.not_stored),
             counted(done.checkpoints_failed, "checkpoint"),
         ));
     }

@@ -1,6 +1,6 @@
 //! A content server within the program, so that the desks run without one beside them.
 
-use lanecast_broker::{Server, Settings, TopicDefinition};
+use lanecast_broker::{Server, ServerConfig, TopicDefinition};
 use lanecast_filter::kind::Kind;
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Starts one that keeps orders by their `id`, and ends with the program; where it listens.
 pub(crate) fn start() -> Result<String, Box<dyn Error>> {
-    let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     settings.kept = vec![TopicDefinition::new("orders", Kind::Json).key("/id")?];
     let mut server = Server::open(settings)?;
     let address = server.address()?.to_string();

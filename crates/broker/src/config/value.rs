@@ -1,6 +1,6 @@
 //! Values of settings, as they are written.
 
-use super::{PORT, WEBSOCKET_PORT, parse_address};
+use crate::config::file::{PORT, WEBSOCKET_PORT, parse_address};
 use lanecast_base::{Size, parse_duration};
 use lanecast_filter::kind::Kind;
 use lanecast_filter::path::Path as FieldPath;
@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A bound that is none.
-pub(super) const ANY: usize = u32::MAX as usize;
+pub(crate) const ANY: usize = u32::MAX as usize;
 
 /// A number within bounds.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "i64")]
-pub(super) struct Count<const LEAST: usize, const MOST: usize>(pub(super) usize);
+pub(crate) struct Count<const LEAST: usize, const MOST: usize>(pub(crate) usize);
 
 impl<const LEAST: usize, const MOST: usize> TryFrom<i64> for Count<LEAST, MOST> {
     type Error = String;
@@ -28,7 +28,7 @@ impl<const LEAST: usize, const MOST: usize> TryFrom<i64> for Count<LEAST, MOST> 
 /// A number of bytes.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Bytes<const LEAST: usize>(pub(super) usize);
+pub(crate) struct Bytes<const LEAST: usize>(pub(crate) usize);
 
 impl<const LEAST: usize> TryFrom<String> for Bytes<LEAST> {
     type Error = String;
@@ -46,7 +46,7 @@ macro_rules! text {
         $(#[$about])*
         #[derive(Debug, Deserialize)]
         #[serde(try_from = "String")]
-        pub(super) struct $name(pub(super) $of);
+        pub(crate) struct $name(pub(crate) $of);
 
         impl TryFrom<String> for $name {
             type Error = String;

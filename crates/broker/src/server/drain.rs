@@ -2,9 +2,9 @@
 
 use super::Server;
 use crate::client::ClientId;
-use crate::connection::Connection;
-use crate::poller::Interest;
-use crate::websocket::Farewell;
+use crate::net::connection::Connection;
+use crate::net::poller::Interest;
+use crate::net::websocket::CloseReason;
 use std::time::{Duration, Instant};
 
 impl Server {
@@ -51,7 +51,7 @@ impl Server {
             let left = limit.saturating_sub(start.elapsed());
             if full.is_empty() || left.is_zero() {
                 for connection in self.connections.iter_mut().flatten() {
-                    connection.say_goodbye(Farewell::Away);
+                    connection.say_goodbye(CloseReason::Away);
                 }
                 return full.is_empty();
             }

@@ -2,14 +2,14 @@
 
 use super::Server;
 use crate::Nanos;
-use crate::channel::Channel;
 use crate::client::ClientId;
-use crate::connection::Connection;
-use crate::entrance::Speech;
-use crate::reply;
-use crate::slow::is_told;
-use crate::source::Source;
-use crate::websocket::{Farewell, WebSocket};
+use crate::command::acknowledgement as reply;
+use crate::net::byte_stream::ByteStream;
+use crate::net::connection::Connection;
+use crate::net::listeners::Framing;
+use crate::net::source::Source;
+use crate::net::websocket::{CloseReason, WebSocket};
+use crate::queue::slow_consumers::is_told;
 use foldhash::HashMap;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -25,19 +25,19 @@ impl Server {
         now: Nanos,
         stream: TcpStream,
         from: SocketAddr,
-        speech: Speech,
+        speech: Framing,
     ) {
         let source = Source::of(from.ip());
         // Whom it cannot serve it hangs up on.
-        let Ok(channel) = Channel::new(stream, self.tls.as_ref()) else { return };
+        let Ok(channel) = ByteStream::new(stream, self.tls.as_ref()) else { return };
         let is_known = self.hub.guard.users.is_none();
-        let is_pending = !is_known || !channel.is_open() || speech == Speech::WebSocket;
+        let is_pending = !is_known || !channel.is_open() || speech == Framing::WebSocket;
         self.make_room(source, is_pending);
         let Some(id) = self.hub.connect(now) else { return };
         self.hub.came_from(id, source);
         let limit = self.frame_limit(is_known);
         let websocket =
-            (speech == Speech::WebSocket).then(|| WebSocket::new(self.origins.clone(), limit));
+            (speech == Framing::WebSocket).then(|| WebSocket::new(self.origins.clone(), limit));
         let mut connection = Connection::new(channel, websocket, source);
         connection.is_pending = is_pending;
         if is_pending {
@@ -67,8 +67,8 @@ impl Server {
                 return;
             };
             let counters = &mut self.hub.counters;
-            counters.crowded_out += 1;
-            let count = counters.crowded_out;
+            counters.evicted += 1;
+            let count = counters.evicted;
             if is_told(count) {
                 let limits = "limits.pending, limits.pending_per_address";
                 self.hub.say(format!(
@@ -76,7 +76,7 @@ impl Server {
                      from {full} ({limits})"
                 ));
             }
-            self.dismiss(id, Farewell::Refused("too many are coming in: try again later"));
+            self.dismiss(id, CloseReason::Refused("too many are coming in: try again later"));
         }
     }
 
@@ -105,10 +105,10 @@ impl Server {
     pub(super) fn hurry(&mut self, now: Nanos) {
         while let Some(id) = self.pending.late(now) {
             self.pending.remove(id);
-            self.dismiss(id, Farewell::Refused("it took too long to come in"));
+            self.dismiss(id, CloseReason::Refused("it took too long to come in"));
         }
-        let time = &self.hub.settings.frame_time;
-        let frame_time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let time = &self.hub.settings.frame_timeout;
+        let frame_timeout = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if self.partial_bytes == 0 || now < self.partials_due {
             return;
         }
@@ -123,7 +123,7 @@ impl Server {
                 connection.partial_since = now;
             }
             let age = now.saturating_sub(connection.partial_since);
-            if connection.partial > 0 && age > frame_time {
+            if connection.partial > 0 && age > frame_timeout {
                 self.let_unfinished_go(id, "its frame took too long");
             }
         }
@@ -142,7 +142,7 @@ impl Server {
         let before = connection.note_partial(now);
         self.partial_bytes = self.partial_bytes - before + connection.partial;
         let settings = &self.hub.settings;
-        let most = settings.partial_bytes_max.max(settings.frame_bytes_max);
+        let most = settings.partial_frame_bytes_max.max(settings.frame_bytes_max);
         while self.partial_bytes > most
             && let Some(id) = self.oldest_partial()
         {
@@ -170,17 +170,17 @@ impl Server {
     }
 
     fn let_unfinished_go(&mut self, id: ClientId, why: &'static str) {
-        self.hub.counters.unfinished += 1;
-        let count = self.hub.counters.unfinished;
+        self.hub.counters.partial_frames_dropped += 1;
+        let count = self.hub.counters.partial_frames_dropped;
         let source = self.connections[id.0 as usize].as_ref().map(|one| one.source);
         if is_told(count) {
             let source = source.unwrap_or_default();
             self.hub.say(format!(
                 "frames that have begun do not end: {count} connections were hung up on so far, \
-                 the last from {source}: {why} (limits.frame_time, limits.partial)"
+                 the last from {source}: {why} (limits.frame_timeout, limits.partial)"
             ));
         }
-        self.dismiss(id, Farewell::Refused(why));
+        self.dismiss(id, CloseReason::Refused(why));
     }
 
     /// Tells a stranger that its frame is too long; one of a WebSocket is told by its close.

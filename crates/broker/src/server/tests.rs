@@ -1,7 +1,7 @@
 //! What the server does for clients that wait.
 
 use super::*;
-use crate::storage::Storage;
+use crate::config::storage::StorageConfig;
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{begin_frame, end_frame};
@@ -19,7 +19,7 @@ fn turn_until(server: &mut Server, what: &str, is_so: impl Fn(&Server) -> bool) 
 
 #[test]
 fn a_client_that_hangs_up_while_it_has_to_wait_wakes_the_server_once() {
-    let settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     let mut server = Server::open(settings).expect("a server");
     let at = server.address().expect("an address");
     let mut stream = TcpStream::connect(at).expect("it listens");
@@ -58,7 +58,7 @@ fn frame(payload: &str) -> Vec<u8> {
 
 #[test]
 fn a_client_whose_commands_cost_much_goes_on_turn_by_turn_without_a_pause() {
-    let settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     let mut server = Server::open(settings).expect("a server");
     let (subscriber, moment) = (server.hub.connect(0).expect("room"), server.moment());
     for number in 0..500 {
@@ -87,11 +87,12 @@ fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
     for (on_failure, ends) in [(OnFailure::Stop, true), (OnFailure::Continue, false)] {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
         settings.kept = vec![topic.durable()];
         let segment_bytes = 16 << 10;
-        settings.storage = Some(Storage { segment_bytes, on_failure, ..Storage::at(&place) });
+        settings.storage =
+            Some(StorageConfig { segment_bytes, on_failure, ..StorageConfig::at(&place) });
         let mut server = Server::open(settings).expect("a server");
         let (client, moment) = (server.hub.connect(0).expect("there is room"), server.moment());
         assert_eq!(server.failure(), None);
@@ -100,7 +101,12 @@ fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
         let note = "x".repeat(2_000);
         let start = std::time::Instant::now();
         let has_failed = |server: &Server| {
-            server.hub.world.disk.as_ref().is_some_and(crate::disk::Disk::has_failed)
+            server
+                .hub
+                .world
+                .disk
+                .as_ref()
+                .is_some_and(crate::topic::durable_store::DurableStore::has_failed)
         };
         while !has_failed(&server) {
             assert!(start.elapsed() < Duration::from_secs(60), "the disk takes all");
@@ -109,9 +115,9 @@ fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
             server.hub.receive_held(moment, client);
         }
         server.turn(Duration::ZERO).expect("it goes on");
-        let word = server.next_word().expect("a word about it");
+        let word = server.next_log_line().expect("a word about it");
         assert!(word.contains("start the server again when the disk is repaired"), "{word}");
         assert_eq!(server.failure().is_some(), ends);
-        assert_eq!((server.counters().disk_failed, server.next_word()), (1, None));
+        assert_eq!((server.counters().disk_failed, server.next_log_line()), (1, None));
     }
 }

@@ -1,7 +1,9 @@
 //! Who may come in, and what they may do then.
 
 use crate::desk::{Client, Served};
-use lanecast_broker::{OpenError, Server, Settings, Storage, TopicDefinition, hash_password};
+use lanecast_broker::{
+    OpenError, Server, ServerConfig, StorageConfig, TopicDefinition, hash_password,
+};
 use lanecast_filter::kind::Kind;
 use lanecast_wire::command::{Field, Header};
 use std::fs::Permissions;
@@ -26,7 +28,7 @@ fn file(folder: &TempDir, text: &str) -> PathBuf {
 }
 
 /// A server that knows one user, with these rights.
-fn served(rights: &str, change: impl FnOnce(&mut Settings)) -> Served {
+fn served(rights: &str, change: impl FnOnce(&mut ServerConfig)) -> Served {
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("[[user]]\nname = \"ann\"\npassword = \"{}\"\n{rights}\n", line());
     let users = file(&folder, &text);
@@ -187,7 +189,7 @@ fn nobody_uses_up_the_numbers_of_another_user() {
     let served = || {
         Served::new(|settings| {
             settings.users = Some(users.clone());
-            settings.storage = Some(Storage::at(storage.path()));
+            settings.storage = Some(StorageConfig::at(storage.path()));
             let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
             settings.kept.push(orders.durable());
         })
@@ -226,11 +228,11 @@ fn who_comes_later_goes_by_the_file_as_it_is_then() {
     let (mut early, mut late) = (served.client(), served.client());
     assert!(log_on(&mut early, "ann", "secret").contains("success"));
     file(&folder, "[[user]]\nname = 1\n");
-    let wrong = served.read_again().expect("no users");
+    let wrong = served.reload().expect("no users");
     assert!(wrong.contains("line 2"), "{wrong}");
     assert!(log_on(&mut late, "ann", "secret").contains("success"), "the old ones stay");
     file(&folder, &user("bob"));
-    assert_eq!(served.read_again(), None);
+    assert_eq!(served.reload(), None);
     let (mut ann, mut bob) = (served.client(), served.client());
     assert!(log_on(&mut ann, "ann", "secret").contains("not authorized"));
     assert!(log_on(&mut bob, "bob", "secret").contains("success"));
@@ -245,7 +247,7 @@ fn users_that_cannot_be_trusted_are_not_read() {
     let told = |text: &str, mode: u32, words: &[&str]| {
         let path = file(&folder, text);
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a file");
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         settings.users = Some(path);
         let error = match Server::open(settings) {
             Err(error @ OpenError::Users(_)) => error.to_string(),

@@ -1,7 +1,9 @@
 //! Topics that outlive their server.
 
 use crate::desk::{Client, Ended, Served, put_frame};
-use lanecast_broker::{OpenError, Server, Settings, Storage, ViewDefinition, WorldError};
+use lanecast_broker::{
+    CatalogError, OpenError, Server, ServerConfig, StorageConfig, ViewDefinition,
+};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use std::io::Write;
@@ -16,7 +18,7 @@ fn served(directory: &Path, checkpoint_after: u64) -> Served {
         settings.views = vec![view];
         let segment_bytes = 64 << 10;
         settings.storage =
-            Some(Storage { segment_bytes, checkpoint_after, ..Storage::at(directory) });
+            Some(StorageConfig { segment_bytes, checkpoint_after, ..StorageConfig::at(directory) });
     })
 }
 
@@ -55,7 +57,7 @@ fn publish_faster_than_the_disk_writes() {
         settings.kept = vec![topic.durable()];
         // What thirty messages take: the disk is behind at once.
         settings.storage =
-            Some(Storage { waiting_bytes: 64 << 10, ..Storage::at(directory.path()) });
+            Some(StorageConfig { waiting_bytes: 64 << 10, ..StorageConfig::at(directory.path()) });
     });
     let mut client = first.client();
     // Nobody asks whether it was taken: then all of it has to be.
@@ -88,7 +90,7 @@ fn first_messages_of_many_publishers_are_all_taken_however_slow_the_disk_is() {
         let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
         settings.kept = vec![topic.durable()];
         settings.storage =
-            Some(Storage { waiting_bytes: 4 << 10, ..Storage::at(directory.path()) });
+            Some(StorageConfig { waiting_bytes: 4 << 10, ..StorageConfig::at(directory.path()) });
     });
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| served.client()).collect();
     let note = "x".repeat(2_000);
@@ -213,12 +215,12 @@ fn what_is_not_durable_is_not_said_to_be() {
     client.send(r#"{"c":"p","t":"orders","a":"persisted"}{"qty":1}"#);
     let answer = client.next().expect("an answer");
     assert!(answer.contains("failure") && answer.contains("/id"), "{answer}");
-    let mut again = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut again = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path").durable();
     again.kept = vec![topic];
     let error = Server::open(again.clone()).expect_err("it has nowhere to be");
-    assert!(matches!(error, OpenError::World(WorldError::Nowhere(_))), "{error}");
-    again.storage = Some(Storage::at(directory.path()));
+    assert!(matches!(error, OpenError::Catalog(CatalogError::Nowhere(_))), "{error}");
+    again.storage = Some(StorageConfig::at(directory.path()));
     let error = Server::open(again).expect_err("another server has it");
     assert!(error.to_string().starts_with("durable topics: "), "{error}");
     assert!(served.end());
@@ -230,13 +232,13 @@ fn with_topics(
     topics: &[(&str, &str)],
     forget: &[&str],
 ) -> Result<Server, OpenError> {
-    let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     let topic = |(name, key): &(&str, &str)| {
         TopicDefinition::new(name, Kind::Json).key(key).expect("a path").durable()
     };
     settings.kept = topics.iter().map(topic).collect();
     let forget = forget.iter().map(|name| (*name).into()).collect();
-    settings.storage = Some(Storage { forget, ..Storage::at(directory) });
+    settings.storage = Some(StorageConfig { forget, ..StorageConfig::at(directory) });
     Server::open(settings)
 }
 
@@ -273,7 +275,7 @@ fn a_topic_that_the_settings_lack_for_one_run_is_not_lost() {
     assert!(again.end());
     let opened = with_topics(directory.path(), &[("fills", "/id")], &["orders", "total", "fills"]);
     let mut opened = opened.expect("started");
-    let words: Vec<String> = std::iter::from_fn(|| opened.next_word()).collect();
+    let words: Vec<String> = std::iter::from_fn(|| opened.next_log_line()).collect();
     assert!(words.len() == 2 && words[0].contains("orders"), "{words:?}");
     drop(opened);
     let empty = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
 //! Topics whose last messages are kept: asked for, followed, removed.
 
 use crate::desk::Served;
-use lanecast_broker::{Hub, Moment, Settings};
+use lanecast_broker::{Engine, Now, ServerConfig};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header};
@@ -202,9 +202,9 @@ fn what_expires_in_centuries_is_not_due_before() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
     let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
     let kept = vec![orders.lifetime(500 * YEAR)];
-    let mut hub = Hub::new(Settings { kept, ..Settings::default() }).expect("settings");
+    let mut hub = Engine::new(ServerConfig { kept, ..ServerConfig::default() }).expect("settings");
     // A host that has run for longer than its wall clock says.
-    let moment = Moment { now: (100 * YEAR).as_nanos() as u64, unix_ns: 1 };
+    let moment = Now { now: (100 * YEAR).as_nanos() as u64, unix_ns: 1 };
     let client = hub.connect(moment.now).expect("room");
     hub.receive(moment, client, br#"{"c":"p","t":"orders"}{"id":1}"#);
     assert_eq!(hub.next_deadline(moment), Some(u64::MAX));

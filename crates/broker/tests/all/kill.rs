@@ -2,7 +2,7 @@
 //! the state is what each client's messages up to some number make of it.
 
 use crate::desk::{Client, Served};
-use lanecast_broker::{Server, Settings, Storage};
+use lanecast_broker::{Server, ServerConfig, StorageConfig};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Ack, Field, Header, Records};
@@ -18,18 +18,18 @@ const DIRECTORY: &str = "KILLED_SERVER";
 /// Publishers.
 const NAMES: [&str; 3] = ["ann", "ben", "cas"];
 
-fn configure(settings: &mut Settings, directory: &Path) {
+fn configure(settings: &mut ServerConfig, directory: &Path) {
     let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
     settings.kept = vec![topic.durable()];
-    let storage = Storage { segment_bytes: 64 << 10, ..Storage::at(directory) };
-    settings.storage = Some(Storage { checkpoint_after: 700, ..storage });
+    let storage = StorageConfig { segment_bytes: 64 << 10, ..StorageConfig::at(directory) };
+    settings.storage = Some(StorageConfig { checkpoint_after: 700, ..storage });
 }
 
 /// Not a test: what the killed process does.
 #[test]
 fn victim() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
-    let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     configure(&mut settings, Path::new(&directory));
     let mut server = Server::open(settings).expect("a server");
     let at = server.address().expect("an address");

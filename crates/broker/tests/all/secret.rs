@@ -2,7 +2,7 @@
 
 use crate::desk::Served;
 use crate::papers::Papers;
-use lanecast_broker::{OpenError, Server, Settings};
+use lanecast_broker::{OpenError, Server, ServerConfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -16,7 +16,7 @@ use tungstenite::{Message, WebSocket};
 
 type Socket = WebSocket<StreamOwned<ClientConnection, TcpStream>>;
 
-fn served(papers: &Papers, change: impl FnOnce(&mut Settings)) -> Served {
+fn served(papers: &Papers, change: impl FnOnce(&mut ServerConfig)) -> Served {
     papers.issue("server", "127.0.0.1", 2100);
     Served::new(|settings| {
         settings.websocket = Some((Ipv4Addr::LOCALHOST, 0).into());
@@ -95,7 +95,7 @@ fn who_reads_late_gets_everything_in_order() {
 #[test]
 fn who_reads_too_slowly_is_let_go_and_nobody_else() {
     let papers = Papers::new();
-    let served = served(&papers, |settings| settings.outbox_bytes_max = 256 << 10);
+    let served = served(&papers, |settings| settings.send_queue_bytes_max = 256 << 10);
     let mut slow = publish_to_one_who_waits(&served, &papers);
     let got = std::iter::from_fn(|| slow.read().ok()).count();
     assert!(got < 2_000, "it was let go");
@@ -112,11 +112,11 @@ fn a_renewed_certificate_is_taken_up() {
         certificates[0].clone().into_owned()
     };
     papers.issue("server", "127.0.0.1", 2101);
-    assert_eq!(served.read_again(), None);
+    assert_eq!(served.reload(), None);
     let late = open(&served, &papers);
     assert_ne!(shown(&early), shown(&late));
     papers.write("server.pem", "");
-    assert!(served.read_again().expect("no certificate").contains("BEGIN CERTIFICATE"));
+    assert!(served.reload().expect("no certificate").contains("BEGIN CERTIFICATE"));
     assert_eq!(shown(&open(&served, &papers)), shown(&late), "that stays");
     early.send(Message::text(r#"{"c":"flush","cid":"f","a":"completed"}"#)).expect("sent");
     assert!(early.read().expect("an answer").to_string().contains("success"));
@@ -129,12 +129,12 @@ fn files_that_cannot_be_used_are_told_with_what_to_do() {
     papers.issue("server", "127.0.0.1", 2100);
     papers.issue("other", "127.0.0.1", 2100);
     let told = |words: &[&str], key: &str| {
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         let mut tls = papers.tls("server");
         tls.key = papers.path(key);
         settings.tls = Some(tls);
         let error = match Server::open(settings) {
-            Err(error @ OpenError::Tls(_)) => error.to_string(),
+            Err(error @ OpenError::TlsFiles(_)) => error.to_string(),
             other => panic!("{other:?}"),
         };
         assert!(words.iter().all(|word| error.contains(word)), "{error}");

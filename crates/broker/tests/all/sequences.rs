@@ -2,7 +2,7 @@
 //! that are not used any more.
 
 use crate::desk::{Client, Served};
-use lanecast_broker::{Settings, Storage, hash_password};
+use lanecast_broker::{ServerConfig, StorageConfig, hash_password};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use std::fs::Permissions;
@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-fn durable(settings: &mut Settings, directory: &Path) {
+fn durable(settings: &mut ServerConfig, directory: &Path) {
     let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
     settings.kept = vec![topic.durable()];
-    settings.storage = Some(Storage::at(directory));
+    settings.storage = Some(StorageConfig::at(directory));
 }
 
 /// Publishes a message with that number; what is said of it.
@@ -121,7 +121,7 @@ fn a_user_does_not_use_up_the_names_of_others() {
 #[test]
 fn a_name_that_no_client_uses_is_forgotten_also_on_disk() {
     let directory = tempfile::tempdir().expect("a directory");
-    let short = |settings: &mut Settings| {
+    let short = |settings: &mut ServerConfig| {
         durable(settings, directory.path());
         settings.names_age = Duration::from_nanos(1);
     };

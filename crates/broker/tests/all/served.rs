@@ -158,7 +158,7 @@ fn garbage_ends_its_connection_and_nobody_elses() {
 
 #[test]
 fn who_reads_too_slowly_is_let_go_and_holds_nobody_up() {
-    let served = Served::new(|settings| settings.outbox_bytes_max = 256 << 10);
+    let served = Served::new(|settings| settings.send_queue_bytes_max = 256 << 10);
     let (mut slow, mut quick, mut publisher) = (served.client(), served.client(), served.client());
     for client in [&mut slow, &mut quick] {
         client.send(r#"{"c":"subscribe","t":"t","sub_id":"s"}"#);

@@ -1,7 +1,7 @@
 //! Clients that do not read: nothing of theirs is lost before they are let go, and nobody waits.
 
 use crate::desk::{Client, Ended, PATIENCE, Served, send_until_full};
-use lanecast_broker::{Settings, Spooling};
+use lanecast_broker::{OfflineSettings, ServerConfig};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header, begin_frame, end_frame};
@@ -17,9 +17,9 @@ fn body(number: usize) -> String {
     format!("{{\"id\":{number},\"text\":\"{}\"}}", "x".repeat(1_000 + number % 7))
 }
 
-fn spool(settings: &mut Settings, directory: &Path) {
-    settings.outbox_bytes_max = 64 << 10;
-    settings.spooling = Some(Spooling::at(directory));
+fn spool(settings: &mut ServerConfig, directory: &Path) {
+    settings.send_queue_bytes_max = 64 << 10;
+    settings.spooling = Some(OfflineSettings::at(directory));
 }
 
 /// Subscribes; some of the messages come by two names.
@@ -68,9 +68,9 @@ fn who_stops_reading_gets_everything_later() {
         }
     }
     let Ended { all_taken, counters, words } = served.ended();
-    assert!(all_taken && counters.fallen_behind >= 2, "{counters:?}");
-    assert_eq!((counters.slow, counters.behind, words.len()), (0, 0, 0));
-    assert!(counters.spooled_bytes > 2_000_000, "{counters:?}");
+    assert!(all_taken && counters.went_offline >= 2, "{counters:?}");
+    assert_eq!((counters.slow_disconnects, counters.offline, words.len()), (0, 0, 0));
+    assert!(counters.offline_bytes > 2_000_000, "{counters:?}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn who_is_too_far_behind_is_let_go() {
     quick.flush();
     assert!(is_let_go(slow));
     let Ended { counters, words, .. } = served.ended();
-    assert_eq!((counters.slow, counters.behind, words.len()), (1, 0, 1));
+    assert_eq!((counters.slow_disconnects, counters.offline, words.len()), (1, 0, 1));
     assert!(words[0].contains("\"desk\" is disconnected: it reads too slowly"), "{words:?}");
 }
 
@@ -111,7 +111,7 @@ fn what_waits_too_long_lets_its_client_go() {
     assert!(is_let_go(slow));
     let Ended { counters, words, .. } = served.ended();
     // More than once where its socket has grown in between.
-    assert!(counters.slow == 1 && counters.fallen_behind >= 1, "{counters:?}");
+    assert!(counters.slow_disconnects == 1 && counters.went_offline >= 1, "{counters:?}");
     assert!(words[0].contains("waited for longer than may be"), "{words:?}");
 }
 
@@ -127,26 +127,26 @@ fn a_disk_that_fails_lets_its_client_go_and_nobody_else() {
     quick.flush();
     assert!(is_let_go(slow));
     let Ended { counters, words, .. } = served.ended();
-    assert_eq!((counters.slow, counters.fallen_behind), (1, 0));
+    assert_eq!((counters.slow_disconnects, counters.went_offline), (1, 0));
     assert!(words[0].contains("cannot be on disk"), "{words:?}");
 }
 
 #[test]
 fn together_they_have_so_much_memory() {
-    let served = Served::new(|settings| settings.waiting_bytes_max = 200_000);
+    let served = Served::new(|settings| settings.queued_bytes_max = 200_000);
     let (mut slow, mut quick) = (served.client(), served.client());
     subscribe(&mut slow);
     subscribe(&mut quick);
     publish(&served, &mut quick);
     assert!(is_let_go(slow), "its outbox alone was not too full");
     let Ended { counters, words, .. } = served.ended();
-    assert_eq!(counters.slow, 1);
+    assert_eq!(counters.slow_disconnects, 1);
     assert!(words[0].contains("for all clients together"), "{words:?}");
 
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| {
-        settings.spooling = Some(Spooling::at(directory.path()));
-        settings.waiting_bytes_max = 200_000;
+        settings.spooling = Some(OfflineSettings::at(directory.path()));
+        settings.queued_bytes_max = 200_000;
     });
     let (mut slow, mut slower, mut quick) = (served.client(), served.client(), served.client());
     [&mut slow, &mut slower, &mut quick].into_iter().for_each(subscribe);
@@ -158,8 +158,8 @@ fn together_they_have_so_much_memory() {
         client.flush();
     }
     let Ended { counters, .. } = served.ended();
-    assert_eq!((counters.slow, counters.behind), (0, 0));
-    assert!(counters.fallen_behind >= 2 && counters.spooled_bytes > 1_000_000, "{counters:?}");
+    assert_eq!((counters.slow_disconnects, counters.offline), (0, 0));
+    assert!(counters.went_offline >= 2 && counters.offline_bytes > 1_000_000, "{counters:?}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_flood_of_queries_waits_its_turn() {
     let orders = || TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
     let served = Served::new(|settings| {
         settings.kept = vec![orders()];
-        settings.outbox_bytes_max = 1 << 20;
+        settings.send_queue_bytes_max = 1 << 20;
     });
     let mut publisher = served.client();
     for number in 0..300 {
@@ -215,14 +215,14 @@ fn a_flood_of_queries_waits_its_turn() {
     assert!(flooding.join().expect("it ends").is_some(), "it was let go");
     publisher.flush();
     let Ended { counters, .. } = served.ended();
-    assert_eq!(counters.slow, 1);
+    assert_eq!(counters.slow_disconnects, 1);
 }
 
 #[test]
 fn an_answer_waits_for_who_reads_it() {
     const RECORDS: usize = 4_000;
     let served = Served::new(|settings| {
-        settings.outbox_bytes_max = 1 << 20;
+        settings.send_queue_bytes_max = 1 << 20;
         settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
     });
     let (mut publisher, mut slow, mut quick) = (served.client(), served.client(), served.client());
@@ -276,7 +276,7 @@ fn who_does_not_read_answers_is_not_read_from() {
         writer.join().expect("it was taken");
         client.flush();
     }
-    assert_eq!(served.ended().counters.slow, 0);
+    assert_eq!(served.ended().counters.slow_disconnects, 0);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn long_records_are_answered_as_fast_as_they_are_read() {
     // Sixteen of them are more than may wait.
     let served = Served::new(|settings| {
         settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
-        settings.outbox_bytes_max = 8 << 20;
+        settings.send_queue_bytes_max = 8 << 20;
     });
     let mut publisher = served.client();
     for id in 10..10 + RECORDS {
@@ -311,5 +311,5 @@ fn long_records_are_answered_as_fast_as_they_are_read() {
     assert_eq!(ended.count(), ids.len());
     reader.flush();
     let Ended { counters, words, .. } = served.ended();
-    assert_eq!((counters.slow, words), (0, Vec::new()));
+    assert_eq!((counters.slow_disconnects, words), (0, Vec::new()));
 }

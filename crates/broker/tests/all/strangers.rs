@@ -2,7 +2,7 @@
 //! nobody else out.
 
 use crate::desk::{Client, PATIENCE, Served};
-use lanecast_broker::{Settings, hash_password};
+use lanecast_broker::{ServerConfig, hash_password};
 use lanecast_wire::command::{begin_frame, end_frame};
 use std::fs::Permissions;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
 
 /// A server that knows the users ann and bob.
-fn served(change: impl FnOnce(&mut Settings)) -> Served {
+fn served(change: impl FnOnce(&mut ServerConfig)) -> Served {
     static LINE: OnceLock<String> = OnceLock::new();
     let line = LINE.get_or_init(|| hash_password(b"secret").expect("a hash"));
     let folder = tempfile::tempdir().expect("a folder");
@@ -84,7 +84,7 @@ fn before_a_logon_frames_are_small() {
 #[test]
 fn a_frame_that_does_not_end_is_given_up() {
     let served = Served::new(|settings| {
-        settings.frame_time = Duration::from_millis(300);
+        settings.frame_timeout = Duration::from_millis(300);
         settings.websocket = Some((Ipv4Addr::LOCALHOST, 0).into());
     });
     let (mut silent, mut stops, mut drips) = (served.client(), served.client(), served.client());
@@ -106,15 +106,15 @@ fn a_frame_that_does_not_end_is_given_up() {
     // One that sends nothing stays, and one whose frames end.
     silent.flush();
     let ended = served.ended();
-    assert_eq!(ended.counters.unfinished, 3);
-    assert!(ended.words[0].contains("limits.frame_time"), "{:?}", ended.words);
+    assert_eq!(ended.counters.partial_frames_dropped, 3);
+    assert!(ended.words[0].contains("limits.frame_timeout"), "{:?}", ended.words);
 }
 
 #[test]
 fn frames_that_have_begun_share_a_limit() {
     let served = Served::new(|settings| {
         settings.frame_bytes_max = 1 << 20;
-        settings.partial_bytes_max = 1 << 20;
+        settings.partial_frame_bytes_max = 1 << 20;
     });
     // The oldest, but not of those who send most.
     let mut other = served.client_from(ELSEWHERE);
@@ -130,7 +130,7 @@ fn frames_that_have_begun_share_a_limit() {
     std::io::Write::write_all(&mut other.stream, &bytes[5_000..]).expect("it stays");
     other.expect(r#"{"c":"ack","a":"completed","status":"success","cid":"f"}"#);
     let ended = served.ended();
-    assert!((56..=57).contains(&ended.counters.unfinished), "{:?}", ended.counters);
+    assert!((56..=57).contains(&ended.counters.partial_frames_dropped), "{:?}", ended.counters);
     assert!(ended.words.iter().any(|word| word.contains("limits.partial")), "{:?}", ended.words);
 }
 
@@ -153,8 +153,8 @@ fn few_may_be_coming_in_and_few_from_one_address() {
     assert!(is_let_in(&mut others[4], "bob", "secret"));
     ann.flush();
     let ended = served.ended();
-    assert!(ended.counters.crowded_out >= 37, "{:?}", ended.counters);
-    assert_eq!(ended.counters.turned_away, 0);
+    assert!(ended.counters.evicted >= 37, "{:?}", ended.counters);
+    assert_eq!(ended.counters.rejected_clients, 0);
     assert!(ended.words[0].contains("limits.pending"), "{:?}", ended.words);
 }
 

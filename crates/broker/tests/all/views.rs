@@ -1,12 +1,12 @@
 //! Views in a server: asked for and followed as any kept topic, and changed by theirs alone.
 
 use crate::desk::{Client, Served};
-use lanecast_broker::{OpenError, Server, Settings, ViewDefinition};
+use lanecast_broker::{OpenError, Server, ServerConfig, ViewDefinition};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use std::net::Ipv4Addr;
 
-fn settings(settings: &mut Settings) {
+fn settings(settings: &mut ServerConfig) {
     // Publishers supply the keys: the messages are as the example has them.
     settings.kept = vec![TopicDefinition::new("orders", Kind::Fix)];
     let vwap = ViewDefinition::new("VWAP", Kind::Nvfix, "orders")
@@ -125,12 +125,12 @@ fn orders_and_customers_are_shown_together() {
 
 #[test]
 fn a_wrong_view_is_no_server_and_says_why() {
-    let refused = |change: fn(&mut Settings), part: &str| {
-        let mut wrong = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    let refused = |change: fn(&mut ServerConfig), part: &str| {
+        let mut wrong = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         settings(&mut wrong);
         change(&mut wrong);
         let error = Server::open(wrong).expect_err(part);
-        assert!(matches!(error, OpenError::World(_)), "{error}");
+        assert!(matches!(error, OpenError::Catalog(_)), "{error}");
         assert!(error.to_string().contains(part), "{error}");
     };
     refused(|it| it.kept.clear(), "the view VWAP: in the topics, at byte 0: there is no topic");
@@ -144,7 +144,7 @@ fn a_wrong_view_is_no_server_and_says_why() {
 fn the_example_file_shows_what_it_says() {
     const FILE: &str = include_str!("../../../../config/vwap.toml");
     let served = Served::new(|settings| {
-        let said = Settings::from_toml(FILE).expect("it is valid");
+        let said = ServerConfig::from_toml(FILE).expect("it is valid");
         (settings.kept, settings.views) = (said.kept, said.views);
     });
     let mut client = client(&served, "json");

@@ -1,7 +1,7 @@
 //! A server on loopback, and pages and programs that speak to it by WebSocket.
 
 use crate::desk::{Served, send_until_full};
-use lanecast_broker::Settings;
+use lanecast_broker::ServerConfig;
 use lanecast_wire::command::{Field, Header, begin_frame, end_frame, frame_total};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -13,7 +13,7 @@ use tungstenite::{Message, WebSocket};
 /// More than sockets and the server may hold together.
 const UNREAD: usize = 100 << 20;
 
-fn served(change: impl FnOnce(&mut Settings)) -> Served {
+fn served(change: impl FnOnce(&mut ServerConfig)) -> Served {
     Served::new(|settings| {
         settings.websocket = Some((Ipv4Addr::LOCALHOST, 0).into());
         change(settings);
@@ -235,7 +235,7 @@ fn who_takes_too_long_to_come_in_is_let_go() {
 
 #[test]
 fn who_reads_too_slowly_is_let_go() {
-    let served = served(|settings| settings.outbox_bytes_max = 256 << 10);
+    let served = served(|settings| settings.send_queue_bytes_max = 256 << 10);
     let mut slow = open(&served, None).expect("opened");
     let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
     slow.send(Message::text(wish)).expect("sent");

@@ -1,6 +1,6 @@
 //! What caused an error is told once by whoever prints it with all its sources.
 
-use lanecast_broker::WorldError;
+use lanecast_broker::CatalogError;
 use lanecast_client::ClientError;
 use lanecast_os::interface::InterfaceError;
 use lanecast_os::{DirectoryError, FileError};
@@ -29,8 +29,8 @@ fn no_cause_is_said_twice() {
     let net = || lanecast_net::OpenError::Interface(interface());
     let errors: [Box<dyn Error>; 14] = [
         Box::new(archive()),
-        Box::new(WorldError::Archive(Box::new(archive()))),
-        Box::new(lanecast_broker::OpenError::from(WorldError::Archive(Box::new(archive())))),
+        Box::new(CatalogError::Archive(Box::new(archive()))),
+        Box::new(lanecast_broker::OpenError::from(CatalogError::Archive(Box::new(archive())))),
         Box::new(ClientError::from(HeaderError::NoEnd)),
         Box::new(ClientError::from(denied())),
         Box::new(interface()),

@@ -1,7 +1,7 @@
 //! A server on a thread of its own, and clients that speak to it in bytes.
 #![allow(dead_code, reason = "no test needs all of it")]
 
-use lanecast_broker::{Counters, Server, Settings};
+use lanecast_broker::{Counters, Server, ServerConfig};
 use lanecast_wire::command::{Field, Header, LENGTH_BYTES, Records};
 use lanecast_wire::command::{begin_frame, end_frame, frame_bytes};
 use socket2::{Domain, Socket, Type};
@@ -50,8 +50,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) fn new(change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    pub(crate) fn new(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         change(&mut settings);
         let mut server = Server::open(settings).expect("a server");
         let at = server.address().expect("an address");
@@ -63,11 +63,11 @@ impl Served {
             while !asked.load(Ordering::Relaxed) {
                 server.turn(Duration::from_millis(20)).expect("it goes on");
                 for wish in wishes.try_iter() {
-                    let error = server.read_again().err().map(|error| error.to_string());
+                    let error = server.reload().err().map(|error| error.to_string());
                     wish.send(error).expect("it waits");
                 }
             }
-            let words = std::iter::from_fn(|| server.next_word()).collect();
+            let words = std::iter::from_fn(|| server.next_log_line()).collect();
             let counters = server.counters();
             Ended { all_taken: server.drain(), counters, words }
         });
@@ -75,7 +75,7 @@ impl Served {
     }
 
     /// Has users and certificates read again; what is wrong with them, if something is.
-    pub(crate) fn read_again(&self) -> Option<String> {
+    pub(crate) fn reload(&self) -> Option<String> {
         let (wish, answer) = channel();
         self.again.send(wish).expect("it runs");
         answer.recv_timeout(PATIENCE).expect("it answers")

@@ -1,6 +1,6 @@
 //! Certificates that are made for a test.
 
-use lanecast_broker::Tls;
+use lanecast_broker::TlsFiles;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -46,8 +46,8 @@ impl Papers {
     }
 
     /// What a server goes by that shows the certificate of that name.
-    pub(crate) fn tls(&self, name: &str) -> Tls {
+    pub(crate) fn tls(&self, name: &str) -> TlsFiles {
         let certificate = self.path(&format!("{name}.pem"));
-        Tls { certificate, key: self.path(&format!("{name}.key")), clients: None }
+        TlsFiles { certificate, key: self.path(&format!("{name}.key")), clients: None }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::view;
 use anyhow::Context;
-use lanecast_broker::{Server, Settings, TopicDefinition};
+use lanecast_broker::{Server, ServerConfig, TopicDefinition};
 use lanecast_client::{Client, Event, Identity, Message};
 use lanecast_filter::kind::Kind;
 use std::net::Ipv4Addr;
@@ -53,7 +53,7 @@ impl Served {
     /// Starts it. It keeps the last execution of each order, found by customer and by symbol, and
     /// a view of these.
     pub(super) fn start() -> anyhow::Result<Self> {
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         let executions = TopicDefinition::new("executions", Kind::Fix);
         settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
         settings.views = vec![view::definition()];

@@ -5,7 +5,7 @@ use crate::output::print_json;
 use crate::perf::priority;
 use crate::stage::{Actor, Patience};
 use anyhow::Context;
-use lanecast_broker::{Delay, Server, Settings};
+use lanecast_broker::{Latency, Server, ServerConfig};
 use lanecast_measure::fanout::{Bursts, Commands, FanoutResult, Load, over_sockets};
 use lanecast_measure::{Raise, RaiseAsked, Seating};
 use lanecast_os::affinity;
@@ -29,8 +29,8 @@ struct Address {
 pub(super) struct Told {
     published: u64,
     delivered: u64,
-    command_delay: Percentiles,
-    round_delay: Percentiles,
+    command_latency: Percentiles,
+    turn_latency: Percentiles,
     cpu: Option<usize>,
 }
 
@@ -41,8 +41,8 @@ struct Percentiles {
     samples: u64,
 }
 
-impl From<Delay> for Percentiles {
-    fn from(delay: Delay) -> Self {
+impl From<Latency> for Percentiles {
+    fn from(delay: Latency) -> Self {
         Self { p50_ns: delay.p50_ns, p99_ns: delay.p99_ns, samples: delay.samples }
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Resu
     Raise::by(RaiseAsked::Auto);
     // What it allocates from here on lies on that CPU's node.
     cpu.map_or(Ok(()), affinity::pin).context("cannot keep the server on its CPU")?;
-    let mut server = Server::open(Settings::at((Ipv4Addr::LOCALHOST, 0).into()))?;
+    let mut server = Server::open(ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into()))?;
     let address = server.address().context("cannot look at a socket")?;
     print_json(&Address { address })?;
     let (mut has_begun, mut is_over) = (false, false);
@@ -66,8 +66,8 @@ pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Resu
     print_json(&Told {
         published: done.published,
         delivered: done.delivered,
-        command_delay: server.command_delay().into(),
-        round_delay: server.round_delay().into(),
+        command_latency: server.command_latency().into(),
+        turn_latency: server.turn_latency().into(),
         cpu,
     })?;
     Ok(ExitCode::SUCCESS)

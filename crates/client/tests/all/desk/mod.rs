@@ -3,7 +3,7 @@
 // Each test uses a part of this.
 #![allow(dead_code)]
 
-use lanecast_broker::{Server, Settings};
+use lanecast_broker::{Server, ServerConfig};
 use lanecast_filter::kind::Kind;
 use lanecast_sow::TopicDefinition;
 use std::io::{Read, Write};
@@ -25,8 +25,8 @@ impl Served {
         Self::with(|_| ())
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings::at((Ipv4Addr::LOCALHOST, 0).into());
+    pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         settings.kept = vec![TopicDefinition::new("stock", Kind::Json).key("/id").expect("a path")];
         change(&mut settings);
         let mut server = Server::open(settings).expect("a server");

@@ -1,0 +1,264 @@
+//! The users that a file names: how they show who they are, and what they may do.
+
+use crate::auth::permissions::{Permissions, Topics, check_filter};
+use crate::config::trusted_file::{self, TrustError};
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
+use foldhash::HashMap;
+use serde::Deserialize;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+/// The longest password, in bytes.
+const PASSWORD_MAX: usize = 1_024;
+/// The most memory that checking a password may take, in KiB, and how many times over.
+const MEMORY_MAX: u32 = 1 << 20;
+const TIMES_MAX: u32 = 64;
+
+/// Why users cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum UsersError {
+    /// The file cannot be read, or strangers could name themselves in it.
+    #[error(transparent)]
+    Untrusted(#[from] TrustError),
+    /// It says something that cannot be.
+    #[error("{path}: {message}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        message: String,
+    },
+}
+
+/// A password that cannot be hashed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    /// It is too short or too long.
+    #[error("a password has 1 to {PASSWORD_MAX} bytes")]
+    Length,
+    /// The hash does not come about, for want of memory or chance.
+    #[error("cannot hash: {0}")]
+    Hash(String),
+}
+
+/// The line of a users file that stands for a password.
+///
+/// # Errors
+/// See [`PasswordError`].
+pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
+    if password.is_empty() || password.len() > PASSWORD_MAX {
+        return Err(PasswordError::Length);
+    }
+    let hash = Argon2::default().hash_password(password);
+    hash.map(|hash| hash.to_string()).map_err(|error| PasswordError::Hash(error.to_string()))
+}
+
+/// Whether `hash` is that of a password. Takes long, and much memory.
+pub(crate) fn is_hash_of(hash: &str, password: &[u8]) -> bool {
+    let verified = PasswordHash::new(hash)
+        .map(|hash| Argon2::default().verify_password(password, &hash).is_ok());
+    password.len() <= PASSWORD_MAX && verified.unwrap_or(false)
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Users {
+    users: HashMap<String, User>,
+    decoys: Decoys,
+}
+
+/// The hashes against which the passwords of unknown users are checked. That takes as long as it
+/// does for a known one: each name stands for one of the costs that hashes of the file have, as
+/// often as they have it, and always for the same.
+#[derive(Debug)]
+struct Decoys {
+    /// One hash of each cost, and how many have that cost or one before it.
+    hashes: Vec<(Arc<str>, usize)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) hash: Arc<str>,
+    pub(crate) rights: Arc<Permissions>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    #[serde(default)]
+    user: Vec<SaidUser>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaidUser {
+    name: String,
+    password: Hash,
+    #[serde(default)]
+    publish: Vec<SaidTopics>,
+    #[serde(default)]
+    subscribe: Vec<SaidTopics>,
+    #[serde(default)]
+    query: Vec<SaidTopics>,
+    #[serde(default)]
+    delete: Vec<SaidTopics>,
+    filter: Option<SaidFilter>,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Hash(String);
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct SaidTopics(Topics);
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct SaidFilter(String);
+
+impl TryFrom<String> for Hash {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let wrong =
+            |what: String| format!("{what}: take what `lanecast serve hash-password` prints");
+        let hash = PasswordHash::new(&text).map_err(|error| wrong(error.to_string()))?;
+        if !hash.algorithm.as_str().starts_with("argon2") || hash.hash.is_none() {
+            return Err(wrong("no hash by argon2".to_owned()));
+        }
+        let params = Params::try_from(&hash).map_err(|error| wrong(error.to_string()))?;
+        if params.m_cost() > MEMORY_MAX || params.t_cost() > TIMES_MAX {
+            return Err(wrong("a hash that takes too much to check".to_owned()));
+        }
+        Ok(Self(text))
+    }
+}
+
+impl TryFrom<String> for SaidTopics {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Topics::parse(&text).map(Self)
+    }
+}
+
+impl TryFrom<String> for SaidFilter {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        check_filter(&text).map(|()| Self(text))
+    }
+}
+
+impl Users {
+    /// Reads a file that no stranger can write.
+    pub(crate) fn read(path: &Path) -> Result<Self, UsersError> {
+        let (_, bytes) = trusted_file::read(path)?;
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string());
+        text.and_then(|text| Self::parse(&text))
+            .map_err(|message| UsersError::Invalid { path: path.to_owned(), message })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let said: Said =
+            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let mut users = HashMap::default();
+        for user in said.user {
+            let (name, user) = user.known();
+            if name.is_empty() || users.contains_key(&name) {
+                return Err(format!("{name:?} is no name of a user, or one that is there twice"));
+            }
+            users.insert(name, user);
+        }
+        let decoys = Decoys::of(users.values().map(|user: &User| Arc::clone(&user.hash)).collect());
+        Ok(Self { users, decoys: decoys.map_err(|error| error.to_string())? })
+    }
+
+    /// The user of that name, and what the password is to be checked against in any case.
+    pub(crate) fn find(&self, name: &str) -> (Option<&User>, Arc<str>) {
+        // Found in either case, for the time that it takes.
+        let (user, decoy) = (self.users.get(name), self.decoys.of_name(name));
+        (user, Arc::clone(user.map_or(decoy, |user| &user.hash)))
+    }
+}
+
+impl Decoys {
+    fn of(mut hashes: Vec<Arc<str>>) -> Result<Self, PasswordError> {
+        if hashes.is_empty() {
+            hashes.push(hash_password(b"nobody")?.into());
+        }
+        hashes.sort_unstable_by(|one, other| cost(one).cmp(cost(other)));
+        let alike = hashes.chunk_by(|one, other| cost(one) == cost(other));
+        let mut count = 0;
+        let counted = alike.map(|alike| {
+            count += alike.len();
+            (Arc::clone(&alike[0]), count)
+        });
+        Ok(Self { hashes: counted.collect() })
+    }
+
+    /// The hash for a name, by chance, but the same for as long as the program runs: also when
+    /// the file is read again and has other users, but for few names.
+    fn of_name(&self, name: &str) -> &Arc<str> {
+        static CHANCE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let count = self.hashes.last().map_or(0, |(_, count)| *count);
+        // The hash as a fraction of 2^64, and so many of the hashes.
+        let drawn = (u128::from(CHANCE.hash_one(name)) * count as u128) >> 64;
+        let at = self.hashes.partition_point(|(_, count)| *count as u128 <= drawn);
+        &self.hashes[at].0
+    }
+}
+
+/// What of a hash says how long it takes to check: its algorithm and parameters, without salt.
+fn cost(hash: &str) -> &str {
+    let end = hash.match_indices('$').map(|(at, _)| at).nth_back(1);
+    &hash[..end.unwrap_or(hash.len())]
+}
+
+impl SaidUser {
+    fn known(self) -> (String, User) {
+        let topics = |list: Vec<SaidTopics>| list.into_iter().map(|topics| topics.0).collect();
+        let rights = Permissions {
+            publish: topics(self.publish),
+            subscribe: topics(self.subscribe),
+            query: topics(self.query),
+            delete: topics(self.delete),
+            filter: self.filter.map(|filter| filter.0),
+        };
+        (self.name, User { hash: self.password.0.into(), rights: Arc::new(rights) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_cost_as_much_as_known_ones_do() {
+        let hash =
+            |cost: u32, salt: u32| format!("$argon2id$v=19$m={cost},t=2,p=1$salt{salt}$hash");
+        let costs = (0..100).map(|number| hash(if number < 75 { 19_456 } else { 65_536 }, number));
+        let decoys = Decoys::of(costs.map(Arc::from).collect()).expect("there are hashes");
+        assert_eq!(decoys.hashes.len(), 2);
+        let costly = |decoys: &Decoys, name: &str| cost(decoys.of_name(name)).contains("65536");
+        let names: Vec<String> = (0..4_000).map(|number| format!("user{number}")).collect();
+        let count = names.iter().filter(|name| costly(&decoys, name)).count();
+        assert!((800..1_200).contains(&count), "{count} of 4000, not a quarter");
+        // One more user tells nothing about others.
+        let more = (0..101).map(|number| hash(if number < 76 { 19_456 } else { 65_536 }, number));
+        let more = Decoys::of(more.map(Arc::from).collect()).expect("there are hashes");
+        let others = names.iter().filter(|it| costly(&decoys, it) != costly(&more, it)).count();
+        assert!(others < 60, "{others} of 4000 changed");
+        assert!(names.iter().all(|name| costly(&more, name) == costly(&more, name)));
+    }
+
+    #[test]
+    fn without_users_a_name_costs_what_a_user_will() {
+        let decoys = Decoys::of(Vec::new()).expect("a hash");
+        assert!(decoys.of_name("ann").starts_with("$argon2id$"));
+        assert_eq!(cost("$argon2id$v=19$m=1,t=2,p=1$salt$hash"), "$argon2id$v=19$m=1,t=2,p=1");
+    }
+}

@@ -1,0 +1,4 @@
+//! Counters and latency.
+
+pub(crate) mod counters;
+pub(crate) mod latency;
