@@ -1,4 +1,4 @@
-//! Duty cycles: work that runs beside the path of a message.
+//! Agents: duty cycles that run beside the message path, and the thread that runs one.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::fmt;
@@ -6,27 +6,27 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// Work done in short turns, on a thread of its own or on the caller's.
+/// Work done in short duty cycles, on its own thread or on the caller's.
 pub trait Agent: Send {
-    /// One turn; returns how many things it did (0 = there was nothing to do).
+    /// Runs one duty cycle; returns the number of work items done (0: idle).
     fn do_work(&mut self) -> usize;
 
-    /// Sleeps until there may be work again; must return soon after its waker was called.
+    /// Sleeps until there may be work again. Must return soon after a wake-up.
     fn idle(&mut self);
 
-    /// The thread's name (at most 15 bytes are shown by the system).
+    /// Name of the thread (the system shows at most 15 bytes).
     fn name(&self) -> &'static str;
 }
 
-/// A thread that turns an [`Agent`] until it is dropped.
-pub struct Runner {
+/// A thread that runs the duty cycle of an [`Agent`] until dropped.
+pub struct AgentRunner {
     stop: Arc<AtomicBool>,
     wake: Box<dyn Fn() + Send + Sync>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Runner {
-    /// Starts the thread. `wake` must end a running [`Agent::idle`], so that dropping is prompt.
+impl AgentRunner {
+    /// Starts the thread. `wake` must end a running [`Agent::idle`], so that a drop is prompt.
     ///
     /// # Errors
     /// If the system refuses another thread.
@@ -34,27 +34,28 @@ impl Runner {
         agent: Box<dyn Agent>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        Self::start_after(|| Ok(()), agent, wake)
+        Self::start_with(|| Ok(()), agent, wake)
     }
 
-    /// As [`start`](Self::start), but the thread does `prepare` first: pins itself, say.
+    /// As [`start`](Self::start), but the thread runs `prepare` first, for example to pin itself
+    /// to a CPU.
     ///
     /// # Errors
-    /// If the system refuses another thread, or that of `prepare`.
-    pub fn start_after(
+    /// If the system refuses another thread, or if `prepare` fails.
+    pub fn start_with(
         prepare: impl FnOnce() -> io::Result<()> + Send + 'static,
         mut agent: Box<dyn Agent>,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (tell, told) = mpsc::channel();
+        let (prepared_tx, prepared_rx) = mpsc::channel();
         let thread = std::thread::Builder::new().name(agent.name().into()).spawn(move || {
             let prepared = prepare();
-            let goes_on = prepared.is_ok();
-            // Whoever started the thread waits for this.
-            let _ = tell.send(prepared);
-            if !goes_on {
+            let is_ready = prepared.is_ok();
+            // `start_with` waits for this result.
+            let _ = prepared_tx.send(prepared);
+            if !is_ready {
                 return;
             }
             // PAIRS(runner-stop): acquire here, release in `drop`.
@@ -65,30 +66,30 @@ impl Runner {
             }
         })?;
         let runner = Self { stop, wake: Box::new(wake), thread: Some(thread) };
-        told.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended at once")))?;
+        prepared_rx.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended at once")))?;
         Ok(runner)
     }
 
-    /// Ends a running [`Agent::idle`] so that the agent looks for work now.
+    /// Ends a running [`Agent::idle`], so that the agent runs its next duty cycle now.
     pub fn wake(&self) {
         (self.wake)();
     }
 }
 
-impl Drop for Runner {
+impl Drop for AgentRunner {
     fn drop(&mut self) {
         // PAIRS(runner-stop): release here, acquire in the thread's loop.
         self.stop.store(true, Ordering::Release);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // An agent's panic has already been printed by its thread; there is nothing to add.
+            // A panic of the agent has already been printed by its thread.
             let _ = thread.join();
         }
     }
 }
 
-impl fmt::Debug for Runner {
+impl fmt::Debug for AgentRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runner").finish_non_exhaustive()
+        f.debug_struct("AgentRunner").finish_non_exhaustive()
     }
 }

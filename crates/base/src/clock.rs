@@ -1,25 +1,25 @@
-//! Ticks that two processes of one host can compare.
+//! Clock ticks that two processes of one host can compare.
 //!
 //! Where the processor has an invariant time-stamp counter that the kernel trusts, a tick is a
-//! step of that counter (about 16 ns to read on virtual machines); elsewhere it is a nanosecond
-//! of `CLOCK_MONOTONIC` (60 ns and more there). Both count from the host's start, so a stamp
+//! step of that counter (read in about 16 ns on virtual machines); elsewhere a tick is a nanosecond
+//! of `CLOCK_MONOTONIC` (60 ns and more there). Both count from the host's start, so a timestamp
 //! written by one process means the same in another.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Where ticks come from.
+/// Source of a clock's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The processor's time-stamp counter.
     Tsc,
     /// The kernel's `CLOCK_MONOTONIC`.
     Monotonic,
-    /// A function: time as a test wants it.
+    /// A function that a test provides.
     Simulated,
 }
 
-/// The scale of a clock that ticks in nanoseconds.
+/// Scale of a clock whose tick is a nanosecond.
 const NANOSECONDS: u64 = 1 << 32;
 
 /// A tick counter and its rate.
@@ -34,7 +34,7 @@ pub struct Clock {
     source: Source,
     /// Nanoseconds per tick, times 2^32.
     scale: u64,
-    /// Reads a source that is not the counter.
+    /// Reads any source other than the time-stamp counter.
     read: fn() -> u64,
 }
 
@@ -51,8 +51,8 @@ impl Clock {
         })
     }
 
-    /// A clock that shows whatever nanosecond `read` gives, so that tests need not wait. It must
-    /// not go backwards, and must go on while it is read, or waiting for a time never ends.
+    /// A clock for tests, with the nanoseconds that `read` returns. They must never decrease, and
+    /// must advance with each read, or waiting for a time never ends.
     ///
     /// ```
     /// let clock = lanecast_base::clock::Clock::simulated(|| 42);
@@ -62,12 +62,12 @@ impl Clock {
         Self { source: Source::Simulated, scale: NANOSECONDS, read }
     }
 
-    /// Where the ticks come from.
+    /// Source of the ticks.
     pub const fn source(&self) -> Source {
         self.source
     }
 
-    /// The name to print beside a figure.
+    /// Name of the source, to print beside measurements.
     pub const fn name(&self) -> &'static str {
         match self.source {
             Source::Tsc => "tsc",
@@ -76,7 +76,7 @@ impl Clock {
         }
     }
 
-    /// Now. May be read a few instructions early or late by the processor.
+    /// Now. The processor may read the counter a few instructions early or late.
     #[inline(always)]
     pub fn ticks(&self) -> u64 {
         match self.source {
@@ -85,7 +85,7 @@ impl Clock {
         }
     }
 
-    /// Now, not before every earlier load has its value: the stamp to take on receipt.
+    /// Now, read after every earlier load has its value: the timestamp to take on receipt.
     #[inline(always)]
     pub fn ticks_ordered(&self) -> u64 {
         match self.source {
@@ -105,7 +105,7 @@ impl Clock {
         (((ns as u128) << 32) / self.scale as u128) as u64
     }
 
-    /// What one reading costs, in nanoseconds: the median of many.
+    /// Nanoseconds that one reading takes: the median of 31 rounds.
     pub fn cost_ns(&self) -> f64 {
         const READS: u64 = 1000;
         let mut rounds: Vec<u64> = (0..31)
@@ -124,8 +124,8 @@ impl Clock {
 }
 
 fn monotonic_ns() -> u64 {
-    // `Instant` is CLOCK_MONOTONIC on Linux, but hides its origin; the difference from the
-    // first reading would differ between processes, so the system call is asked itself.
+    // `Instant` is CLOCK_MONOTONIC on Linux but hides its origin, and a difference from the first
+    // reading would differ between processes: hence the system call.
     let mut now = Timespec { seconds: 0, nanoseconds: 0 };
     // SAFETY: `now` is a valid, writable timespec for the call's duration.
     unsafe { clock_gettime(CLOCK_MONOTONIC, &mut now) };
@@ -145,7 +145,8 @@ unsafe extern "C" {
     fn clock_gettime(clock: i32, now: *mut Timespec) -> i32;
 }
 
-/// The kernel lists `tsc` as a clock source only if it found it steady and alike on all CPUs.
+/// Whether the counter is invariant and the kernel lists `tsc` as a clock source, which it does
+/// only if the counter is steady and synchronised on all CPUs.
 fn tsc_is_trusted() -> bool {
     const LIST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     counter_is_invariant()
@@ -163,8 +164,8 @@ fn calibrate() -> u64 {
     (((end - start).as_nanos() << 32) / ticks).max(1) as u64
 }
 
-/// The counter and the kernel's clock at one moment: the pair of several that was read fastest, or
-/// a pause between the two readings, such as virtual machines have, would distort every figure.
+/// Counter and kernel clock at the same moment. Of 32 pairs the fastest read counts: a pause
+/// between the two readings, common on virtual machines, would distort every measurement.
 fn both_clocks() -> (u64, Instant) {
     let read = || {
         let before = counter_ordered();

@@ -1,29 +1,29 @@
-//! Floor of the house: what every other crate stands on and nothing above a topic may enter.
+//! Basics that every other crate uses; this crate depends on none of them.
 //!
-//! - [`sync`]: the one façade over atomics, which the model checker replaces;
-//! - [`Position`]: a place in a stream of bytes, safe across wrap-around;
-//! - [`Pad`]: a value on cache lines of its own;
-//! - [`budget`]: memory that is bounded for several at once;
+//! - [`sync`]: the façade over atomics, which the model checker replaces;
+//! - [`Position`]: a position in a byte stream, safe across wrap-around;
+//! - [`CachePadded`]: a value on its own cache lines;
+//! - [`budget`]: memory limits shared by several reservations;
 //! - [`clock`]: ticks that two processes of a host can compare;
-//! - [`mask`]: where in 64 bytes certain bytes stand;
-//! - [`WaitStrategy`], [`Waiter`]: what to do when there is nothing to do;
-//! - [`Agent`], [`Runner`]: a duty cycle, and the thread that turns it;
+//! - [`simd`]: bit masks of the delimiters in a 64-byte block;
+//! - [`WaitStrategy`], [`Waiter`]: spin, yield or park while there is no work;
+//! - [`Agent`], [`AgentRunner`]: a duty cycle, and the thread that runs it;
 //! - [`Size`], [`parse_duration`]: numbers with units.
 
 mod agent;
 pub mod budget;
+mod cache_padded;
 pub mod clock;
-pub mod mask;
-mod pad;
 mod position;
 mod prefetch;
+pub mod simd;
 pub mod sync;
 mod units;
 mod wait;
 
-pub use agent::{Agent, Runner};
-pub use pad::Pad;
+pub use agent::{Agent, AgentRunner};
+pub use cache_padded::CachePadded;
 pub use position::Position;
 pub use prefetch::prefetch_for_writing;
 pub use units::{Size, UnitError, format_duration, parse_duration};
-pub use wait::{ParseWaitError, Step, WaitStrategy, Waiter, spin};
+pub use wait::{ParseWaitError, WaitStep, WaitStrategy, Waiter, spin};

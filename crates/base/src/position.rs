@@ -1,4 +1,4 @@
-//! A place in a stream of bytes.
+//! A position in a byte stream.
 
 use core::fmt;
 
@@ -46,7 +46,7 @@ impl Position {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// Whether this place lies strictly after `other`.
+    /// Whether this position lies strictly after `other`.
     pub const fn is_past(self, other: Self) -> bool {
         other.0.wrapping_sub(self.0).cast_signed() < 0
     }
@@ -57,7 +57,7 @@ impl Position {
         if self.is_past(other) { other } else { self }
     }
 
-    /// The byte of a ring of `mask + 1` bytes (a power of two) that this position falls on.
+    /// Offset of this position in a ring of `mask + 1` bytes (a power of two).
     #[inline(always)]
     pub const fn offset(self, mask: u64) -> usize {
         (self.0 & mask) as usize

@@ -1,15 +1,15 @@
 //! Hints about cache lines that will be needed soon.
 
-/// Takes the line at `address` back from other processors' caches, ahead of writing to it.
+/// Fetches the cache line at `address` exclusively, ahead of a write to it.
 ///
-/// A line that somebody has read since costs its writer a round trip to take back, and stores
-/// wait for one another. A hint: `address` may be anything.
+/// A line that another core has read since costs its writer a round trip to own again, and stores
+/// wait for one another. This is a hint: `address` may be anything.
 #[inline(always)]
 pub fn prefetch_for_writing<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // The intrinsic with the same hint becomes a fetch for reading, which takes the line twice,
-    // unless the whole program is built for newer processors. Those that do not know the
-    // instruction skip it.
+    // The intrinsic compiles to a prefetch for reading, and so to a second transfer of the line,
+    // unless the whole program is built for newer processors. Processors without the instruction
+    // skip it.
     // SAFETY: a hint may point anywhere.
     unsafe {
         core::arch::asm!(

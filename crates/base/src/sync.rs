@@ -1,9 +1,9 @@
-//! The one façade over atomics: `core` in products, loom in the model checker.
+//! The façade over atomics: `core` in products, loom in the model checker.
 //!
 //! Two threads that each write one word and then read the other's (a sleeper and its waker)
-//! need a store-load fence on both sides. [`light_fence`] and [`heavy_fence`] are such a pair
-//! with unequal halves: the half on the path of a message costs nothing where the kernel offers
-//! `membarrier`, because the rare half makes every CPU pass a barrier on its behalf.
+//! need a store-load fence on both sides. [`light_fence`] and [`heavy_fence`] are an asymmetric
+//! pair: the light fence, on the message path, is free where the kernel offers `membarrier`,
+//! because the rare heavy fence makes every CPU pass a barrier on its behalf.
 //! Source: membarrier(2), `MEMBARRIER_CMD_GLOBAL_EXPEDITED`.
 
 #![allow(clippy::disallowed_types, reason = "this is the façade")]
@@ -24,13 +24,13 @@ pub use std::sync::Arc;
 
 #[cfg(not(loom))]
 mod cell {
-    /// A value that threads hand to one another, under orderings kept elsewhere: the model
-    /// checker watches who looks at it when.
+    /// A value that threads pass to one another, ordered by atomics elsewhere; the model checker
+    /// reports unordered accesses.
     ///
     /// ```
     /// use lanecast_base::sync::UnsafeCell;
     /// let cell = UnsafeCell::new(7);
-    /// // SAFETY: nobody else has the cell.
+    /// // SAFETY: this thread alone has the cell.
     /// assert_eq!(cell.with(|value| unsafe { *value }), 7);
     /// ```
     #[derive(Debug, Default)]
@@ -43,13 +43,13 @@ mod cell {
             Self(core::cell::UnsafeCell::new(value))
         }
 
-        /// Gives `read` the place to read.
+        /// Calls `read` with a pointer to the value.
         #[inline(always)]
         pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
             read(self.0.get())
         }
 
-        /// Gives `write` the place to write.
+        /// Calls `write` with a mutable pointer to the value.
         #[inline(always)]
         pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
             write(self.0.get())
@@ -66,23 +66,22 @@ pub use loom::cell::UnsafeCell;
 mod asymmetric {
     use core::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
-    /// Whether this process is registered with the kernel, so that others' heavy fences reach it.
+    /// Whether this process is registered with the kernel, so that heavy fences of other processes
+    /// reach it.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-    /// Says that the kernel now runs barriers in this process on behalf of heavy fences.
-    ///
-    /// Called once, by the crate that makes the system call. From then on [`light_fence`] only
-    /// holds the compiler back.
+    /// Makes [`light_fence`] a compiler fence only. Called once, by the crate that registers this
+    /// process with `membarrier`: from then on the kernel runs barriers here for heavy fences.
     pub fn enable_light_fences() {
         REGISTERED.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`light_fence`] is free here and so relies on others' heavy fences.
+    /// Whether [`light_fence`] is free in this process and relies on the heavy fence of the peer.
     pub fn light_fences_enabled() -> bool {
         REGISTERED.load(Ordering::Relaxed)
     }
 
-    /// Orders earlier stores before later loads, together with a [`heavy_fence`] elsewhere.
+    /// Orders earlier stores before later loads, paired with a [`heavy_fence`] of the other thread.
     #[inline(always)]
     pub fn light_fence() {
         if REGISTERED.load(Ordering::Relaxed) {
@@ -94,8 +93,8 @@ mod asymmetric {
         }
     }
 
-    /// The expensive half: `barrier_everywhere` must make every registered process pass a
-    /// barrier (a system call, given by the caller so that this crate makes none).
+    /// The expensive fence of the pair. `barrier_everywhere` must make every registered process
+    /// pass a barrier (a system call of the caller: this crate makes none).
     #[inline]
     pub fn heavy_fence(barrier_everywhere: impl FnOnce()) {
         // PAIRS(asymmetric): with `light_fence` of the other side.
@@ -106,7 +105,7 @@ mod asymmetric {
 
 #[cfg(loom)]
 mod asymmetric {
-    //! loom knows no membarrier: both halves are full fences, which is what it guarantees.
+    //! loom has no membarrier: both fences are full ones, which gives the same guarantee.
     use super::{Ordering, fence};
     use core::cell::Cell;
 
@@ -114,8 +113,8 @@ mod asymmetric {
         static FENCES: Cell<bool> = const { Cell::new(true) };
     }
 
-    /// Runs a model in which nobody sleeps with light fences that do nothing, as they do in
-    /// products: full ones would hide orderings that are missing elsewhere.
+    /// Runs a model in which no thread sleeps, with light fences that do nothing, as in products:
+    /// full fences would hide orderings that are missing elsewhere.
     pub fn without_light_fences<T>(model: impl FnOnce() -> T) -> T {
         FENCES.set(false);
         let result = model();
@@ -131,7 +130,7 @@ mod asymmetric {
         false
     }
 
-    /// A full fence, unless the model says otherwise.
+    /// A full fence, except within [`without_light_fences`].
     pub fn light_fence() {
         if FENCES.get() {
             // PAIRS(asymmetric): with `heavy_fence`.
@@ -150,7 +149,7 @@ mod asymmetric {
 pub use asymmetric::without_light_fences;
 pub use asymmetric::{enable_light_fences, heavy_fence, light_fence, light_fences_enabled};
 
-/// Tells the CPU that this is a spin loop; lets other threads run under the model checker.
+/// Marks a spin loop for the CPU; under the model checker, lets other threads run.
 #[inline(always)]
 pub fn spin_hint() {
     #[cfg(not(loom))]

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::time::Duration;
 
-/// Text that is no number with a unit.
+/// Text that is not a number with a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -13,7 +13,7 @@ pub struct UnitError {
 
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no {}", self.text, self.expected)
+        write!(f, "'{}' is not a {}", self.text, self.expected)
     }
 }
 
@@ -68,7 +68,7 @@ const DURATION_UNITS: [(&str, u64); 4] =
 /// ```
 ///
 /// # Errors
-/// If the text is no whole number with one of the units ns, us, ms, s.
+/// If the text is not a whole number with one of the units ns, us, ms, s.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let error = || UnitError { text: text.to_owned(), expected: DURATION };
     if text == "0" {

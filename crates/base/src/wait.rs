@@ -1,27 +1,30 @@
-//! What to do when there is nothing to do.
+//! Waiting: spin, yield or park while a publisher has no space or a subscriber no messages.
+//!
+//! The type that waits (a ring's producer, a subscriber, a socket's reader) owns a [`Waiter`] and
+//! asks it after every empty poll for the next [`WaitStep`].
 
 use crate::sync::spin_hint;
 use core::fmt;
 use core::str::FromStr;
 use std::time::Duration;
 
-/// How a publisher without room, or a subscriber without messages, spends its time.
+/// Behaviour of a publisher without space, or of a subscriber without messages.
 ///
-/// | strategy | fastest answer | burns a CPU | when |
+/// | strategy | reaction time | burns a CPU | use |
 /// |---|---|---|---|
-/// | `BusySpin` | one cache-line transfer | always | a core of one's own |
-/// | `SpinYield` | the same, if the core is free | always | few others on the core |
+/// | `BusySpin` | one cache-line transfer | always | a dedicated core |
+/// | `SpinYield` | the same, if the core is free | always | few other threads on the core |
 /// | `SpinPark` | the same while busy; a wake-up after a pause | only while busy | the default |
 /// | `Park` | a kernel wake-up each time | never | many readers, rare messages |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Look again at once, with a few pauses so that the other side can finish its cache line.
+    /// Poll again at once, with a few pauses so that the other side can finish its cache line.
     BusySpin,
-    /// Spin a little, then give the core to whoever is runnable.
+    /// Spin a little, then yield the core to other runnable threads.
     SpinYield,
-    /// Spin at most as long as a wake-up costs, less where spinning has not helped lately, give
-    /// the core away for a moment, then sleep until woken.
+    /// Spin at most as long as a wake-up costs, less where spinning has not helped lately, then
+    /// yield twice, then sleep until woken.
     #[default]
     SpinPark,
     /// Sleep until woken.
@@ -32,7 +35,7 @@ impl WaitStrategy {
     /// Every strategy, in the order of their names on the command line.
     pub const ALL: [Self; 4] = [Self::BusySpin, Self::SpinYield, Self::SpinPark, Self::Park];
 
-    /// The name that configuration files and command lines use.
+    /// Name in configuration files and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BusySpin => "spin",
@@ -42,7 +45,7 @@ impl WaitStrategy {
         }
     }
 
-    /// The code under which it is shown to other processes.
+    /// Code in the shared memory that other processes inspect.
     pub const fn code(self) -> u32 {
         match self {
             Self::BusySpin => 1,
@@ -64,13 +67,13 @@ impl fmt::Display for WaitStrategy {
     }
 }
 
-/// A word that names no [`WaitStrategy`].
+/// Text that is not the name of a [`WaitStrategy`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseWaitError(String);
 
 impl fmt::Display for ParseWaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no waiting strategy: write spin, yield, spin-park or park", self.0)
+        write!(f, "'{}' is not a wait strategy: write spin, yield, spin-park or park", self.0)
     }
 }
 
@@ -86,42 +89,43 @@ impl FromStr for WaitStrategy {
     }
 }
 
-/// The next thing to do while waiting.
+/// Next step of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Pause so many times, then look again.
+pub enum WaitStep {
+    /// Pause this often, then poll again.
     Spin(u32),
-    /// Give the core away once, then look again.
+    /// Yield the core once, then poll again.
     Yield,
     /// Sleep until woken or until a bounded time has passed.
     Park,
 }
 
-/// Pauses after an empty look. The writer needs its cache line undisturbed to fill it; polling
-/// in the tightest loop takes the line away in the middle of the work.
+/// Pauses after an empty poll. A writer needs its cache line undisturbed to fill it; polling
+/// without a pause takes the line away in the middle of the work.
 const CAUGHT_UP_PAUSES: u32 = 4;
-/// Pauses after the first empty look of a reader that keeps catching up with a writer which
-/// publishes some 20 million messages a second and more: three microseconds at most, in which the
-/// writer gets far enough ahead for both to work undisturbed. Without it a reader that is just a
-/// little faster than the writer meets it at every line, at a fraction of the rate.
-const HOLD_OFF_PAUSES_MAX: u32 = 256;
-/// The most empty looks before parking: about 20 µs, the price of a wake-up, so that waiting is
-/// never more than twice as dear as the best choice made in hindsight.
+/// Most pauses after the first empty poll of a reader that keeps catching up with a fast writer
+/// (some 20 million messages a second and more): three microseconds, in which the writer gets far
+/// enough ahead for both to work undisturbed. Without them a reader slightly faster than the
+/// writer contends with it for every cache line, at a fraction of the rate.
+const THROTTLE_PAUSES_MAX: u32 = 256;
+/// Most empty polls before parking: about 20 µs, the cost of a wake-up, so that waiting never
+/// costs more than twice the best choice in hindsight.
 const SPINS_MAX: u32 = 400;
-/// The fewest: where spinning never helps, because whoever is waited for needs this very core.
+/// Fewest empty polls before parking: the case that the other side needs this very core, where
+/// spinning never helps.
 const SPINS_MIN: u32 = 8;
-/// Before parking the core is given away so often: if another reader of the same writer waits for
-/// it, that takes a microsecond where a sleep and a wake-up take many.
+/// Yields before parking: another reader of the same writer that waits for the core gets it within
+/// a microsecond, where a sleep and a wake-up take many.
 const YIELDS_BEFORE_PARK: u32 = 2;
-/// Every so many parks, the most are tried again: times may have changed.
+/// Parks until the full spin budget is tried again, since the load may have changed.
 const PARKS_PER_TRIAL: u32 = 32;
-/// Empty looks before yielding: yielding is cheap, and whoever else is runnable may be the one
-/// that is waited for.
+/// Empty polls before yielding: yielding is cheap, and the next runnable thread may be the one that
+/// this one waits for.
 const SPINS_BEFORE_YIELD: u32 = 32;
-/// The longest sleep of a waiter that nobody can wake.
-const NAP: Duration = Duration::from_micros(200);
+/// Sleep of a [`Waiter::wait`], which no other thread can end early.
+const PARK_TIME: Duration = Duration::from_micros(200);
 
-/// One side's waiting: counts empty looks and says what to do next.
+/// State of one side's waits: counts empty polls and decides the next step.
 ///
 /// ```
 /// use lanecast_base::{Step, WaitStrategy, Waiter};
@@ -131,14 +135,14 @@ const NAP: Duration = Duration::from_micros(200);
 #[derive(Clone, Debug)]
 pub struct Waiter {
     strategy: WaitStrategy,
-    /// Empty looks since there was work.
-    looks: u32,
-    /// Empty looks before parking: all of them after a success, half as many after a failure.
-    budget: u32,
+    /// Empty polls since the last work; `u32::MAX` once spinning was in vain.
+    empty_polls: u32,
+    /// Empty polls before parking: [`SPINS_MAX`] after a success, half as many after a failure.
+    spin_budget: u32,
     parks: u32,
-    /// Pauses after the next first empty look.
-    hold_off: u32,
-    /// How often this wait has given the core away.
+    /// Pauses after the first empty poll of the next wait.
+    throttle: u32,
+    /// Yields in this wait.
     yields: u32,
 }
 
@@ -147,101 +151,106 @@ impl Waiter {
     pub const fn new(strategy: WaitStrategy) -> Self {
         Self {
             strategy,
-            looks: 0,
-            budget: SPINS_MAX,
+            empty_polls: 0,
+            spin_budget: SPINS_MAX,
             parks: 0,
-            hold_off: CAUGHT_UP_PAUSES,
+            throttle: CAUGHT_UP_PAUSES,
             yields: 0,
         }
     }
 
-    /// The strategy it follows.
+    /// The wait strategy.
     pub const fn strategy(&self) -> WaitStrategy {
         self.strategy
     }
 
-    /// There was `work` (not 0): the next wait starts anew.
+    /// Ends a wait after `work` (not 0) messages were found.
     #[inline(always)]
     pub fn found(&mut self, work: usize) {
-        if self.looks != 0 {
+        if self.empty_polls != 0 {
             self.adapt(work);
             self.end_wait();
         }
     }
 
-    /// Holds off longer while messages come by the dozen, not at all otherwise.
+    /// Doubles the throttle while one empty poll yields many messages; otherwise resets it.
     #[inline]
     fn adapt(&mut self, work: usize) {
-        let busy = self.looks == 1 && work >= 2 && work * 4 >= self.hold_off as usize;
-        self.hold_off =
-            if busy { (self.hold_off * 2).min(HOLD_OFF_PAUSES_MAX) } else { CAUGHT_UP_PAUSES };
+        let busy = self.empty_polls == 1 && work >= 2 && work * 4 >= self.throttle as usize;
+        self.throttle =
+            if busy { (self.throttle * 2).min(THROTTLE_PAUSES_MAX) } else { CAUGHT_UP_PAUSES };
     }
 
-    /// Starts a new wait.
+    /// Ends a wait, with the throttle unchanged.
     #[inline]
     pub fn reset(&mut self) {
-        if self.looks != 0 {
+        if self.empty_polls != 0 {
             self.end_wait();
         }
     }
 
     #[inline]
     fn end_wait(&mut self) {
-        if self.looks <= self.budget {
-            self.budget = SPINS_MAX; // Spinning was enough.
-        } else if self.looks < u32::MAX {
-            self.spun_in_vain(); // Whoever was waited for needed this very core.
+        if self.empty_polls <= self.spin_budget {
+            self.spin_budget = SPINS_MAX; // Spinning was enough.
+        } else if self.empty_polls < u32::MAX {
+            self.shrink_spin_budget(); // Yielding helped: the other side needed this very core.
         }
-        self.looks = 0;
+        self.empty_polls = 0;
         self.yields = 0;
     }
 
-    /// Spinning was not enough: spin less next time, but not for ever.
-    fn spun_in_vain(&mut self) {
+    /// Halves the spin budget of the next wait, except for one trial of the full budget in 32.
+    fn shrink_spin_budget(&mut self) {
         self.parks = self.parks.wrapping_add(1);
         let trial = self.parks.is_multiple_of(PARKS_PER_TRIAL);
-        self.budget = if trial { SPINS_MAX } else { (self.budget / 2).max(SPINS_MIN) };
-        // This wait stays in vain, whatever the next budget is.
-        self.looks = u32::MAX;
+        self.spin_budget = if trial { SPINS_MAX } else { (self.spin_budget / 2).max(SPINS_MIN) };
+        // Marks this wait as counted, whatever the next budget is.
+        self.empty_polls = u32::MAX;
     }
 
-    /// There was none: what to do before the next look.
+    /// Next step after an empty poll.
     #[inline]
-    pub fn next_step(&mut self) -> Step {
-        self.looks = self.looks.saturating_add(1);
-        let pauses = if self.looks == 1 { self.hold_off } else { CAUGHT_UP_PAUSES };
+    pub fn next_step(&mut self) -> WaitStep {
+        self.empty_polls = self.empty_polls.saturating_add(1);
+        let pauses = if self.empty_polls == 1 { self.throttle } else { CAUGHT_UP_PAUSES };
         match self.strategy {
-            WaitStrategy::BusySpin => Step::Spin(pauses),
-            WaitStrategy::SpinYield if self.looks <= SPINS_BEFORE_YIELD => Step::Spin(pauses),
-            WaitStrategy::SpinYield => Step::Yield,
-            WaitStrategy::SpinPark if self.looks <= self.budget => Step::Spin(pauses),
+            WaitStrategy::BusySpin => WaitStep::Spin(pauses),
+            WaitStrategy::SpinYield if self.empty_polls <= SPINS_BEFORE_YIELD => {
+                WaitStep::Spin(pauses)
+            }
+            WaitStrategy::SpinYield => WaitStep::Yield,
+            WaitStrategy::SpinPark if self.empty_polls <= self.spin_budget => {
+                WaitStep::Spin(pauses)
+            }
             WaitStrategy::SpinPark if self.yields < YIELDS_BEFORE_PARK => {
                 self.yields += 1;
-                Step::Yield
+                WaitStep::Yield
             }
             WaitStrategy::SpinPark => {
-                if self.looks < u32::MAX {
-                    self.spun_in_vain();
+                if self.empty_polls < u32::MAX {
+                    self.shrink_spin_budget();
                 }
-                Step::Park
+                WaitStep::Park
             }
-            WaitStrategy::Park => Step::Park,
+            WaitStrategy::Park => WaitStep::Park,
         }
     }
 
-    /// Waits once, for loops over several subscribers: `work` is what the last round did.
+    /// Waits once, in loops over several subscribers; `work` is the number of messages found by the
+    /// last round.
     ///
-    /// Nobody can wake this waiter, so [`Step::Park`] sleeps for 200 µs.
-    /// A loop over one subscriber waits on the subscriber itself, which is woken.
+    /// No other thread can wake this waiter, so [`WaitStep::Park`] sleeps for 200 µs.
+    /// A loop over one subscriber waits on the subscriber itself, which publishers wake.
     pub fn wait(&mut self, work: usize) {
         if work > 0 {
             self.found(work);
             return;
         }
         match self.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => std::thread::sleep(NAP),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => std::thread::sleep(PARK_TIME),
         }
     }
 }
@@ -258,11 +267,11 @@ pub fn spin(pauses: u32) {
 mod tests {
     use super::*;
 
-    /// How often it spins before it parks.
+    /// Spins before the first park.
     fn spins(waiter: &mut Waiter) -> u32 {
         let steps = core::iter::from_fn(|| Some(waiter.next_step()));
-        let steps = steps.take_while(|step| *step != Step::Park);
-        steps.filter(|step| matches!(step, Step::Spin(_))).count() as u32
+        let steps = steps.take_while(|step| *step != WaitStep::Park);
+        steps.filter(|step| matches!(step, WaitStep::Spin(_))).count() as u32
     }
 
     #[test]
@@ -279,17 +288,17 @@ mod tests {
         });
         assert_eq!(longest.max(), Some(SPINS_MAX), "tried again");
         waiter.reset();
-        assert_eq!(waiter.next_step(), Step::Spin(CAUGHT_UP_PAUSES));
+        assert_eq!(waiter.next_step(), WaitStep::Spin(CAUGHT_UP_PAUSES));
         waiter.reset();
         assert_eq!(spins(&mut waiter), SPINS_MAX, "one success brings spinning back");
     }
 
     #[test]
-    fn who_comes_when_the_core_is_given_away_needs_this_core() {
+    fn work_found_after_a_yield_shrinks_the_spin_budget() {
         let mut waiter = Waiter::new(WaitStrategy::SpinPark);
         for expected in [SPINS_MAX, SPINS_MAX / 2, SPINS_MAX / 4] {
             let spins = core::iter::from_fn(|| Some(waiter.next_step()));
-            let spins = spins.take_while(|step| *step != Step::Yield).count() as u32;
+            let spins = spins.take_while(|step| *step != WaitStep::Yield).count() as u32;
             assert_eq!(spins, expected);
             waiter.found(1);
         }
@@ -299,7 +308,7 @@ mod tests {
     fn a_wait_that_parks_goes_on_parking() {
         let mut waiter = Waiter::new(WaitStrategy::SpinPark);
         spins(&mut waiter);
-        assert!((0..1000).all(|_| waiter.next_step() == Step::Park));
+        assert!((0..1000).all(|_| waiter.next_step() == WaitStep::Park));
     }
 
     #[test]

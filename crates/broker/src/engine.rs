@@ -187,8 +187,8 @@ impl Engine {
             return None;
         }
         self.counters.connected += 1;
-        let pattern_bytes = self.pattern_bytes.part(self.settings.client_patterns_bytes);
-        let sort_bytes = self.sort_bytes.part(self.settings.client_sort_bytes);
+        let pattern_bytes = self.pattern_bytes.child(self.settings.client_patterns_bytes);
+        let sort_bytes = self.sort_bytes.child(self.settings.client_sort_bytes);
         let client = Some(Client::new(now, pattern_bytes, sort_bytes));
         Some(match self.free.pop() {
             Some(id) => {

@@ -1,7 +1,7 @@
 //! What is wanted by whom, and the marks for it.
 
 use crate::settings::Settings;
-use lanecast_base::budget::{Budget, Exhausted, Share};
+use lanecast_base::budget::{Budget, Exhausted, Reservation};
 use lanecast_filter::fields::Fields;
 use lanecast_filter::naive::Environment;
 use lanecast_filter::reader::Reader;
@@ -20,7 +20,7 @@ struct Wanted {
     text: String,
     holders: usize,
     /// What its patterns take.
-    _memory: Share,
+    _memory: Reservation,
 }
 
 /// The filters of a publisher.
@@ -103,8 +103,8 @@ impl Filters {
         if !filter.is_deterministic() {
             return Err("the filter depends on the time".to_owned());
         }
-        let mut memory = self.patterns.share();
-        memory.grow(filter.pattern_bytes()).map_err(|Exhausted(limit)| {
+        let mut memory = self.patterns.reservation();
+        memory.try_grow(filter.pattern_bytes()).map_err(|Exhausted(limit)| {
             format!("the patterns of all filters may take {limit} bytes together; use fewer here")
         })?;
         let mark = self.free.last().copied().unwrap_or(self.wanted.len() as u16);

@@ -1,7 +1,7 @@
 //! A cache line handed to and fro between two CPUs: by spinning threads, or by sleeping ones that
 //! wake each other.
 
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_os::{affinity, futex};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -14,7 +14,7 @@ const NAP: Duration = Duration::from_millis(5);
 
 /// The word in a cache line of its own: the first side counts to odd numbers, the second answers
 /// with the even ones that follow.
-type Word = Pad<AtomicU32>;
+type Word = CachePadded<AtomicU32>;
 /// No count: the other side has gone.
 const GONE: u32 = u32::MAX;
 

@@ -8,7 +8,7 @@ use crate::publishers::{self, Lingering, PublisherEnd, Publishers};
 use crate::session::Source;
 use crate::settings::{Drive, Settings, nanos};
 use crate::subscribers::{self, SubscriberEnd, Subscribers};
-use lanecast_base::Runner;
+use lanecast_base::AgentRunner;
 use lanecast_os::affinity;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct Desk {
     /// Rings whoever stands in for subscribers, and finds publishers; the same, unless there are
     /// two.
     pub(crate) finding: Arc<Attention>,
-    _runners: Vec<Runner>,
+    _runners: Vec<AgentRunner>,
 }
 
 impl Desk {
@@ -126,10 +126,10 @@ fn start(
     attention: &Arc<Attention>,
     always: bool,
     cpu: Option<usize>,
-) -> Result<Runner, OpenError> {
+) -> Result<AgentRunner, OpenError> {
     let conductor = Conductor::new(name, parts, Arc::clone(attention), always);
     let bell = Arc::clone(attention);
     let pin = move || cpu.map_or(Ok(()), affinity::pin);
-    Runner::start_after(pin, Box::new(conductor), move || bell.ring())
+    AgentRunner::start_with(pin, Box::new(conductor), move || bell.ring())
         .map_err(system("start a thread in the background, on its CPU of net.cpus if that is set"))
 }

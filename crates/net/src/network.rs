@@ -18,7 +18,7 @@ use crate::streams::Streams;
 use crate::subscriber::Subscriber;
 use crate::subscribers::SubscriberEnd;
 use crate::tally::Tally;
-use lanecast_base::Runner;
+use lanecast_base::AgentRunner;
 use lanecast_base::clock::Clock;
 use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
@@ -44,7 +44,7 @@ pub struct Network {
 struct Shared {
     place: Arc<Place>,
     desk: Desk,
-    daemon: Option<(Runner, SocketAddr)>,
+    daemon: Option<(AgentRunner, SocketAddr)>,
 }
 
 impl Network {

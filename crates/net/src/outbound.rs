@@ -12,7 +12,7 @@ use crate::telemetry::Board;
 use crate::watch::Watch;
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_os::udp::{Run, UdpSocket};
 use lanecast_protocol::Nanos;
 use lanecast_protocol::chance::Chance;
@@ -146,9 +146,9 @@ impl Outbound {
 
     fn pause(&mut self, waiter: &mut Waiter) {
         match waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.sleep(NAP),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.sleep(NAP),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::{OpenError, system};
 use crate::frame_stream::FrameStream;
 use closing::Closing;
 use lanecast_base::clock::Clock;
-use lanecast_base::{Agent, Runner};
+use lanecast_base::{Agent, AgentRunner};
 use lanecast_os::event::EventBell;
 use lanecast_os::poll::PollRoom;
 use lanecast_os::process;
@@ -62,7 +62,7 @@ impl DaemonSettings {
     }
 }
 
-/// The daemon. Turned by [`Runner`](lanecast_base::Runner), or by whoever calls
+/// The daemon. Turned by [`AgentRunner`](lanecast_base::Runner), or by whoever calls
 /// [`do_work`](Agent::do_work) and [`idle`](Agent::idle) in turn.
 #[derive(Debug)]
 pub struct ResolverDaemon {
@@ -115,11 +115,11 @@ impl ResolverDaemon {
     }
 
     /// Starts one in a thread of its own; gives where it listens, too.
-    pub(crate) fn start(settings: &DaemonSettings) -> Result<(Runner, SocketAddr), OpenError> {
+    pub(crate) fn start(settings: &DaemonSettings) -> Result<(AgentRunner, SocketAddr), OpenError> {
         let daemon = Self::open(settings)?;
         let address = daemon.address().map_err(system("look at a socket"))?;
         let bell = daemon.bell();
-        let runner = Runner::start(Box::new(daemon), move || bell.ring());
+        let runner = AgentRunner::start(Box::new(daemon), move || bell.ring());
         Ok((runner.map_err(system("start a thread"))?, address))
     }
 

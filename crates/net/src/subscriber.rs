@@ -9,7 +9,7 @@ use crate::presence::Presence;
 use crate::settings::Drive;
 use crate::watch::Watch;
 use lanecast_base::clock::Clock;
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_os::biased::Owner;
 use lanecast_protocol::Nanos;
 use lanecast_transport::{Event, Subscribe};
@@ -169,9 +169,9 @@ impl Subscribe for Subscriber {
             return;
         }
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.sleep(),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.sleep(),
         }
     }
 

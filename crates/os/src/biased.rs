@@ -15,7 +15,7 @@ use crate::barrier;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{
     Arc, AtomicBool, AtomicU64, Ordering, UnsafeCell, light_fence, light_fences_enabled, spin_hint,
 };
@@ -38,8 +38,8 @@ impl Biased {
         // Decides for good whether the owner's fence is free, before anybody enters.
         barrier::register();
         let shared = Arc::new(Shared {
-            mark: Pad::new(AtomicU64::new(0)),
-            visited: Pad::new(AtomicBool::new(false)),
+            mark: CachePadded::new(AtomicU64::new(0)),
+            visited: CachePadded::new(AtomicBool::new(false)),
             value: UnsafeCell::new(value),
         });
         (Owner { shared: Arc::clone(&shared), mark: 0 }, Visitor { shared })
@@ -48,9 +48,9 @@ impl Biased {
 
 struct Shared<T> {
     /// How often the owner has come and gone: odd while it is inside or knocks. It alone writes.
-    mark: Pad<AtomicU64>,
+    mark: CachePadded<AtomicU64>,
     /// Whether a visitor is inside or announced.
-    visited: Pad<AtomicBool>,
+    visited: CachePadded<AtomicBool>,
     value: UnsafeCell<T>,
 }
 

@@ -5,7 +5,7 @@ use crate::gates::{Gates, Mark};
 use crate::hold_off::{self, HoldOff};
 use crate::line::{Line, NAP};
 use lanecast_base::sync::AtomicU32;
-use lanecast_base::{Step, WaitStrategy, Waiter};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -209,9 +209,9 @@ impl<T> Consumer<T> {
     #[inline(never)]
     fn wait_once(&mut self, stop: impl Fn() -> bool) {
         match self.waiter.next_step() {
-            Step::Spin(pauses) => lanecast_base::spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => {
+            WaitStep::Spin(pauses) => lanecast_base::spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => {
                 if self.mark() && !stop() {
                     sleep_on_any(self.word(), NAP);
                 }

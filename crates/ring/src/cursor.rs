@@ -5,7 +5,7 @@
 //! producer for those of the last stage.
 
 use crate::asleep::{Asleep, Sleeper};
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
 use lanecast_os::futex;
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub(crate) const IDLE: u64 = u64::MAX - 1;
 /// it, and any number of readers.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    position: Pad<AtomicU64>,
-    rest: Pad<Rest>,
+    position: CachePadded<AtomicU64>,
+    rest: CachePadded<Rest>,
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ struct Rest {
 
 impl Cursor {
     pub(crate) fn new(position: u64) -> Self {
-        Self { position: Pad::new(AtomicU64::new(position)), rest: Pad::default() }
+        Self { position: CachePadded::new(AtomicU64::new(position)), rest: CachePadded::default() }
     }
 
     /// The position, and all that was done before it was published.

@@ -7,7 +7,7 @@ use crate::line::NAP;
 use crate::share::Share;
 use crate::taker::Taker;
 use lanecast_base::sync::AtomicU32;
-use lanecast_base::{Step, WaitStrategy, Waiter};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 
 /// So many values are taken from one of its own lanes before the next has its turn.
 const PATIENCE: usize = 1024;
@@ -139,9 +139,9 @@ impl<E: End> Lanes<E> {
     #[inline(never)]
     fn wait_once(&mut self, sleep: impl FnOnce(&mut Self)) {
         match self.waiter.next_step() {
-            Step::Spin(pauses) => lanecast_base::spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => sleep(self),
+            WaitStep::Spin(pauses) => lanecast_base::spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => sleep(self),
         }
     }
 

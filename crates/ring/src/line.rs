@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::slots::Slots;
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub(crate) struct Lane<M> {
     /// How far the producer has published.
     pub(crate) tail: Arc<Cursor>,
     /// How far it has written: ahead of the tail by less than a stride.
-    written: Pad<AtomicU64>,
+    written: CachePadded<AtomicU64>,
     /// The final tail, once the producer has gone.
-    end: Pad<AtomicU64>,
+    end: CachePadded<AtomicU64>,
     /// Whether consumers have closed it to the producer.
     refused: AtomicBool,
     /// Every consumer's cursor, known when the ring is complete.
@@ -36,8 +36,8 @@ impl<M> Lane<M> {
         Self {
             slots,
             tail: Arc::new(Cursor::new(0)),
-            written: Pad::default(),
-            end: Pad::new(AtomicU64::new(OPEN)),
+            written: CachePadded::default(),
+            end: CachePadded::new(AtomicU64::new(OPEN)),
             refused: AtomicBool::new(false),
             heads: OnceLock::new(),
         }

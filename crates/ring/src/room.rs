@@ -4,7 +4,7 @@ use crate::cursor::sleep_on_any;
 use crate::gates::Gates;
 use crate::hold_off;
 use crate::line::{Line, NAP};
-use lanecast_base::{Step, WaitStrategy, Waiter};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
 
 /// How often a producer that has found little room looks for more before it makes do with it.
@@ -48,9 +48,9 @@ impl<T> Room<T> {
     pub(crate) fn wait(&mut self, at: u64) -> u64 {
         while !self.look(at) && !self.is_closed {
             match self.waiter.next_step() {
-                Step::Spin(pauses) => lanecast_base::spin(pauses),
-                Step::Yield => std::thread::yield_now(),
-                Step::Park => {
+                WaitStep::Spin(pauses) => lanecast_base::spin(pauses),
+                WaitStep::Yield => std::thread::yield_now(),
+                WaitStep::Park => {
                     let slowest = self.limit - self.line.slots.capacity();
                     let mark = self.gates.mark(slowest);
                     if !self.line.is_refused() {

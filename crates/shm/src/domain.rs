@@ -10,7 +10,7 @@ use crate::session::system;
 use crate::settings::{Reach, Settings};
 use crate::subscriber::Subscriber;
 use crate::telemetry::Telemetry;
-use lanecast_base::Runner;
+use lanecast_base::AgentRunner;
 use lanecast_os::{DirectoryWatch, barrier, private_directory};
 use lanecast_transport::Transport;
 use lanecast_wire::shm::TOPIC_NAME_MAX;
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     key: Option<DomainKey>,
     subscribers: Subscribers,
     telemetry: Arc<Telemetry>,
-    conductor: Mutex<Option<Runner>>,
+    conductor: Mutex<Option<AgentRunner>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -69,7 +69,7 @@ impl Shared {
                 Arc::clone(&self.subscribers),
                 Arc::clone(&self.telemetry),
             );
-            let runner = Runner::start(Box::new(agent), move || bell.ring())
+            let runner = AgentRunner::start(Box::new(agent), move || bell.ring())
                 .map_err(system("start the conductor's thread"))?;
             *conductor = Some(runner);
         }

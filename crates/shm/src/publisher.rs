@@ -11,7 +11,7 @@ use crate::settings::{Settings, Stalled};
 use crate::vigil::{Blocker, Vigil};
 use crate::write_edge::WriteEdge;
 use lanecast_base::sync::Ordering;
-use lanecast_base::{Position, Step, Waiter, spin};
+use lanecast_base::{Position, WaitStep, Waiter, spin};
 use lanecast_transport::{BackPressureReason, ClaimError, Publish, SessionId, TopicId};
 use lanecast_wire::shm::{TopicEntry, frame_bytes};
 use std::fmt;
@@ -167,9 +167,9 @@ impl Publisher {
         self.waiter.reset();
         while !self.edge.has_room(end) && !self.evict_if_due(end) {
             match self.waiter.next_step() {
-                Step::Spin(pauses) => spin(pauses),
-                Step::Yield => std::thread::yield_now(),
-                Step::Park => {
+                WaitStep::Spin(pauses) => spin(pauses),
+                WaitStep::Yield => std::thread::yield_now(),
+                WaitStep::Park => {
                     let nap = self.vigil.interval(Instant::now());
                     self.edge.sleep(nap, |edge| edge.has_room(end));
                 }

@@ -5,7 +5,7 @@ use crate::domain::Shared;
 use crate::lobby::Visit;
 use crate::mailbox::Mailbox;
 use lanecast_base::sync::{AtomicU32, Ordering};
-use lanecast_base::{Step, Waiter, spin};
+use lanecast_base::{WaitStep, Waiter, spin};
 use lanecast_os::futex;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
@@ -154,9 +154,9 @@ impl Subscribe for Subscriber {
             return;
         }
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.sleep(),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.sleep(),
         }
     }
 

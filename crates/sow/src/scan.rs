@@ -11,7 +11,7 @@ use crate::record::Record;
 use crate::sorting::SortKey;
 use crate::topic::Topic;
 use foldhash::fast::RandomState;
-use lanecast_base::budget::{Budget, Exhausted, Share};
+use lanecast_base::budget::{Budget, Exhausted, Reservation};
 use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::naive::Environment;
 use lanecast_filter::reader::Reader;
@@ -47,7 +47,7 @@ pub struct Scan {
     sorted: BTreeMap<SortKey, Record>,
     /// What that takes, of what it may.
     sorted_bytes: usize,
-    memory: Option<Share>,
+    memory: Option<Reservation>,
     exhausted: Option<usize>,
     skip: usize,
     left: usize,
@@ -158,7 +158,7 @@ impl Scan {
             row: Row::new(),
             sorted: BTreeMap::new(),
             sorted_bytes: 0,
-            memory: query.memory.0.as_ref().map(Budget::share),
+            memory: query.memory.0.as_ref().map(Budget::reservation),
             exhausted: None,
             skip: query.skip,
             left: query.top.unwrap_or(usize::MAX),
@@ -314,7 +314,7 @@ impl Scan {
             return;
         }
         let more = self.sorted_bytes - memory.bytes();
-        if let Err(Exhausted(limit)) = memory.grow(more.max(SORT_BYTES)) {
+        if let Err(Exhausted(limit)) = memory.try_grow(more.max(SORT_BYTES)) {
             self.exhausted = Some(limit);
             self.sorted.clear();
             (self.sorted_bytes, self.left, self.memory) = (0, 0, None);

@@ -68,7 +68,7 @@ impl Engine {
         let is_confined = self.is_confined(id);
         let sort_bytes = self.settings.query_sort_bytes;
         let Some(client) = self.client(id) else { return Ok(()) };
-        query.memory = SortMemory(Some(client.sort_bytes.part(sort_bytes)));
+        query.memory = SortMemory(Some(client.sort_bytes.child(sort_bytes)));
         let _counted = (client.count_query(header.bytes().len()), memory);
         let inquiry = PendingQuery {
             client: id,

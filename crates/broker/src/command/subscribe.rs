@@ -9,7 +9,7 @@ use crate::delivery::patterns;
 use crate::delivery::subscriptions::{FieldSelection, Subscription, TopicSelector};
 use crate::engine::{Engine, Now};
 use crate::topic::entry::{TopicEntry, is_pattern};
-use lanecast_base::budget::Share;
+use lanecast_base::budget::Reservation;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
 use lanecast_sow::Options;
@@ -201,10 +201,10 @@ impl Engine {
         // One is the client's own, and one this.
         let count = Arc::strong_count(&brought).saturating_sub(2);
         self.patterns.check(count, self.settings.patterns_max)?;
-        let mut memory = client.pattern_bytes.share();
+        let mut memory = client.pattern_bytes.reservation();
         let pattern = Pattern::new(text, PATTERN_BYTES).map_err(CommandError::TopicPattern);
         let filed = pattern.and_then(|pattern| {
-            memory.grow(pattern.bytes())?;
+            memory.try_grow(pattern.bytes())?;
             Ok(self.patterns.insert(&wanted, pattern, (brought, memory)))
         });
         self.note_compiled(id, PATTERN_STEPS);
@@ -216,10 +216,10 @@ impl Engine {
         &mut self,
         id: ClientId,
         filter: Option<&Filter>,
-    ) -> Result<Share, CommandError> {
+    ) -> Result<Reservation, CommandError> {
         let Some(client) = self.client(id) else { return Err(CommandError::NotLoggedOn) };
-        let mut memory = client.pattern_bytes.share();
-        memory.grow(filter.map_or(0, Filter::pattern_bytes))?;
+        let mut memory = client.pattern_bytes.reservation();
+        memory.try_grow(filter.map_or(0, Filter::pattern_bytes))?;
         Ok(memory)
     }
 
@@ -312,7 +312,7 @@ impl Engine {
 }
 
 impl Wanted<'_> {
-    fn subscription(self, scope: TopicSelector, memory: Share) -> Subscription {
+    fn subscription(self, scope: TopicSelector, memory: Reservation) -> Subscription {
         let Self { client, kind, name, taste, .. } = self;
         Subscription { client, shown: shown(name), kind, scope, taste, _memory: memory }
     }

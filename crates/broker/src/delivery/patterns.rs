@@ -15,7 +15,7 @@ use lanecast_filter::{Filter, Pattern};
 use std::sync::Arc;
 
 use crate::delivery::matcher::Matcher;
-use lanecast_base::budget::Share;
+use lanecast_base::budget::Reservation;
 
 /// So many times what a client may bring is the most that all may.
 const CLIENTS_WORTH: usize = 10;
@@ -50,7 +50,7 @@ struct Group {
     matcher: Matcher,
     arrival: u64,
     /// By these its client's patterns, and their memory, are counted.
-    _counted: (Arc<()>, Share),
+    _counted: (Arc<()>, Reservation),
 }
 
 /// A pattern that is to be subscribed to.
@@ -106,7 +106,7 @@ impl Patterns {
         &mut self,
         wanted: &Wanted<'_>,
         pattern: Pattern,
-        counted: (Arc<()>, Share),
+        counted: (Arc<()>, Reservation),
     ) -> u32 {
         self.last += 1;
         let group = Group {
@@ -246,7 +246,7 @@ mod tests {
 
     fn insert(patterns: &mut Patterns, text: &str, number: u32) -> u32 {
         let pattern = Pattern::new(text, 1 << 20).expect("a pattern");
-        let share = Budget::new(usize::MAX).share();
+        let share = Budget::new(usize::MAX).reservation();
         let place = patterns.find(&wanted(text));
         let place =
             place.unwrap_or_else(|| patterns.insert(&wanted(text), pattern, (Arc::new(()), share)));

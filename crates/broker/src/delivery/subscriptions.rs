@@ -2,7 +2,7 @@
 
 use crate::client::ClientId;
 use foldhash::HashMap;
-use lanecast_base::budget::Share;
+use lanecast_base::budget::Reservation;
 use lanecast_filter::Selection;
 use lanecast_filter::kind::Kind;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Subscription {
     pub(crate) scope: TopicSelector,
     pub(crate) taste: FieldSelection,
     /// The memory of its filter's patterns, of that which its client may use.
-    pub(crate) _memory: Share,
+    pub(crate) _memory: Reservation,
 }
 
 /// Which parts of messages are wanted, and which messages are not worth a word.

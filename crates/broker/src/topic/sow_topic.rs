@@ -11,7 +11,7 @@ use crate::queue::slow_consumers::SlowConsumerReason;
 use crate::topic::catalog::Catalog;
 use crate::topic::feed_subscriptions::{FeedSubscriptions, QueryProgress};
 use crate::topic::record_store::RecordStore;
-use lanecast_base::budget::Share;
+use lanecast_base::budget::Reservation;
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
 use lanecast_sow::{
@@ -44,7 +44,7 @@ pub(crate) struct PendingQuery {
     /// Its client sees some messages only: how many others there are is not for it.
     pub(crate) is_confined: bool,
     /// By these its client's queries are counted, and what their patterns take.
-    pub(crate) _counted: (Arc<()>, Share),
+    pub(crate) _counted: (Arc<()>, Reservation),
 }
 
 /// The records, who follows them, and who has asked for them.

@@ -58,7 +58,7 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
     let stage = Stage::new();
     for (line, part) in [
         ("--transports pigeon", "pigeon"),
-        ("--wait never", "no waiting strategy"),
+        ("--wait never", "not a wait strategy"),
         ("-H 300", "such as 300,1000"),
         ("-w 5", "such as 5,5"),
         ("--repetitions 0", "1..=1000"),

@@ -25,7 +25,7 @@ fn wrong_arguments_are_named() {
         ("sub topic --binary --timestamps", "cannot be used with"),
         ("perf pub -m 12x", "'12x' is no number"),
         ("perf pub -f 8", "flags 0x08"),
-        ("perf sub --wait sometimes", "'sometimes' is no waiting strategy"),
+        ("perf sub --wait sometimes", "'sometimes' is not a wait strategy"),
         ("demo --seconds 0", "0 is not in 1.."),
     ] {
         let done = stage.run(line);

@@ -70,7 +70,7 @@ fn what_cannot_be_run_is_refused_before_anything_starts() {
             "8 threads, which is more than there are CPUs",
         ),
         ("rings --placement far", "own, split, mixed"),
-        ("rings --wait long", "no waiting strategy"),
+        ("rings --wait long", "not a wait strategy"),
         ("rings --time 0s", "between 1ms and 10min"),
         ("rings -n 0", "between 1 and"),
         ("rings -n 5 --time 1s", "cannot be used with"),
@@ -78,7 +78,7 @@ fn what_cannot_be_run_is_refused_before_anything_starts() {
         ("pipes --only latency", "ping-pong, throughput"),
         ("pipes --transports mutex", "socketpair, pollset"),
         ("pipes --on three", "two, one"),
-        ("pipes --wait never", "no waiting strategy"),
+        ("pipes --wait never", "not a wait strategy"),
         ("pipes --batch 1000000", "between 1 and 65536"),
     ] {
         let refused = stage.run(&format!("perf {line}"));

@@ -13,7 +13,7 @@ use crate::malformed::{Malformed, Reason};
 use crate::names::{LONG, Names, word_at};
 use crate::path::Step;
 use crate::row::{Form, Piece, Row, Sink};
-use lanecast_base::mask::{BLOCK, Blocks, Masks, Scan, scan};
+use lanecast_base::simd::{BLOCK, Blocks, Masks, Scan, scan};
 use name::{Guess, Name};
 use sieve::{Carry, Sieve};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! side passes over announcements from its own domain.
 
 use crate::{net, shm};
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_transport::{Event, Subscribe};
 use std::time::Duration;
 
@@ -51,10 +51,10 @@ impl Subscribe for Both {
             return;
         }
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
             // In shared memory; what comes from elsewhere rings there.
-            Step::Park => self.far.sleep_elsewhere(|| self.near.sleep()),
+            WaitStep::Park => self.far.sleep_elsewhere(|| self.near.sleep()),
         }
     }
 

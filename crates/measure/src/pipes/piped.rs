@@ -2,7 +2,7 @@
 
 use super::link::{Reads, Writes};
 use crate::threads::Failed;
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_ring::pipe::{self, Bounded, Full, Peer, Reader, Writer};
 use lanecast_ring::signal::{Signal, Signals};
 use std::time::Duration;
@@ -108,9 +108,9 @@ impl<W: Signals> PipedReader<W> {
     #[inline(always)]
     fn wait(&mut self) -> bool {
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => {
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => {
                 // Marks the reader asleep in the same step, if there is nothing.
                 if self.reader.check() {
                     return true;

@@ -3,7 +3,7 @@
 use super::reader::Reader;
 use crate::cursor::sleep_on_any;
 use crate::line::NAP;
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 
 /// Reads messages. Dropping it detaches it: it holds nobody up any more.
 #[derive(Debug)]
@@ -54,9 +54,9 @@ impl ByteConsumer {
             return;
         }
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.park(),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.park(),
         }
     }
 

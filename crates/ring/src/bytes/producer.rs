@@ -5,7 +5,7 @@ use super::claim::{ByteBatch, ByteClaim, ClaimError};
 use super::memory::{Memory, Place};
 use crate::gates::Gates;
 use crate::line::NAP;
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::sync::Arc;
 
 /// Writes messages. Dropping it publishes what is committed and tells consumers that no more come.
@@ -175,10 +175,10 @@ impl ByteProducer {
     fn wait_for_room(&mut self, len: usize) -> Result<Place, ClaimError> {
         loop {
             match self.waiter.next_step() {
-                Step::Spin(pauses) => spin(pauses),
-                Step::Yield => std::thread::yield_now(),
+                WaitStep::Spin(pauses) => spin(pauses),
+                WaitStep::Yield => std::thread::yield_now(),
                 // While the slowest stands where it did at the last look, there is no room.
-                Step::Park => {
+                WaitStep::Park => {
                     let slowest = self.limit - self.capacity() as u64;
                     self.heads.sleep(slowest, NAP);
                 }

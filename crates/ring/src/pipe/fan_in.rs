@@ -4,7 +4,7 @@ use super::{Closed, Reader, RecvTimeoutError, TryRecvError};
 use crate::asleep::Fence;
 use crate::line::NAP;
 use crate::signal::{Deadline, PollSet, Signals};
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::time::Duration;
 
 /// A sender is served for at most so many messages before it is the next one's turn.
@@ -166,9 +166,9 @@ impl<T> FanIn<T> {
             self.waiter.found(run);
         }
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.park(limit),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.park(limit),
         }
         if self.awake.len() < self.open {
             self.rouse(Duration::ZERO);

@@ -3,7 +3,7 @@
 use super::{Closed, Reader, RecvTimeoutError, TryRecvError};
 use crate::line::NAP;
 use crate::signal::{Deadline, Semaphore, Signals};
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::time::Duration;
 
 /// The receiving end of a channel. Dropping it closes the pipe and drops what is in it.
@@ -99,9 +99,9 @@ impl<T> Receiver<T> {
             self.dry_at = received;
         }
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.park(limit),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.park(limit),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Bounded, Closed, Full, Peer, TrySendError, Writer};
 use crate::line::NAP;
 use crate::signal::{SemaphoreSignal, Signal};
-use lanecast_base::{Step, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 
 /// The sending end of a channel. Dropping it closes its pipe.
 ///
@@ -96,9 +96,9 @@ impl<T, S: Signal> Sender<T, S> {
 
     fn wait(&mut self) {
         match self.waiter.next_step() {
-            Step::Spin(pauses) => spin(pauses),
-            Step::Yield => std::thread::yield_now(),
-            Step::Park => self.writer.sleep_until_room(NAP),
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.writer.sleep_until_room(NAP),
         }
     }
 

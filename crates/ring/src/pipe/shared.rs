@@ -5,7 +5,7 @@ use super::place::Place;
 use crate::asleep::Asleep;
 use crate::cursor::Cursor;
 use core::ptr::null_mut;
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicBool, AtomicPtr, Ordering, UnsafeCell};
 
 /// How a pipe finds room.
@@ -30,13 +30,13 @@ pub(super) enum Room {
 /// The words that the ends of a pipe meet on, each on lines of its own.
 pub(super) struct Shared<T> {
     /// Whether the reader sleeps: written by it, read by the writer at each flush.
-    pub(super) asleep: Pad<Asleep>,
+    pub(super) asleep: CachePadded<Asleep>,
     /// Whether the writer is gone.
-    closed: Pad<AtomicBool>,
+    closed: CachePadded<AtomicBool>,
     /// The position before which blocks of a circle may be written anew.
     pub(super) freed: Cursor,
     /// A chunk that the reader has emptied and the writer may fill.
-    spare: Pad<AtomicPtr<Head>>,
+    spare: CachePadded<AtomicPtr<Head>>,
     pub(super) room: Room,
     /// Where the ends stopped, for the one that goes last.
     stops: [UnsafeCell<Place<T>>; 2],
@@ -50,10 +50,10 @@ pub(super) const WRITER: usize = 1;
 impl<T> Shared<T> {
     pub(super) fn new(start: Place<T>, room: Room) -> Arc<Self> {
         Arc::new(Self {
-            asleep: Pad::default(),
-            closed: Pad::default(),
+            asleep: CachePadded::default(),
+            closed: CachePadded::default(),
             freed: Cursor::new(0),
-            spare: Pad::new(AtomicPtr::new(null_mut())),
+            spare: CachePadded::new(AtomicPtr::new(null_mut())),
             room,
             stops: [UnsafeCell::new(start), UnsafeCell::new(start)],
         })

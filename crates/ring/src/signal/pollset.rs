@@ -2,7 +2,7 @@
 
 use super::numbers::place;
 use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
 use lanecast_os::futex;
 use std::time::Duration;
@@ -30,13 +30,13 @@ struct Shared {
 /// ```
 #[derive(Debug, Default)]
 pub struct PollSet {
-    shared: Arc<Pad<Shared>>,
+    shared: Arc<CachePadded<Shared>>,
 }
 
 /// The sending half of a [`PollSet`], bound to one signal.
 #[derive(Clone, Debug)]
 pub struct PollSetSignal {
-    shared: Arc<Pad<Shared>>,
+    shared: Arc<CachePadded<Shared>>,
     bit: u64,
 }
 

@@ -1,7 +1,7 @@
 //! One signal between two threads: a word, and a futex on it.
 
 use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU32, Ordering};
 use lanecast_os::futex;
 use std::time::Duration;
@@ -26,13 +26,13 @@ const WAITING: u32 = 2;
 /// ```
 #[derive(Debug, Default)]
 pub struct Semaphore {
-    word: Arc<Pad<AtomicU32>>,
+    word: Arc<CachePadded<AtomicU32>>,
 }
 
 /// The sending half of a [`Semaphore`].
 #[derive(Clone, Debug)]
 pub struct SemaphoreSignal {
-    word: Arc<Pad<AtomicU32>>,
+    word: Arc<CachePadded<AtomicU32>>,
 }
 
 impl Semaphore {

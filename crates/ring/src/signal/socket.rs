@@ -7,7 +7,7 @@
 
 use super::numbers::{WORDS, place};
 use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
-use lanecast_base::Pad;
+use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU64, Ordering};
 use lanecast_os::event::EventBell;
 use std::io;
@@ -20,8 +20,8 @@ const ARMED: u64 = 1 << 63;
 
 #[derive(Debug)]
 struct Shared {
-    summary: Pad<AtomicU64>,
-    words: Pad<[AtomicU64; WORDS]>,
+    summary: CachePadded<AtomicU64>,
+    words: CachePadded<[AtomicU64; WORDS]>,
     bell: EventBell,
 }
 
@@ -81,8 +81,11 @@ impl SocketSignal {
     /// # Errors
     /// If the process has no more descriptors to give: raise its limit (`ulimit -n`).
     pub fn new() -> io::Result<Self> {
-        let shared =
-            Shared { summary: Pad::default(), words: Pad::default(), bell: EventBell::new(true)? };
+        let shared = Shared {
+            summary: CachePadded::default(),
+            words: CachePadded::default(),
+            bell: EventBell::new(true)?,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 

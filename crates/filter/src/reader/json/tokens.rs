@@ -1,7 +1,7 @@
 //! Where the brackets, commas and quotes of a JSON text are, and what may stand between them.
 
 use crate::malformed::{Malformed, Reason};
-use lanecast_base::mask::{BLOCK, Blocks, Masks, Scan, scan};
+use lanecast_base::simd::{BLOCK, Blocks, Masks, Scan, scan};
 use std::num::NonZero;
 
 /// The tokens of one text, in order: both quotes of each string, and outside of strings brackets,

@@ -1,7 +1,7 @@
 //! Which fields of a block are worth a look, found for all of them at once: whether they are sound,
 //! and whether their names may be wanted.
 
-use lanecast_base::mask::{BLOCK, Block, Blocks, Classes, Masks};
+use lanecast_base::simd::{BLOCK, Block, Blocks, Classes, Masks};
 
 /// Names up to which it is worth while to sift them.
 const NAMES_MAX: usize = 16;

@@ -1,6 +1,6 @@
 //! A client of a daemon, made by hand, and the daemon in a thread.
 
-use lanecast_base::{Agent, Runner};
+use lanecast_base::{Agent, AgentRunner};
 use lanecast_net::{DaemonSettings, ResolverDaemon};
 use lanecast_wire::net::{
     AdvertEntry, Frame, FrameWriter, Kind, address_bytes, frame_length, query_flag,
@@ -15,7 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A daemon that runs until it is dropped.
 pub(crate) struct Daemon {
     pub(crate) address: SocketAddr,
-    _runner: Runner,
+    _runner: AgentRunner,
 }
 
 /// Any free port of the loopback interface.
@@ -28,7 +28,7 @@ impl Daemon {
         let daemon = ResolverDaemon::open(settings).expect("a daemon");
         let (address, bell) = (daemon.address().expect("an address"), daemon.bell());
         let agent: Box<dyn Agent> = Box::new(daemon);
-        Self { address, _runner: Runner::start(agent, move || bell.ring()).expect("a thread") }
+        Self { address, _runner: AgentRunner::start(agent, move || bell.ring()).expect("a thread") }
     }
 }
 

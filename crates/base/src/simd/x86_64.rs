@@ -12,15 +12,15 @@ use core::arch::x86_64::{
 };
 use std::sync::OnceLock;
 
-/// Proof that the processor has AVX2 and what comes with it: made in [`scan_avx2`] alone.
+/// Proof that the processor has [`Level::Avx2`]; only [`scan_avx2`] constructs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
-/// Proof that the processor has AVX-512: made in [`scan_avx512`] alone.
+/// Proof that the processor has [`Level::Avx512`]; only [`scan_avx512`] constructs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx512(());
 
-/// What this processor has.
+/// Best instruction set of this processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Baseline,
@@ -30,13 +30,13 @@ pub(super) enum Level {
 
 #[inline(always)]
 pub(super) fn level() -> Level {
-    // Asking the standard library for one feature after the other takes longer.
+    // Cached: asking the standard library for each feature takes longer.
     static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(detected)
+    *LEVEL.get_or_init(detect)
 }
 
 #[cold]
-fn detected() -> Level {
+fn detect() -> Level {
     let has_avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -45,7 +45,7 @@ fn detected() -> Level {
     let has_avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
-        // Processors without it are so old that they slow down where they use wide registers.
+        // Processors without it lower their clock when they use 512-bit registers.
         && is_x86_feature_detected!("avx512vbmi2");
     match (has_avx2, has_avx512) {
         (true, true) => Level::Avx512,
@@ -190,7 +190,7 @@ unsafe fn classes_32(first: &[u8; 32], second: &[u8; 32], classes: &Classes) -> 
         let bytes = unsafe { _mm256_loadu_si256(part.as_ptr().cast::<__m256i>()) };
         // SAFETY: the table has 16 bytes, and the load needs no alignment.
         let table = unsafe { _mm_loadu_si128(table.as_ptr().cast::<__m128i>()) };
-        // Bytes from 128 on are made 0.
+        // The shuffle yields 0 for bytes from 128 on.
         let found = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), bytes);
         common = _mm256_and_si256(common, found);
     }
@@ -272,7 +272,7 @@ unsafe fn classes_64(blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64 {
         let bytes = unsafe { _mm512_loadu_si512(blocks[index].as_ptr().cast()) };
         // SAFETY: the table has 16 bytes, and the load needs no alignment.
         let table = unsafe { _mm_loadu_si128(classes.0[index].as_ptr().cast::<__m128i>()) };
-        // Bytes from 128 on are made 0.
+        // The shuffle yields 0 for bytes from 128 on.
         _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), bytes)
     });
     _mm512_test_epi8_mask(first, second)

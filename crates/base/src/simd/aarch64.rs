@@ -36,10 +36,10 @@ impl Masks for Baseline {
 #[target_feature(enable = "neon")]
 unsafe fn any_64<const N: usize>(block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees NEON.
     let bits = [0, 1, 2, 3].map(|index| unsafe { bits_16(&parts[index], wanted) });
     // SAFETY: as above.
-    unsafe { together(bits) }
+    unsafe { join_64(bits) }
 }
 
 /// # Safety
@@ -49,26 +49,26 @@ unsafe fn any_64<const N: usize>(block: &[u8; BLOCK], wanted: [u8; N]) -> u64 {
 #[target_feature(enable = "neon")]
 unsafe fn digits_64(block: &[u8; BLOCK]) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees NEON.
     let bits = [0, 1, 2, 3].map(|index| unsafe { digits_16(&parts[index]) });
     // SAFETY: as above.
-    unsafe { together(bits) }
+    unsafe { join_64(bits) }
 }
 
-/// The bits of four parts.
+/// Joins the bits of four 16-byte parts to one mask.
 ///
 /// # Safety
 ///
 /// The processor must have NEON.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn together([a, b, c, d]: [uint8x16_t; 4]) -> u64 {
-    // Three rounds of adding neighbours bring the 64 bits together, in order.
+unsafe fn join_64([a, b, c, d]: [uint8x16_t; 4]) -> u64 {
+    // Three rounds of pairwise addition bring the 64 bits together, in order.
     let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
 }
 
-/// For each digit, its bit within its half.
+/// For each digit, its bit within its 8-byte half.
 ///
 /// # Safety
 ///
@@ -83,7 +83,7 @@ unsafe fn digits_16(part: &[u8; 16]) -> uint8x16_t {
     vandq_u8(found, unsafe { vld1q_u8(BITS.as_ptr()) })
 }
 
-/// For each byte that is found, its bit within its half.
+/// For each wanted byte, its bit within its 8-byte half.
 ///
 /// # Safety
 ///

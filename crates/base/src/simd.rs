@@ -1,16 +1,16 @@
-//! Where in 64 bytes certain bytes stand, as one bit for each: what readers of delimited text walk.
+//! SIMD bit masks: bit `i` tells whether byte `i` of a 64-byte block is a wanted byte. Parsers of
+//! delimited text walk such masks instead of bytes.
 //!
-//! A reader is a [`Scan`]: written once for any [`Masks`], compiled once for each instruction set,
-//! and run by [`scan`] on the best one that this processor has. So the choice is made once for a
-//! message and not for each block, and what the reader does between blocks is compiled for the
-//! same processor.
+//! A parser is a [`Scan`]: written once for any [`Masks`], compiled once for each instruction set,
+//! and run by [`scan`] with the best one of this processor. The choice is made once per message
+//! rather than per block, and the parser's code between blocks is compiled for the same processor.
 
-/// Bytes that one mask is about.
+/// Bytes of a block, and bits of its mask.
 pub const BLOCK: usize = 64;
 
-/// Makes masks of blocks with one instruction set.
+/// Computes masks of blocks with one instruction set.
 pub trait Masks: Copy {
-    /// Whether [`Masks::classes`] takes no longer than looking at a byte here and there.
+    /// Whether [`Masks::classes`] is as fast as reading a few single bytes.
     const HAS_CLASSES: bool;
 
     /// Bit `i` is set if byte `i` of `block` is any of `wanted`.
@@ -24,13 +24,13 @@ pub trait Masks: Copy {
     fn classes(self, blocks: [&[u8; BLOCK]; 2], classes: &Classes) -> u64;
 }
 
-/// Classes of pairs of bytes: up to eight, each a bit, by the lower four bits of the first byte and
-/// of the second. Bytes from 128 on have none.
+/// Up to eight classes of byte pairs, each a bit, selected by the lower four bits of the first
+/// and of the second byte. Bytes from 128 on have no class.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Classes([[u8; 16]; 2]);
 
 impl Classes {
-    /// Puts `pair` into the class whose bit is `class`. Whether it has one then.
+    /// Adds `pair` to the class whose bit is `class`; returns whether the pair can have a class.
     pub fn put(&mut self, pair: [u8; 2], class: u8) -> bool {
         for (table, byte) in self.0.iter_mut().zip(pair) {
             table[usize::from(byte % 16)] |= class;
@@ -47,12 +47,12 @@ impl Classes {
     }
 }
 
-/// Something to run with the best masks there are.
+/// A job for [`scan`], which runs it with the best masks of this processor.
 ///
-/// Implementations mark [`Scan::run`] `#[inline(always)]`, and so everything hot that it calls:
-/// only then is it compiled for the instruction set of `masks`.
+/// Implementations mark [`Scan::run`] and every hot function that it calls `#[inline(always)]`:
+/// only then are they compiled for the instruction set of `masks`.
 pub trait Scan {
-    /// What comes of it.
+    /// Result of the job.
     type Output;
 
     /// Runs with `masks`.
@@ -64,7 +64,7 @@ pub trait Scan {
 pub fn scan<S: Scan>(job: S) -> S::Output {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     match x86_64::level() {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: `level` has detected the instruction set that the function is compiled for.
         Level::Avx512 => return unsafe { x86_64::scan_avx512(job) },
         // SAFETY: as above.
         Level::Avx2 => return unsafe { x86_64::scan_avx2(job) },
@@ -73,11 +73,11 @@ pub fn scan<S: Scan>(job: S) -> S::Output {
     job.run(Baseline)
 }
 
-/// Bytes cut into blocks, of which the last is rarely full.
+/// A byte slice cut into blocks; the last block is usually partial.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks<'a> {
     bytes: &'a [u8],
-    /// All of them at the end of a block, if they are fewer than that.
+    /// A copy of `bytes` at the end of a block, if they are fewer than a block.
     short: &'a [u8; BLOCK],
 }
 
@@ -85,7 +85,7 @@ pub struct Blocks<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     bytes: &'a [u8; BLOCK],
-    /// Bytes at its start that belong to the block before.
+    /// Bytes at its start that belong to the previous block.
     shift: u32,
     ahead: Option<Ahead<'a>>,
 }
@@ -94,12 +94,12 @@ pub struct Block<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Ahead<'a> {
     bytes: &'a [u8; BLOCK + 1],
-    /// As above.
+    /// Bytes at its start that belong to the previous block.
     shift: u32,
 }
 
 impl<'a> Blocks<'a> {
-    /// Cuts `bytes`. If they are fewer than a block, they are copied to `short`.
+    /// Cuts `bytes` into blocks. Fewer bytes than a block are copied to `short`.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], short: &'a mut [u8; BLOCK]) -> Self {
         if let Some(gap) = BLOCK.checked_sub(bytes.len()) {
@@ -108,13 +108,13 @@ impl<'a> Blocks<'a> {
         Self { bytes, short }
     }
 
-    /// The block that starts at `start`, a multiple of [`BLOCK`], if anything does.
+    /// The block at `start`, a multiple of [`BLOCK`]; `None` behind the last byte.
     #[inline(always)]
     pub fn get(self, start: usize) -> Option<Block<'a>> {
         self.inner(start).or_else(|| self.last(start))
     }
 
-    /// The block that starts at `start`, unless nothing is behind it.
+    /// The block at `start`, if at least one byte follows it.
     #[inline(always)]
     pub fn inner(self, start: usize) -> Option<Block<'a>> {
         let bytes = self.bytes.get(start..start + BLOCK + 1)?.first_chunk()?;
@@ -125,10 +125,10 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    /// The block that starts at `start`, if the bytes end in it.
+    /// The block at `start`, if the bytes end in it.
     #[inline(always)]
     pub fn last(self, start: usize) -> Option<Block<'a>> {
-        // The last bytes there are, so that nothing behind the end is read.
+        // The last 64 bytes, shifted by those of the previous block: no read behind the end.
         let missing = (start + BLOCK).checked_sub(self.bytes.len()).filter(|gap| *gap < BLOCK)?;
         let (bytes, shift) = (self.bytes.last_chunk().unwrap_or(self.short), missing as u32);
         let ahead = self.bytes.last_chunk().map(|bytes| Ahead { bytes, shift: shift + 1 });
@@ -149,8 +149,8 @@ impl Block<'_> {
         masks.digits(self.bytes) >> self.shift
     }
 
-    /// Bit `i` is set if byte `i` of the block has a class in common with the byte behind it, of
-    /// which the last byte of all has none. Nothing is known if all bytes are no more than a block.
+    /// Bit `i` is set if byte `i` of the block and the byte behind it have a class in common; the
+    /// very last byte has no such pair. `None` if there are too few bytes: a block or less.
     #[inline(always)]
     pub fn classes<M: Masks>(self, masks: M, classes: &Classes) -> Option<u64> {
         let Ahead { bytes, shift } = self.ahead?;
@@ -159,11 +159,12 @@ impl Block<'_> {
     }
 }
 
-/// What every processor of the architecture has: SSE2, NEON, or a loop that compilers vectorise.
+/// Instructions that every processor of the architecture has: SSE2, NEON, or a loop that compilers
+/// vectorise.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline;
 
-/// Without any particular instructions: the measure of the others.
+/// Scalar implementation without SIMD instructions: the reference of the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
 
@@ -226,7 +227,7 @@ mod aarch64;
 mod tests {
     use super::*;
 
-    /// The masks of one kind, of whatever processor the job runs on.
+    /// Computes all kinds of masks with one instruction set.
     struct All<'a>([&'a [u8; BLOCK]; 2], [u8; 3], Classes);
 
     impl Scan for All<'_> {
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Bytes that look random and of which few differ.
+    /// Pseudo-random bytes with few distinct values.
     fn block(seed: u64) -> [u8; BLOCK] {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         std::array::from_fn(|_| {
@@ -314,7 +315,7 @@ mod tests {
     fn every_byte_is_in_one_block() {
         let all = block(7).repeat(3);
         for length in 0..all.len() {
-            // Nothing behind the end may show.
+            // The 3s behind the end must not appear in any mask.
             let (bytes, mut short) = (&all[..length], [3; BLOCK]);
             let blocks = Blocks::new(bytes, &mut short);
             for start in (0..4 * BLOCK).step_by(BLOCK) {

@@ -1,8 +1,8 @@
-//! A value alone on its cache lines.
+//! A value alone on its cache lines, against false sharing.
 
 use core::ops::{Deref, DerefMut};
 
-/// Keeps `T` off its neighbours' cache lines.
+/// Aligns and pads `T` to 128 bytes, so that it shares no cache line with its neighbours.
 ///
 /// 128 bytes rather than 64: x86-64 fetches lines in pairs, and some aarch64 lines are 128 wide.
 ///
@@ -13,23 +13,23 @@ use core::ops::{Deref, DerefMut};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(128))]
-pub struct Pad<T>(T);
+pub struct CachePadded<T>(T);
 
-impl<T> Pad<T> {
+impl<T> CachePadded<T> {
     /// Wraps `value`.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 }
 
-impl<T> Deref for Pad<T> {
+impl<T> Deref for CachePadded<T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.0
     }
 }
 
-impl<T> DerefMut for Pad<T> {
+impl<T> DerefMut for CachePadded<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
