@@ -20,7 +20,7 @@
 //!     let work = feed.poll(64, |event| match event {
 //!         Event::Message(message) => assert_eq!(message.bytes(), b"1.234"), // read in place
 //!         Event::Joined(stream) => println!("{stream}"),
-//!         Event::Left(_, why) => running = why != Why::Closed,
+//!         Event::Left(_, why) => running = why != CloseReason::Closed,
 //!         other => println!("{other:?}"),
 //!     });
 //!     feed.wait(work); // spins, yields or sleeps: the caller's choice
