@@ -1,6 +1,6 @@
 //! Processes' counters with their rates between two looks, as `stat` and `top` show them.
 
-use lanecast_stats::{Look, Role, StatsReport};
+use lanecast_stats::{Role, StatsReport, StatsSnapshot};
 
 /// What a process counts, as a whole or for one session of it, and how fast each counter grows; no
 /// rates for one that is new.
@@ -11,7 +11,7 @@ pub(crate) struct Process {
 }
 
 /// The processes of `now`, with their rates since `before`.
-pub(crate) fn since(before: Option<&Look>, now: &Look) -> Vec<Process> {
+pub(crate) fn since(before: Option<&StatsSnapshot>, now: &StatsSnapshot) -> Vec<Process> {
     let with_rates = |report: &StatsReport| Process {
         rates: before.and_then(|before| before.rates_until(report, now.at)),
         report: report.clone(),
@@ -20,7 +20,7 @@ pub(crate) fn since(before: Option<&Look>, now: &Look) -> Vec<Process> {
 }
 
 /// Why counters files could not be read, in words.
-pub(crate) fn errors(look: &Look) -> Vec<String> {
+pub(crate) fn errors(look: &StatsSnapshot) -> Vec<String> {
     let unreadable = look.unreadable.iter();
     unreadable.map(|(path, error)| format!("{}: {error}", path.display())).collect()
 }

@@ -88,12 +88,15 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
 /// What there is to see.
 struct Seen {
     memory: Look,
-    network: lanecast_stats::Look,
+    network: lanecast_stats::StatsSnapshot,
 }
 
 impl Seen {
     fn take(directory: &Path) -> std::io::Result<Self> {
-        Ok(Self { memory: Look::take(directory)?, network: lanecast_stats::Look::take(directory)? })
+        Ok(Self {
+            memory: Look::take(directory)?,
+            network: lanecast_stats::StatsSnapshot::take(directory)?,
+        })
     }
 
     fn is_empty(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::printable::{list, printable};
 use crate::table::{grouped, rate, render, table};
 use crate::watch::{Block, WatchArgs};
 use comfy_table::Table;
-use lanecast_stats::{Look, Role};
+use lanecast_stats::{Role, StatsSnapshot};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &StatArgs) -> anyhow::Result<ExitCode> {
     let directory = arguments.domain.directory()?;
     let mut before = None;
     arguments.watch.run(!arguments.json, || {
-        let now = Look::take(&directory)?;
+        let now = StatsSnapshot::take(&directory)?;
         if arguments.losses {
             return Ok(losses::show(&now, arguments));
         }

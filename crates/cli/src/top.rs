@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
 struct Watcher {
     directory: PathBuf,
     sessions: Option<shm::Look>,
-    processes: Option<lanecast_stats::Look>,
+    processes: Option<lanecast_stats::StatsSnapshot>,
 }
 
 impl Watcher {
@@ -99,7 +99,7 @@ impl Watcher {
 
     fn look(&mut self) -> std::io::Result<Seen> {
         let sessions = shm::Look::take(&self.directory)?;
-        let processes = lanecast_stats::Look::take(&self.directory)?;
+        let processes = lanecast_stats::StatsSnapshot::take(&self.directory)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut errors = sessions::errors(&sessions);
         errors.extend(counters::errors(&processes));

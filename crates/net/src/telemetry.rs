@@ -7,7 +7,7 @@ use crate::counters::{PUBLISHER, PublisherCounters, Row, SUBSCRIBER, SubscriberC
 use crate::session::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
-use lanecast_stats::{Counters, Loss, Plan, Role, Subject};
+use lanecast_stats::{CounterLayout, CounterOwner, Counters, Loss, Role};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl Telemetry {
     pub(crate) fn open(directory: Option<&Path>) -> Self {
         let files = directory.and_then(|directory| {
             let process =
-                Counters::create(directory, MODE, &Plan::process(&LABELS, LOSSES)).ok()?;
+                Counters::create(directory, MODE, &CounterLayout::process(&LABELS, LOSSES)).ok()?;
             Some(Arc::new(Files {
                 directory: directory.to_owned(),
                 process,
@@ -94,7 +94,7 @@ impl Telemetry {
         files.process.add(counter, 1);
         let place = Place::take(files);
         let (address, group) = (source.address.to_string(), source.group.map(|g| g.to_string()));
-        let subject = Subject {
+        let owner = CounterOwner {
             role,
             session: source.session,
             transport: source.kind.name(),
@@ -102,7 +102,7 @@ impl Telemetry {
             group: group.as_deref().unwrap_or_default(),
         };
         let labels: Vec<&str> = rows.iter().map(|(label, _)| *label).collect();
-        let plan = Plan::session(&labels, subject);
+        let plan = CounterLayout::session(&labels, owner);
         let shown = place
             .and_then(|place| Some((Counters::create(&files.directory, MODE, &plan).ok()?, place)));
         let due = if shown.is_some() { 0 } else { Nanos::MAX };

@@ -89,7 +89,7 @@ pub(crate) fn reclaim(directory: &Path) -> io::Result<Vec<u64>> {
 
 /// The counters files in `directory` that no living process owns.
 pub(crate) fn stale_counters(directory: &Path) -> io::Result<Vec<std::path::PathBuf>> {
-    let files = lanecast_stats::files(directory)?.into_iter();
+    let files = lanecast_stats::list_files(directory)?.into_iter();
     let is_stale = |path: &std::path::PathBuf| {
         open(path, false).and_then(|file| is_locked(&file, 0)).is_ok_and(|locked| !locked)
     };

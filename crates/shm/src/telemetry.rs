@@ -1,7 +1,7 @@
 //! What a domain counts about itself, readable from outside.
 
 use crate::settings::{Reach, Settings};
-use lanecast_stats::{Counters, Plan};
+use lanecast_stats::{CounterLayout, Counters};
 
 const LABELS: [&str; 4] = ["sessions joined", "stale sessions removed", "errors", "joins put off"];
 const JOINED: usize = 0;
@@ -23,7 +23,12 @@ impl Telemetry {
         }
         let mode = settings.access.read_mode();
         Self {
-            counters: Counters::create(&settings.directory, mode, &Plan::process(&LABELS, 0)).ok(),
+            counters: Counters::create(
+                &settings.directory,
+                mode,
+                &CounterLayout::process(&LABELS, 0),
+            )
+            .ok(),
         }
     }
 

@@ -41,8 +41,8 @@ fn a_look_changes_no_byte() {
 
     // Joining ends with a counter: from then on nobody but the publisher has anything to write.
     let start = Instant::now();
-    let counted = |look: &lanecast_stats::Look| look.reports[0].counters[0].value == 1;
-    while !counted(&lanecast_stats::Look::take(&directory).expect("a look")) {
+    let counted = |look: &lanecast_stats::StatsSnapshot| look.reports[0].counters[0].value == 1;
+    while !counted(&lanecast_stats::StatsSnapshot::take(&directory).expect("a look")) {
         assert!(start.elapsed() < LONG, "waited in vain for the count of sessions joined");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -54,7 +54,10 @@ fn a_look_changes_no_byte() {
         assert_eq!((look.sessions.len(), look.unreadable.len()), (1, 0));
         assert_eq!(look.sessions[0].subscribers.len(), 1);
         assert!(look.sessions[0].subscribers[0].lag_bytes > 0);
-        assert_eq!(lanecast_stats::Look::take(&directory).expect("a look").reports.len(), 1);
+        assert_eq!(
+            lanecast_stats::StatsSnapshot::take(&directory).expect("a look").reports.len(),
+            1
+        );
     }
     assert!(before == contents(&directory), "looking wrote something");
 

@@ -1,4 +1,4 @@
-//! The time of day.
+//! Wall-clock time.
 
 use std::time::SystemTime;
 

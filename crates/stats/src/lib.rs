@@ -1,20 +1,22 @@
-//! Counters, distinct errors and a log of losses in a mapped file that anybody with the right may
-//! read, at no cost to the process that counts.
+//! Counters, distinct errors and a loss log in a mapped file, which other processes read without
+//! cost to the process that counts.
+//!
+//! - writing: [`CounterLayout`] (`layout`) describes a file, `header` writes its fixed part,
+//!   [`Counters`] (`writer`) count, and log each [`Loss`] (`loss`);
+//! - reading: [`read_file`] (`reader`) copies one file, [`StatsSnapshot`] (`snapshot`) all files of
+//!   a domain, and the rates between two snapshots.
 
 mod clock;
-mod look;
+mod header;
+mod layout;
 mod loss;
-mod plan;
 mod reader;
-mod start;
+mod snapshot;
 mod writer;
 
 pub use clock::unix_ns;
-pub use look::{Look, per_second};
-pub use loss::{Loss, LossEnd, LossReport, LossWhy};
-pub use plan::{Plan, Role, Subject};
-pub use reader::{CounterReport, ErrorReport, StatsReport, files, read};
+pub use layout::{CounterLayout, CounterOwner, EXTENSION, Role};
+pub use loss::{Loss, LossCause, LossOutcome, LossReport};
+pub use reader::{CounterReport, ErrorReport, StatsReport, list_files, read_file};
+pub use snapshot::{StatsSnapshot, per_second};
 pub use writer::{Counters, CountersError};
-
-/// The ending of a counters file's name.
-pub const EXTENSION: &str = "stats";

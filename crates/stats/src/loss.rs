@@ -1,4 +1,4 @@
-//! What was lost on the way, and how that ended.
+//! Losses: datagrams or messages that went missing, and their outcome.
 
 use lanecast_base::sync::Ordering::Relaxed;
 use lanecast_wire::stats::{
@@ -6,55 +6,55 @@ use lanecast_wire::stats::{
     WHY_GAVE_UP, WHY_GONE, WHY_NONE, WHY_SKIPPED,
 };
 
-/// A loss that is to be logged.
+/// An entry for the loss log.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
-    /// Where the session comes from.
+    /// Source of the session: transport, address, session.
     pub source: &'a str,
     /// The topic; empty for datagrams, which may carry several.
     pub topic: &'a str,
     /// The session.
     pub session: u64,
-    /// When it was noticed, in nanoseconds since 1970.
+    /// Time of detection, in nanoseconds since 1970.
     pub unix_ns: u64,
-    /// How long after that it was over, in nanoseconds.
+    /// Time from detection to the outcome, in nanoseconds.
     pub after_ns: u64,
-    /// The first datagram's sequence, or the first message's number.
+    /// Sequence of the first datagram, or number of the first message.
     pub first: u64,
-    /// How many, if that is known.
+    /// Number of datagrams or messages, if known.
     pub count: Option<u64>,
-    /// How it ended.
-    pub end: LossEnd,
+    /// The outcome.
+    pub end: LossOutcome,
 }
 
-/// How a loss ended.
+/// Outcome of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossEnd {
-    /// The datagrams came after all.
+pub enum LossOutcome {
+    /// The datagrams arrived late, or a repair replaced them.
     Recovered,
-    /// The datagrams were given up.
-    GivenUp(LossWhy),
-    /// The application was told of messages that will not come.
-    Told(LossWhy),
+    /// The receiver stopped asking for the datagrams.
+    GivenUp(LossCause),
+    /// The application got a gap event for the messages.
+    Reported(LossCause),
 }
 
-/// Why something was given up.
+/// Reason that a loss was not recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum LossWhy {
+pub enum LossCause {
     /// No repair came in time.
     GaveUp = WHY_GAVE_UP,
-    /// The publisher does not keep it any more.
+    /// The publisher no longer retains the data.
     Gone = WHY_GONE,
-    /// The publisher went on without the subscriber.
+    /// The publisher continued without waiting for the subscriber.
     Skipped = WHY_SKIPPED,
-    /// The publisher took the subscriber's place away.
+    /// The publisher evicted the subscriber.
     Evicted = WHY_EVICTED,
-    /// It came, and made no sense.
+    /// The data arrived damaged.
     Damaged = WHY_DAMAGED,
 }
 
-impl LossWhy {
+impl LossCause {
     const ALL: [Self; 5] = [Self::GaveUp, Self::Gone, Self::Skipped, Self::Evicted, Self::Damaged];
 
     /// The reason in words.
@@ -69,29 +69,29 @@ impl LossWhy {
     }
 }
 
-impl LossEnd {
+impl LossOutcome {
     const fn code(self) -> (u32, u32) {
         match self {
             Self::Recovered => (LOSS_RECOVERED, WHY_NONE),
             Self::GivenUp(why) => (LOSS_GIVEN_UP, why as u32),
-            Self::Told(why) => (LOSS_TOLD, why as u32),
+            Self::Reported(why) => (LOSS_TOLD, why as u32),
         }
     }
 
-    /// What the numbers of an entry mean, if anything.
+    /// Outcome with the codes of an entry; `None` if they are unknown.
     pub(crate) fn from_code(what: u32, why: u32) -> Option<Self> {
-        let why = LossWhy::ALL.into_iter().find(|known| *known as u32 == why);
+        let why = LossCause::ALL.into_iter().find(|known| *known as u32 == why);
         match what {
             LOSS_RECOVERED => Some(Self::Recovered),
             LOSS_GIVEN_UP => why.map(Self::GivenUp),
-            LOSS_TOLD => why.map(Self::Told),
+            LOSS_TOLD => why.map(Self::Reported),
             _ => None,
         }
     }
 }
 
 impl Loss<'_> {
-    /// Writes all but the texts, and the number that makes them count.
+    /// Writes every field but the texts and the number, whose store makes the entry valid.
     pub(crate) fn store(&self, entry: &LossEntry, source_length: usize, topic_length: usize) {
         let (what, why) = self.end.code();
         entry.unix_ns.store(self.unix_ns, Relaxed);
@@ -106,25 +106,25 @@ impl Loss<'_> {
     }
 }
 
-/// A loss, as it was logged.
+/// An entry read from the loss log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossReport {
-    /// The how-manieth of its process it is, from 1.
+    /// Ordinal in its process's log, from 1.
     pub number: u64,
-    /// When it was noticed, in nanoseconds since 1970.
+    /// Time of detection, in nanoseconds since 1970.
     pub unix_ns: u64,
-    /// How long after that it was over, in nanoseconds.
+    /// Time from detection to the outcome, in nanoseconds.
     pub after_ns: u64,
     /// The session.
     pub session: u64,
-    /// Where the session comes from.
+    /// Source of the session: transport, address, session.
     pub source: String,
-    /// The topic; empty if it is not known.
+    /// The topic; empty if unknown.
     pub topic: String,
-    /// The first datagram's sequence, or the first message's number.
+    /// Sequence of the first datagram, or number of the first message.
     pub first: u64,
-    /// How many, if that is known.
+    /// Number of datagrams or messages, if known.
     pub count: Option<u64>,
-    /// How it ended.
-    pub end: LossEnd,
+    /// The outcome.
+    pub end: LossOutcome,
 }

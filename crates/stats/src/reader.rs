@@ -1,6 +1,7 @@
-//! The looking side: other processes' counters, copied out and checked.
+//! Reads counters files of other processes: copies them out and checks them.
 
-use crate::{EXTENSION, LossEnd, LossReport, Role};
+use crate::layout::{EXTENSION, Role};
+use crate::loss::{LossOutcome, LossReport};
 use lanecast_os::process::Identity;
 use lanecast_os::{is_locked, open};
 use lanecast_wire::stats::{
@@ -14,41 +15,41 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What a process tells about itself, or about one of its sessions.
+/// Contents of one counters file.
 #[derive(Clone, Debug, Default)]
 pub struct StatsReport {
-    /// The file that says so.
+    /// Path of the file.
     pub path: PathBuf,
     /// The process.
     pub process: Identity,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// Whether it still runs.
+    /// Whether the process still runs.
     pub is_alive: bool,
-    /// What the file is about.
+    /// Role of the process in the session.
     pub role: Role,
-    /// The session that it is about; 0: none.
+    /// The session; 0: none.
     pub session: u64,
-    /// When the file was made, in nanoseconds since 1970.
+    /// Creation time of the file, in nanoseconds since 1970.
     pub opened_unix_ns: u64,
-    /// What carries the session.
+    /// Transport of the session.
     pub transport: String,
     /// The publisher's address.
     pub address: String,
-    /// The group that the session is sent to.
+    /// Destination group of the session.
     pub group: String,
-    /// The session's topics, as many as there was room for.
+    /// Topics of the session, as many as fitted into the file.
     pub topics: Vec<String>,
-    /// The counters, in their own order.
+    /// Counters in the order of the file.
     pub counters: Vec<CounterReport>,
-    /// The distinct errors.
+    /// Distinct errors.
     pub errors: Vec<ErrorReport>,
-    /// The latest losses, oldest first.
+    /// Latest losses, oldest first.
     pub losses: Vec<LossReport>,
 }
 
 impl StatsReport {
-    /// The value of the counter with this label, if there is one.
+    /// Value of the counter with this label.
     pub fn value(&self, label: &str) -> Option<u64> {
         self.counters.iter().find(|counter| counter.label == label).map(|counter| counter.value)
     }
@@ -57,30 +58,30 @@ impl StatsReport {
 /// A counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterReport {
-    /// What it counts.
+    /// Label: the thing counted.
     pub label: String,
-    /// How much.
+    /// Value.
     pub value: u64,
 }
 
 /// A distinct error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorReport {
-    /// What happened.
+    /// Error text.
     pub text: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// First, in nanoseconds since 1970.
+    /// First occurrence, in nanoseconds since 1970.
     pub first_unix_ns: u64,
-    /// Last, in nanoseconds since 1970.
+    /// Last occurrence, in nanoseconds since 1970.
     pub last_unix_ns: u64,
 }
 
-/// The counters files in `directory`.
+/// Lists the counters files in `directory`.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn list_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -89,15 +90,16 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| path.extension().is_some_and(|e| e == EXTENSION)).collect())
 }
 
-/// Reads one counters file, which anybody may have written.
+/// Reads one counters file; its bytes are untrusted.
 ///
 /// # Errors
-/// If it cannot be read, or is no counters file of this version.
-pub fn read(path: &Path) -> io::Result<StatsReport> {
+/// If the file cannot be read, or is not a counters file of this version.
+pub fn read_file(path: &Path) -> io::Result<StatsReport> {
     let file = open(path, false)?;
     let mut start = [0; size_of::<StatsHeader>()];
     file.read_exact_at(&mut start, 0)?;
-    let foreign = || io::Error::new(io::ErrorKind::InvalidData, "no counters file of this version");
+    let foreign =
+        || io::Error::new(io::ErrorKind::InvalidData, "not a counters file of this version");
     let header = StatsHeader::read(&start).ok_or_else(foreign)?;
     let shape = Shape {
         counters: header.counters.get(),
@@ -136,8 +138,8 @@ pub fn read(path: &Path) -> io::Result<StatsReport> {
 fn read_topics(file: &File) -> io::Result<Vec<String>> {
     let offset = (TOPICS_OFFSET + offset_of!(TopicList, length)) as u64;
     let mut length = [0; 4];
-    // The length first, the names in a second read: what counts is complete. This is the
-    // acquiring end of PAIRS(topic-list): two system calls are ordered.
+    // The length first, the names in a second read, so that all counted names are complete. The
+    // acquire side of PAIRS(topic-list): two system calls are ordered.
     file.read_exact_at(&mut length, offset)?;
     let length = (u32::from_le_bytes(length) as usize).min(TOPICS_TEXT_MAX);
     let mut names = vec![0; length];
@@ -156,15 +158,15 @@ fn read_losses(file: &File, shape: Shape) -> io::Result<Vec<LossReport>> {
     Ok(losses)
 }
 
-/// One entry, unless it is free, changes at this very moment, or makes no sense.
+/// Reads one entry; `None` if it is free, being written, or damaged.
 fn read_loss(file: &File, offset: u64) -> io::Result<Option<LossReport>> {
     let number = || {
         let mut number = [0; 8];
         file.read_exact_at(&mut number, offset + offset_of!(LossEntry, number) as u64)?;
         io::Result::Ok(u64::from_le_bytes(number))
     };
-    // The number first, then the rest, then the number again. This is the acquiring end of
-    // PAIRS(loss-number): system calls are ordered.
+    // The number, the entry, then the number again: a change means that the entry was rewritten
+    // in the meantime. The acquire side of PAIRS(loss-number): system calls are ordered.
     let before = number()?;
     if before == 0 {
         return Ok(None);
@@ -177,7 +179,7 @@ fn read_loss(file: &File, offset: u64) -> io::Result<Option<LossReport>> {
     let small = |offset| u32_at(&bytes, offset);
     let large = |offset| u64_at(&bytes, offset);
     let what = small(offset_of!(LossEntry, what));
-    let Some(end) = LossEnd::from_code(what, small(offset_of!(LossEntry, why))) else {
+    let Some(end) = LossOutcome::from_code(what, small(offset_of!(LossEntry, why))) else {
         return Ok(None);
     };
     let (source, topic) = (offset_of!(LossEntry, source), offset_of!(LossEntry, topic));
@@ -212,8 +214,8 @@ fn read_counter(file: &File, index: u32) -> io::Result<CounterReport> {
 fn read_error(file: &File, shape: Shape, index: u32) -> io::Result<Option<ErrorReport>> {
     let mut bytes = [0; size_of::<ErrorEntry>()];
     let offset = shape.errors_offset() + index as usize * bytes.len();
-    // The count first, the rest in a second read: an entry that counts is complete. This is
-    // the acquiring end of PAIRS(error-count): two system calls are ordered.
+    // The count first, the entry in a second read: an entry with a count is complete. The
+    // acquire side of PAIRS(error-count): two system calls are ordered.
     let mut count = [0; 8];
     let count_offset = offset + offset_of!(ErrorEntry, count);
     file.read_exact_at(&mut count, count_offset as u64)?;

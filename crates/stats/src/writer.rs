@@ -1,6 +1,8 @@
-//! The counting side.
+//! Writes a counters file through its mapping. One process owns it; any of its threads may count.
 
-use crate::{EXTENSION, Loss, Plan, clock, start};
+use crate::layout::{CounterLayout, EXTENSION};
+use crate::loss::Loss;
+use crate::{clock, header};
 use lanecast_base::sync::{AtomicU64, Ordering, fence};
 use lanecast_os::process::random;
 use lanecast_os::{FileError, LockByte, MapMode, Mapping, NewFile};
@@ -15,22 +17,22 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Why there is no counters file.
+/// A counters file cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountersError {
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The system refuses.
+    /// A system call failed.
     #[error("cannot {act} a counters file: {error}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         act: &'static str,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
-    /// Too many entries, or a label too long.
+    /// Too many entries, or a label that is too long.
     #[error(
         "a counters file has at most {COUNTERS_MAX} counters with labels of {LABEL_MAX} bytes, \
          {ERRORS_MAX} errors and {LOSSES_MAX} losses"
@@ -38,32 +40,36 @@ pub enum CountersError {
     Limits,
 }
 
-/// Counters in a file, numbered as their labels were given.
+/// An open counters file; a counter's index is that of its label in the [`CounterLayout`].
 #[derive(Debug)]
 pub struct Counters {
     mapping: Mapping,
     shape: Shape,
-    /// The error texts already in the file, by entry.
+    /// Error texts already in the file, by entry.
     texts: Mutex<Vec<String>>,
-    /// How many losses were logged.
+    /// Losses logged so far.
     losses: Mutex<u64>,
-    /// How many bytes of topics' names the file has.
+    /// Bytes of topic names in the file.
     topics: Mutex<usize>,
     path: PathBuf,
     _lock: LockByte,
 }
 
 impl Counters {
-    /// Makes the counters file that `plan` describes in `directory`, readable as `mode` says.
+    /// Creates a counters file of this `layout` in `directory`, with permissions `mode`.
     ///
     /// # Errors
     /// See [`CountersError`].
-    pub fn create(directory: &Path, mode: u32, plan: &Plan<'_>) -> Result<Self, CountersError> {
-        let shape = plan.shape().ok_or(CountersError::Limits)?;
+    pub fn create(
+        directory: &Path,
+        mode: u32,
+        layout: &CounterLayout<'_>,
+    ) -> Result<Self, CountersError> {
+        let shape = layout.shape().ok_or(CountersError::Limits)?;
         let system = |act| move |error| CountersError::System { act, error };
         let number = random().map_err(system("name"))?;
         let file = NewFile::create(directory, shape.file_bytes(), mode)?;
-        start::write(file.file(), plan, shape).map_err(system("write"))?;
+        header::write(file.file(), layout, shape).map_err(system("write"))?;
         let bytes = shape.file_bytes() as usize;
         let mapping =
             Mapping::new(file.file(), bytes, MapMode::ReadWrite).map_err(system("map"))?;
@@ -84,15 +90,15 @@ impl Counters {
     /// Adds `count` to counter `index`.
     ///
     /// # Panics
-    /// If there is no such counter.
+    /// If `index` is not below the number of counters.
     pub fn add(&self, index: usize, count: u64) {
         self.value(index).fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Makes counter `index` show `value`; for counters that one thread at a time keeps.
+    /// Sets counter `index` to `value`; for counters with a single writer.
     ///
     /// # Panics
-    /// If there is no such counter.
+    /// If `index` is not below the number of counters.
     pub fn set(&self, index: usize, value: u64) {
         self.value(index).store(value, Ordering::Relaxed);
     }
@@ -105,28 +111,28 @@ impl Counters {
         unsafe { &entry.as_ref().value }
     }
 
-    /// Adds a topic of the session that the file is about; left out if there is no room for it.
+    /// Adds a topic of the file's session; a name that does not fit is left out.
     pub fn add_topic(&self, name: &str) {
         let mut end = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         let after = *end + name.len() + 1;
         if after > TOPICS_TEXT_MAX {
             return;
         }
-        // The zero behind the name is there from the start.
+        // New files are all zeros, so the zero behind the name is there already.
         self.write_bytes(TOPICS_OFFSET + offset_of!(TopicList, text) + *end, name);
         *end = after;
         let list: NonNull<TopicList> = self.entry(TOPICS_OFFSET, 0);
         // SAFETY: the list lies within the mapping; only atomics are touched.
         let list = unsafe { list.as_ref() };
-        // PAIRS(topic-list): release here, acquire in `read`: the name is there before it counts.
+        // PAIRS(topic-list): release here, acquire in `read_file`: the name before its length.
         list.length.store(after as u32, Ordering::Release);
     }
 
-    /// Counts an error; the same text is kept once, with the times of its first and last
-    /// occurrence. Beyond the entries that the file has, the last is used for all others.
+    /// Counts an error. Each text has one entry, with the times of its first and last occurrence;
+    /// the last entry counts all errors that found the others taken.
     pub fn error(&self, text: &str) {
         let Some(last) = (self.shape.errors as usize).checked_sub(1) else { return };
-        let text = cut(text, ERROR_TEXT_MAX);
+        let text = truncate(text, ERROR_TEXT_MAX);
         let now = clock::unix_ns();
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match texts.iter().position(|known| known == text) {
@@ -143,12 +149,11 @@ impl Counters {
         // SAFETY: the entry lies within the mapping; only atomics are touched.
         let entry = unsafe { entry.as_ref() };
         entry.last_unix_ns.store(now, Ordering::Relaxed);
-        // PAIRS(error-count): release here, acquire in `read`: the text is there before it
-        // counts.
+        // PAIRS(error-count): release here, acquire in `read_file`: the text before its count.
         entry.count.fetch_add(1, Ordering::Release);
     }
 
-    /// The lock on the texts makes this the only writer.
+    /// Writes a new entry. The caller holds the lock on `texts` and so is the only writer.
     fn write_text(&self, index: usize, text: &str, now: u64) {
         let place = self.shape.errors_offset() + index * size_of::<ErrorEntry>();
         self.write_bytes(place + offset_of!(ErrorEntry, text), text);
@@ -159,7 +164,7 @@ impl Counters {
         entry.first_unix_ns.store(now, Ordering::Relaxed);
     }
 
-    /// Logs a loss, over the oldest one if the log is full.
+    /// Logs a loss; in a full log it replaces the oldest.
     pub fn loss(&self, loss: &Loss<'_>) {
         if self.shape.losses == 0 {
             return;
@@ -172,24 +177,24 @@ impl Counters {
         // SAFETY: the entry lies within the mapping; only atomics are touched.
         let entry = unsafe { entry.as_ref() };
         entry.number.store(0, Ordering::Relaxed);
-        // PAIRS(loss-number): the entry is void before it changes; whoever looks reads the number
-        // before and after.
+        // PAIRS(loss-number): the entry is marked free before it changes; readers read the number
+        // before and after the entry.
         fence(Ordering::Release);
-        let source = cut(loss.source, LOSS_SOURCE_MAX);
-        let topic = cut(loss.topic, LOSS_TOPIC_MAX);
+        let source = truncate(loss.source, LOSS_SOURCE_MAX);
+        let topic = truncate(loss.topic, LOSS_TOPIC_MAX);
         self.write_bytes(place + offset_of!(LossEntry, source), source);
         self.write_bytes(place + offset_of!(LossEntry, topic), topic);
         loss.store(entry, source.len(), topic.len());
-        // PAIRS(loss-number): release here, acquire in `read`: the rest is there before it counts.
+        // PAIRS(loss-number): release here, acquire in `read_file`: the entry before its number.
         entry.number.store(*number, Ordering::Release);
     }
 
-    /// Writes `text` where it does not count yet, as its one writer.
+    /// Writes `text` to bytes that readers ignore so far; the caller is their only writer.
     fn write_bytes(&self, offset: usize, text: &str) {
         assert!(offset + text.len() <= self.mapping.len(), "the text lies in the file");
         let target: NonNull<u8> = self.entry(offset, 0);
-        // SAFETY: just checked; no thread of this process reads what lies there, and others read
-        // it by system calls.
+        // SAFETY: just checked; no thread of this process reads these bytes, and other processes
+        // read them by system calls.
         unsafe { core::ptr::copy_nonoverlapping(text.as_ptr(), target.as_ptr(), text.len()) };
     }
 
@@ -203,13 +208,13 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // If it cannot be removed, the next one to open the domain removes it.
+        // If this fails, the next process to open the domain removes the file.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// As much of `text` as fits into `bytes`, whole characters.
-fn cut(text: &str, bytes: usize) -> &str {
+/// The longest start of `text` within `bytes`, cut between characters.
+fn truncate(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;

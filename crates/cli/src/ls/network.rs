@@ -3,7 +3,7 @@
 use super::TOPICS;
 use crate::printable::{list, printable};
 use crate::table::{grouped, rate, render, table};
-use lanecast_stats::{Look, Role, StatsReport};
+use lanecast_stats::{Role, StatsReport, StatsSnapshot};
 use serde_json::{Map, Value, json};
 
 /// A session, and how many messages it carries in a second, if that is known.
@@ -13,7 +13,11 @@ pub(super) struct Session<'a> {
 }
 
 /// The sessions that `now` shows, with their rates since `then`.
-pub(super) fn sessions<'a>(then: &Look, now: &'a Look, topic: Option<&str>) -> Vec<Session<'a>> {
+pub(super) fn sessions<'a>(
+    then: &StatsSnapshot,
+    now: &'a StatsSnapshot,
+    topic: Option<&str>,
+) -> Vec<Session<'a>> {
     let with_rate = |report: &'a StatsReport| {
         let messages = report.counters.iter().position(|counter| counter.label == "messages");
         let rates = then.rates_until(report, now.at);
@@ -23,7 +27,7 @@ pub(super) fn sessions<'a>(then: &Look, now: &'a Look, topic: Option<&str>) -> V
 }
 
 /// What `look` shows of sessions, with a topic that contains `topic` if one is given.
-pub(super) fn reports<'a>(look: &'a Look, topic: Option<&str>) -> Vec<&'a StatsReport> {
+pub(super) fn reports<'a>(look: &'a StatsSnapshot, topic: Option<&str>) -> Vec<&'a StatsReport> {
     let sessions = look.reports.iter().filter(|report| report.role != Role::Process);
     let wanted = |report: &&StatsReport| {
         topic.is_none_or(|text| report.topics.iter().any(|topic| topic.contains(text)))
@@ -99,7 +103,7 @@ mod tests {
     use lanecast_stats::CounterReport;
     use std::time::{Duration, Instant};
 
-    fn look() -> Look {
+    fn look() -> StatsSnapshot {
         let counter = |label: &str, value| CounterReport { label: label.to_owned(), value };
         let session = |role: Role, session, topic: &str, counters| StatsReport {
             path: format!("{}-{session}", role.name()).into(),
@@ -123,7 +127,7 @@ mod tests {
             session(Role::Publisher, 7, "prices", told),
             session(Role::Publisher, 3, "news", Vec::new()),
         ];
-        Look { at: Instant::now(), reports, unreadable: Vec::new() }
+        StatsSnapshot { at: Instant::now(), reports, unreadable: Vec::new() }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::context::DomainArgs;
 use crate::output::{complain, words};
 use lanecast_net::{DaemonCounters, ResolverDaemon};
 use lanecast_os::private_directory;
-use lanecast_stats::{Counters, Plan};
+use lanecast_stats::{CounterLayout, Counters};
 use std::time::{Duration, Instant};
 
 const LABELS: [&str; 11] = [
@@ -38,7 +38,7 @@ impl Tally {
     pub(super) fn open(domain: &DomainArgs) -> anyhow::Result<Self> {
         let shm = domain.builder()?.config()?.shm;
         let made = private_directory(&shm.directory, shm.access).map_err(anyhow::Error::from);
-        let plan = Plan::process(&LABELS, 0);
+        let plan = CounterLayout::process(&LABELS, 0);
         let counters = made
             .and_then(|()| Ok(Counters::create(&shm.directory, shm.access.read_mode(), &plan)?));
         if let Err(error) = &counters {

@@ -5,14 +5,14 @@ use crate::counters::errors;
 use crate::printable::printable;
 use crate::table::{grouped, render, table, time, utc};
 use crate::watch::Block;
-use lanecast_stats::{Look, LossEnd, LossReport, StatsReport};
+use lanecast_stats::{LossOutcome, LossReport, StatsReport, StatsSnapshot};
 use serde_json::{Value, json};
 
 /// A loss, and whose log it is in.
 type Logged<'a> = (&'a StatsReport, &'a LossReport);
 
 /// The losses of all processes, oldest first.
-pub(super) fn show(look: &Look, arguments: &StatArgs) -> Block {
+pub(super) fn show(look: &StatsSnapshot, arguments: &StatArgs) -> Block {
     let logs = look.reports.iter();
     let mut losses: Vec<Logged<'_>> =
         logs.flat_map(|report| report.losses.iter().map(move |loss| (report, loss))).collect();
@@ -36,11 +36,11 @@ fn is_wanted((report, loss): &Logged<'_>, text: &str) -> bool {
 }
 
 /// What was lost, what became of it, and why.
-const fn words(end: LossEnd) -> (&'static str, &'static str, &'static str) {
+const fn words(end: LossOutcome) -> (&'static str, &'static str, &'static str) {
     match end {
-        LossEnd::Recovered => ("datagrams", "recovered", ""),
-        LossEnd::GivenUp(why) => ("datagrams", "given up", why.describe()),
-        LossEnd::Told(why) => ("messages", "lost", why.describe()),
+        LossOutcome::Recovered => ("datagrams", "recovered", ""),
+        LossOutcome::GivenUp(why) => ("datagrams", "given up", why.describe()),
+        LossOutcome::Reported(why) => ("messages", "lost", why.describe()),
     }
 }
 
@@ -89,7 +89,7 @@ fn to_json((report, loss): &Logged<'_>) -> Value {
 mod tests {
     use super::*;
     use lanecast_os::process::Identity;
-    use lanecast_stats::LossWhy;
+    use lanecast_stats::LossCause;
 
     fn report() -> StatsReport {
         let loss = |end, topic: &str, count| LossReport {
@@ -107,9 +107,9 @@ mod tests {
             process: Identity { pid: 12, ..Identity::default() },
             name: "ticker".into(),
             losses: vec![
-                loss(LossEnd::Recovered, "", Some(1_234)),
-                loss(LossEnd::GivenUp(LossWhy::Gone), "", Some(2)),
-                loss(LossEnd::Told(LossWhy::Gone), "prices\u{1b}", None),
+                loss(LossOutcome::Recovered, "", Some(1_234)),
+                loss(LossOutcome::GivenUp(LossCause::Gone), "", Some(2)),
+                loss(LossOutcome::Reported(LossCause::Gone), "prices\u{1b}", None),
             ],
             ..StatsReport::default()
         }

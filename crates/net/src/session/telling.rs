@@ -5,7 +5,7 @@ use crate::Kind;
 use crate::counters::SubscriberCounters;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord, LossReason};
-use lanecast_stats::{Loss, LossEnd, LossWhy, unix_ns};
+use lanecast_stats::{Loss, LossCause, LossOutcome, unix_ns};
 
 impl Session {
     pub(crate) const fn source(&self) -> &Source {
@@ -37,8 +37,8 @@ impl Session {
         let record = self.receiver.next_gap_record()?;
         let end = match record.end {
             GapEnd::Open => return Some(record),
-            GapEnd::Recovered => LossEnd::Recovered,
-            GapEnd::Lost(why) => LossEnd::GivenUp(reason(why)),
+            GapEnd::Recovered => LossOutcome::Recovered,
+            GapEnd::Lost(why) => LossOutcome::GivenUp(reason(why)),
         };
         if self.board.logs() {
             self.board.loss(&Loss {
@@ -77,7 +77,7 @@ impl Session {
                     after_ns: 0,
                     first: *first,
                     count: *count,
-                    end: LossEnd::Told(reason(*why)),
+                    end: LossOutcome::Reported(reason(*why)),
                 });
             }
             Delivery::Left { .. } => self.joined = self.joined.saturating_sub(1),
@@ -86,12 +86,12 @@ impl Session {
     }
 }
 
-const fn reason(why: LossReason) -> LossWhy {
+const fn reason(why: LossReason) -> LossCause {
     match why {
-        LossReason::GaveUp => LossWhy::GaveUp,
-        LossReason::Gone => LossWhy::Gone,
-        LossReason::Skipped => LossWhy::Skipped,
-        LossReason::Evicted => LossWhy::Evicted,
-        LossReason::Unreadable => LossWhy::Damaged,
+        LossReason::GaveUp => LossCause::GaveUp,
+        LossReason::Gone => LossCause::Gone,
+        LossReason::Skipped => LossCause::Skipped,
+        LossReason::Evicted => LossCause::Evicted,
+        LossReason::Unreadable => LossCause::Damaged,
     }
 }

@@ -3,7 +3,7 @@
 use lanecast_net::{
     GapState, Kind, Network, Publisher, PublisherCounters, Settings, Subscriber, SubscriberCounters,
 };
-use lanecast_stats::{Look, LossEnd, Role, StatsReport};
+use lanecast_stats::{LossOutcome, Role, StatsReport, StatsSnapshot};
 use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -140,7 +140,7 @@ fn what_cannot_be_recovered_is_told_and_logged() {
     assert_eq!(pair.noticed, pair.recovered + pair.given_up);
     let process = look_until(directory.path(), &mut pair, |reports| {
         let process = reports.iter().find(|report| report.role == Role::Process)?;
-        let told = |end: &LossEnd| matches!(end, LossEnd::Told(_));
+        let told = |end: &LossOutcome| matches!(end, LossOutcome::Reported(_));
         process.losses.iter().any(|loss| told(&loss.end)).then(|| process.clone())
     });
     let session = pair.publisher.session().0;
@@ -159,7 +159,7 @@ fn look_until<T>(
 ) -> T {
     let start = Instant::now();
     loop {
-        let look = Look::take(directory).expect("a look");
+        let look = StatsSnapshot::take(directory).expect("a look");
         assert!(look.unreadable.is_empty(), "{:?}", look.unreadable);
         if let Some(found) = found(&look.reports) {
             return found;
@@ -210,10 +210,10 @@ fn others_see_the_sessions_and_their_counters() {
         let logged: u64 = process.losses.iter().filter_map(|loss| loss.count).sum();
         (logged == recovered).then(|| process.losses.clone())
     });
-    assert!(losses.iter().all(|loss| loss.end == LossEnd::Recovered && loss.source == source));
+    assert!(losses.iter().all(|loss| loss.end == LossOutcome::Recovered && loss.source == source));
     assert!(losses.iter().all(|loss| loss.after_ns > 0 && loss.unix_ns > 0));
     assert!(losses.iter().all(|loss| loss.topic.is_empty()), "a datagram may be of any topic");
     drop((pair, network));
-    let left = lanecast_stats::files(directory.path()).expect("a look");
+    let left = lanecast_stats::list_files(directory.path()).expect("a look");
     assert!(left.is_empty(), "{left:?}");
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::{Counters, Loss, LossWhy, Plan, Subject};
+use crate::{CounterLayout, CounterOwner, Counters, Loss, LossCause};
 
-/// A directory of its own, gone with the test.
+/// A temporary directory, removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -13,7 +13,7 @@ impl Directory {
     }
 
     fn only(&self) -> PathBuf {
-        let mut found = files(&self.0).unwrap();
+        let mut found = list_files(&self.0).unwrap();
         assert_eq!(found.len(), 1);
         found.remove(0)
     }
@@ -28,7 +28,7 @@ impl Drop for Directory {
 #[test]
 fn counters_and_distinct_errors_are_read_from_outside() {
     let directory = Directory::new("errors");
-    let plan = Plan::process(&["one", "two"], 0);
+    let plan = CounterLayout::process(&["one", "two"], 0);
     let counters = Counters::create(&directory.0, 0o600, &plan).unwrap();
     counters.add(1, 41);
     counters.add(1, 1);
@@ -37,7 +37,7 @@ fn counters_and_distinct_errors_are_read_from_outside() {
     counters.error("disk on fire");
     (0..40).for_each(|number| counters.error(&format!("error {number}")));
     let path = directory.only();
-    let report = read(&path).unwrap();
+    let report = read_file(&path).unwrap();
     assert!(report.is_alive);
     assert_eq!((report.process, report.role), (Identity::own(), Role::Process));
     assert_eq!(report.counters[1], CounterReport { label: "two".into(), value: 42 });
@@ -46,9 +46,9 @@ fn counters_and_distinct_errors_are_read_from_outside() {
     assert_eq!(report.errors.len(), 32);
     assert_eq!((report.errors[31].text.as_str(), report.errors[31].count), ("other errors", 10));
     counters.loss(&loss(1));
-    assert_eq!(read(&path).unwrap().losses, [], "there is no room for any");
+    assert_eq!(read_file(&path).unwrap().losses, [], "there is no room for any");
     std::fs::write(directory.0.join("x.stats"), b"nonsense").unwrap();
-    assert!(read(&directory.0.join("x.stats")).is_err());
+    assert!(read_file(&directory.0.join("x.stats")).is_err());
     drop(counters);
     assert!(!path.exists());
 }
@@ -56,26 +56,26 @@ fn counters_and_distinct_errors_are_read_from_outside() {
 #[test]
 fn a_session_says_what_it_is() {
     let directory = Directory::new("session");
-    let subject = Subject {
+    let owner = CounterOwner {
         role: Role::Subscriber,
         session: 0xfeed,
         transport: "rm",
         address: "10.0.0.7:4000",
         group: "239.192.71.2:14400",
     };
-    let plan = Plan::session(&["messages"], subject);
+    let plan = CounterLayout::session(&["messages"], owner);
     let counters = Counters::create(&directory.0, 0o600, &plan).unwrap();
     counters.add_topic("prices");
     counters.add_topic("größen");
     counters.error("there is no room for it");
-    let report = read(&directory.only()).unwrap();
+    let report = read_file(&directory.only()).unwrap();
     assert_eq!((report.role, report.session), (Role::Subscriber, 0xfeed));
     assert_eq!((report.transport.as_str(), report.address.as_str()), ("rm", "10.0.0.7:4000"));
     assert_eq!(report.group, "239.192.71.2:14400");
     assert_eq!(report.topics, ["prices", "größen"]);
     assert!(report.opened_unix_ns > 0 && report.errors.is_empty());
     (0..1000).for_each(|number| counters.add_topic(&format!("topic {number}")));
-    let topics = read(&directory.only()).unwrap().topics;
+    let topics = read_file(&directory.only()).unwrap().topics;
     assert!(topics.len() > 100 && topics.len() < 1000, "{}", topics.len());
 }
 
@@ -88,31 +88,31 @@ fn loss(first: u64) -> Loss<'static> {
         after_ns: 6,
         first,
         count: Some(3),
-        end: LossEnd::Recovered,
+        end: LossOutcome::Recovered,
     }
 }
 
 #[test]
 fn the_log_keeps_the_latest_losses() {
     let directory = Directory::new("losses");
-    let counters = Counters::create(&directory.0, 0o600, &Plan::process(&[], 4)).unwrap();
+    let counters = Counters::create(&directory.0, 0o600, &CounterLayout::process(&[], 4)).unwrap();
     (0..9).for_each(|first| counters.loss(&loss(first)));
     let topic = "x".repeat(200);
-    let told = LossEnd::Told(LossWhy::Gone);
-    counters.loss(&Loss { topic: &topic, count: None, end: told, ..loss(9) });
-    let losses = read(&directory.only()).unwrap().losses;
+    let reported = LossOutcome::Reported(LossCause::Gone);
+    counters.loss(&Loss { topic: &topic, count: None, end: reported, ..loss(9) });
+    let losses = read_file(&directory.only()).unwrap().losses;
     let numbers: Vec<_> = losses.iter().map(|loss| (loss.number, loss.first)).collect();
     assert_eq!(numbers, [(7, 6), (8, 7), (9, 8), (10, 9)]);
     let (first, last) = (&losses[0], &losses[3]);
     assert_eq!((first.source.as_str(), first.topic.as_str()), (loss(0).source, ""));
     assert_eq!((first.unix_ns, first.after_ns, first.count), (5, 6, Some(3)));
-    assert_eq!((last.end, last.count, last.topic.len()), (told, None, LOSS_TOPIC_MAX));
+    assert_eq!((last.end, last.count, last.topic.len()), (reported, None, LOSS_TOPIC_MAX));
 }
 
 #[test]
 fn damage_is_no_loss() {
     let directory = Directory::new("damage");
-    let counters = Counters::create(&directory.0, 0o600, &Plan::process(&[], 2)).unwrap();
+    let counters = Counters::create(&directory.0, 0o600, &CounterLayout::process(&[], 2)).unwrap();
     counters.loss(&loss(1));
     counters.loss(&loss(2));
     let path = directory.only();
@@ -121,7 +121,7 @@ fn damage_is_no_loss() {
     let what = shape.losses_offset() + offset_of!(LossEntry, what);
     file.write_all_at(&77_u32.to_le_bytes(), what as u64).unwrap();
     file.write_all_at(&u32::MAX.to_le_bytes(), TOPICS_OFFSET as u64).unwrap();
-    let report = read(&path).unwrap();
+    let report = read_file(&path).unwrap();
     assert_eq!(report.losses.iter().map(|loss| loss.first).collect::<Vec<_>>(), [2]);
     assert_eq!(report.topics, [""; 0]);
 }

@@ -1,6 +1,7 @@
-//! The start of a new file: header and labels.
+//! The fixed part of a new file: header and labels.
 
-use crate::{Plan, clock};
+use crate::clock;
+use crate::layout::CounterLayout;
 use lanecast_os::process::{Identity, own_name};
 use lanecast_wire::stats::StatsHeader;
 use lanecast_wire::stats::{COUNTERS_OFFSET, CounterEntry, STATS_MAGIC, STATS_VERSION, Shape};
@@ -11,9 +12,9 @@ use std::os::unix::fs::FileExt;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
-pub(crate) fn write(file: &File, plan: &Plan<'_>, shape: Shape) -> io::Result<()> {
+pub(crate) fn write(file: &File, layout: &CounterLayout<'_>, shape: Shape) -> io::Result<()> {
     let own = Identity::own();
-    let subject = &plan.subject;
+    let owner = &layout.owner;
     let header = StatsHeader {
         magic: STATS_MAGIC,
         version: U32::new(STATS_VERSION),
@@ -23,16 +24,16 @@ pub(crate) fn write(file: &File, plan: &Plan<'_>, shape: Shape) -> io::Result<()
         namespace: U64::new(own.namespace),
         start_time: U64::new(own.start_time),
         name: own_name(),
-        role: U32::new(subject.role.code()),
+        role: U32::new(owner.role.code()),
         losses: U32::new(shape.losses),
-        session: U64::new(subject.session),
+        session: U64::new(owner.session),
         opened_unix_ns: U64::new(clock::unix_ns()),
-        transport: padded(subject.transport),
-        address: padded(subject.address),
-        group: padded(subject.group),
+        transport: padded(owner.transport),
+        address: padded(owner.address),
+        group: padded(owner.group),
     };
     file.write_all_at(header.as_bytes(), 0)?;
-    for (index, label) in plan.labels.iter().enumerate() {
+    for (index, label) in layout.labels.iter().enumerate() {
         let offset = (COUNTERS_OFFSET + index * size_of::<CounterEntry>()) as u64;
         let length_offset = offset_of!(CounterEntry, length) as u64;
         let label_offset = offset_of!(CounterEntry, label) as u64;
@@ -42,7 +43,7 @@ pub(crate) fn write(file: &File, plan: &Plan<'_>, shape: Shape) -> io::Result<()
     Ok(())
 }
 
-/// As much of `text` as fits, and zeros.
+/// The start of `text` that fits, padded with zeros.
 fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     let length = text.len().min(N);

@@ -1,40 +1,43 @@
-//! What a counters file is about.
+//! Layout of a counters file: its counters, and the process or session that they belong to.
 
 use lanecast_wire::stats::{
     COUNTERS_MAX, ERRORS_MAX, LABEL_MAX, LOSSES_MAX, ROLE_PROCESS, ROLE_PUBLISHER, ROLE_SUBSCRIBER,
     Shape,
 };
 
-/// How many distinct errors a process's file keeps.
+/// File name extension of counters files.
+pub const EXTENSION: &str = "stats";
+
+/// Distinct errors kept in a process's file.
 const ERRORS: u32 = 32;
 
-/// A file that is to be made.
+/// Layout of a new counters file.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
-    /// What the counters count, in words.
+pub struct CounterLayout<'a> {
+    /// Labels of the counters; a counter's index is that of its label.
     pub labels: &'a [&'a str],
-    /// How many distinct errors are kept.
+    /// Number of distinct errors kept.
     pub errors: u32,
-    /// How many losses are kept.
+    /// Number of losses kept.
     pub losses: u32,
-    /// What it is about.
-    pub subject: Subject<'a>,
+    /// Process or session that the counters belong to.
+    pub owner: CounterOwner<'a>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> CounterLayout<'a> {
     /// The counters of a whole process, with its errors and `losses` entries for losses.
     pub const fn process(labels: &'a [&'a str], losses: u32) -> Self {
-        let subject =
-            Subject { role: Role::Process, session: 0, transport: "", address: "", group: "" };
-        Self { labels, errors: ERRORS, losses, subject }
+        let owner =
+            CounterOwner { role: Role::Process, session: 0, transport: "", address: "", group: "" };
+        Self { labels, errors: ERRORS, losses, owner }
     }
 
     /// The counters of one session.
-    pub const fn session(labels: &'a [&'a str], subject: Subject<'a>) -> Self {
-        Self { labels, errors: 0, losses: 0, subject }
+    pub const fn session(labels: &'a [&'a str], owner: CounterOwner<'a>) -> Self {
+        Self { labels, errors: 0, losses: 0, owner }
     }
 
-    /// The file's shape, if such a file may be.
+    /// Number of entries of each kind; `None` beyond the format's limits.
     pub(crate) fn shape(&self) -> Option<Shape> {
         let counters = u32::try_from(self.labels.len()).ok()?;
         let fits = self.labels.iter().all(|label| label.len() <= LABEL_MAX)
@@ -45,30 +48,30 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What a file is about; texts that are too long are cut.
+/// Process or session that the counters belong to; texts that are too long are cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The process, or a session of it.
+pub struct CounterOwner<'a> {
+    /// Role of the process in the session.
     pub role: Role,
     /// The session, or 0.
     pub session: u64,
-    /// What carries it.
+    /// Transport of the session.
     pub transport: &'a str,
     /// The publisher's address.
     pub address: &'a str,
-    /// The group that it is sent to.
+    /// Destination group of the session.
     pub group: &'a str,
 }
 
-/// A process's part in what is counted.
+/// Role of the process in the session of a counters file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// The process as a whole.
+    /// No session: the counters are those of the whole process.
     #[default]
     Process,
-    /// It publishes the session.
+    /// Publisher of the session.
     Publisher,
-    /// It subscribes to the session.
+    /// Subscriber of the session.
     Subscriber,
 }
 
