@@ -2,13 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod atomics;
+mod budgets;
 mod causes;
+mod circles;
 mod finding;
 mod floors;
 mod lengths;
 mod metadata;
 mod mutate;
+mod packages;
 mod pairs;
+mod plain;
 mod rooms;
 mod roots;
 mod safety;
@@ -22,10 +26,12 @@ use anyhow::{Result, bail};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask tidy
-    Checks what no compiler checks: the direction of dependencies, lengths, unsafe code, memory
-    orderings and their pairs, words (licences are cargo deny's: tests/deny.sh). Exit code 1 if it
-    finds something.
+cargo xtask tidy [--circles [PACKAGE] | --lower PACKAGE]
+    Checks beyond the compiler's: the direction of dependencies, circles of imports, lengths, unsafe
+    code, memory orderings and their pairs, words (licences are cargo deny's: tests/deny.sh). Exit
+    code 1 after a finding.
+    --circles  show all circles of imports, or those of one package, such as crates/ring
+    --lower    lower the package's budgets in xtask/budgets.txt to the faults that are left
 
 cargo xtask suite [--check]
     Builds all tests once and runs them, programs beside each other and beside what is built next;
@@ -56,7 +62,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
-        Some((verb, [])) if verb == "tidy" => tidy::run(),
+        Some((verb, options)) if verb == "tidy" => tidy::run(options),
         Some((verb, options)) if verb == "suite" => suite::run(&suite::Options::parse(options)?),
         Some((verb, options)) if verb == "mutate-orderings" => {
             mutate::run(&mutate::Options::parse(options)?)

@@ -1,26 +1,67 @@
 //! All checks that need no compiler.
 
+use crate::budgets::{Budget, Budgets};
 use crate::metadata::Metadata;
+use crate::packages::Package;
 use crate::source::Source;
 use crate::tree::Tree;
-use crate::{atomics, causes, floors, lengths, pairs, rooms, roots, safety, words};
-use anyhow::Result;
+use crate::{atomics, causes, circles, floors, lengths, pairs, plain, rooms, roots, safety, words};
+use anyhow::{Context, Result, bail};
 
-/// Runs every check and prints what it finds; returns whether all is well.
-pub(crate) fn run() -> Result<bool> {
+/// Runs the checks, or the one thing that `options` ask for; returns whether nothing was found.
+pub(crate) fn run(options: &[String]) -> Result<bool> {
     let workspace = Metadata::of_workspace()?;
     let tree = Tree::open(&workspace.workspace_root)?;
     let sources: Vec<Source> =
         tree.rust_files().filter_map(|path| Some(Source::new(path, tree.text(path)?))).collect();
+    let packages = Package::all(&tree, &sources);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    match options[..] {
+        [] => check(&workspace, &tree, &sources, &packages),
+        ["--circles"] => Ok(circles::print(&packages, "")),
+        ["--circles", package] => Ok(circles::print(&packages, package)),
+        ["--lower", package] => lower(&tree, &packages, package),
+        _ => bail!("tidy does not understand '{}'", options.join(" ")),
+    }
+}
+
+/// Lowers the budgets of the packages whose path ends with `wanted` to the faults that are left.
+fn lower(tree: &Tree, packages: &[Package<'_>], wanted: &str) -> Result<bool> {
+    let mut findings = Vec::new();
+    let budgets = Budgets::read(tree, &mut findings);
+    let count = |path: &str, budget: Budget| {
+        if !path.ends_with(wanted) {
+            return None;
+        }
+        let package = packages.iter().find(|package| package.path == path);
+        Some(package.map_or(0, |package| match budget {
+            Budget::Circle => circles::count(package),
+            Budget::Opener | Budget::Pronoun => plain::count(package, budget),
+        }))
+    };
+    budgets.lower(tree, count).context("the budgets cannot be written")?;
+    Ok(true)
+}
+
+/// Runs every check and prints the findings; returns whether there are none.
+fn check(
+    workspace: &Metadata,
+    tree: &Tree,
+    sources: &[Source],
+    packages: &[Package<'_>],
+) -> Result<bool> {
     let in_crates: Vec<&Source> =
         sources.iter().filter(|source| source.path.starts_with("crates/")).collect();
 
     let mut findings = Vec::new();
-    floors::check(&workspace, &mut findings);
-    roots::check(&workspace, &mut findings);
-    rooms::check(&tree, &workspace, &mut findings);
-    lengths::check(&tree, &sources, &mut findings);
+    floors::check(workspace, &mut findings);
+    roots::check(workspace, &mut findings);
+    rooms::check(tree, workspace, &mut findings);
+    lengths::check(tree, sources, &mut findings);
     pairs::check(&in_crates, &mut findings);
+    let budgets = Budgets::read(tree, &mut findings);
+    circles::check(packages, &budgets, &mut findings);
+    plain::check(packages, &budgets, &mut findings);
     for source in &in_crates {
         atomics::check(source, &mut findings);
         causes::check(source, &mut findings);
@@ -30,7 +71,7 @@ pub(crate) fn run() -> Result<bool> {
     for path in tree.files().filter(|path| path.starts_with("crates/")) {
         words::check_marks(path, &tree.text(path).unwrap_or_default(), &mut findings);
     }
-    let texts = words::check_paths(&tree, &mut findings);
+    let texts = words::check_paths(tree, &mut findings);
 
     findings.sort();
     findings.dedup();

@@ -60,7 +60,8 @@ impl ContextArgs {
     pub(super) fn check_outward(&self, instead: &str) -> anyhow::Result<()> {
         if self.stays_inside() {
             bail!(
-                "transport '{}' is for one process: {instead} runs both sides, or use --transport shm",
+                "transport '{}' is for one process: {instead} runs both sides, or use \
+                 --transport shm",
                 self.transport.name()
             );
         }
