@@ -3,7 +3,7 @@
 
 use lanecast_fuzz::{Near, Script, frame};
 use lanecast_protocol::Nanos;
-use lanecast_protocol::receiver::{Delivery, Phase, Receiver, Settings};
+use lanecast_protocol::receiver::{Delivery, Phase, Receiver, ReceiverSettings};
 use lanecast_wire::net::{
     BlockHeader, Frame, FrameHeader, FrameWriter, ItemFlags, ItemHeader, Items, Kind, TopicEntry,
     WelcomeBody,
@@ -32,16 +32,16 @@ struct Stage {
 impl Stage {
     fn new(script: &mut Script<'_>) -> Self {
         let (shape, now) = (script.byte(), 1_000);
-        let settings = Settings {
+        let settings = ReceiverSettings {
             receiver: RECEIVER,
             window_datagrams: 64,
-            kept_bytes_max: 20_000,
+            reorder_bytes_max: 20_000,
             longest_message_max: LONGEST,
             stream: shape & 1 != 0,
-            group: shape & 2 != 0,
-            late: shape & 4 != 0,
+            multicast: shape & 2 != 0,
+            late_join: shape & 4 != 0,
             reorder: Nanos::from(shape & 8) * 10_000,
-            ..Settings::default()
+            ..ReceiverSettings::default()
         };
         let source = SocketAddr::from(([127, 0, 0, 1], 9));
         let receiver = Receiver::new(settings, SESSION, source, &NAMES, now);
@@ -131,11 +131,11 @@ impl Stage {
                     assert!(!known, "a topic is joined once");
                     slot
                 }
-                Delivery::Run { slot, start, end } => {
+                Delivery::Borrowed { slot, start, end } => {
                     check(&bytes[*start as usize..*end as usize]);
                     slot
                 }
-                Delivery::Kept { slot, items } => {
+                Delivery::Owned { slot, items } => {
                     check(items);
                     slot
                 }
@@ -160,11 +160,11 @@ impl Stage {
         let mut out = Vec::new();
         self.receiver.on_time(self.now, &mut out);
         // As its owner does.
-        if self.receiver.stream_silent_at().is_some_and(|at| at <= self.now) {
+        if self.receiver.stream_timeout_at().is_some_and(|at| at <= self.now) {
             self.receiver.disconnected();
         }
         self.take(&[], out);
-        self.receiver.has_read_all();
+        self.receiver.consumed_all();
         let mut buffer = [0; 600];
         for turn in 0.. {
             let Some(length) = self.receiver.next_transmit(self.now, &mut buffer) else { break };
@@ -208,11 +208,11 @@ fuzz_target!(|bytes: &[u8]| {
     // Silence ends every session, that of a stream when there was time for other connections. Time
     // that is not looked at is no silence, so it is looked at as often as a sign of life is due.
     for _ in 0..100_000 {
-        if stage.receiver.phase() == Phase::Over {
+        if stage.receiver.phase() == Phase::Closed {
             break;
         }
         stage.now += (stage.receiver.liveness() / 2).clamp(1, 1_000_000_000);
         stage.turn();
     }
-    assert_eq!(stage.receiver.phase(), Phase::Over);
+    assert_eq!(stage.receiver.phase(), Phase::Closed);
 });

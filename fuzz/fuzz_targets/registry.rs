@@ -2,7 +2,7 @@
 #![no_main]
 
 use lanecast_fuzz::{Near, Script, frame};
-use lanecast_protocol::registry::{FRAME_MIN, Registry, Settings};
+use lanecast_protocol::resolver_server::{FRAME_MIN, ResolverServer, ResolverServerSettings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::{AdvertEntry, Frame, FrameWriter, Kind, advert_flag, adverts};
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ const TOPICS_MAX: usize = 40;
 const AT_ONCE_MAX: usize = 10_000;
 
 struct Stage {
-    registry: Registry,
+    resolver_server: ResolverServer,
     now: Nanos,
     /// The honest publisher's client.
     honest: u64,
@@ -58,46 +58,47 @@ fn query(resolver: u64, name: Option<&str>) -> Vec<u8> {
 
 impl Stage {
     fn new() -> Self {
-        let settings = Settings {
+        let settings = ResolverServerSettings {
             daemon: DAEMON,
             clients_max: CLIENTS_MAX,
             client_topics_max: 10,
             topics_max: TOPICS_MAX,
             untold_max: 8,
-            ..Settings::default()
+            ..ResolverServerSettings::default()
         };
-        let mut registry = Registry::new(settings, 0);
-        let honest = registry.connect(0, from()).expect("room");
-        let hostile = [(); 3].map(|()| registry.connect(0, from()).expect("room"));
-        let mut stage = Self { registry, now: 0, honest, hostile };
+        let mut resolver_server = ResolverServer::new(settings, 0);
+        let honest = resolver_server.connect(0, from()).expect("room");
+        let hostile = [(); 3].map(|()| resolver_server.connect(0, from()).expect("room"));
+        let mut stage = Self { resolver_server, now: 0, honest, hostile };
         stage.hear(honest, &advert());
         stage
     }
 
     fn hear(&mut self, client: u64, bytes: &[u8]) {
         let (frame, _) = Frame::split(bytes).expect("a frame");
-        self.registry.on_frame(self.now, client, &frame);
-        assert!(self.registry.topics() <= TOPICS_MAX);
+        self.resolver_server.on_frame(self.now, client, &frame);
+        assert!(self.resolver_server.topics() <= TOPICS_MAX);
     }
 
     /// The honest one says that it lives; everybody reads everything.
     fn turn(&mut self) {
         self.hear(self.honest, &query(PUBLISHER, None));
-        self.registry.on_time(self.now);
+        self.resolver_server.on_time(self.now);
         for client in self.hostile.into_iter().chain([self.honest]) {
             self.read(client, |_| {});
         }
-        while let Some(refused) = self.registry.next_refused() {
+        while let Some(refused) = self.resolver_server.next_rejected() {
             assert_ne!(refused.client, self.honest);
         }
-        let due = self.registry.next_deadline();
+        let due = self.resolver_server.next_deadline();
         assert!(due.is_none_or(|due| due > self.now), "due at {due:?}, it is {}", self.now);
     }
 
     fn read(&mut self, client: u64, mut each: impl FnMut(&Frame<'_>)) {
         let mut buffer = [0; FRAME_MIN];
         for turn in 0.. {
-            let Some(length) = self.registry.next_frame(self.now, client, &mut buffer) else {
+            let Some(length) = self.resolver_server.next_frame(self.now, client, &mut buffer)
+            else {
                 break;
             };
             assert!(turn < AT_ONCE_MAX, "it never ends");
@@ -121,13 +122,13 @@ impl Stage {
     }
 
     fn come_back(&mut self, which: usize) {
-        self.registry.disconnect(self.now, self.hostile[which]);
-        self.hostile[which] = self.registry.connect(self.now, from()).expect("room");
+        self.resolver_server.disconnect(self.now, self.hostile[which]);
+        self.hostile[which] = self.resolver_server.connect(self.now, from()).expect("room");
     }
 
     /// A subscriber that comes now is told of the honest session.
     fn ask(&mut self) {
-        let client = self.registry.connect(self.now, from()).expect("room");
+        let client = self.resolver_server.connect(self.now, from()).expect("room");
         self.hear(client, &query(SUBSCRIBER, Some("a")));
         let mut is_told = false;
         self.read(client, |frame| {

@@ -2,7 +2,9 @@
 #![no_main]
 
 use lanecast_fuzz::{Near, Script, frame};
-use lanecast_protocol::resolution::{Announcement, Transport, Event, Resolver, Settings};
+use lanecast_protocol::resolution::{
+    Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
+};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::Frame;
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +30,7 @@ struct Stage {
 fn announcement(session: u64) -> Announcement {
     Announcement {
         session,
-        transport: Transport::Unicast,
+        transport: SessionTransport::Unicast,
         control: SocketAddr::from(([127, 0, 0, 1], session as u16)),
         group: None,
         host: 0,
@@ -41,15 +43,19 @@ fn announcement(session: u64) -> Announcement {
 impl Stage {
     fn new() -> Self {
         let resolver = |resolver| {
-            let settings =
-                Settings { resolver, topics_max: 64, seed: resolver, ..Settings::default() };
+            let settings = ResolverSettings {
+                resolver,
+                topics_max: 64,
+                seed: resolver,
+                ..ResolverSettings::default()
+            };
             Resolver::new(settings, 0)
         };
         let (mut here, mut there) = (resolver(HERE), resolver(THERE));
         here.publish(announcement(OWN), "mine").expect("a name");
-        ["a", "nobody's"].into_iter().for_each(|name| here.want(name).expect("a name"));
+        ["a", "nobody's"].into_iter().for_each(|name| here.subscribe(name).expect("a name"));
         there.publish(announcement(HONEST), "a").expect("a name");
-        there.want("mine").expect("a name");
+        there.subscribe("mine").expect("a name");
         Self { here, there, now: 0, found: BTreeSet::new() }
     }
 
@@ -65,11 +71,11 @@ impl Stage {
         }
         while let Some(event) = self.here.next_event() {
             match event {
-                Event::Found { announcement, topic } => {
+                ResolverEvent::Found { announcement, topic } => {
                     assert!(["a", "nobody's"].contains(&&*topic), "only what is wanted");
                     self.found.insert(announcement.session);
                 }
-                Event::Gone { session } => _ = self.found.remove(&session),
+                ResolverEvent::Gone { session } => _ = self.found.remove(&session),
             }
         }
         while self.there.next_event().is_some() {}
@@ -107,7 +113,7 @@ fuzz_target!(|bytes: &[u8]| {
                 stage.now += Nanos::from(script.short()) * MILLISECOND / 16;
                 stage.turn();
             }
-            2 => stage.here.lost(stage.now, script.one_of(&[HONEST, OWN, 13])),
+            2 => stage.here.session_lost(stage.now, script.one_of(&[HONEST, OWN, 13])),
             _ => stage.lie(script),
         }
     }
@@ -116,7 +122,9 @@ fuzz_target!(|bytes: &[u8]| {
     stage.turn();
     // Whatever was told: once the liars are silent and what cannot be reached is said to be lost,
     // the honest one is found.
-    [HONEST, OWN, 13, 14, 15].into_iter().for_each(|session| stage.here.lost(stage.now, session));
+    [HONEST, OWN, 13, 14, 15]
+        .into_iter()
+        .for_each(|session| stage.here.session_lost(stage.now, session));
     stage.found.clear();
     let end = stage.now + PATIENCE;
     while !stage.found.contains(&HONEST) {

@@ -6,7 +6,7 @@
 
 use lanecast_fuzz::{Near, Script, frame};
 use lanecast_protocol::receiver::{self, Delivery, Phase, Receiver};
-use lanecast_protocol::sender::{Distribution, Pacing, Sender, Settings};
+use lanecast_protocol::sender::{Distribution, Pacing, Sender, SenderSettings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::{ChallengeBody, Frame, FrameHeader, Items, Kind};
 use libfuzzer_sys::fuzz_target;
@@ -43,8 +43,8 @@ fn address(last: u16) -> SocketAddr {
 impl Stage {
     fn new(script: &mut Script<'_>) -> Self {
         let distribution = match script.byte() % 3 {
-            0 => Distribution::Group(SocketAddr::from(([239, 1, 1, 1], 9_000))),
-            1 => Distribution::Each,
+            0 => Distribution::Multicast(SocketAddr::from(([239, 1, 1, 1], 9_000))),
+            1 => Distribution::Unicast,
             _ => Distribution::Stream,
         };
         let pacing = match script.byte() % 3 {
@@ -52,7 +52,7 @@ impl Stage {
             1 => Pacing::SlowestOrEject(100 * MILLISECOND),
             _ => Pacing::Tagged(TAG),
         };
-        let settings = Settings {
+        let settings = SenderSettings {
             session: SESSION,
             first_sequence: FIRST,
             distribution,
@@ -62,20 +62,20 @@ impl Stage {
             late_join: script.byte().is_multiple_of(2),
             data_rate: script.byte().is_multiple_of(2).then_some(10_000_000),
             seed: 3,
-            ..Settings::default()
+            ..SenderSettings::default()
         };
         let mut sender = Sender::new(settings, 0);
         assert_eq!((sender.add_topic("a"), sender.add_topic("b")), (Ok(0), Ok(1)));
         [HONEST_LINK, HOSTILE_LINK].into_iter().for_each(|link| sender.connect(0, link));
-        let group = matches!(distribution, Distribution::Group(_));
+        let group = matches!(distribution, Distribution::Multicast(_));
         let stream = distribution == Distribution::Stream;
-        let settings = receiver::Settings {
+        let settings = receiver::ReceiverSettings {
             receiver: HONEST,
             window_datagrams: 64,
             tag: TAG,
-            group,
+            multicast: group,
             stream,
-            ..receiver::Settings::default()
+            ..receiver::ReceiverSettings::default()
         };
         let honest = Receiver::new(settings, SESSION, address(9), &["a"], 0);
         let ids = vec![0, HONEST, 2, 3, 4, 5, 6];
@@ -126,7 +126,7 @@ impl Stage {
             let datagrams: Vec<_> =
                 transmit.bytes.chunks(transmit.segment).map(<[u8]>::to_vec).collect();
             self.sender.transmitted(self.now);
-            let group = matches!(self.distribution, Distribution::Group(all) if all == to);
+            let group = matches!(self.distribution, Distribution::Multicast(all) if all == to);
             for bytes in datagrams {
                 if group || to == address(HONEST as u16) {
                     self.arrive(&bytes);
@@ -182,15 +182,15 @@ impl Stage {
         for delivery in out {
             match delivery {
                 Delivery::Joined { .. } => {}
-                Delivery::Run { start, end, .. } => {
+                Delivery::Borrowed { start, end, .. } => {
                     self.count(&bytes[start as usize..end as usize])
                 }
-                Delivery::Kept { items, .. } => self.count(&items),
+                Delivery::Owned { items, .. } => self.count(&items),
                 Delivery::Message { bytes, .. } => self.note(&bytes),
                 Delivery::Lost { .. } | Delivery::Left { .. } => panic!("{delivery:?}"),
             }
         }
-        self.honest.has_read_all();
+        self.honest.consumed_all();
     }
 
     fn count(&mut self, items: &[u8]) {

@@ -1,6 +1,7 @@
 //! What the ends of the network count, and what that is called.
 
-use lanecast_protocol::{receiver, sender};
+use lanecast_protocol::receiver::ReceiverCounters;
+use lanecast_protocol::sender::SenderCounters;
 
 /// A counter's label, and its value.
 pub(crate) type Row<C> = (&'static str, fn(&C) -> u64);
@@ -9,7 +10,7 @@ pub(crate) type Row<C> = (&'static str, fn(&C) -> u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherCounters {
     /// What it sent, and what receivers asked of it.
-    pub sent: sender::Counters,
+    pub sent: SenderCounters,
     /// The topics that it has.
     pub topics: u64,
     /// The receivers that it has now.
@@ -24,7 +25,7 @@ pub struct PublisherCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscriberCounters {
     /// What came, what was missing, and what became of that.
-    pub received: receiver::Counters,
+    pub received: ReceiverCounters,
     /// The topics that it is joined to.
     pub topics: u64,
     /// Datagrams that are missing now.

@@ -4,7 +4,7 @@ use crate::frame_stream::FrameStream;
 use crate::place::Place;
 use crate::presence::Descriptor;
 use lanecast_os::tcp::{self, TcpOptions};
-use lanecast_protocol::resolution::{DaemonAct, Resolver};
+use lanecast_protocol::resolution::{DaemonAction, Resolver};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -106,11 +106,11 @@ impl Daemon {
         now: Nanos,
         buffer: &mut [u8],
     ) -> io::Result<usize> {
-        match resolver.daemon_act(now, number) {
-            Some(DaemonAct::Connect) => {
+        match resolver.next_daemon_action(now, number) {
+            Some(DaemonAction::Connect) => {
                 self.link = Link::Connecting(FrameStream::new(self.connect()?));
             }
-            Some(DaemonAct::Close) => self.link = Link::Down,
+            Some(DaemonAction::Close) => self.link = Link::Down,
             None => {}
         }
         self.link = match std::mem::replace(&mut self.link, Link::Down) {
@@ -143,5 +143,5 @@ fn talk(
     if refused {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
-    Ok(heard + stream.write(|buffer| resolver.next_for_daemon(now, number, buffer))?)
+    Ok(heard + stream.write(|buffer| resolver.next_daemon_frame(now, number, buffer))?)
 }

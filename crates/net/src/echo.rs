@@ -24,8 +24,8 @@ impl Echo {
     /// To be called before anything is sent to receivers that have just been let in.
     #[inline]
     pub(crate) fn follow(&mut self, sender: &Sender, socket: &UdpSocket) {
-        if self.seen != sender.turnover() {
-            self.seen = sender.turnover();
+        if self.seen != sender.membership_changes() {
+            self.seen = sender.membership_changes();
             self.turn(is_needed(sender.addresses()), socket);
         }
     }

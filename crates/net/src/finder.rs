@@ -11,7 +11,9 @@ use lanecast_base::clock::Clock;
 use lanecast_os::process;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::resolution::{Announcement, Event, Resolver, Settings, Transport};
+use lanecast_protocol::resolution::{
+    Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
+};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -64,9 +66,9 @@ impl Finder {
         let mouth = place.socket(0).map_err(system("open a UDP socket"))?;
         let peers = Peers::open(place)?;
         let random = || process::random().map_err(system("get a random number"));
-        let usual = Settings::default();
+        let usual = ResolverSettings::default();
         let copies = usize::from(group.is_some()) + peers.as_ref().map_or(0, Peers::count);
-        let settings = Settings {
+        let settings = ResolverSettings {
             resolver: random()?.max(1),
             seed: random()?,
             has_group: copies > 0,
@@ -98,9 +100,9 @@ impl Finder {
         let announcement = Announcement {
             session: source.session,
             transport: match source.kind {
-                Kind::Rm => Transport::Multicast,
-                Kind::Ru => Transport::Unicast,
-                Kind::Tcp => Transport::Tcp,
+                Kind::Rm => SessionTransport::Multicast,
+                Kind::Ru => SessionTransport::Unicast,
+                Kind::Tcp => SessionTransport::Tcp,
             },
             control: source.address,
             group: source.group,
@@ -119,16 +121,16 @@ impl Finder {
 
     pub(crate) fn want(&mut self, topic: &str) {
         // The subscriber has checked the name.
-        let _ = self.resolver.want(topic);
+        let _ = self.resolver.subscribe(topic);
     }
 
     pub(crate) fn unwant(&mut self, topic: &str) {
-        self.resolver.unwant(topic);
+        self.resolver.unsubscribe(topic);
     }
 
     /// The session is no longer heard: whoever still tells of it lets it be found anew.
     pub(crate) fn lost(&mut self, now: Nanos, session: u64) {
-        self.resolver.lost(now, session);
+        self.resolver.session_lost(now, session);
     }
 
     /// One turn; returns how many datagrams and frames came.
@@ -144,7 +146,7 @@ impl Finder {
         }
         heard += self.daemons.turn(&mut self.resolver, now, &mut self.buffer);
         while let Some(event) = self.resolver.next_event() {
-            if let Event::Found { announcement, topic } = event
+            if let ResolverEvent::Found { announcement, topic } = event
                 && !self.is_reached_by_memory(&announcement)
             {
                 let source = source(&announcement);
@@ -214,9 +216,9 @@ fn hear(
 
 const fn source(announcement: &Announcement) -> Source {
     let kind = match announcement.transport {
-        Transport::Multicast => Kind::Rm,
-        Transport::Unicast => Kind::Ru,
-        Transport::Tcp => Kind::Tcp,
+        SessionTransport::Multicast => Kind::Rm,
+        SessionTransport::Unicast => Kind::Ru,
+        SessionTransport::Tcp => Kind::Tcp,
     };
     Source {
         kind,

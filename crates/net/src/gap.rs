@@ -1,6 +1,5 @@
 //! What an application can be told of datagrams that are missing on the way.
 
-use crate::hand::reason;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{GapEnd, GapRecord};
 use lanecast_transport::{LossReason, SessionId};
@@ -60,7 +59,7 @@ impl GapReport {
             state: match record.end {
                 GapEnd::Open => GapState::Noticed,
                 GapEnd::Recovered => GapState::Recovered { after },
-                GapEnd::Lost(why) => GapState::GivenUp { after, why: reason(why) },
+                GapEnd::Lost(why) => GapState::GivenUp { after, why },
             },
         }
     }

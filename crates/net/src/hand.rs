@@ -1,7 +1,7 @@
 //! What a subscriber has in hand: deliveries that its handler has not had yet.
 
-use lanecast_protocol::receiver::{self, Delivery};
-use lanecast_transport::{CloseReason, Event, Gap, Lease, LossReason, Message, Stream};
+use lanecast_protocol::receiver::Delivery;
+use lanecast_transport::{Event, Gap, Lease, Message, Stream};
 use lanecast_wire::net::Items;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Hand {
         {
             let (session, slot) = (item.session, slot(&item.delivery));
             match &item.delivery {
-                Delivery::Run { start, end, .. } => {
+                Delivery::Borrowed { start, end, .. } => {
                     let Some(stream) = stream(&self.streams, session, slot) else {
                         self.pop();
                         continue;
@@ -70,7 +70,7 @@ impl Hand {
                         self.pop();
                     }
                 }
-                Delivery::Kept { items, .. } => {
+                Delivery::Owned { items, .. } => {
                     let Some(stream) = stream(&self.streams, session, slot) else {
                         self.pop();
                         continue;
@@ -119,14 +119,14 @@ impl Hand {
             }
             (Delivery::Lost { first, count, why, .. }, _) => {
                 let Some(stream) = stream(&self.streams, session, slot) else { return };
-                handler(Event::Lost(Gap { stream, first, count, why: reason(why) }));
+                handler(Event::Lost(Gap { stream, first, count, why }));
             }
             (Delivery::Left { why, .. }, _) => {
                 let Some(at) = self.streams.iter().position(|(known, _)| *known == key) else {
                     return;
                 };
                 let (_, stream) = self.streams.swap_remove(at);
-                handler(Event::Left(&stream, end(why)));
+                handler(Event::Left(&stream, why));
             }
             _ => {}
         }
@@ -165,29 +165,10 @@ fn stream(streams: &[((u32, u32), Arc<Stream>)], session: u32, slot: u32) -> Opt
 const fn slot(delivery: &Delivery) -> u32 {
     match delivery {
         Delivery::Joined { slot }
-        | Delivery::Run { slot, .. }
-        | Delivery::Kept { slot, .. }
+        | Delivery::Borrowed { slot, .. }
+        | Delivery::Owned { slot, .. }
         | Delivery::Message { slot, .. }
         | Delivery::Lost { slot, .. }
         | Delivery::Left { slot, .. } => *slot,
-    }
-}
-
-pub(crate) const fn reason(why: receiver::LossReason) -> LossReason {
-    match why {
-        receiver::LossReason::GaveUp => LossReason::GaveUp,
-        receiver::LossReason::Gone => LossReason::Gone,
-        receiver::LossReason::Skipped => LossReason::Skipped,
-        receiver::LossReason::Evicted => LossReason::Evicted,
-        receiver::LossReason::Unreadable => LossReason::Damaged,
-    }
-}
-
-const fn end(why: receiver::CloseReason) -> CloseReason {
-    match why {
-        receiver::CloseReason::Closed => CloseReason::Closed,
-        receiver::CloseReason::Died => CloseReason::Died,
-        receiver::CloseReason::Evicted => CloseReason::Evicted,
-        receiver::CloseReason::Refused => CloseReason::Refused,
     }
 }

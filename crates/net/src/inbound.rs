@@ -16,8 +16,8 @@ use crate::session::{Session, Source};
 use crate::settings::Drive;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::chance::Chance;
 use lanecast_protocol::receiver::Delivery;
+use lanecast_protocol::rng::Rng;
 use lanecast_wire::net::Frame;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ pub(crate) struct Inbound {
     spare: Box<[u8]>,
     deadline: Nanos,
     turns: u32,
-    chance: Chance,
+    chance: Rng,
     presence: Arc<Presence>,
     telling: Telling,
     /// Whether the owner leaves the sockets to the conductor, always.
@@ -74,7 +74,7 @@ impl Inbound {
         place: Arc<Place>,
         wanted: BTreeSet<String>,
         own: UdpSocket,
-        chance: Chance,
+        chance: Rng,
         presence: Arc<Presence>,
     ) -> Self {
         let hands_off = place.settings.drive != Drive::Caller;
@@ -149,7 +149,7 @@ impl Inbound {
     fn open(&mut self, source: &Source, topic: &str, now: Nanos) -> std::io::Result<Session> {
         let others = self.wanted.iter().map(String::as_str).filter(|other| *other != topic);
         let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
-        let seed = self.chance.any();
+        let seed = self.chance.next_u64();
         let session = Session::open(&self.place, self.next, source, &topics, seed, now)?;
         self.next = self.next.wrapping_add(1);
         Ok(session)
@@ -358,8 +358,8 @@ impl Inbound {
 /// The same item, with nothing in the buffer.
 fn kept(item: Item, buffer: &[u8]) -> Item {
     let delivery = match item.delivery {
-        Delivery::Run { slot, start, end } => {
-            Delivery::Kept { slot, items: buffer[start as usize..end as usize].into() }
+        Delivery::Borrowed { slot, start, end } => {
+            Delivery::Owned { slot, items: buffer[start as usize..end as usize].into() }
         }
         other => other,
     };

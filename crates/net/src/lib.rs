@@ -47,7 +47,7 @@ pub use error::{OpenError, TopicError};
 pub use gap::{GapReport, GapState};
 pub use network::Network;
 pub use publisher::Publisher;
-pub use registry::{DaemonCounters, DaemonSettings, RESOLVER_PORT, Refusal, ResolverDaemon};
+pub use registry::{DaemonCounters, DaemonSettings, RESOLVER_PORT, RejectReason, ResolverDaemon};
 pub use settings::{Drive, Pacing, Settings, WINDOW_MAX, WINDOW_MIN};
 pub use subscriber::Subscriber;
 pub use transport::{Kind, NetTransport};

@@ -22,8 +22,8 @@ use lanecast_base::AgentRunner;
 use lanecast_base::clock::Clock;
 use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
-use lanecast_protocol::chance::Chance;
-use lanecast_protocol::sender::{self, Distribution, Sender};
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::sender::{self, Distribution, Sender, SenderSettings};
 use lanecast_transport::SessionId;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -110,7 +110,7 @@ impl Network {
             clock.ns(clock.ticks()),
         );
         let tally = Arc::new(Tally::default());
-        let loss = (settings.artificial_source_loss, Chance::new(random()?));
+        let loss = (settings.artificial_source_loss, Rng::new(random()?));
         let longest = sender.longest_message();
         let mut outbound = Outbound::new(
             sender,
@@ -161,14 +161,14 @@ impl Network {
         session: u64,
         datagram_bytes: usize,
         seed: u64,
-    ) -> sender::Settings {
+    ) -> SenderSettings {
         let settings = self.settings();
-        sender::Settings {
+        SenderSettings {
             session,
             first_sequence: settings.first_sequence,
             distribution: match kind {
-                Kind::Rm => Distribution::Group(group),
-                Kind::Ru => Distribution::Each,
+                Kind::Rm => Distribution::Multicast(group),
+                Kind::Ru => Distribution::Unicast,
                 Kind::Tcp => Distribution::Stream,
             },
             pacing: match settings.pacing {
@@ -206,7 +206,7 @@ impl Network {
         let place = &self.shared.place;
         let own = place.socket(0).map_err(system("open a UDP socket"))?;
         let topics: BTreeSet<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
-        let chance = Chance::new(random()?);
+        let chance = Rng::new(random()?);
         let presence = Arc::new(Presence::new().map_err(system("make a bell"))?);
         let sign = Arc::clone(&presence);
         let inbound = Inbound::new(Arc::clone(place), topics.clone(), own, chance, sign);

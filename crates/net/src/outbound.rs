@@ -15,8 +15,8 @@ use lanecast_base::sync::Ordering;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_os::udp::{Run, UdpSocket};
 use lanecast_protocol::Nanos;
-use lanecast_protocol::chance::Chance;
-use lanecast_protocol::sender::{Refused, Sender};
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::sender::{Sender, StageError};
 use lanecast_transport::{BackPressureReason, ClaimError, TopicId};
 use lanecast_wire::net::{Frame, item_bytes};
 use std::io;
@@ -54,7 +54,7 @@ pub(crate) struct Outbound {
     buffer: Box<[u8]>,
     segmentation: bool,
     /// Artificial loss: per mille, and its chance.
-    loss: (u32, Chance),
+    loss: (u32, Rng),
     /// Datagrams that the system refused to send; repairs bring them back.
     pub(crate) refused: u64,
     wait: WaitStrategy,
@@ -71,7 +71,7 @@ impl Outbound {
         way: Way,
         hands_off: bool,
         attention: Arc<Attention>,
-        loss: (u32, Chance),
+        loss: (u32, Rng),
         wait: WaitStrategy,
         tally: Arc<Tally>,
     ) -> Self {
@@ -100,7 +100,7 @@ impl Outbound {
     pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
         match self.sender.stage(topic.0, len) {
             Ok(_) => {}
-            Err(Refused::WindowFull) => {
+            Err(StageError::WindowFull) => {
                 self.tally.back_pressured.fetch_add(1, Ordering::Relaxed);
                 self.make_room();
                 self.sender.stage(topic.0, len).map_err(refusal)?;
@@ -134,7 +134,7 @@ impl Outbound {
             self.make_room();
             match self.sender.stage(topic.0, len) {
                 Ok(_) => break,
-                Err(Refused::WindowFull) => {}
+                Err(StageError::WindowFull) => {}
                 Err(refused) => return Err(refusal(refused)),
             }
         }
@@ -192,7 +192,7 @@ impl Outbound {
 
     /// Whether nobody waits for anything: neither for messages, nor to hear why there are none.
     pub(crate) fn is_settled(&self) -> bool {
-        self.sender.receivers() == 0 && self.sender.has_parted()
+        self.sender.receivers() == 0 && !self.sender.has_rejected_connections()
     }
 
     /// Sleeps until receivers say something, at most `limit` and not for long.
@@ -390,11 +390,11 @@ fn send_run(
     }
 }
 
-fn refusal(refused: Refused) -> ClaimError {
+fn refusal(refused: StageError) -> ClaimError {
     match refused {
-        Refused::WindowFull => ClaimError::BackPressured(BackPressureReason::WindowFull),
-        Refused::TooLong { longest } => ClaimError::TooLong { longest },
-        Refused::NoSuchTopic => ClaimError::NoSuchTopic,
-        Refused::Closed => ClaimError::Closed,
+        StageError::WindowFull => ClaimError::BackPressured(BackPressureReason::WindowFull),
+        StageError::TooLong { longest } => ClaimError::TooLong { longest },
+        StageError::NoSuchTopic => ClaimError::NoSuchTopic,
+        StageError::Closed => ClaimError::Closed,
     }
 }

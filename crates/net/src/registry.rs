@@ -11,7 +11,7 @@ use lanecast_os::event::EventBell;
 use lanecast_os::poll::PollRoom;
 use lanecast_os::process;
 use lanecast_os::tcp::{self, TcpOptions};
-use lanecast_protocol::registry::{self, Refused, Registry};
+use lanecast_protocol::resolver_server::{self, RejectedClient, ResolverServer};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -20,7 +20,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use lanecast_protocol::registry::{Counters as DaemonCounters, Refusal};
+pub use lanecast_protocol::resolver_server::{
+    RejectReason, ResolverServerCounters as DaemonCounters,
+};
 
 /// The port that a daemon listens at if nothing else is said.
 pub const RESOLVER_PORT: u16 = 7331;
@@ -55,8 +57,13 @@ pub struct DaemonSettings {
 impl DaemonSettings {
     /// A daemon at `listen`, with the limits that it has if nothing else is said.
     pub fn at(listen: SocketAddr) -> Self {
-        let registry::Settings { clients_max, client_topics_max, topics_max, grace, .. } =
-            registry::Settings::default();
+        let resolver_server::ResolverServerSettings {
+            clients_max,
+            client_topics_max,
+            topics_max,
+            grace,
+            ..
+        } = resolver_server::ResolverServerSettings::default();
         let grace = Duration::from_nanos(grace);
         Self { listen, clients_max, client_topics_max, topics_max, grace }
     }
@@ -66,14 +73,14 @@ impl DaemonSettings {
 /// [`do_work`](Agent::do_work) and [`idle`](Agent::idle) in turn.
 #[derive(Debug)]
 pub struct ResolverDaemon {
-    registry: Registry,
+    registry: ResolverServer,
     clock: Clock,
     listener: TcpListener,
     /// None is accepted before.
     accept_from: Nanos,
     clients: BTreeMap<u64, FrameStream>,
     closing: Closing,
-    refusals: VecDeque<Refused>,
+    refusals: VecDeque<RejectedClient>,
     bell: Arc<EventBell>,
     room: PollRoom,
     /// The clients that the last sleep has found something from.
@@ -91,16 +98,16 @@ impl ResolverDaemon {
             tcp::listen(settings.listen, BACKLOG).map_err(system("listen for resolvers"))?;
         let clock = Clock::host();
         let daemon = process::random().map_err(system("get a random number"))?;
-        let registry = registry::Settings {
+        let registry = resolver_server::ResolverServerSettings {
             daemon: daemon.max(1),
             clients_max: settings.clients_max,
             client_topics_max: settings.client_topics_max,
             topics_max: settings.topics_max,
             grace: crate::settings::nanos(settings.grace),
-            ..registry::Settings::default()
+            ..resolver_server::ResolverServerSettings::default()
         };
         Ok(Self {
-            registry: Registry::new(registry, clock.ns(clock.ticks())),
+            registry: ResolverServer::new(registry, clock.ns(clock.ticks())),
             clock,
             listener,
             accept_from: 0,
@@ -158,7 +165,7 @@ impl ResolverDaemon {
 
     /// A client whose connection the daemon has ended, where it came from and why. Only the last
     /// few are kept.
-    pub fn next_refusal(&mut self) -> Option<(SocketAddr, Refusal)> {
+    pub fn next_refusal(&mut self) -> Option<(SocketAddr, RejectReason)> {
         self.refusals.pop_front().map(|refused| (refused.from, refused.why))
     }
 
@@ -200,15 +207,19 @@ impl ResolverDaemon {
                 self.ready.push(client);
             }
             Err(why) => {
-                self.see_off(now, Some(stream), Refused { client: 0, from, resolver: 0, why });
+                self.see_off(
+                    now,
+                    Some(stream),
+                    RejectedClient { client: 0, from, resolver: 0, why },
+                );
             }
         }
     }
 
     /// Tells a client why it has to go, if that can be, and closes.
-    fn see_off(&mut self, now: Nanos, stream: Option<TcpStream>, refused: Refused) {
+    fn see_off(&mut self, now: Nanos, stream: Option<TcpStream>, refused: RejectedClient) {
         if let Some(stream) = stream {
-            let length = self.registry.farewell(refused.resolver, refused.why, &mut self.buffer);
+            let length = self.registry.write_eject(refused.resolver, refused.why, &mut self.buffer);
             self.closing.add(now, stream, &self.buffer[..length]);
         }
         if self.refusals.len() >= REFUSALS_MAX {
@@ -229,7 +240,7 @@ impl ResolverDaemon {
             match read {
                 Ok(frames) => heard += frames,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    self.registry.refuse(now, client, Refusal::Malformed);
+                    self.registry.reject(now, client, RejectReason::Malformed);
                 }
                 Err(_) => self.leave(now, client),
             }
@@ -255,7 +266,7 @@ impl ResolverDaemon {
     }
 
     fn close_refused(&mut self, now: Nanos) {
-        while let Some(refused) = self.registry.next_refused() {
+        while let Some(refused) = self.registry.next_rejected() {
             let stream = self.clients.remove(&refused.client).and_then(FrameStream::into_stream);
             self.see_off(now, stream, refused);
         }

@@ -12,8 +12,8 @@ use crate::streams::frames;
 use crate::telemetry::Board;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::receiver::{CloseReason, Delivery, Phase, Receiver, Settings};
-use lanecast_transport::{SessionId, Stream, TopicId};
+use lanecast_protocol::receiver::{Delivery, Phase, Receiver, ReceiverSettings};
+use lanecast_transport::{CloseReason, SessionId, Stream, TopicId};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::fmt;
@@ -79,19 +79,19 @@ impl Session {
         };
         let settings = &place.settings;
         let receiver = Receiver::new(
-            Settings {
+            ReceiverSettings {
                 receiver: seed.max(1),
                 window_datagrams: place.window_datagrams,
-                kept_bytes_max: settings.window_bytes,
+                reorder_bytes_max: settings.window_bytes,
                 recovery: nanos(settings.recovery),
                 liveness: nanos(settings.liveness),
                 tag: settings.tag,
-                late: settings.late_join,
+                late_join: settings.late_join,
                 stream: source.kind == Kind::Tcp,
                 longest_message_max: settings.window_bytes.max(1 << 20),
-                group: source.kind == Kind::Rm,
+                multicast: source.kind == Kind::Rm,
                 seed,
-                ..Settings::default()
+                ..ReceiverSettings::default()
             },
             source.session,
             source.address,
@@ -141,7 +141,7 @@ impl Session {
     }
 
     pub(crate) fn want(&mut self, topic: &str) {
-        self.receiver.want(topic);
+        self.receiver.subscribe(topic);
     }
 
     #[inline]
@@ -212,7 +212,7 @@ impl Session {
     /// What was handed over so far is in the application's hand.
     #[inline]
     pub(crate) fn mark(&mut self) {
-        self.mark = self.receiver.reached();
+        self.mark = self.receiver.delivered_to();
     }
 
     /// The application is done with all that it had in hand, and that is `everything` if nothing
@@ -220,9 +220,9 @@ impl Session {
     #[inline]
     pub(crate) fn has_been_read(&mut self, everything: bool) {
         if everything {
-            self.receiver.has_read_all();
+            self.receiver.consumed_all();
         } else {
-            self.receiver.has_read_to(self.mark);
+            self.receiver.consumed_to(self.mark);
         }
     }
 
@@ -241,14 +241,14 @@ impl Session {
         if channel.retry(now, self.receiver.liveness()) {
             self.receiver.reconnected(now);
         }
-        let is_silent = self.receiver.stream_silent_at().is_some_and(|at| at <= now);
+        let is_silent = self.receiver.stream_timeout_at().is_some_and(|at| at <= now);
         if is_silent && channel.has_bytes() {
-            self.receiver.stirs(now);
+            self.receiver.bytes_arrived(now);
         } else if is_silent || channel.is_overdue(now) {
             self.break_off(now);
         }
         let is_refused = self.channel.as_ref().is_some_and(Channel::is_refused);
-        self.receiver.set_refused(is_refused);
+        self.receiver.set_connection_refused(is_refused);
     }
 
     /// The publisher, which seemed to be dead, is heard of again: goes on where the session was.
@@ -326,7 +326,7 @@ impl Session {
         match channel.read(now, buffer) {
             Ok(length) => {
                 if length.is_some() {
-                    self.receiver.stirs(now);
+                    self.receiver.bytes_arrived(now);
                 }
                 length
             }

@@ -80,7 +80,7 @@ impl Streams {
 
     fn accept(&mut self, sender: &mut Sender, now: Nanos) -> usize {
         let mut accepted = 0;
-        while let Some(link) = sender.overdue_link(now) {
+        while let Some(link) = sender.overdue_connection(now) {
             self.close(sender, link);
             accepted += 1;
         }
@@ -108,7 +108,7 @@ impl Streams {
     /// Closes the oldest connections without a receiver, first those from `from`, so that one more
     /// has a place: those that stay silent keep nobody out.
     fn make_room(&mut self, sender: &mut Sender, from: IpAddr) {
-        let unjoined: Vec<u64> = sender.unjoined_links().collect();
+        let unjoined: Vec<u64> = sender.unjoined_connections().collect();
         let is_own = |number: &u64| {
             self.links.iter().any(|link| link.number == *number && link.from == from)
         };

@@ -9,10 +9,10 @@
 //! - [`registry`]: the daemon that resolvers meet at where there is no group
 #![forbid(unsafe_code)]
 
-pub mod chance;
 pub mod receiver;
-pub mod registry;
 pub mod resolution;
+pub mod resolver_server;
+pub mod rng;
 pub mod round_trip;
 pub mod sender;
 pub mod sequence;

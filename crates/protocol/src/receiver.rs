@@ -16,8 +16,8 @@ mod status;
 mod topic;
 mod topics;
 
-pub use counters::{Counters, GapEnd, GapRecord};
-pub use delivery::{CloseReason, Delivery, LossReason, Phase};
+pub use counters::{GapEnd, GapRecord, ReceiverCounters};
+pub use delivery::{Delivery, Phase};
 pub use topic::Topic;
 
 use crate::round_trip::RoundTrip;
@@ -25,6 +25,7 @@ use crate::{Nanos, SECOND};
 use counters::GapLog;
 use gap_tracker::{Gap, GapTracker};
 use joining::Joining;
+use lanecast_transport::{CloseReason, LossReason};
 use lanecast_wire::net::{Blocks, DataHeader, Frame, FrameHeader, Kind};
 use life::Life;
 use nak::Nak;
@@ -34,13 +35,13 @@ use topics::{Origin, Topics};
 
 /// How a receiver behaves.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ReceiverSettings {
     /// Who it is: random, new for each session.
     pub receiver: u64,
     /// How many datagrams it can take without having read any.
     pub window_datagrams: u32,
     /// How many bytes may wait for what comes before them.
-    pub kept_bytes_max: usize,
+    pub reorder_bytes_max: usize,
     /// How long a missing datagram is asked for.
     pub recovery: Nanos,
     /// How long the sender may be silent, unless it says so itself.
@@ -50,31 +51,31 @@ pub struct Settings {
     /// The group that it belongs to for flow control, or 0.
     pub tag: u32,
     /// Begins with the oldest that the sender keeps.
-    pub late: bool,
+    pub late_join: bool,
     /// The frames come by a stream: nothing is asked for again.
     pub stream: bool,
     /// The longest message that it takes, in bytes.
     pub longest_message_max: usize,
     /// The session's datagrams go to a group.
-    pub group: bool,
+    pub multicast: bool,
     /// Makes its chance repeatable.
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for ReceiverSettings {
     fn default() -> Self {
         Self {
             receiver: 1,
             window_datagrams: 4_096,
-            kept_bytes_max: 8 << 20,
+            reorder_bytes_max: 8 << 20,
             recovery: 10 * SECOND,
             liveness: SECOND,
             reorder: 0,
             tag: 0,
-            late: false,
+            late_join: false,
             stream: false,
             longest_message_max: 64 << 20,
-            group: false,
+            multicast: false,
             seed: 1,
         }
     }
@@ -83,7 +84,7 @@ impl Default for Settings {
 /// One session, as one subscriber receives it.
 #[derive(Debug)]
 pub struct Receiver {
-    settings: Settings,
+    settings: ReceiverSettings,
     session: u64,
     source: SocketAddr,
     phase: Phase,
@@ -94,7 +95,7 @@ pub struct Receiver {
     status: Status,
     life: Life,
     trip: RoundTrip,
-    counters: Counters,
+    counters: ReceiverCounters,
     log: GapLog,
     /// The last datagram that was given up, and why.
     doubt: Option<u64>,
@@ -106,7 +107,7 @@ pub struct Receiver {
 impl Receiver {
     /// Begins to join `session`, which comes from `source`, for the topics `wanted`.
     pub fn new(
-        settings: Settings,
+        settings: ReceiverSettings,
         session: u64,
         source: SocketAddr,
         wanted: &[&str],
@@ -120,11 +121,11 @@ impl Receiver {
             tracker: GapTracker::new(),
             topics: Topics::new(&settings, wanted),
             joining: Joining::new(settings.seed, now),
-            nak: Nak::new(settings.seed ^ settings.receiver, settings.group),
+            nak: Nak::new(settings.seed ^ settings.receiver, settings.multicast),
             status: Status::new(settings.window_datagrams, settings.tag, every),
             life: Life::of(&settings, now),
             trip: RoundTrip::new(),
-            counters: Counters::default(),
+            counters: ReceiverCounters::default(),
             log: GapLog::default(),
             doubt: None,
             why: LossReason::GaveUp,
@@ -134,8 +135,8 @@ impl Receiver {
     }
 
     /// Wants another topic, which the session is said to have; may be told again.
-    pub fn want(&mut self, name: &str) {
-        if self.topics.want(name) && self.phase == Phase::Live && !self.joining.is_resuming() {
+    pub fn subscribe(&mut self, name: &str) {
+        if self.topics.subscribe(name) && self.phase == Phase::Live && !self.joining.is_resuming() {
             self.joining.ask(self.life.heard());
         }
     }
@@ -164,7 +165,7 @@ impl Receiver {
     }
 
     /// What the receiver has counted.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
@@ -175,8 +176,8 @@ impl Receiver {
 
     /// How many bytes wait for what comes before them, for the rest of their message or for the
     /// end of their batch.
-    pub const fn kept_bytes(&self) -> usize {
-        self.topics.kept_bytes()
+    pub const fn reorder_bytes(&self) -> usize {
+        self.topics.reorder_bytes()
     }
 
     /// How many datagrams are missing now.
@@ -193,7 +194,7 @@ impl Receiver {
     /// Takes a frame whose body is at `at` in the caller's buffer.
     #[inline]
     pub fn on_frame(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
-        if frame.session != self.session || self.phase == Phase::Over {
+        if frame.session != self.session || self.phase == Phase::Closed {
             return;
         }
         let before = out.len();
@@ -211,7 +212,7 @@ impl Receiver {
     fn pass_unread(&mut self, delivered: bool) {
         self.unread |= delivered;
         if !self.unread {
-            self.has_read_all();
+            self.consumed_all();
         }
     }
 
@@ -268,7 +269,7 @@ impl Receiver {
         match self.phase {
             Phase::Joining => self.give_up_joining(now),
             Phase::Live => self.on_live_time(now, out),
-            Phase::Over => {}
+            Phase::Closed => {}
         }
         self.pass_unread(out.len() > before);
     }
@@ -299,7 +300,7 @@ impl Receiver {
         let joining = connected(self.joining.next_due());
         match self.phase {
             Phase::Joining => {
-                let silent = self.stream_silent_at();
+                let silent = self.stream_timeout_at();
                 joining.into_iter().chain(silent).chain([self.joining_until()]).min()
             }
             Phase::Live => {
@@ -307,11 +308,11 @@ impl Receiver {
                 let expiry = self.tracker.next_expiry(self.settings.recovery);
                 let told = connected(Some(self.status.next_due()));
                 let told = told.filter(|_| !self.joining.is_resuming());
-                let silent = self.stream_silent_at();
+                let silent = self.stream_timeout_at();
                 let times = [joining, connected(nak), expiry, told, silent, self.life.next_due()];
                 times.into_iter().flatten().min()
             }
-            Phase::Over => connected(self.life.has_to_leave().then_some(0)),
+            Phase::Closed => connected(self.life.has_to_leave().then_some(0)),
         }
     }
 
@@ -326,7 +327,7 @@ impl Receiver {
             topics: self.topics.numbered(),
             round_trip: if self.trip.is_known() { self.trip.smoothed().max(1) } else { 0 },
         };
-        if self.phase == Phase::Over {
+        if self.phase == Phase::Closed {
             return self.life.write_leave(&mut self.status, &self.tracker, told, ids, buffer);
         }
         let live = self.phase == Phase::Live;
@@ -353,14 +354,14 @@ impl Receiver {
 
     /// How far the deliveries so far go.
     #[inline]
-    pub fn reached(&self) -> u64 {
+    pub fn delivered_to(&self) -> u64 {
         self.tracker.expected()
     }
 
     /// The application is done with every delivery until the receiver had
     /// [reached](Self::reached) `mark`, but not with those since.
     #[inline]
-    pub fn has_read_to(&mut self, mark: u64) {
+    pub fn consumed_to(&mut self, mark: u64) {
         if self.phase != Phase::Joining {
             self.status.read_to(mark);
         }
@@ -368,7 +369,7 @@ impl Receiver {
 
     /// The application is done with every delivery so far.
     #[inline]
-    pub fn has_read_all(&mut self) {
+    pub fn consumed_all(&mut self) {
         self.unread = false;
         if self.phase != Phase::Joining {
             self.status.read_all(&self.tracker);

@@ -17,11 +17,11 @@ mod schedule;
 pub(crate) mod terms;
 mod wants;
 
-pub use announcement::{Announcement, Transport};
-pub use link::DaemonAct;
-pub use terms::Refusal;
+pub use announcement::{Announcement, SessionTransport};
+pub use link::DaemonAction;
+pub use terms::RejectReason;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
 use budget::Budget;
 use known::{Known, NotTaken};
@@ -42,7 +42,7 @@ const ANSWER_DELAY_MAX: Nanos = 20 * MILLISECOND;
 
 /// What a resolver keeps to.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ResolverSettings {
     /// Its random number: no other in the group may have it.
     pub resolver: u64,
     /// Whether there is a group, or peers in its place; else it talks to daemons only.
@@ -61,7 +61,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for ResolverSettings {
     fn default() -> Self {
         Self {
             resolver: 0,
@@ -78,7 +78,7 @@ impl Default for Settings {
 
 /// What a resolver has found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ResolverEvent {
     /// A session has a wanted topic. May be told again, so who acts on it looks whether it is new.
     Found {
         /// The session.
@@ -95,7 +95,7 @@ pub enum Event {
 
 /// How much a resolver has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ResolverCounters {
     /// Adverts sent.
     pub adverts: u64,
     /// Queries sent.
@@ -117,7 +117,7 @@ pub struct Counters {
 /// A name that no topic can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a topic's name has 1 to {NAME_MAX} bytes; give it a shorter one, or one at all")]
-pub struct NotAName;
+pub struct InvalidTopicName;
 
 /// A resolver.
 #[derive(Debug)]
@@ -131,21 +131,21 @@ pub struct Resolver {
     known: Known,
     neighbours: Neighbours,
     budget: Budget,
-    chance: Chance,
+    rng: Rng,
     links: Vec<Link>,
     /// Topics of sessions that were lost, and when they are asked for again.
     again: BTreeSet<Arc<str>>,
     again_due: Option<Nanos>,
     /// The last frame was an Advert: a Query goes first if both are due.
     has_told: bool,
-    events: VecDeque<Event>,
-    counters: Counters,
+    events: VecDeque<ResolverEvent>,
+    counters: ResolverCounters,
 }
 
 impl Resolver {
     /// A resolver that publishes and wants nothing yet.
-    pub fn new(settings: Settings, now: Nanos) -> Self {
-        let Settings { names_rate, bytes_rate, burst_bytes, .. } = settings;
+    pub fn new(settings: ResolverSettings, now: Nanos) -> Self {
+        let ResolverSettings { names_rate, bytes_rate, burst_bytes, .. } = settings;
         Self {
             id: settings.resolver,
             has_group: settings.has_group,
@@ -156,21 +156,25 @@ impl Resolver {
             known: Known::new(settings.topics_max, now),
             neighbours: Neighbours::default(),
             budget: Budget::new(names_rate, bytes_rate, burst_bytes),
-            chance: Chance::new(settings.seed),
+            rng: Rng::new(settings.seed),
             links: Vec::new(),
             again: BTreeSet::new(),
             again_due: None,
             has_told: false,
             events: VecDeque::new(),
-            counters: Counters::default(),
+            counters: ResolverCounters::default(),
         }
     }
 
     /// A session of this process has a topic.
     ///
     /// # Errors
-    /// [`NotAName`].
-    pub fn publish(&mut self, announcement: Announcement, topic: &str) -> Result<(), NotAName> {
+    /// [`InvalidTopicName`].
+    pub fn publish(
+        &mut self,
+        announcement: Announcement,
+        topic: &str,
+    ) -> Result<(), InvalidTopicName> {
         check(topic)?;
         self.offers.add(announcement, topic);
         if let Some(index) = self.offers.place(announcement.session, topic) {
@@ -191,38 +195,41 @@ impl Resolver {
     /// A topic is wanted, once more. Whoever is known to publish it is told again.
     ///
     /// # Errors
-    /// [`NotAName`].
-    pub fn want(&mut self, topic: &str) -> Result<(), NotAName> {
+    /// [`InvalidTopicName`].
+    pub fn subscribe(&mut self, topic: &str) -> Result<(), InvalidTopicName> {
         check(topic)?;
         let is_new = self.wants.publishers(topic).is_none();
         let topic = self.wants.add(topic);
         if is_new {
-            self.links.iter_mut().for_each(|link| link.want(&topic));
+            self.links.iter_mut().for_each(|link| link.subscribe(&topic));
         }
         let known = self.wants.publishers(&topic).into_iter().flat_map(|(_, known)| known);
         let known = known.filter_map(|session| self.known.announcement(*session));
         self.events.extend(
-            known.map(|announcement| Event::Found { announcement, topic: Arc::clone(&topic) }),
+            known.map(|announcement| ResolverEvent::Found {
+                announcement,
+                topic: Arc::clone(&topic),
+            }),
         );
         self.find_own(&topic);
         Ok(())
     }
 
     /// A topic is wanted once less.
-    pub fn unwant(&mut self, topic: &str) {
+    pub fn unsubscribe(&mut self, topic: &str) {
         let name = self.wants.publishers(topic).map(|(name, _)| Arc::clone(name));
         for session in self.wants.remove(topic) {
             self.known.remove_topic(session, topic);
             self.unvouch_topic(session, topic);
         }
         if let Some(name) = name.filter(|name| self.wants.publishers(name).is_none()) {
-            self.links.iter_mut().for_each(|link| link.unwant(&name));
+            self.links.iter_mut().for_each(|link| link.unsubscribe(&name));
         }
     }
 
     /// Nothing was heard from a session, or it cannot be reached. If it is told again, it is found
     /// again; daemons are asked whether they still know it.
-    pub fn lost(&mut self, now: Nanos, session: u64) {
+    pub fn session_lost(&mut self, now: Nanos, session: u64) {
         self.now = now;
         let topics = self.forget(session);
         self.ask_again(session, topics.into_iter());
@@ -287,12 +294,12 @@ impl Resolver {
 
     /// What has been found out, in order. To be called after all else until there is none: events
     /// wait without limit.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<ResolverEvent> {
         self.events.pop_front()
     }
 
     /// How much it has done.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ResolverCounters {
         &self.counters
     }
 
@@ -337,10 +344,10 @@ impl Resolver {
 
     fn on_query(&mut self, topics: Names<'_>) {
         let are_many = self.neighbours.are_many(self.now);
-        let delay = if are_many { self.chance.below(ANSWER_DELAY_MAX) } else { 0 };
+        let delay = if are_many { self.rng.below(ANSWER_DELAY_MAX) } else { 0 };
         for topic in topics {
             self.offers.ask(self.now, topic, delay);
-            self.wants.heard(self.now, topic, &mut self.chance);
+            self.wants.heard(self.now, topic, &mut self.rng);
         }
     }
 
@@ -361,7 +368,7 @@ impl Resolver {
         match self.known.add(self.now, announcement, teller, &topic) {
             Ok(announcement) => {
                 self.wants.found(&topic, session);
-                self.events.push_back(Event::Found { announcement, topic });
+                self.events.push_back(ResolverEvent::Found { announcement, topic });
             }
             Err(NotTaken::Full) => self.counters.refused += 1,
             Err(NotTaken::Closed) => {}
@@ -375,7 +382,7 @@ impl Resolver {
         for topic in topics {
             self.wants.forget(&topic, session);
         }
-        self.events.push_back(Event::Gone { session });
+        self.events.push_back(ResolverEvent::Gone { session });
     }
 
     /// Writes an Advert of as much as is due and fits; gives how many entries and names.
@@ -386,7 +393,7 @@ impl Resolver {
             if writer.add_entry(it.entry(advert_flag::GONE), 0).is_none() {
                 break;
             }
-            self.offers.told_leaving(self.now, it.session, &mut self.chance);
+            self.offers.told_leaving(self.now, it.session, &mut self.rng);
             count += 1;
         }
         let mut open: Option<(u64, OpenEntry)> = None;
@@ -399,7 +406,7 @@ impl Resolver {
             if !writer.add_entry_name(entry, &topic) {
                 break;
             }
-            self.offers.told_topic(self.now, it.session, index, &mut self.chance);
+            self.offers.told_topic(self.now, it.session, index, &mut self.rng);
             // What others hear is heard here too: a session that was lost is found again.
             self.known.refresh(self.now, it.session, self.id);
             self.find(it, Some(self.id), &topic);
@@ -416,7 +423,7 @@ impl Resolver {
         while let Some(topic) = self.wants.next(self.now)
             && writer.add_name(&topic)
         {
-            self.wants.asked(self.now, &topic, &mut self.chance);
+            self.wants.asked(self.now, &topic, &mut self.rng);
             count += 1;
         }
         self.counters.queries += 1;
@@ -424,8 +431,8 @@ impl Resolver {
     }
 }
 
-const fn check(topic: &str) -> Result<(), NotAName> {
-    if topic.is_empty() || topic.len() > NAME_MAX { Err(NotAName) } else { Ok(()) }
+const fn check(topic: &str) -> Result<(), InvalidTopicName> {
+    if topic.is_empty() || topic.len() > NAME_MAX { Err(InvalidTopicName) } else { Ok(()) }
 }
 
 #[cfg(test)]

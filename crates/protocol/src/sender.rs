@@ -10,19 +10,19 @@ mod answers;
 mod audience;
 mod behind;
 mod counters;
+mod error;
 mod heartbeat;
 mod member;
 mod pacing;
 mod packer;
-mod refused;
 mod repair;
 mod status;
 mod stream;
 mod transmit;
 mod window;
 
-pub use counters::Counters;
-pub use refused::{Refused, TopicError};
+pub use counters::SenderCounters;
+pub use error::{StageError, TopicError};
 pub use stream::UNJOINED_MAX;
 
 use crate::{MILLISECOND, Nanos, SECOND};
@@ -49,9 +49,9 @@ const EVENTS_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// To a multicast group.
-    Group(SocketAddr),
+    Multicast(SocketAddr),
     /// To each receiver by itself.
-    Each,
+    Unicast,
     /// Through connections.
     Stream,
 }
@@ -73,7 +73,7 @@ pub enum Pacing {
 
 /// What a session is like.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SenderSettings {
     /// The session's number: random.
     pub session: u64,
     /// The number of the first datagram.
@@ -110,12 +110,12 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for SenderSettings {
     fn default() -> Self {
         Self {
             session: 0,
             first_sequence: 0,
-            distribution: Distribution::Each,
+            distribution: Distribution::Unicast,
             pacing: Pacing::Slowest,
             datagram_bytes: 1_472,
             window_bytes: 4 << 20,
@@ -173,7 +173,7 @@ pub struct Transmit<'a> {
 /// One session.
 #[derive(Debug)]
 pub struct Sender {
-    settings: Settings,
+    settings: SenderSettings,
     packer: Packer,
     names: Vec<Box<str>>,
     numbers_of: BTreeMap<Box<str>, u32>,
@@ -182,7 +182,7 @@ pub struct Sender {
     members: Vec<Member>,
     behind: behind::Behind,
     /// How often a receiver has come or gone.
-    turnover: u64,
+    membership_changes: u64,
     links: stream::Links,
     cookies: admission::Cookies,
     /// What looking for the beginnings of topics may cost, in datagrams.
@@ -208,16 +208,16 @@ pub struct Sender {
     farewells: u32,
     /// When somebody last looked at the time.
     looked: Nanos,
-    counters: Counters,
+    counters: SenderCounters,
     events: VecDeque<SenderEvent>,
 }
 
 impl Sender {
     /// A session without topics or receivers.
-    pub fn new(mut settings: Settings, now: Nanos) -> Self {
+    pub fn new(mut settings: SenderSettings, now: Nanos) -> Self {
         let longest = match settings.distribution {
             Distribution::Stream => FRAME_MAX,
-            Distribution::Group(_) | Distribution::Each => DATAGRAM_MAX,
+            Distribution::Multicast(_) | Distribution::Unicast => DATAGRAM_MAX,
         };
         let datagram = settings.datagram_bytes.clamp(DATAGRAM_MIN, longest);
         let bytes = settings.window_bytes.clamp(datagram * WINDOW_DATAGRAMS_MIN, 1 << 40);
@@ -225,7 +225,7 @@ impl Sender {
         let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
         settings.datagram_bytes = datagram;
         let packer = Packer::new(window, settings.session, datagram, longest);
-        let is_group = matches!(settings.distribution, Distribution::Group(_));
+        let is_group = matches!(settings.distribution, Distribution::Multicast(_));
         let heartbeat = settings.heartbeat;
         let mut sender = Self {
             packer,
@@ -234,7 +234,7 @@ impl Sender {
             wants_all: is_group || settings.late_join,
             members: Vec::new(),
             behind: behind::Behind::default(),
-            turnover: 0,
+            membership_changes: 0,
             links: stream::Links::default(),
             cookies: admission::Cookies::new(settings.seed),
             scans: Bucket::new(admission::SCAN_RATE, now),
@@ -255,7 +255,7 @@ impl Sender {
             closed: false,
             farewells: 0,
             looked: now,
-            counters: Counters::default(),
+            counters: SenderCounters::default(),
             events: VecDeque::new(),
             settings,
         };
@@ -295,9 +295,9 @@ impl Sender {
     /// [`publish`](Self::publish).
     ///
     /// # Errors
-    /// See [`Refused`].
+    /// See [`StageError`].
     #[inline(always)]
-    pub fn stage(&mut self, topic: u32, len: usize) -> Result<&mut [u8], Refused> {
+    pub fn stage(&mut self, topic: u32, len: usize) -> Result<&mut [u8], StageError> {
         if self.packer.stage_behind(topic, len) {
             return Ok(self.packer.staged());
         }
@@ -305,15 +305,15 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn stage_anew(&mut self, topic: u32, len: usize) -> Result<&mut [u8], Refused> {
+    fn stage_anew(&mut self, topic: u32, len: usize) -> Result<&mut [u8], StageError> {
         if self.closed {
-            return Err(Refused::Closed);
+            return Err(StageError::Closed);
         }
         let floor = self.floor();
         match self.packer.stage(topic, len, floor) {
             Ok(()) => Ok(self.packer.staged()),
             Err(refused) => {
-                if refused == Refused::WindowFull {
+                if refused == StageError::WindowFull {
                     self.counters.window_full += 1;
                     self.refused = true;
                 }
@@ -408,7 +408,7 @@ impl Sender {
     }
 
     /// What was done so far.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &SenderCounters {
         &self.counters
     }
 

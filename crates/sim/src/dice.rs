@@ -1,7 +1,7 @@
 //! All the chance of a run.
 
 use lanecast_protocol::Nanos;
-use lanecast_protocol::chance::{Chance, mix};
+use lanecast_protocol::rng::{Rng, mix};
 use std::ops::RangeInclusive;
 
 /// A probability, in millionths.
@@ -9,22 +9,22 @@ pub type Millionths = u32;
 
 /// What all chance of one run, or of one part of it, is drawn from.
 #[derive(Clone, Debug)]
-pub struct Dice(Chance);
+pub struct Dice(Rng);
 
 impl Dice {
     /// The dice of `seed`.
     pub const fn new(seed: u64) -> Self {
-        Self(Chance::new(mix(seed ^ 0x51b1_1f00_d5ee_d000)))
+        Self(Rng::new(mix(seed ^ 0x51b1_1f00_d5ee_d000)))
     }
 
     /// Dice of their own for a part of the run, so that its rolls do not shift those of others.
     pub const fn fork(&mut self) -> Self {
-        Self::new(self.0.any())
+        Self::new(self.0.next_u64())
     }
 
     /// Any number.
     pub const fn any(&mut self) -> u64 {
-        self.0.any()
+        self.0.next_u64()
     }
 
     /// A number in `range`.

@@ -8,10 +8,9 @@ use crate::medium::Medium;
 use crate::network::Socket;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
-use lanecast_protocol::receiver::{
-    CloseReason, Delivery, GapEnd, LossReason, Phase, Receiver, Settings,
-};
+use lanecast_protocol::receiver::{Delivery, GapEnd, Phase, Receiver, ReceiverSettings};
 use lanecast_protocol::{MICROSECOND, Nanos};
+use lanecast_transport::{CloseReason, LossReason};
 use lanecast_wire::net::{Frame, FrameHeader, Items, Kind, flag};
 
 /// How late a gap may be given up: what the duty cycle takes.
@@ -32,7 +31,7 @@ pub struct Hearing {
     pub left: Option<(Nanos, CloseReason)>,
     /// How often it went on after its sender seemed to be dead.
     pub revivals: u64,
-    settings: Settings,
+    settings: ReceiverSettings,
     socket: Socket,
     began: Nanos,
     /// By topic: how many messages there were when it began.
@@ -52,7 +51,7 @@ impl Hearing {
     /// Of `receiver`, which has just begun to join the session of `truth`, number `session`.
     pub fn new(
         receiver: Receiver,
-        settings: Settings,
+        settings: ReceiverSettings,
         (session, truth): (usize, &Truth),
         socket: Socket,
         began: Nanos,
@@ -79,7 +78,7 @@ impl Hearing {
     /// The application is done with what it was given, if it was given anything.
     pub fn read_all(&mut self) {
         if std::mem::take(&mut self.is_fed) {
-            self.receiver.has_read_all();
+            self.receiver.consumed_all();
         }
     }
 
@@ -95,7 +94,7 @@ impl Hearing {
 
     /// Whether nothing more comes of it, and it has nothing more to say.
     pub fn is_done(&self) -> bool {
-        self.receiver.phase() == Phase::Over && self.receiver.next_deadline().is_none()
+        self.receiver.phase() == Phase::Closed && self.receiver.next_deadline().is_none()
     }
 
     /// Where it is, in words.
@@ -158,11 +157,11 @@ impl Hearing {
                     medium.note(self.socket, What::Joins { slot: *slot });
                     self.ledgers[*slot as usize].join(truth)?;
                 }
-                Delivery::Run { slot, start, end } => {
+                Delivery::Borrowed { slot, start, end } => {
                     let items = &buffer[*start as usize..*end as usize];
                     self.read_items(medium, truth, *slot, items)?;
                 }
-                Delivery::Kept { slot, items } => self.read_items(medium, truth, *slot, items)?,
+                Delivery::Owned { slot, items } => self.read_items(medium, truth, *slot, items)?,
                 Delivery::Message { slot, bytes } => {
                     self.read(medium, truth, (*slot, bytes, None))?;
                 }
@@ -179,7 +178,7 @@ impl Hearing {
                 }
             }
         }
-        if let Some(why) = self.receiver.ended().filter(|_| self.left.is_none()) {
+        if let Some(why) = self.receiver.close_reason().filter(|_| self.left.is_none()) {
             self.left = Some((medium.now, why));
         }
         self.check_bounds()?;
@@ -217,13 +216,13 @@ impl Hearing {
     /// The reason for a loss is one that there can be.
     fn check_reason(&self, now: Nanos, why: LossReason) -> Verdict {
         let old_enough = now >= self.began + self.settings.recovery;
-        let broken_off = self.receiver.phase() == Phase::Over;
+        let broken_off = self.receiver.phase() == Phase::Closed;
         let possible = match why {
             LossReason::GaveUp => old_enough || broken_off,
             LossReason::Gone => !self.settings.stream,
             LossReason::Skipped => self.may_skip,
             LossReason::Evicted => broken_off,
-            LossReason::Unreadable => false,
+            _ => false,
         };
         ensure!(possible, "lost because of {why:?}, which cannot be");
         Ok(())
@@ -231,7 +230,7 @@ impl Hearing {
 
     /// What waits is bounded, batches are whole, and no gap is left open for too long.
     fn check_bounds(&mut self) -> Verdict {
-        let (kept, most) = (self.receiver.kept_bytes(), self.settings.kept_bytes_max);
+        let (kept, most) = (self.receiver.reorder_bytes(), self.settings.reorder_bytes_max);
         ensure!(kept <= most, "{kept} bytes wait: {most} were allowed");
         let cramped = self.receiver.counters().overflowed > 0 || most < 100_000;
         let amid = self.ledgers.iter().find(|ledger| ledger.is_amid_batch());
@@ -245,7 +244,7 @@ impl Hearing {
             ensure!(over, "a gap lasted {} ns, not {most}: {gap:?}", gap.after);
             let gave_up = gap.end == GapEnd::Lost(LossReason::GaveUp);
             let early = gap.after < self.settings.recovery;
-            let broken_off = self.receiver.phase() == Phase::Over;
+            let broken_off = self.receiver.phase() == Phase::Closed;
             ensure!(!gave_up || !early || broken_off, "given up too early: {gap:?}");
         }
         Ok(())

@@ -158,14 +158,14 @@ impl Run {
     fn new(line: Line) -> Self {
         let group = group_address(1);
         let distribution =
-            if line.is_group { Distribution::Group(group) } else { Distribution::Each };
+            if line.is_group { Distribution::Multicast(group) } else { Distribution::Unicast };
         let liveness = 60 * SECOND;
-        let settings = sender::Settings {
+        let settings = sender::SenderSettings {
             session: SESSION,
             distribution,
             liveness,
             seed: line.seed,
-            ..sender::Settings::default()
+            ..sender::SenderSettings::default()
         };
         let mut network = Network::new(line.weather, Dice::new(line.seed));
         let mut sender = Sender::new(settings, 1);
@@ -174,13 +174,13 @@ impl Run {
         let source = address(PUBLISHER.0, PUBLISHER.1);
         let receivers = (1..=line.subscribers).map(|actor| {
             network.enter(group, PUBLISHER.0 + actor as Host, PUBLISHER.1 + actor as Socket);
-            let settings = receiver::Settings {
+            let settings = receiver::ReceiverSettings {
                 receiver: actor as u64,
                 liveness,
                 recovery: liveness,
-                group: line.is_group,
+                multicast: line.is_group,
                 seed: line.seed ^ actor as u64,
-                ..receiver::Settings::default()
+                ..receiver::ReceiverSettings::default()
             };
             Receiver::new(settings, SESSION, source, &["line"], 1)
         });
@@ -276,7 +276,7 @@ impl Run {
         if receiver.next_deadline().is_some_and(|due| due <= now) {
             receiver.on_time(now, &mut self.out);
         }
-        receiver.has_read_all();
+        receiver.consumed_all();
         let mut buffer = [0; 1_400];
         while let Some(length) = receiver.next_transmit(now, &mut buffer) {
             let to = address(PUBLISHER.0, PUBLISHER.1);
@@ -291,10 +291,10 @@ impl Run {
     fn hear(&mut self, buffer: &[u8]) {
         for delivery in std::mem::take(&mut self.out) {
             match delivery {
-                Delivery::Run { start, end, .. } => {
+                Delivery::Borrowed { start, end, .. } => {
                     self.read(&buffer[start as usize..end as usize]);
                 }
-                Delivery::Kept { items, .. } => self.read(&items),
+                Delivery::Owned { items, .. } => self.read(&items),
                 Delivery::Lost { count, .. } => self.waits.lost += count.unwrap_or(1),
                 Delivery::Joined { .. } | Delivery::Message { .. } | Delivery::Left { .. } => {}
             }

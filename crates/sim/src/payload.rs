@@ -1,7 +1,7 @@
 //! What messages say: a function of session, topic and number, so that each can be checked whole.
 
 use crate::dice::Dice;
-use lanecast_protocol::chance::{Chance, mix};
+use lanecast_protocol::rng::{Rng, mix};
 
 /// The shortest message that tells its own number.
 pub const NUMBERED: usize = 8;
@@ -63,8 +63,8 @@ impl Speech {
     }
 
     fn words(&self, number: u64) -> impl Iterator<Item = [u8; 8]> {
-        let mut chance = Chance::new(self.seed ^ mix(number));
-        let rest = std::iter::from_fn(move || Some(chance.any()));
+        let mut chance = Rng::new(self.seed ^ mix(number));
+        let rest = std::iter::from_fn(move || Some(chance.next_u64()));
         std::iter::once(number).chain(rest).map(u64::to_le_bytes)
     }
 }

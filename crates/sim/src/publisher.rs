@@ -11,7 +11,7 @@ use crate::tails::Tails;
 use crate::traffic::Traffic;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::{Verdict, Violation};
-use lanecast_protocol::sender::{Distribution, Refused, Sender, Settings};
+use lanecast_protocol::sender::{Distribution, Sender, SenderSettings, StageError};
 use lanecast_protocol::{MICROSECOND, Nanos};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ const REFUSALS_MAX: u32 = 3;
 /// A publisher's process.
 #[derive(Debug)]
 pub struct Publisher {
-    settings: Settings,
+    settings: SenderSettings,
     /// The session, while the process lives.
     pub sender: Option<Sender>,
     /// The session's place among the truths.
@@ -121,8 +121,11 @@ impl Publisher {
         if self.sender.is_some() {
             return false;
         }
-        let settings =
-            Settings { session: truth.session, seed: self.dice.any(), ..self.settings.clone() };
+        let settings = SenderSettings {
+            session: truth.session,
+            seed: self.dice.any(),
+            ..self.settings.clone()
+        };
         self.sender = Some(Sender::new(settings, medium.now));
         (self.session, self.began) = (session, medium.now);
         self.numbers.fill(None);
@@ -214,7 +217,7 @@ impl Publisher {
             let message = truth.topics[topic].published() + counts[topic];
             match sender.stage(number, speech.length(message)) {
                 Ok(bytes) => speech.write(message, bytes),
-                Err(Refused::WindowFull) => {
+                Err(StageError::WindowFull) => {
                     self.refusals += 1;
                     self.refused += 1;
                     sender.probe(medium.now);
@@ -304,7 +307,7 @@ impl Publisher {
         for number in &self.connections {
             hear_stream(sender, medium, *number);
         }
-        while let Some(link) = sender.overdue_link(medium.now) {
+        while let Some(link) = sender.overdue_connection(medium.now) {
             sender.disconnect(link);
             self.connections.retain(|known| *known as u64 != link);
             medium.connections[link as usize].is_broken = true;

@@ -21,7 +21,7 @@ pub struct Scenario {
     /// Where it comes from.
     pub seed: u64,
     /// The publisher's settings; a session that follows a crash has another number.
-    pub sender: sender::Settings,
+    pub sender: sender::SenderSettings,
     /// By topic: how long its messages are, and when the publisher adds it.
     pub topics: Vec<(Sizes, Nanos)>,
     /// What is published.
@@ -67,7 +67,7 @@ pub struct Plan {
     /// When it starts.
     pub starts: Nanos,
     /// How its receivers behave; each gets a number and a seed of its own.
-    pub receiver: receiver::Settings,
+    pub receiver: receiver::ReceiverSettings,
     /// The topics that it wants at first.
     pub topics: Vec<usize>,
     /// How long its application needs for what one datagram brings.
@@ -140,7 +140,7 @@ impl Scenario {
 
     /// Whether the session goes to a group.
     pub const fn is_group(&self) -> bool {
-        matches!(self.sender.distribution, Distribution::Group(_))
+        matches!(self.sender.distribution, Distribution::Multicast(_))
     }
 
     /// Whether weather and settings are such that nothing may be lost.
@@ -159,7 +159,7 @@ impl Scenario {
     fn can_repair(&self, recovery: Nanos) -> bool {
         let sender = &self.sender;
         let window = sender.window_bytes.max(8 * sender.datagram_bytes).next_power_of_two() as u64;
-        let kept = self.subscribers.iter().map(|plan| plan.receiver.kept_bytes_max as u64).min();
+        let kept = self.subscribers.iter().map(|plan| plan.receiver.reorder_bytes_max as u64).min();
         let times = 4 * (1 + window / kept.unwrap_or(u64::MAX));
         let share = self.repair_rate() / self.subscribers.len() as u64;
         share * (recovery / MILLISECOND) / 1_000 >= times * window
@@ -172,10 +172,10 @@ impl Scenario {
     }
 }
 
-fn draw_sender(dice: &mut Dice) -> sender::Settings {
+fn draw_sender(dice: &mut Dice) -> sender::SenderSettings {
     let distribution = match dice.within(0..=9) {
-        0..=3 => Distribution::Group(group_address(1)),
-        4..=7 => Distribution::Each,
+        0..=3 => Distribution::Multicast(group_address(1)),
+        4..=7 => Distribution::Unicast,
         _ => Distribution::Stream,
     };
     let pacing = match dice.within(0..=9) {
@@ -189,7 +189,7 @@ fn draw_sender(dice: &mut Dice) -> sender::Settings {
     let window_bytes = dice.spread(16 << 10..=512 << 10) as usize;
     let heartbeat = dice.pick(&[20, 50, 100]) * MILLISECOND;
     let near_wrap = u64::MAX - dice.spread(1..=3_000) + 1;
-    sender::Settings {
+    sender::SenderSettings {
         session: dice.any(),
         first_sequence: dice.pick(&[near_wrap, dice.clone().any(), 0]),
         distribution,
@@ -204,7 +204,7 @@ fn draw_sender(dice: &mut Dice) -> sender::Settings {
         repair_share: dice.pick(&[1, 10, 20, 20]),
         link_rate: dice.pick(&[10_000_000, 1_250_000_000]),
         seed: dice.any(),
-        ..sender::Settings::default()
+        ..sender::SenderSettings::default()
     }
 }
 
@@ -235,18 +235,23 @@ fn draw_load(dice: &mut Dice, topics: &[(Sizes, Nanos)], span: Nanos) -> Load {
     Load { messages, pause: span / pauses, burst, batch: dice.spread(2..=12), batches, flushes }
 }
 
-fn draw_plan(dice: &mut Dice, sender: &sender::Settings, topics: usize, recovery: Nanos) -> Plan {
-    let receiver = receiver::Settings {
+fn draw_plan(
+    dice: &mut Dice,
+    sender: &sender::SenderSettings,
+    topics: usize,
+    recovery: Nanos,
+) -> Plan {
+    let receiver = receiver::ReceiverSettings {
         window_datagrams: dice.spread(8..=2_000) as u32,
-        kept_bytes_max: if dice.percent(10) { 20_000 } else { 4 << 20 },
+        reorder_bytes_max: if dice.percent(10) { 20_000 } else { 4 << 20 },
         recovery,
         liveness: dice.pick(&[sender.liveness, sender.liveness, SECOND]),
         reorder: dice.pick(&[0, 0, 300 * MICROSECOND]),
         tag: dice.within(0..=1) as u32,
-        late: dice.percent(30),
+        late_join: dice.percent(30),
         stream: sender.distribution == Distribution::Stream,
-        group: matches!(sender.distribution, Distribution::Group(_)),
-        ..receiver::Settings::default()
+        multicast: matches!(sender.distribution, Distribution::Multicast(_)),
+        ..receiver::ReceiverSettings::default()
     };
     let wanted = if dice.percent(70) { 100 } else { 40 };
     let mut chosen: Vec<usize> = (0..topics).filter(|_| dice.percent(wanted)).collect();

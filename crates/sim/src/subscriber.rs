@@ -11,8 +11,9 @@ use crate::scenario::{PUBLISHER, Plan, host};
 use crate::traffic::Traffic;
 use crate::truth::Truth;
 use crate::violation::Verdict;
-use lanecast_protocol::receiver::{CloseReason, Phase, Receiver, Settings};
+use lanecast_protocol::receiver::{Phase, Receiver, ReceiverSettings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use lanecast_transport::CloseReason;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -138,7 +139,7 @@ impl Subscriber {
             self.topics.push(topic);
             for hearing in &mut self.hearings {
                 let truth = &truths[hearing.session].topics[topic];
-                hearing.receiver.want(&truth.name);
+                hearing.receiver.subscribe(&truth.name);
                 let oldest = if hearing.is_late { 0 } else { truth.published() };
                 hearing.ledgers.push(Ledger::new(topic, oldest));
             }
@@ -193,12 +194,13 @@ impl Subscriber {
             return self.go_on(medium, truths);
         }
         let receiver = self.dice.any();
-        let settings = Settings { receiver, seed: self.dice.any(), ..self.plan.receiver.clone() };
+        let settings =
+            ReceiverSettings { receiver, seed: self.dice.any(), ..self.plan.receiver.clone() };
         let names: Vec<&str> =
             self.topics.iter().map(|topic| truth.topics[*topic].name.as_str()).collect();
         let began = medium.now;
         let receiver = Receiver::new(settings.clone(), truth.session, source, &names, began);
-        let is_late = late && settings.late;
+        let is_late = late && settings.late_join;
         let mut hearing = Hearing::new(receiver, settings, (session, truth), self.socket(), began);
         hearing.is_late = is_late;
         let oldest = |topic: usize| if is_late { 0 } else { truth.topics[topic].published() };
@@ -223,7 +225,7 @@ impl Subscriber {
         for topic in &self.topics {
             if hearing.ledgers.iter().all(|ledger| ledger.topic() != *topic) {
                 let truth = &truth.topics[*topic];
-                hearing.receiver.want(&truth.name);
+                hearing.receiver.subscribe(&truth.name);
                 let oldest = if hearing.is_late { 0 } else { truth.published() };
                 hearing.ledgers.push(Ledger::new(*topic, oldest));
             }
@@ -256,7 +258,7 @@ impl Subscriber {
         };
         let hearing = &mut self.hearings[at];
         hearing.receiver.disconnected();
-        if hearing.receiver.phase() != Phase::Over {
+        if hearing.receiver.phase() != Phase::Closed {
             let again = medium.connections.len();
             medium.connections.push(Connection::new(self.number, hearing.session));
             hearing.connection = Some(again);
@@ -375,7 +377,7 @@ impl Subscriber {
             hearing.pass(medium, &truths[hearing.session])?;
         }
         let now = medium.now;
-        let is_silent = |h: &&Hearing| h.receiver.stream_silent_at().is_some_and(|at| at <= now);
+        let is_silent = |h: &&Hearing| h.receiver.stream_timeout_at().is_some_and(|at| at <= now);
         let silent = self.hearings.iter().filter(is_silent).filter_map(|h| h.connection);
         for number in silent.collect::<Vec<_>>() {
             self.break_one(medium, number);

@@ -8,8 +8,8 @@ use crate::subscriber::Subscriber;
 use crate::traffic::Traffic;
 use crate::violation::{Verdict, Violation};
 use crate::world::World;
-use lanecast_protocol::receiver::CloseReason;
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use lanecast_transport::CloseReason;
 use lanecast_wire::net::Kind;
 use std::fmt;
 
@@ -308,7 +308,7 @@ impl Trial {
                     Some((_, CloseReason::Closed)) => outcome.closed += 1,
                     Some((_, CloseReason::Died)) => outcome.died += 1,
                     Some((_, CloseReason::Evicted)) => outcome.evicted += 1,
-                    Some((_, CloseReason::Refused)) | None => {}
+                    Some((_, _)) | None => {}
                 }
             }
         }

@@ -186,8 +186,8 @@ impl World {
 
     fn group(&self) -> Option<SocketAddr> {
         match self.scenario.sender.distribution {
-            Distribution::Group(group) => Some(group),
-            Distribution::Each | Distribution::Stream => None,
+            Distribution::Multicast(group) => Some(group),
+            Distribution::Unicast | Distribution::Stream => None,
         }
     }
 

@@ -4,8 +4,9 @@ use super::{Session, Source};
 use crate::Kind;
 use crate::counters::SubscriberCounters;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord, LossReason};
+use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord};
 use lanecast_stats::{Loss, LossCause, LossOutcome, unix_ns};
+use lanecast_transport::LossReason;
 
 impl Session {
     pub(crate) const fn source(&self) -> &Source {
@@ -92,6 +93,7 @@ const fn reason(why: LossReason) -> LossCause {
         LossReason::Gone => LossCause::Gone,
         LossReason::Skipped => LossCause::Skipped,
         LossReason::Evicted => LossCause::Evicted,
-        LossReason::Unreadable => LossCause::Damaged,
+        // `Damaged`, and reasons that only other transports give.
+        _ => LossCause::Damaged,
     }
 }

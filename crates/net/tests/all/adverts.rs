@@ -1,7 +1,7 @@
 //! A peer that advertises thousands of publishers has few connections made to where it says.
 
 use lanecast_net::{Kind, Network, Settings};
-use lanecast_protocol::resolution::{self, Announcement, Resolver, Transport};
+use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
 use lanecast_transport::Subscribe;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -46,12 +46,12 @@ impl Scene {
         keep: impl Fn(usize) -> bool,
     ) -> usize {
         let mut subscriber = self.network.subscriber(&["prices"]).expect("a subscriber");
-        let settings = resolution::Settings { resolver: 7, ..resolution::Settings::default() };
+        let settings = ResolverSettings { resolver: 7, ..ResolverSettings::default() };
         let mut resolver = Resolver::new(settings, 0);
         for session in 1..=sessions {
             let announcement = Announcement {
                 session,
-                transport: Transport::Tcp,
+                transport: SessionTransport::Tcp,
                 control,
                 group: None,
                 host: 0,

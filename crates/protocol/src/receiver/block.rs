@@ -58,16 +58,18 @@ impl Block<'_> {
     #[inline]
     pub(super) fn run(&self, slot: u32, range: Range<usize>) -> Delivery {
         match self.at {
-            Some(at) => {
-                Delivery::Run { slot, start: at + range.start as u32, end: at + range.end as u32 }
-            }
+            Some(at) => Delivery::Borrowed {
+                slot,
+                start: at + range.start as u32,
+                end: at + range.end as u32,
+            },
             None => self.copy(slot, range),
         }
     }
 
     /// The same, copied.
     pub(super) fn copy(&self, slot: u32, range: Range<usize>) -> Delivery {
-        Delivery::Kept { slot, items: self.items[range].into() }
+        Delivery::Owned { slot, items: self.items[range].into() }
     }
 }
 

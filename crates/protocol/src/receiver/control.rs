@@ -174,7 +174,7 @@ impl Receiver {
             self.life.set_liveness(liveness);
             self.status.set_every(status::interval(liveness));
         }
-        self.life.history = self.settings.late && !self.joining.is_resuming();
+        self.life.history = self.settings.late_join && !self.joining.is_resuming();
         if self.life.history {
             self.tracker.expect_leap();
         }

@@ -9,7 +9,7 @@ const RECORDS_MAX: usize = 512;
 
 /// What a receiver has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ReceiverCounters {
     /// Datagrams that were taken.
     pub datagrams: u64,
     /// Messages that were delivered.
@@ -42,7 +42,7 @@ pub struct Counters {
     pub recovery_sum: Nanos,
 }
 
-impl Counters {
+impl ReceiverCounters {
     /// Adds what another receiver has counted.
     pub fn add(&mut self, other: &Self) {
         let shortest = match (self.recovered, other.recovered) {
@@ -159,13 +159,16 @@ mod tests {
 
     #[test]
     fn recovery_times_are_summed_up() {
-        let mut counters = Counters::default();
+        let mut counters = ReceiverCounters::default();
         [30, 10].into_iter().for_each(|after| counters.note_recovery(after));
         assert_eq!((counters.recovery_min, counters.recovery_max), (10, 30));
         assert_eq!((counters.recovery_sum, counters.recovered), (40, 2));
-        assert_eq!((counters.recovery_mean(), Counters::default().recovery_mean()), (20, 0));
-        let mut sum = Counters::default();
-        [Counters::default(), counters, counters].iter().for_each(|other| sum.add(other));
+        assert_eq!(
+            (counters.recovery_mean(), ReceiverCounters::default().recovery_mean()),
+            (20, 0)
+        );
+        let mut sum = ReceiverCounters::default();
+        [ReceiverCounters::default(), counters, counters].iter().for_each(|other| sum.add(other));
         assert_eq!((sum.recovery_min, sum.recovery_max), (10, 30));
         assert_eq!((sum.recovery_sum, sum.recovered), (80, 4));
     }

@@ -1,5 +1,7 @@
 //! What a receiver hands on.
 
+use lanecast_transport::{CloseReason, LossReason};
+
 /// What a receiver hands on, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -9,7 +11,7 @@ pub enum Delivery {
         slot: u32,
     },
     /// Items of whole messages in the caller's buffer.
-    Run {
+    Borrowed {
         /// The topic.
         slot: u32,
         /// The first byte.
@@ -18,7 +20,7 @@ pub enum Delivery {
         end: u32,
     },
     /// Items of whole messages, copied.
-    Kept {
+    Owned {
         /// The topic.
         slot: u32,
         /// The items.
@@ -51,34 +53,6 @@ pub enum Delivery {
     },
 }
 
-/// Why messages are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossReason {
-    /// They did not come within the time for recovery.
-    GaveUp,
-    /// The sender no longer keeps them.
-    Gone,
-    /// The sender did not wait for this receiver.
-    Skipped,
-    /// The sender has let this receiver go.
-    Evicted,
-    /// Too long for this receiver, or their pieces do not fit.
-    Unreadable,
-}
-
-/// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseReason {
-    /// The sender has closed it.
-    Closed,
-    /// The sender is silent.
-    Died,
-    /// This receiver stood still for too long.
-    Evicted,
-    /// The sender has no place for it.
-    Refused,
-}
-
 /// How far a receiver has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -87,5 +61,5 @@ pub enum Phase {
     /// It is in.
     Live,
     /// Nothing more comes.
-    Over,
+    Closed,
 }

@@ -1,8 +1,8 @@
 //! Asking to be let in: for the session, for more of its topics, or back in after an outage.
 
-use super::Settings;
+use super::ReceiverSettings;
 use super::topics::Topics;
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::{FrameWriter, JoinBody, Kind, flag};
 
@@ -19,7 +19,7 @@ const REST_MAX: Nanos = 4 * SECOND;
 /// The Joins of one receiver.
 #[derive(Debug)]
 pub(super) struct Joining {
-    chance: Chance,
+    rng: Rng,
     cookie: u64,
     /// When to ask; `None`: there is nothing to ask for.
     due: Option<Nanos>,
@@ -45,7 +45,7 @@ pub(super) struct Joining {
 impl Joining {
     pub(super) const fn new(seed: u64, now: Nanos) -> Self {
         Self {
-            chance: Chance::new(seed),
+            rng: Rng::new(seed),
             cookie: 0,
             due: Some(now),
             wait: WAIT_MIN,
@@ -163,7 +163,7 @@ impl Joining {
     /// Writes a Join if one is due; gives its length.
     pub(super) fn write(
         &mut self,
-        settings: &Settings,
+        settings: &ReceiverSettings,
         topics: &Topics,
         (session, expected): (u64, Option<u64>),
         now: Nanos,
@@ -174,7 +174,7 @@ impl Joining {
         let flags = match expected {
             Some(_) if resume => flag::RESUME,
             Some(_) => flag::FURTHER,
-            None if settings.late => flag::LATE,
+            None if settings.late_join => flag::LATE,
             None => 0,
         };
         let sequence = expected.unwrap_or(0);
@@ -193,7 +193,7 @@ impl Joining {
         self.add_names(&mut writer, topics);
         (self.may_answer, self.answering) = (!self.answering, false);
         self.wait = (self.wait * 2).min(WAIT_MAX);
-        self.due = Some(now.saturating_add(self.wait / 2 + self.chance.below(self.wait / 2)));
+        self.due = Some(now.saturating_add(self.wait / 2 + self.rng.below(self.wait / 2)));
         Some(writer.finish())
     }
 

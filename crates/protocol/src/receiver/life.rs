@@ -2,7 +2,7 @@
 
 use super::gap_tracker::GapTracker;
 use super::status::{Status, Told};
-use super::{CloseReason, Delivery, LossReason, Phase, Receiver, Settings, nak};
+use super::{CloseReason, Delivery, LossReason, Phase, Receiver, ReceiverSettings, nak};
 use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{FrameWriter, Kind, LeaveBody};
 
@@ -50,7 +50,7 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn of(settings: &Settings, now: Nanos) -> Self {
+    pub(super) fn of(settings: &ReceiverSettings, now: Nanos) -> Self {
         let reconnection = if settings.stream { settings.recovery } else { 0 };
         Self::new(settings.liveness, reconnection, now)
     }
@@ -174,21 +174,21 @@ impl Life {
 
 impl Receiver {
     /// Why it is over, once it is; `None` after this side's own leaving.
-    pub const fn ended(&self) -> Option<CloseReason> {
+    pub const fn close_reason(&self) -> Option<CloseReason> {
         self.life.over
     }
 
     /// The stream is broken, or could not be made again.
     pub fn disconnected(&mut self) {
         self.life.is_cut = true;
-        if self.phase == Phase::Over {
+        if self.phase == Phase::Closed {
             self.life.farewell = Farewell::Nothing;
         }
     }
 
     /// Whether the sender's host refused the last try of another stream: then the sender counts as
     /// dead after the liveness, without the time that a cut network gets.
-    pub fn set_refused(&mut self, is_refused: bool) {
+    pub fn set_connection_refused(&mut self, is_refused: bool) {
         self.life.is_refused = is_refused;
     }
 
@@ -200,20 +200,20 @@ impl Receiver {
         match self.phase {
             Phase::Joining if !self.joining.is_resuming() => self.joining.start(now),
             Phase::Joining | Phase::Live => self.joining.resume_anew(now),
-            Phase::Over => {}
+            Phase::Closed => {}
         }
     }
 
     /// Bytes have come by the stream, perhaps not enough for a frame.
     #[inline]
-    pub fn stirs(&mut self, now: Nanos) {
+    pub fn bytes_arrived(&mut self, now: Nanos) {
         self.life.stirred = self.life.stirred.max(now);
     }
 
     /// When the stream counts as broken unless bytes come before: its owner breaks it off then,
     /// and connects again. `None`: there is none, or nothing is to come by it.
-    pub fn stream_silent_at(&self) -> Option<Nanos> {
-        let is_awaited = self.settings.stream && !self.life.is_cut && self.phase != Phase::Over;
+    pub fn stream_timeout_at(&self) -> Option<Nanos> {
+        let is_awaited = self.settings.stream && !self.life.is_cut && self.phase != Phase::Closed;
         is_awaited.then(|| self.life.silent_at())
     }
 
@@ -243,13 +243,13 @@ impl Receiver {
 
     /// Whether it is over, and nothing is left to say: it can be dropped.
     pub fn is_done(&self) -> bool {
-        self.phase == Phase::Over && self.life.has_left()
+        self.phase == Phase::Closed && self.life.has_left()
     }
 
     /// This side wants no more, not even what it has not read yet; one Leave frame follows.
     pub fn leave(&mut self) {
-        if self.phase != Phase::Over || !self.life.has_left() {
-            self.phase = Phase::Over;
+        if self.phase != Phase::Closed || !self.life.has_left() {
+            self.phase = Phase::Closed;
             self.life.farewell = Farewell::Leave(LEAVES);
         }
     }
@@ -263,7 +263,7 @@ impl Receiver {
     /// Nobody has answered for as long as anything is asked for.
     pub(super) fn give_up_joining(&mut self, now: Nanos) {
         if now >= self.joining_until() {
-            (self.phase, self.life.over) = (Phase::Over, Some(CloseReason::Died));
+            (self.phase, self.life.over) = (Phase::Closed, Some(CloseReason::Died));
         }
     }
 
@@ -287,14 +287,15 @@ impl Receiver {
         let reason = match why {
             CloseReason::Closed => self.why,
             CloseReason::Died => LossReason::GaveUp,
-            CloseReason::Evicted | CloseReason::Refused => LossReason::Evicted,
+            // `Evicted` or `Refused`; a receiver gives no other reason.
+            _ => LossReason::Evicted,
         };
         let (first, head) = (self.tracker.expected(), self.tracker.head());
         self.give_up(now, first, nak::distance(first, head), reason);
         let view = (&self.tracker, self.why);
         let slots = self.topics.end(view, self.doubt, &mut self.counters, out);
         out.extend(slots.map(|slot| Delivery::Left { slot, why }));
-        (self.phase, self.life.over) = (Phase::Over, Some(why));
+        (self.phase, self.life.over) = (Phase::Closed, Some(why));
         self.joining.stop();
         if why == CloseReason::Closed {
             self.life.farewell = Farewell::WhenRead;

@@ -2,7 +2,7 @@
 
 use super::gap_tracker::{Gap, GapTracker};
 use crate::Nanos;
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{ahead, before, later};
 use lanecast_wire::net::{FrameWriter, Kind, NakBody, Range, flag};
@@ -21,7 +21,7 @@ const RANGES_MAX: usize = 256;
 /// The asking for what is missing.
 #[derive(Debug)]
 pub(super) struct Nak {
-    chance: Chance,
+    rng: Rng,
     /// How many receivers the sender says it has; 1 unless it sends to a group.
     receivers: u32,
     group: bool,
@@ -31,7 +31,7 @@ pub(super) struct Nak {
 
 impl Nak {
     pub(super) const fn new(seed: u64, group: bool) -> Self {
-        Self { chance: Chance::new(seed), receivers: 1, group, slice: 1 }
+        Self { rng: Rng::new(seed), receivers: 1, group, slice: 1 }
     }
 
     pub(super) fn set_window(&mut self, window: u32) {
@@ -49,7 +49,7 @@ impl Nak {
         }
         let share = u64::from(self.receivers).min(LARGE_GROUP);
         let back_off = trip.smoothed().saturating_mul(2).saturating_mul(share) / LARGE_GROUP;
-        now.saturating_add(self.chance.below(back_off))
+        now.saturating_add(self.rng.below(back_off))
     }
 
     /// The sender has heard of `ranges`, from whomever.
@@ -138,7 +138,7 @@ impl Nak {
     fn patience(&mut self, tries: u32, trip: &RoundTrip) -> Nanos {
         let grown = grown(tries, trip);
         let spread = if self.receivers > SMALL_GROUP { grown / 2 } else { 0 };
-        grown + self.chance.below(spread)
+        grown + self.rng.below(spread)
     }
 }
 

@@ -4,7 +4,7 @@ mod ending;
 
 use super::block::{Block, ITEMS_MAX, KeptBlock, Store};
 use super::gap_tracker::GapTracker;
-use super::{Counters, Delivery, LossReason};
+use super::{Delivery, LossReason, ReceiverCounters};
 use crate::sequence::{ahead, before, later};
 use lanecast_wire::net::{Item, Items, TOTAL_BYTES};
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ pub(super) struct Sink<'a> {
     pub(super) store: &'a mut Store,
     /// For messages that are put together.
     pub(super) assemblies: &'a mut Store,
-    pub(super) counters: &'a mut Counters,
+    pub(super) counters: &'a mut ReceiverCounters,
     /// Why what is lost now is lost.
     pub(super) why: LossReason,
     pub(super) longest: usize,
@@ -440,6 +440,6 @@ impl Topic {
         self.drop_assembly(sink);
         self.skip = true;
         self.flush(sink);
-        self.lose(self.message, 1, LossReason::Unreadable, sink);
+        self.lose(self.message, 1, LossReason::Damaged, sink);
     }
 }

@@ -3,7 +3,7 @@
 use super::block::{Block, Shape, Store};
 use super::gap_tracker::GapTracker;
 use super::topic::{Head, Sink, Taken, Topic};
-use super::{Counters, Delivery, LossReason, Settings};
+use super::{Delivery, LossReason, ReceiverCounters, ReceiverSettings};
 use lanecast_wire::net::{BlockHeader, Blocks, Items};
 use std::collections::HashMap;
 
@@ -40,23 +40,23 @@ pub(super) struct Origin {
 }
 
 impl Topics {
-    pub(super) fn new(settings: &Settings, wanted: &[&str]) -> Self {
+    pub(super) fn new(settings: &ReceiverSettings, wanted: &[&str]) -> Self {
         let mut topics = Self {
             topics: Vec::new(),
             names: HashMap::new(),
             slots: Vec::new(),
             numbered: 0,
             waiting: Vec::new(),
-            store: Store::new(settings.kept_bytes_max),
+            store: Store::new(settings.reorder_bytes_max),
             assemblies: Store::for_messages(ASSEMBLIES, settings.longest_message_max),
             longest: settings.longest_message_max,
         };
-        wanted.iter().for_each(|name| _ = topics.want(name));
+        wanted.iter().for_each(|name| _ = topics.subscribe(name));
         topics
     }
 
     /// Adds a topic, or seeks it anew; false if the session need not be asked for it.
-    pub(super) fn want(&mut self, name: &str) -> bool {
+    pub(super) fn subscribe(&mut self, name: &str) -> bool {
         let Some(slot) = self.names.get(name) else {
             self.names.insert(name.into(), self.topics.len() as u32);
             self.topics.push(Topic::new(name));
@@ -161,7 +161,7 @@ impl Topics {
         (header, items): (&BlockHeader, Items<'_>),
         origin: Origin,
         (tracker, why): (&GapTracker, LossReason),
-        counters: &mut Counters,
+        counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) -> bool {
         let Some(slot) = self.slot(header.topic.get()) else { return true };
@@ -213,7 +213,7 @@ impl Topics {
         number: u32,
         (head, is_answer): (Head, bool),
         (tracker, why): (&GapTracker, LossReason),
-        counters: &mut Counters,
+        counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) {
         let Some(slot) = self.slot(number) else { return };
@@ -231,7 +231,7 @@ impl Topics {
     pub(super) fn release(
         &mut self,
         (tracker, why): (&GapTracker, LossReason),
-        counters: &mut Counters,
+        counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) {
         let Self { topics, waiting, store, assemblies, longest, .. } = self;
@@ -255,7 +255,7 @@ impl Topics {
         &mut self,
         (tracker, why): (&GapTracker, LossReason),
         doubt: Option<u64>,
-        counters: &mut Counters,
+        counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) -> impl Iterator<Item = u32> + Clone + use<> {
         self.waiting.clear();
@@ -275,7 +275,7 @@ impl Topics {
     }
 
     /// How many bytes wait.
-    pub(super) const fn kept_bytes(&self) -> usize {
+    pub(super) const fn reorder_bytes(&self) -> usize {
         self.store.used()
     }
 }

@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 /// How a session sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Transport {
+pub enum SessionTransport {
     /// Reliable multicast.
     Multicast = 1,
     /// Reliable unicast.
@@ -16,7 +16,7 @@ pub enum Transport {
     Tcp = 3,
 }
 
-impl Transport {
+impl SessionTransport {
     const fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             1 => Self::Multicast,
@@ -33,7 +33,7 @@ pub struct Announcement {
     /// The session, never 0; a new publisher has a new one.
     pub session: u64,
     /// How it sends.
-    pub transport: Transport,
+    pub transport: SessionTransport,
     /// Where it takes control frames. A resolver that publishes an unspecified address is
     /// understood to mean the one that its Adverts come from.
     pub control: SocketAddr,
@@ -61,7 +61,7 @@ impl Announcement {
         let group = entry.group().map(|group| with_scope(group, from));
         let it = Self {
             session: entry.session.get(),
-            transport: Transport::from_number(entry.transport)?,
+            transport: SessionTransport::from_number(entry.transport)?,
             control: with_scope(control, from),
             group,
             host: entry.host.get(),
@@ -75,7 +75,7 @@ impl Announcement {
     fn makes_sense(&self) -> bool {
         let group_fits = match self.group {
             Some(group) => group.ip().is_multicast() && group.port() != 0,
-            None => self.transport != Transport::Multicast,
+            None => self.transport != SessionTransport::Multicast,
         };
         let control = self.control;
         self.session != 0
@@ -136,7 +136,7 @@ mod tests {
     fn plain() -> Announcement {
         Announcement {
             session: 7,
-            transport: Transport::Unicast,
+            transport: SessionTransport::Unicast,
             control: "10.0.0.1:900".parse().unwrap(),
             group: None,
             host: 3,
@@ -151,7 +151,7 @@ mod tests {
         let from = "10.0.0.9:1".parse().unwrap();
         let mut it = plain();
         assert_eq!(Announcement::read(&it.entry(0), from), Some(it));
-        it.transport = Transport::Multicast;
+        it.transport = SessionTransport::Multicast;
         it.group = Some("239.1.1.1:80".parse().unwrap());
         assert_eq!(Announcement::read(&it.entry(0), from), Some(it));
         it.control = "0.0.0.0:77".parse().unwrap();
@@ -179,7 +179,7 @@ mod tests {
         assert!(!is_read(Announcement { control: address("239.0.0.1:5"), ..plain() }));
         assert!(!is_read(Announcement { control: address("255.255.255.255:5"), ..plain() }));
         assert!(!is_read(Announcement { datagram_bytes: 10, ..plain() }));
-        assert!(!is_read(Announcement { transport: Transport::Multicast, ..plain() }));
+        assert!(!is_read(Announcement { transport: SessionTransport::Multicast, ..plain() }));
         assert!(!is_read(Announcement { group: Some(address("10.0.0.1:5")), ..plain() }));
         let mut entry = plain().entry(0);
         entry.transport = 9;

@@ -1,9 +1,9 @@
 //! A resolver among daemons: each is told everything, and what any of them tells counts.
 
 use super::announcement::Announcement;
-use super::link::{DaemonAct, Link};
-use super::terms::Refusal;
-use super::{Event, Resolver};
+use super::link::{DaemonAction, Link};
+use super::terms::RejectReason;
+use super::{Resolver, ResolverEvent};
 use crate::{Nanos, SECOND};
 use lanecast_wire::net::{Frame, Kind, advert_flag, adverts, names, query_flag};
 use std::net::SocketAddr;
@@ -24,8 +24,8 @@ impl Resolver {
     ///
     /// # Panics
     /// If there is no such daemon; so do all that follow.
-    pub fn daemon_act(&mut self, now: Nanos, daemon: usize) -> Option<DaemonAct> {
-        self.links[daemon].act(now, &mut self.chance)
+    pub fn next_daemon_action(&mut self, now: Nanos, daemon: usize) -> Option<DaemonAction> {
+        self.links[daemon].act(now, &mut self.rng)
     }
 
     /// A daemon is connected.
@@ -35,7 +35,7 @@ impl Resolver {
 
     /// The connection to a daemon is gone, or could not be made.
     pub fn daemon_disconnected(&mut self, now: Nanos, daemon: usize) {
-        self.links[daemon].disconnected(now, &mut self.chance);
+        self.links[daemon].disconnected(now, &mut self.rng);
     }
 
     /// A frame of a daemon's has come, from the address `from`.
@@ -48,7 +48,7 @@ impl Resolver {
         daemon: usize,
         from: SocketAddr,
         frame: &Frame<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RejectReason> {
         self.now = now;
         self.links[daemon].heard(now);
         match frame.kind {
@@ -63,9 +63,9 @@ impl Resolver {
             Kind::Query if names(frame.body).is_whole() => {}
             Kind::Eject => {
                 self.counters.ejected += 1;
-                return Err(Refusal::from_flag(frame.flags).unwrap_or(Refusal::Malformed));
+                return Err(RejectReason::from_flag(frame.flags).unwrap_or(RejectReason::Malformed));
             }
-            _ => return Err(Refusal::Malformed),
+            _ => return Err(RejectReason::Malformed),
         }
         self.counters.heard += 1;
         Ok(())
@@ -76,13 +76,16 @@ impl Resolver {
     ///
     /// # Panics
     /// If the buffer is shorter than 512 bytes.
-    pub fn next_for_daemon(
+    pub fn next_daemon_frame(
         &mut self,
         now: Nanos,
         daemon: usize,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        assert!(buffer.len() >= crate::registry::FRAME_MIN, "a buffer of at least 512 bytes");
+        assert!(
+            buffer.len() >= crate::resolver_server::FRAME_MIN,
+            "a buffer of at least 512 bytes"
+        );
         self.links[daemon].next_frame(now, self.id, &self.offers, buffer)
     }
 
@@ -136,7 +139,7 @@ impl Resolver {
     fn check_word(&mut self, session: u64) {
         if !self.is_vouched(session) && self.known.is_silent(self.now, session) {
             self.forget(session);
-            self.events.push_back(Event::Gone { session });
+            self.events.push_back(ResolverEvent::Gone { session });
         }
     }
 
@@ -156,7 +159,7 @@ impl Resolver {
         self.unvouch_all(session);
         self.again.extend(topics);
         if self.again_due.is_none() && !self.again.is_empty() {
-            let pause = AGAIN + self.chance.below(AGAIN_CHANCE);
+            let pause = AGAIN + self.rng.below(AGAIN_CHANCE);
             self.again_due = Some(self.now.saturating_add(pause));
         }
     }
@@ -171,7 +174,7 @@ impl Resolver {
             if self.wants.publishers(&topic).is_none() {
                 continue;
             }
-            self.links.iter_mut().for_each(|link| link.want(&topic));
+            self.links.iter_mut().for_each(|link| link.subscribe(&topic));
             self.find_own(&topic);
         }
     }

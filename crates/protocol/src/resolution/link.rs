@@ -3,7 +3,7 @@
 use super::announcement::Announcement;
 use super::offers::Offers;
 use super::terms::{KEEPALIVE, PAUSE_MAX, SILENCE};
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
 use lanecast_wire::net::{FrameWriter, Kind, OpenEntry, query_flag};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ const PAUSE: Nanos = 50 * MILLISECOND;
 
 /// What a resolver wants done about its connection to a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DaemonAct {
+pub enum DaemonAction {
     /// Connect, and say when that has succeeded or failed.
     Connect,
     /// Close the connection: it is dead.
@@ -70,15 +70,15 @@ impl Link {
         }
     }
 
-    pub(super) fn act(&mut self, now: Nanos, chance: &mut Chance) -> Option<DaemonAct> {
+    pub(super) fn act(&mut self, now: Nanos, rng: &mut Rng) -> Option<DaemonAction> {
         match self.phase {
             Phase::Down { until } if until <= now => {
                 (self.phase, self.heard) = (Phase::Connecting, now);
-                Some(DaemonAct::Connect)
+                Some(DaemonAction::Connect)
             }
             Phase::Connecting | Phase::Up if now >= self.heard.saturating_add(SILENCE) => {
-                self.disconnected(now, chance);
-                Some(DaemonAct::Close)
+                self.disconnected(now, rng);
+                Some(DaemonAction::Close)
             }
             _ => None,
         }
@@ -100,9 +100,9 @@ impl Link {
     }
 
     /// The connection is gone, or could not be made. What the daemon told is kept.
-    pub(super) fn disconnected(&mut self, now: Nanos, chance: &mut Chance) {
+    pub(super) fn disconnected(&mut self, now: Nanos, rng: &mut Rng) {
         if !matches!(self.phase, Phase::Down { .. }) {
-            let pause = self.pause / 2 + chance.below(self.pause / 2);
+            let pause = self.pause / 2 + rng.below(self.pause / 2);
             self.phase = Phase::Down { until: now.saturating_add(pause) };
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
@@ -144,7 +144,7 @@ impl Link {
     }
 
     /// A topic is wanted, or to be asked for again.
-    pub(super) fn want(&mut self, topic: &Arc<str>) {
+    pub(super) fn subscribe(&mut self, topic: &Arc<str>) {
         if self.is_up() {
             self.withdrawn.remove(topic);
             self.wants.insert(Arc::clone(topic));
@@ -152,7 +152,7 @@ impl Link {
     }
 
     /// A topic is wanted no longer.
-    pub(super) fn unwant(&mut self, topic: &Arc<str>) {
+    pub(super) fn unsubscribe(&mut self, topic: &Arc<str>) {
         if self.is_up() {
             self.wants.remove(topic);
             self.withdrawn.insert(Arc::clone(topic));

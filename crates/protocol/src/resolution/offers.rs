@@ -2,7 +2,7 @@
 
 use super::announcement::Announcement;
 use super::schedule::{Pace, Schedule, rounded};
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,10 +159,10 @@ impl Offers {
     }
 
     /// A session's end is told now.
-    pub(super) fn told_leaving(&mut self, now: Nanos, id: u64, chance: &mut Chance) {
+    pub(super) fn told_leaving(&mut self, now: Nanos, id: u64, rng: &mut Rng) {
         let Some(leaving) = self.leaving.get_mut(&id) else { return };
         self.leaving_due.remove(leaving.due, id);
-        leaving.due = leaving.pace.next(now, chance);
+        leaving.due = leaving.pace.next(now, rng);
         if leaving.pace.said() < FAREWELLS {
             self.leaving_due.put(leaving.due, id);
         } else {
@@ -178,11 +178,11 @@ impl Offers {
     }
 
     /// A topic is told now.
-    pub(super) fn told_topic(&mut self, now: Nanos, id: u64, index: usize, chance: &mut Chance) {
+    pub(super) fn told_topic(&mut self, now: Nanos, id: u64, index: usize, rng: &mut Rng) {
         let session = self.sessions.get_mut(&id);
         let Some(topic) = session.and_then(|session| session.topics.get_mut(index)) else { return };
         self.topics_due.remove(topic.due, (id, index));
-        topic.due = topic.pace.next(now, chance);
+        topic.due = topic.pace.next(now, rng);
         topic.told = Some(now);
         self.topics_due.put(topic.due, (id, index));
     }

@@ -1,6 +1,6 @@
 //! When to tell, and when to ask.
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos, SECOND};
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ impl Pace {
     const DOUBLINGS: u32 = 6;
 
     /// It is being said now; when is it due again?
-    pub(super) fn next(&mut self, now: Nanos, chance: &mut Chance) -> Nanos {
+    pub(super) fn next(&mut self, now: Nanos, rng: &mut Rng) -> Nanos {
         if self.said == 0 {
             self.began = now;
         }
@@ -27,7 +27,7 @@ impl Pace {
             said if said < Self::DOUBLINGS => (10 * MILLISECOND) << said,
             _ if age < 5 * SECOND => 500 * MILLISECOND,
             _ if age < 60 * SECOND => SECOND,
-            _ => 5 * SECOND + chance.below(5 * SECOND - GRAIN),
+            _ => 5 * SECOND + rng.below(5 * SECOND - GRAIN),
         };
         self.said = self.said.saturating_add(1);
         rounded(now.saturating_add(delay))
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn the_pace_slows_down_and_never_ends() {
-        let (mut pace, mut chance) = (Pace::default(), Chance::new(1));
+        let (mut pace, mut rng) = (Pace::default(), Rng::new(1));
         let mut now = 1_000 * SECOND;
         let mut delay = || {
-            let due = pace.next(now, &mut chance);
+            let due = pace.next(now, &mut rng);
             let delay = due - now;
             now = due;
             delay / MILLISECOND
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn absurd_times_do_no_harm() {
-        let (mut pace, mut chance) = (Pace::default(), Chance::new(1));
-        pace.next(u64::MAX, &mut chance);
-        pace.next(0, &mut chance);
-        pace.next(u64::MAX - 1, &mut chance);
+        let (mut pace, mut rng) = (Pace::default(), Rng::new(1));
+        pace.next(u64::MAX, &mut rng);
+        pace.next(0, &mut rng);
+        pace.next(u64::MAX - 1, &mut rng);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const PAUSE_MAX: Nanos = 2 * SECOND;
 /// Why a daemon ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum RejectReason {
     /// The client takes in too slowly what it asked for.
     #[error("it reads too slowly what it asked for: let it want fewer topics, or read sooner")]
     Stalled,
@@ -36,7 +36,7 @@ pub enum Refusal {
     Replaced,
 }
 
-impl Refusal {
+impl RejectReason {
     const ALL: [Self; 6] =
         [Self::Stalled, Self::Crowded, Self::Malformed, Self::Excess, Self::Silent, Self::Replaced];
 
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn flags_are_told_apart() {
-        for refusal in Refusal::ALL {
-            assert_eq!(Refusal::from_flag(refusal.flag()), Some(refusal));
+        for refusal in RejectReason::ALL {
+            assert_eq!(RejectReason::from_flag(refusal.flag()), Some(refusal));
         }
-        assert_eq!(Refusal::from_flag(0), None);
+        assert_eq!(RejectReason::from_flag(0), None);
     }
 }

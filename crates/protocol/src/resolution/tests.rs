@@ -11,7 +11,7 @@ const SESSION: u64 = 0x5e55;
 fn announcement(session: u64) -> Announcement {
     Announcement {
         session,
-        transport: Transport::Unicast,
+        transport: SessionTransport::Unicast,
         control: SocketAddr::from(([0, 0, 0, 0], 4_000)),
         group: None,
         host: 1,
@@ -22,9 +22,9 @@ fn announcement(session: u64) -> Announcement {
 }
 
 fn resolver(id: u64, now: Nanos) -> Resolver {
-    Resolver::new(Settings { resolver: id, seed: id, ..Settings::default() }, now)
+    Resolver::new(ResolverSettings { resolver: id, seed: id, ..ResolverSettings::default() }, now)
 }
 
-fn events(resolver: &mut Resolver) -> Vec<Event> {
+fn events(resolver: &mut Resolver) -> Vec<ResolverEvent> {
     std::iter::from_fn(|| resolver.next_event()).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::schedule::{Pace, Schedule};
 use crate::Nanos;
-use crate::chance::Chance;
+use crate::rng::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -98,27 +98,27 @@ impl Wants {
 
     /// Another asks for a topic. That stands for our own Query, but never twice in a row: the
     /// other may not be heard where we are.
-    pub(super) fn heard(&mut self, now: Nanos, name: &str, chance: &mut Chance) {
+    pub(super) fn heard(&mut self, now: Nanos, name: &str, rng: &mut Rng) {
         let Some((name, _)) = self.topics.get_key_value(name) else { return };
         let name = Arc::clone(name);
         let Some(want) = self.topics.get_mut(&name) else { return };
         if want.due.is_some() && !want.stood_for {
             want.stood_for = true;
-            self.said(now, &name, chance);
+            self.said(now, &name, rng);
         }
     }
 
     /// Our own Query is sent now.
-    pub(super) fn asked(&mut self, now: Nanos, name: &Arc<str>, chance: &mut Chance) {
+    pub(super) fn asked(&mut self, now: Nanos, name: &Arc<str>, rng: &mut Rng) {
         if let Some(want) = self.topics.get_mut(name) {
             want.stood_for = false;
-            self.said(now, name, chance);
+            self.said(now, name, rng);
         }
     }
 
-    fn said(&mut self, now: Nanos, name: &Arc<str>, chance: &mut Chance) {
+    fn said(&mut self, now: Nanos, name: &Arc<str>, rng: &mut Rng) {
         let Some(want) = self.topics.get_mut(name) else { return };
-        let next = want.pace.next(now, chance);
+        let next = want.pace.next(now, rng);
         let goes_on = want.pace.said() < ASKED_MIN || want.publishers.is_empty();
         let due = goes_on.then_some(next);
         if let Some(before) = std::mem::replace(&mut want.due, due) {

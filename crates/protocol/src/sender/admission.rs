@@ -6,7 +6,7 @@ use super::packer::Numbers;
 use super::repair::Missing;
 use super::{Sender, SenderEvent};
 use crate::sequence::{before, later};
-use crate::{Nanos, SECOND, chance};
+use crate::{Nanos, SECOND, rng};
 use lanecast_wire::net::{
     ChallengeBody, Frame, JoinBody, Kind, TopicEntry, WelcomeBody, flag, names,
 };
@@ -31,7 +31,7 @@ pub(super) struct Cookies {
 
 impl Cookies {
     pub(super) const fn new(seed: u64) -> Self {
-        Self { keys: (chance::mix(seed), chance::mix(seed ^ 0x5bd1_e995_9e37_79b9)) }
+        Self { keys: (rng::mix(seed), rng::mix(seed ^ 0x5bd1_e995_9e37_79b9)) }
     }
 
     fn make(&self, now: Nanos, from: SocketAddr, receiver: u64, age: u64) -> u64 {
@@ -166,7 +166,7 @@ impl Sender {
         if let Peer::Link(link) = from {
             self.links.join(link);
         }
-        self.turnover += 1;
+        self.membership_changes += 1;
         self.share_repairs();
         self.counters.joined += 1;
         self.tell(SenderEvent::Joined { receiver });

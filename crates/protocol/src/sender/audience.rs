@@ -12,8 +12,8 @@ impl Sender {
     }
 
     /// How often a receiver has come or gone.
-    pub const fn turnover(&self) -> u64 {
-        self.turnover
+    pub const fn membership_changes(&self) -> u64 {
+        self.membership_changes
     }
 
     /// Where the receivers are, but those on connections. They stay where they were let in.
@@ -47,10 +47,10 @@ impl Sender {
     pub(super) fn leave_behind(&mut self, at: usize) -> Member {
         let visible = self.packer.visible();
         let member = &self.members[at];
-        let has_read_all = !self.packer.has_open() && !before(member.consumed, visible);
+        let consumed_all = !self.packer.has_open() && !before(member.consumed, visible);
         if member.counts() {
             let published = (self.counters.messages, self.counters.unwanted);
-            self.behind.note(member.receiver, has_read_all, published);
+            self.behind.note(member.receiver, consumed_all, published);
         }
         self.remove(at)
     }

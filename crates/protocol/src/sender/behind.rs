@@ -8,7 +8,7 @@ const GONE_MAX: usize = 256;
 struct Gone {
     receiver: u64,
     /// It had read everything so far.
-    has_read_all: bool,
+    consumed_all: bool,
     /// What had been published until then, and how much of that to nobody.
     published: u64,
     unwanted: u64,
@@ -27,11 +27,11 @@ impl Behind {
     pub(super) fn note(
         &mut self,
         receiver: u64,
-        has_read_all: bool,
+        consumed_all: bool,
         (published, unwanted): (u64, u64),
     ) {
         if self.gone.len() < GONE_MAX {
-            self.gone.push(Gone { receiver, has_read_all, published, unwanted });
+            self.gone.push(Gone { receiver, consumed_all, published, unwanted });
         } else {
             self.lost += 1;
         }
@@ -56,7 +56,7 @@ impl Behind {
 
     /// How many have not read everything, of so many messages.
     pub(super) fn count(&self, published: u64) -> usize {
-        let behind = |gone: &&Gone| !gone.has_read_all || gone.published != published;
+        let behind = |gone: &&Gone| !gone.consumed_all || gone.published != published;
         self.lost + self.gone.iter().filter(behind).count()
     }
 }

@@ -2,7 +2,7 @@
 
 /// Counts since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct SenderCounters {
     /// Messages published.
     pub messages: u64,
     /// Messages published on a topic that nobody wanted; they were not sent.

@@ -65,8 +65,8 @@ impl Sender {
             || self.round_trip.is_none()
             || self.members.iter().any(quiet);
         let due = match self.settings.distribution {
-            Distribution::Group(_) => self.group_beat.is_due(now, longest),
-            Distribution::Each | Distribution::Stream => false,
+            Distribution::Multicast(_) => self.group_beat.is_due(now, longest),
+            Distribution::Unicast | Distribution::Stream => false,
         };
         if due {
             self.session_to_group(now, probing);
@@ -107,11 +107,11 @@ impl Sender {
     }
 
     pub(super) const fn is_group(&self) -> bool {
-        matches!(self.settings.distribution, Distribution::Group(_))
+        matches!(self.settings.distribution, Distribution::Multicast(_))
     }
 
     fn session_to_group(&mut self, now: Nanos, probing: bool) {
-        if let Distribution::Group(group) = self.settings.distribution {
+        if let Distribution::Multicast(group) = self.settings.distribution {
             self.session(now, Peer::Address(group), (self.sent, 0), None, probing);
         }
     }

@@ -97,10 +97,10 @@ impl Sender {
     #[inline]
     pub(super) fn floor(&self) -> Option<u64> {
         match self.settings.distribution {
-            Distribution::Group(_) => {
+            Distribution::Multicast(_) => {
                 Some(self.gate.map_or(self.sent, |gate| earlier(gate, self.sent)))
             }
-            Distribution::Each | Distribution::Stream => self.gate,
+            Distribution::Unicast | Distribution::Stream => self.gate,
         }
     }
 
@@ -123,10 +123,10 @@ impl Sender {
     pub(super) fn is_held(&self) -> bool {
         let visible = self.packer.visible();
         let blocked = match self.settings.distribution {
-            Distribution::Group(_) => {
+            Distribution::Multicast(_) => {
                 before(self.sent, visible) && !before(self.sent, self.group_end())
             }
-            Distribution::Each | Distribution::Stream => self.members.iter().any(|member| {
+            Distribution::Unicast | Distribution::Stream => self.members.iter().any(|member| {
                 before(member.cursor, visible) && !before(member.cursor, self.member_end(member))
             }),
         };
@@ -195,7 +195,7 @@ impl Sender {
         if let Peer::Link(link) = member.peer {
             self.links.unjoin(link, self.looked);
         }
-        self.turnover += 1;
+        self.membership_changes += 1;
         // What was given out to be sent may have been for it, or for one behind it.
         self.peeked = None;
         self.share_repairs();

@@ -5,7 +5,7 @@
 
 mod piece;
 
-use super::Refused;
+use super::StageError;
 use super::window::{MANY, Window};
 use crate::sequence::earlier;
 use lanecast_wire::net::{
@@ -185,13 +185,13 @@ impl Packer {
         topic: u32,
         len: usize,
         floor: Option<u64>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StageError> {
         if matches!(self.last, Last::Long { .. }) {
             self.cut();
         }
-        let wanted = self.heads.get(topic as usize).ok_or(Refused::NoSuchTopic)?.wanted;
+        let wanted = self.heads.get(topic as usize).ok_or(StageError::NoSuchTopic)?.wanted;
         if len > self.longest() {
-            return Err(Refused::TooLong { longest: self.longest() });
+            return Err(StageError::TooLong { longest: self.longest() });
         }
         let bytes = item_bytes(len);
         if !wanted {
@@ -201,7 +201,7 @@ impl Packer {
             // The open datagram, and those that the message may need.
             let each = (self.limit - DATA_OFFSET - BLOCK - ITEM) & !3;
             let room = self.has_room(None, 1 + (len + TOTAL_BYTES).div_ceil(each), floor);
-            room.then_some(()).ok_or(Refused::WindowFull)?;
+            room.then_some(()).ok_or(StageError::WindowFull)?;
             self.last = Last::Long { topic, len };
         } else {
             if self.at.topic != topic || self.at.used + bytes > self.limit {
@@ -321,10 +321,10 @@ impl Packer {
     }
 
     /// Opens a block on `topic` with room for `bytes`.
-    fn turn_to(&mut self, topic: u32, bytes: usize, floor: Option<u64>) -> Result<(), Refused> {
+    fn turn_to(&mut self, topic: u32, bytes: usize, floor: Option<u64>) -> Result<(), StageError> {
         if self.at.used == 0 {
             // Before anything changes.
-            self.has_room(None, 1, floor).then_some(()).ok_or(Refused::WindowFull)?;
+            self.has_room(None, 1, floor).then_some(()).ok_or(StageError::WindowFull)?;
             self.turn_over();
         } else if self.at.used + BLOCK + bytes <= self.limit {
             self.end_block();
@@ -333,7 +333,7 @@ impl Packer {
             let end = |full| Some(self.at.position + self.length(full) as u64);
             let ends = [(true, end(true)), (false, end(false))];
             let room = ends.into_iter().find(|(_, open)| self.has_room(*open, 1, floor));
-            self.close(room.ok_or(Refused::WindowFull)?.0);
+            self.close(room.ok_or(StageError::WindowFull)?.0);
             self.turn_over();
         }
         self.begin_block(topic);

@@ -107,7 +107,7 @@ impl Sender {
         let lost = gone.iter().map(|(first, end)| end.wrapping_sub(*first));
         self.counters.gone = lost.fold(self.counters.gone, u64::saturating_add);
         self.send_ranges(Peer::Address(from), (Kind::Void, flag::GONE), &gone);
-        if let Distribution::Group(group) = self.settings.distribution
+        if let Distribution::Multicast(group) = self.settings.distribution
             && self.members.len() > 1
         {
             self.send_ranges(Peer::Address(group), (Kind::Confirm, 0), &taken);
@@ -213,7 +213,7 @@ impl Sender {
         });
         let alone = !is_group || member.missing.alone || member.missing.greedy;
         let to = match self.settings.distribution {
-            Distribution::Group(group) if !alone => group,
+            Distribution::Multicast(group) if !alone => group,
             _ => own,
         };
         self.packer.window.stamp(&run, flag::AGAIN, 0);

@@ -83,7 +83,7 @@ impl Sender {
         if (0..=LIMIT_MAX as i64).contains(&ahead(limit, read)) {
             member.limit = later(member.limit, limit);
         }
-        if !matches!(self.settings.distribution, super::Distribution::Group(_)) {
+        if !matches!(self.settings.distribution, super::Distribution::Multicast(_)) {
             if before(member.cursor, read) {
                 // It was told how far the session is, and has given up what is kept no more.
                 member.pass(read);

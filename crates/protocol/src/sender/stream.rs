@@ -99,13 +99,13 @@ impl Sender {
     }
 
     /// A connection that is to be closed: for the liveness it has been without a receiver.
-    pub fn overdue_link(&self, now: Nanos) -> Option<u64> {
+    pub fn overdue_connection(&self, now: Nanos) -> Option<u64> {
         let (link, since) = self.links.longest_unjoined()?;
         (now >= since.saturating_add(self.settings.liveness)).then_some(link)
     }
 
     /// The connections without a receiver, the oldest first.
-    pub fn unjoined_links(&self) -> impl Iterator<Item = u64> {
+    pub fn unjoined_connections(&self) -> impl Iterator<Item = u64> {
         let unjoined = self.links.links.iter().filter(|known| known.unjoined.is_some());
         unjoined.map(|known| known.link)
     }
@@ -122,8 +122,8 @@ impl Sender {
     }
 
     /// Whether no connection is left open for its receiver to hear that it is not in.
-    pub fn has_parted(&self) -> bool {
-        !self.links.links.iter().any(|known| known.parting)
+    pub fn has_rejected_connections(&self) -> bool {
+        self.links.links.iter().any(|known| known.parting)
     }
 
     /// Bytes to be written to a connection now: whole frames, or the rest of one.

@@ -22,14 +22,20 @@ fn group() -> SocketAddr {
     SocketAddr::from(([239, 1, 1, 1], 9_000))
 }
 
-fn settings(distribution: Distribution) -> Settings {
+fn settings(distribution: Distribution) -> SenderSettings {
     let first_sequence = u64::MAX - 3;
     let window_bytes = 64 << 10;
-    Settings { session: SESSION, first_sequence, distribution, window_bytes, ..Settings::default() }
+    SenderSettings {
+        session: SESSION,
+        first_sequence,
+        distribution,
+        window_bytes,
+        ..SenderSettings::default()
+    }
 }
 
 /// A sender with the topics "a" and "b".
-fn sender(settings: Settings) -> Sender {
+fn sender(settings: SenderSettings) -> Sender {
     let mut sender = Sender::new(settings, 0);
     assert_eq!((sender.add_topic("a"), sender.add_topic("b")), (Ok(0), Ok(1)));
     sender
@@ -150,8 +156,8 @@ fn let_in(sender: &mut Sender, now: Nanos, receiver: u64, flags: u16, names: &[&
 
 #[test]
 fn without_receivers_messages_are_published_and_the_window_rolls() {
-    let mut each = sender(settings(Distribution::Each));
-    let mut grouped = sender(settings(Distribution::Group(group())));
+    let mut each = sender(settings(Distribution::Unicast));
+    let mut grouped = sender(settings(Distribution::Multicast(group())));
     for _ in 0..1_000 {
         publish(&mut each, 0, 1_000);
         publish(&mut grouped, 0, 1_000);
@@ -165,7 +171,7 @@ fn without_receivers_messages_are_published_and_the_window_rolls() {
 
 #[test]
 fn a_group_is_sent_to_no_further_than_its_slowest_can_take() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     for _ in 0..20 {
         publish(&mut sender, 0, 100);
@@ -190,16 +196,16 @@ fn a_group_is_sent_to_no_further_than_its_slowest_can_take() {
 
 #[test]
 fn only_what_was_read_is_overwritten() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     while sender.stage(0, 1_000).is_ok() {
         sender.publish();
         sender.flush();
     }
-    assert_eq!(sender.stage(0, 1_000), Err(Refused::WindowFull));
+    assert_eq!(sender.stage(0, 1_000), Err(StageError::WindowFull));
     let count = of_kind(&sent(&mut sender, 1), Kind::Data).len() as u64;
     assert!(count > 50, "{count}");
-    assert_eq!(sender.stage(0, 1_000), Err(Refused::WindowFull), "sent, but not read");
+    assert_eq!(sender.stage(0, 1_000), Err(StageError::WindowFull), "sent, but not read");
     let read = start.wrapping_add(2);
     hear(&mut sender, 1, address(1), &status(1, read, read.wrapping_add(64)));
     publish(&mut sender, 0, 1_000);
@@ -207,7 +213,7 @@ fn only_what_was_read_is_overwritten() {
 
 #[test]
 fn who_wants_nothing_in_a_datagram_is_not_sent_it_and_holds_nobody_up() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     let_in(&mut sender, 1, 2, 0, &["b"]);
     assert_eq!(sender.receivers(), 2);
@@ -229,7 +235,7 @@ fn who_wants_nothing_in_a_datagram_is_not_sent_it_and_holds_nobody_up() {
 
 #[test]
 fn who_stands_still_for_too_long_is_ejected() {
-    let mut settings = settings(Distribution::Group(group()));
+    let mut settings = settings(Distribution::Multicast(group()));
     settings.pacing = Pacing::SlowestOrEject(200 * MILLISECOND);
     let mut sender = sender(settings);
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
@@ -256,7 +262,7 @@ fn who_stands_still_for_too_long_is_ejected() {
 
 #[test]
 fn the_silent_are_forgotten() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let_in(&mut sender, 1, 1, 0, &["a"]);
     for now in [SECOND / 2, SECOND] {
         sender.on_time(now);
@@ -272,11 +278,11 @@ fn the_silent_are_forgotten() {
 
 #[test]
 fn a_closed_session_tells_its_end_until_all_have_left() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     publish(&mut sender, 0, 10);
     sender.close(1);
-    assert_eq!(sender.stage(0, 1), Err(Refused::Closed));
+    assert_eq!(sender.stage(0, 1), Err(StageError::Closed));
     let mut told = 0;
     let mut now = 1;
     while now < 900 * MILLISECOND {
@@ -302,7 +308,7 @@ fn a_closed_session_tells_its_end_until_all_have_left() {
 
 #[test]
 fn each_receiver_is_told_of_all_its_topics_in_turn() {
-    let mut settings = settings(Distribution::Each);
+    let mut settings = settings(Distribution::Unicast);
     settings.datagram_bytes = DATAGRAM_MIN;
     let names: Vec<String> = (0..30).map(|number| format!("topic {number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -328,7 +334,7 @@ fn each_receiver_is_told_of_all_its_topics_in_turn() {
 
 #[test]
 fn the_data_rate_is_kept() {
-    let mut settings = settings(Distribution::Group(group()));
+    let mut settings = settings(Distribution::Multicast(group()));
     settings.data_rate = Some(1_000_000);
     let mut sender = sender(settings);
     let (mut now, mut bytes) = (1, 0);
@@ -350,7 +356,7 @@ fn the_data_rate_is_kept() {
 
 #[test]
 fn a_rate_makes_nothing_due_that_receivers_hold_up() {
-    let mut settings = settings(Distribution::Group(group()));
+    let mut settings = settings(Distribution::Multicast(group()));
     settings.data_rate = Some(1_000_000_000);
     let mut sender = sender(settings);
     let_in(&mut sender, 1, 1, 0, &["a"]);

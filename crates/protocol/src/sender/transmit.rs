@@ -50,8 +50,8 @@ impl Sender {
             return None;
         }
         match self.settings.distribution {
-            Distribution::Group(to) => self.plan_group(to),
-            Distribution::Each => self.plan_members(),
+            Distribution::Multicast(to) => self.plan_group(to),
+            Distribution::Unicast => self.plan_members(),
             Distribution::Stream => None,
         }
     }

@@ -3,18 +3,18 @@
 use super::super::*;
 use super::source::Source;
 use super::subscriber::{Subscriber, settings};
-use crate::chance::Chance;
+use crate::rng::Rng;
 use lanecast_wire::net::{NakBody, Range, flag, list};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// Indexes in about their order, some missing, some twice.
-fn schedule(count: usize, disorder: u64, loss: u64, chance: &mut Chance) -> Vec<usize> {
+fn schedule(count: usize, disorder: u64, loss: u64, rng: &mut Rng) -> Vec<usize> {
     let mut order = Vec::new();
     for index in 0..count {
-        let copies = if chance.below(100) < loss { 0 } else { 1 + chance.below(10) / 9 };
+        let copies = if rng.below(100) < loss { 0 } else { 1 + rng.below(10) / 9 };
         for _ in 0..copies {
-            order.push((index as u64 + chance.below(disorder + 1), index));
+            order.push((index as u64 + rng.below(disorder + 1), index));
         }
     }
     order.sort_by_key(|(place, _)| *place);
@@ -38,19 +38,19 @@ proptest! {
         topics in 1u32..5,
         repaired in 0u64..100,
     ) {
-        let chance = &mut Chance::new(seed);
+        let rng = &mut Rng::new(seed);
         let mut source = Source::new(first, topics, base);
         let mut subscriber = Subscriber::joined(settings(), &source);
-        source.publish_some(60, chance);
+        source.publish_some(60, rng);
         let mut arrived = BTreeSet::new();
         let mut now = 10;
-        for index in schedule(source.datagrams.len(), disorder, loss, chance) {
+        for index in schedule(source.datagrams.len(), disorder, loss, rng) {
             now += 10;
             subscriber.hear(now, &source.datagrams[index].0);
             arrived.insert(index);
         }
         for index in 0..source.datagrams.len() {
-            if !arrived.contains(&index) && chance.below(100) < repaired {
+            if !arrived.contains(&index) && rng.below(100) < repaired {
                 now += 10;
                 subscriber.hear(now, &source.datagrams[index].0);
                 arrived.insert(index);
@@ -84,7 +84,7 @@ proptest! {
         prop_assert_eq!(subscriber.receiver.counters().malformed, 0);
         let missing = (source.datagrams.len() - arrived.len()) as u64;
         prop_assert_eq!(subscriber.receiver.counters().lost_datagrams, missing);
-        prop_assert_eq!(subscriber.receiver.topics.kept_bytes(), 0);
+        prop_assert_eq!(subscriber.receiver.topics.reorder_bytes(), 0);
     }
 
     #[test]
@@ -92,19 +92,20 @@ proptest! {
         seed: u64,
         (first, base) in numbers(),
         loss in 1u64..60,
-        kept_bytes_max in 1_000usize..20_000,
+        reorder_bytes_max in 1_000usize..20_000,
         receivers in prop_oneof![Just(1u32), Just(50)],
     ) {
-        let chance = &mut Chance::new(seed);
+        let rng = &mut Rng::new(seed);
         let mut source = Source::new(first, 3, base);
-        let settings = Settings { kept_bytes_max, group: receivers > 1, seed, ..settings() };
+        let multicast = receivers > 1;
+        let settings = ReceiverSettings { reorder_bytes_max, multicast, seed, ..settings() };
         let mut subscriber = Subscriber::joined(settings, &source);
-        source.publish_some(80, chance);
+        source.publish_some(80, rng);
         let mut now = 10;
-        for index in schedule(source.datagrams.len(), 5, loss, chance) {
+        for index in schedule(source.datagrams.len(), 5, loss, rng) {
             now += 1_000;
             subscriber.hear(now, &source.datagrams[index].0);
-            prop_assert!(subscriber.receiver.topics.kept_bytes() <= kept_bytes_max);
+            prop_assert!(subscriber.receiver.topics.reorder_bytes() <= reorder_bytes_max);
         }
         let mut rounds = 0;
         while subscriber.receiver.phase() == Phase::Live {
@@ -113,7 +114,7 @@ proptest! {
             subscriber.hear(now, &source.session_frame(flag::CLOSED));
             now = now.max(subscriber.receiver.next_deadline().unwrap_or(now)).min(now + 100_000);
             while let Some(bytes) = subscriber.transmit(now) {
-                answer(&mut subscriber, &source, &bytes, now, loss, chance);
+                answer(&mut subscriber, &source, &bytes, now, loss, rng);
             }
         }
         prop_assert!(!subscriber.lost_any());
@@ -130,7 +131,7 @@ fn answer(
     bytes: &[u8],
     now: Nanos,
     loss: u64,
-    chance: &mut Chance,
+    rng: &mut Rng,
 ) {
     let (frame, _) = Frame::split(bytes).expect("a frame");
     if frame.kind != Kind::Nak {
@@ -142,7 +143,7 @@ fn answer(
             let sequence = range.first.get().wrapping_add(offset);
             let index = sequence.wrapping_sub(source.sequence(0)) as usize;
             assert!(index < source.datagrams.len(), "asked for what was never sent");
-            if chance.below(100) >= loss {
+            if rng.below(100) >= loss {
                 subscriber.hear(now, &source.datagrams[index].0);
             }
         }

@@ -3,7 +3,7 @@
 use super::super::*;
 use super::source::{SESSION, Source};
 use super::subscriber::{Subscriber, settings};
-use crate::chance::Chance;
+use crate::rng::Rng;
 use lanecast_wire::net::{FrameWriter, Range, flag};
 use proptest::prelude::*;
 
@@ -11,9 +11,10 @@ const KEPT: usize = 10_000;
 
 fn begun() -> (Source, Receiver) {
     let mut source = Source::new(u64::MAX - 3, 3, u64::MAX - 1);
-    let settings = Settings { kept_bytes_max: KEPT, longest_message_max: 1_000, ..settings() };
+    let settings =
+        ReceiverSettings { reorder_bytes_max: KEPT, longest_message_max: 1_000, ..settings() };
     let subscriber = Subscriber::joined(settings, &source);
-    source.publish_some(20, &mut Chance::new(3));
+    source.publish_some(20, &mut Rng::new(3));
     (source, subscriber.receiver)
 }
 
@@ -22,37 +23,37 @@ proptest! {
 
     #[test]
     fn spoiled_frames_do_no_harm(seed: u64) {
-        let chance = &mut Chance::new(seed);
+        let rng = &mut Rng::new(seed);
         let (source, mut receiver) = begun();
         let mut out = Vec::new();
         let mut buffer = vec![0; 1_400];
         for round in 0..200u64 {
             let now = round * 100_000;
-            let at = chance.below(source.datagrams.len() as u64) as usize;
-            let mut bytes = match chance.below(4) {
-                0 => source.session_frame(chance.below(4) as u16),
+            let at = rng.below(source.datagrams.len() as u64) as usize;
+            let mut bytes = match rng.below(4) {
+                0 => source.session_frame(rng.below(4) as u16),
                 _ => source.datagrams[at].0.clone(),
             };
-            for _ in 0..chance.below(4) {
+            for _ in 0..rng.below(4) {
                 // Anywhere but in what makes it a frame of the session.
-                let at = 16 + chance.below(bytes.len() as u64 - 16) as usize;
-                bytes[at] = chance.any() as u8;
+                let at = 16 + rng.below(bytes.len() as u64 - 16) as usize;
+                bytes[at] = rng.next_u64() as u8;
             }
-            if chance.below(4) == 0 {
-                bytes[3] = 1 + chance.below(14) as u8;
+            if rng.below(4) == 0 {
+                bytes[3] = 1 + rng.below(14) as u8;
             }
             let (mut frame, _) = Frame::split(&bytes).expect("a frame");
-            frame.body = &frame.body[..frame.body.len() - chance.below(2) as usize * 5];
+            frame.body = &frame.body[..frame.body.len() - rng.below(2) as usize * 5];
             receiver.on_frame(now, &frame, size_of::<FrameHeader>(), &mut out);
             receiver.on_time(now, &mut out);
             for delivery in out.drain(..) {
-                if let Delivery::Run { start, end, .. } = delivery {
+                if let Delivery::Borrowed { start, end, .. } = delivery {
                     prop_assert!(start < end && end as usize <= bytes.len());
                 }
             }
-            receiver.has_read_all();
+            receiver.consumed_all();
             (0..3).for_each(|_| _ = receiver.next_transmit(now, &mut buffer));
-            prop_assert!(receiver.topics.kept_bytes() <= KEPT);
+            prop_assert!(receiver.topics.reorder_bytes() <= KEPT);
             prop_assert!(receiver.tracker.gaps().len() <= 4_096);
         }
     }
@@ -105,7 +106,7 @@ fn a_jump_too_far_asks_the_sender_instead() {
     receiver.on_frame(settings().liveness + 5, &far, 0, &mut out);
     receiver.on_time(settings().liveness + 5, &mut out);
     assert_eq!(
-        receiver.ended(),
+        receiver.close_reason(),
         Some(CloseReason::Died),
         "what is not believed is no sign of life"
     );
@@ -141,7 +142,7 @@ fn who_leaves_without_a_connection_has_nothing_to_do() {
 fn messages_under_way_take_bounded_room_over_all_topics() {
     const TOPICS: u32 = 8;
     let mut source = Source::new(7, TOPICS, 0);
-    let settings = Settings { longest_message_max: 1_000, ..settings() };
+    let settings = ReceiverSettings { longest_message_max: 1_000, ..settings() };
     let mut receiver = Subscriber::joined(settings, &source).receiver;
     let mut out = Vec::new();
     for topic in 0..TOPICS {
@@ -152,7 +153,7 @@ fn messages_under_way_take_bounded_room_over_all_topics() {
         receiver.on_frame(5, &frame, 0, &mut out);
     }
     let unreadable = |delivery: &&Delivery| {
-        matches!(delivery, Delivery::Lost { count: Some(1), why: LossReason::Unreadable, .. })
+        matches!(delivery, Delivery::Lost { count: Some(1), why: LossReason::Damaged, .. })
     };
     assert_eq!(out.iter().filter(unreadable).count(), TOPICS as usize - 4, "{out:?}");
     assert_eq!(receiver.counters().lost, u64::from(TOPICS) - 4);
@@ -191,7 +192,7 @@ fn what_contradicts_is_told_as_lost_at_the_end_at_the_latest() {
     let (_, mut receiver, mut out) = contradicting();
     let end = settings().liveness * 2;
     (0..end).step_by(10_000_000).for_each(|now| receiver.on_time(now, &mut out));
-    let why = LossReason::Unreadable;
+    let why = LossReason::Damaged;
     let lost = Delivery::Lost { slot: 0, first: 2, count: None, why };
     let left = Delivery::Left { slot: 0, why: CloseReason::Died };
     assert_eq!(out[out.len() - 2..], [lost, left], "{out:?}");

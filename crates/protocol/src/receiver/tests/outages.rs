@@ -14,7 +14,7 @@ fn next_frame(subscriber: &mut Subscriber, now: Nanos) -> Option<(Kind, u16)> {
 #[test]
 fn a_stream_that_is_tried_again_and_again_does_not_live_for_ever() {
     let source = Source::new(7, 1, 0);
-    let stream = Settings { stream: true, ..settings() };
+    let stream = ReceiverSettings { stream: true, ..settings() };
     let mut subscriber = Subscriber::joined(stream, &source);
     let over = 10 + settings().recovery;
     for now in (10..over).step_by(100_000_000) {
@@ -34,10 +34,10 @@ fn a_sender_whose_host_refuses_is_dead_after_the_liveness() {
     let source = Source::new(7, 1, 0);
     let (liveness, recovery) = (settings().liveness, settings().recovery);
     for (refuses, silence) in [(true, liveness), (false, recovery)] {
-        let stream = Settings { stream: true, ..settings() };
+        let stream = ReceiverSettings { stream: true, ..settings() };
         let mut subscriber = Subscriber::joined(stream, &source);
         subscriber.receiver.disconnected();
-        subscriber.receiver.set_refused(refuses);
+        subscriber.receiver.set_connection_refused(refuses);
         // Its owner sleeps until it is due.
         let mut now = 0;
         while subscriber.left == [None] {
@@ -53,7 +53,7 @@ fn a_sender_whose_host_refuses_is_dead_after_the_liveness() {
 #[test]
 fn a_stream_that_is_heard_again_lives_on() {
     let mut source = Source::new(7, 1, 0);
-    let stream = Settings { stream: true, ..settings() };
+    let stream = ReceiverSettings { stream: true, ..settings() };
     let mut subscriber = Subscriber::joined(stream, &source);
     subscriber.receiver.disconnected();
     let late = settings().recovery - 10;
@@ -72,19 +72,19 @@ fn a_stream_that_is_heard_again_lives_on() {
 #[test]
 fn a_silent_connection_is_given_up_before_its_sender() {
     let source = Source::new(7, 1, 0);
-    let stream = Settings { stream: true, ..settings() };
+    let stream = ReceiverSettings { stream: true, ..settings() };
     let mut subscriber = Subscriber::joined(stream, &source);
     let receiver = &mut subscriber.receiver;
     let liveness = receiver.liveness();
-    let silent = receiver.stream_silent_at().expect("it is connected");
+    let silent = receiver.stream_timeout_at().expect("it is connected");
     assert!(silent < liveness && receiver.next_deadline().is_some_and(|due| due <= silent));
-    receiver.stirs(silent);
-    let silent = receiver.stream_silent_at().expect("part of a frame has come");
+    receiver.bytes_arrived(silent);
+    let silent = receiver.stream_timeout_at().expect("part of a frame has come");
     assert!(silent > liveness / 2 + 100);
     receiver.disconnected();
-    assert_eq!(receiver.stream_silent_at(), None);
+    assert_eq!(receiver.stream_timeout_at(), None);
     receiver.reconnected(silent);
-    assert_eq!(receiver.stream_silent_at(), Some(silent + liveness / 2));
+    assert_eq!(receiver.stream_timeout_at(), Some(silent + liveness / 2));
     subscriber.pass(silent + 1);
     assert_eq!(subscriber.left, [None]);
 }
@@ -93,7 +93,7 @@ fn a_silent_connection_is_given_up_before_its_sender() {
 fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
     for stream in [true, false] {
         let mut source = Source::new(7, 1, 0);
-        let settings = Settings { stream, ..settings() };
+        let settings = ReceiverSettings { stream, ..settings() };
         let mut subscriber = Subscriber::joined(settings, &source);
         let datagrams = |source: &mut Source, count: usize| {
             for _ in 0..count {
@@ -240,7 +240,8 @@ fn what_was_published_into_the_void_is_counted_as_lost() {
 #[test]
 fn a_late_receiver_believes_one_long_jump_to_where_the_sender_is() {
     let source = Source::new(7, 1, 0);
-    let mut subscriber = Subscriber::joined(Settings { late: true, ..settings() }, &source);
+    let mut subscriber =
+        Subscriber::joined(ReceiverSettings { late_join: true, ..settings() }, &source);
     let mut session = |now: Nanos, ahead: u64| {
         let mut buffer = [0; 64];
         let sequence = source.next_sequence().wrapping_add(ahead);

@@ -3,11 +3,11 @@
 use super::super::*;
 use super::source::{RECEIVER, SESSION, Source};
 use super::subscriber::{Subscriber, settings};
-use crate::chance::Chance;
+use crate::rng::Rng;
 use lanecast_wire::net::{ChallengeBody, FrameWriter, JoinBody, Range, flag};
 
 /// One message in each of `count` datagrams, on topics 0, 1, 0, 1 ...
-fn alternating(count: u32, settings: Settings) -> (Source, Subscriber) {
+fn alternating(count: u32, settings: ReceiverSettings) -> (Source, Subscriber) {
     let mut source = Source::new(u64::MAX - 1, 2, 40);
     let subscriber = Subscriber::joined(settings, &source);
     for number in 0..count {
@@ -122,7 +122,7 @@ fn a_closed_session_ends_when_all_has_come_and_says_so() {
     hear(&mut subscriber, &source, 7, &[2]);
     assert_eq!(subscriber.left, [Some(CloseReason::Closed); 2]);
     assert_eq!(kinds(&mut subscriber, 8), [], "the application has not read it");
-    subscriber.receiver.has_read_all();
+    subscriber.receiver.consumed_all();
     assert_eq!(kinds(&mut subscriber, 8), [Kind::Status, Kind::Leave, Kind::Leave, Kind::Leave]);
 }
 
@@ -141,7 +141,7 @@ fn what_brings_the_application_nothing_needs_no_reading() {
     subscriber.hear(7, &gone(source.next_sequence(), 40));
     assert!(!subscriber.lost_any(), "it may have been nothing that this one wants");
     assert_eq!(read(&mut subscriber, 8), source.sequence(0), "there are messages to read");
-    subscriber.receiver.has_read_all();
+    subscriber.receiver.consumed_all();
     assert_eq!(read(&mut subscriber, 9), ahead.next_sequence());
     let further = Source::new(ahead.next_sequence().wrapping_add(9), 0, 0);
     subscriber.hear(10, &further.session_frame(0));
@@ -181,7 +181,7 @@ fn a_join_is_repeated_and_answers_a_challenge() {
     let (frame, _) = Frame::split(&join).expect("a frame");
     assert_eq!(JoinBody::split(frame.body).expect("a body").0.cookie.get(), 99);
     subscriber.pass(settings().recovery);
-    assert_eq!(subscriber.receiver.phase(), Phase::Over, "nobody has let it in");
+    assert_eq!(subscriber.receiver.phase(), Phase::Closed, "nobody has let it in");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn what_an_earlier_join_asked_for_is_heard_while_more_is_asked_for() {
     subscriber.hear(4, &before.welcome(&join));
     assert_eq!(subscriber.joined, [1, 0]);
     // It has heard elsewhere that there is the second, and asks; meanwhile the session tells it.
-    subscriber.receiver.want("topic 1");
+    subscriber.receiver.subscribe("topic 1");
     subscriber.hear(6, &source.welcome(&join));
     assert_eq!(subscriber.joined, [1, 1]);
     source.publish(1, 20, false);
@@ -209,13 +209,13 @@ fn what_an_earlier_join_asked_for_is_heard_while_more_is_asked_for() {
 fn a_topic_wanted_later_begins_where_its_join_was_heard() {
     let mut source = Source::new(7, 2, 40);
     // Its own window does not matter: it has read them.
-    let settings = Settings { window_datagrams: 1, ..settings() };
+    let settings = ReceiverSettings { window_datagrams: 1, ..settings() };
     let mut subscriber = Subscriber::new(settings, &source.names[..1]);
     (subscriber.next, subscriber.lost) = (vec![0; 2], vec![Vec::new(); 2]);
     (subscriber.joined, subscriber.left) = (vec![0; 2], vec![None; 2]);
     let join = subscriber.transmit(1).expect("a Join");
     subscriber.hear(2, &source.welcome(&join));
-    subscriber.receiver.want("topic 1");
+    subscriber.receiver.subscribe("topic 1");
     let join = subscriber.transmit(3).expect("a Join");
     let welcome = source.welcome(&join);
     for number in 0..4 {
@@ -233,7 +233,7 @@ fn a_topic_wanted_later_begins_where_its_join_was_heard() {
 
 #[test]
 fn a_stream_goes_on_after_an_outage_and_counts_what_it_missed() {
-    let stream = Settings { stream: true, ..settings() };
+    let stream = ReceiverSettings { stream: true, ..settings() };
     let (mut source, mut subscriber) = alternating(10, stream);
     hear(&mut subscriber, &source, 5, &[0, 1, 2, 3, 6, 7]);
     assert_eq!(subscriber.lost, [vec![2], vec![2]], "the sender did not wait");
@@ -249,7 +249,7 @@ fn a_stream_goes_on_after_an_outage_and_counts_what_it_missed() {
     subscriber.hear(9, &source.welcome(&join));
     assert_eq!(subscriber.lost, [vec![2, 4], vec![2, 4]]);
     assert_eq!(subscriber.joined, [1, 1]);
-    source.publish_some(5, &mut Chance::new(1));
+    source.publish_some(5, &mut Rng::new(1));
     (10..source.datagrams.len()).for_each(|index| hear(&mut subscriber, &source, 10, &[index]));
     assert_eq!(subscriber.next, [source.count(0), source.count(1)]);
 }
@@ -266,13 +266,13 @@ fn a_batch_is_delivered_whole() {
     assert_eq!(subscriber.next, [0]);
     hear(&mut subscriber, &source, 6, &[2]);
     assert_eq!(subscriber.next, [3]);
-    assert_eq!(subscriber.receiver.topics.kept_bytes(), 0);
+    assert_eq!(subscriber.receiver.topics.reorder_bytes(), 0);
 }
 
 #[test]
 fn a_message_too_long_for_the_receiver_is_told_as_lost() {
     let mut source = Source::new(7, 1, 0);
-    let short = Settings { longest_message_max: 500, ..settings() };
+    let short = ReceiverSettings { longest_message_max: 500, ..settings() };
     let mut subscriber = Subscriber::joined(short, &source);
     source.publish(0, 400, false);
     source.publish(0, 600, false);

@@ -1,7 +1,7 @@
 //! A small source: lays messages out in datagrams, and answers what a receiver asks.
 
 use super::super::*;
-use crate::chance::Chance;
+use crate::rng::Rng;
 use lanecast_wire::net::{
     BlockHeader, FrameWriter, ItemFlags, ItemHeader, JoinBody, SessionBody, TopicEntry, TopicHead,
     WelcomeBody, flag, item_bytes, names,
@@ -153,15 +153,15 @@ impl Source {
     }
 
     /// Publishes `count` messages at random, and ends the datagram.
-    pub(super) fn publish_some(&mut self, count: u64, chance: &mut Chance) {
+    pub(super) fn publish_some(&mut self, count: u64, rng: &mut Rng) {
         let topics = self.topics.len() as u64;
         for _ in 0..count {
-            let topic = chance.below(topics) as u32;
-            let length = if chance.below(6) == 0 { 700 } else { 90 };
-            let batch = if chance.below(8) == 0 { chance.below(5) } else { 0 };
+            let topic = rng.below(topics) as u32;
+            let length = if rng.below(6) == 0 { 700 } else { 90 };
+            let batch = if rng.below(8) == 0 { rng.below(5) } else { 0 };
             for left in (0..=batch).rev() {
-                self.publish(topic, chance.below(length) as usize, left > 0);
-                if chance.below(3) == 0 {
+                self.publish(topic, rng.below(length) as usize, left > 0);
+                if rng.below(3) == 0 {
                     self.close();
                 }
             }

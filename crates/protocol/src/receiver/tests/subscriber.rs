@@ -18,8 +18,8 @@ pub(super) struct Subscriber {
     passed: Nanos,
 }
 
-pub(super) fn settings() -> Settings {
-    Settings { receiver: RECEIVER, window_datagrams: 1_024, ..Settings::default() }
+pub(super) fn settings() -> ReceiverSettings {
+    ReceiverSettings { receiver: RECEIVER, window_datagrams: 1_024, ..ReceiverSettings::default() }
 }
 
 pub(super) fn address() -> SocketAddr {
@@ -28,7 +28,7 @@ pub(super) fn address() -> SocketAddr {
 
 impl Subscriber {
     /// Begins to join.
-    pub(super) fn new(settings: Settings, names: &[String]) -> Self {
+    pub(super) fn new(settings: ReceiverSettings, names: &[String]) -> Self {
         let wanted: Vec<_> = names.iter().map(String::as_str).collect();
         Self {
             receiver: Receiver::new(settings, SESSION, address(), &wanted, 0),
@@ -43,7 +43,7 @@ impl Subscriber {
     }
 
     /// Has joined `source`.
-    pub(super) fn joined(settings: Settings, source: &Source) -> Self {
+    pub(super) fn joined(settings: ReceiverSettings, source: &Source) -> Self {
         let mut subscriber = Self::new(settings, &source.names);
         let join = subscriber.transmit(1).expect("a Join");
         subscriber.hear(2, &source.welcome(&join));
@@ -85,10 +85,10 @@ impl Subscriber {
         for delivery in std::mem::take(&mut self.out) {
             match delivery {
                 Delivery::Joined { slot } => self.joined[slot as usize] += 1,
-                Delivery::Run { slot, start, end } => {
+                Delivery::Borrowed { slot, start, end } => {
                     self.take_items(slot, &buffer[start as usize..end as usize]);
                 }
-                Delivery::Kept { slot, items } => self.take_items(slot, &items),
+                Delivery::Owned { slot, items } => self.take_items(slot, &items),
                 Delivery::Message { slot, bytes } => self.take(slot, &bytes),
                 Delivery::Lost { slot, first, count, .. } => self.lose(slot, first, count),
                 Delivery::Left { slot, why } => {

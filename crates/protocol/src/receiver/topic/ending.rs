@@ -40,7 +40,7 @@ impl Topic {
         let had_begun = self.drop_assembly(sink);
         let in_doubt = doubt.is_some_and(|sequence| self.is_in_doubt(sequence));
         if in_doubt || self.contradicted {
-            let why = if in_doubt { sink.why } else { LossReason::Unreadable };
+            let why = if in_doubt { sink.why } else { LossReason::Damaged };
             let (slot, first) = (sink.slot, first.wrapping_sub(self.base));
             sink.out.push(Delivery::Lost { slot, first, count: None, why });
         } else if had_begun {

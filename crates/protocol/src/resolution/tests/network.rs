@@ -17,23 +17,23 @@ pub(super) struct Network {
     pub(super) lost: u64,
     /// Who hears only those that have the same number.
     pub(super) parts: Vec<u32>,
-    chance: Chance,
+    rng: Rng,
     flying: BinaryHeap<Reverse<Flight>>,
     frames: u64,
 }
 
 impl Network {
     pub(super) fn new(count: usize, seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
-        let now = chance.any() >> 8;
-        let resolvers = (0..count).map(|_| resolver(chance.any(), now)).collect();
+        let mut rng = Rng::new(seed);
+        let now = rng.next_u64() >> 8;
+        let resolvers = (0..count).map(|_| resolver(rng.next_u64(), now)).collect();
         Self {
             now,
             resolvers,
             found: vec![BTreeMap::new(); count],
             lost: 0,
             parts: vec![0; count],
-            chance,
+            rng,
             flying: BinaryHeap::new(),
             frames: 0,
         }
@@ -69,11 +69,11 @@ impl Network {
         while let Some(length) = self.resolvers[from].next_transmit(self.now, &mut buffer) {
             // The sender hears itself as well.
             for to in 0..self.resolvers.len() {
-                let is_lost = self.chance.below(1_000) < self.lost;
+                let is_lost = self.rng.below(1_000) < self.lost;
                 if is_lost || self.parts[from] != self.parts[to] {
                     continue;
                 }
-                let at = self.now + 20 * MICROSECOND + self.chance.below(100 * MICROSECOND);
+                let at = self.now + 20 * MICROSECOND + self.rng.below(100 * MICROSECOND);
                 self.frames += 1;
                 let flight = (at, self.frames, from, to, buffer[..length].to_vec());
                 self.flying.push(Reverse(flight));
@@ -95,11 +95,11 @@ impl Network {
     fn note(&mut self, index: usize) {
         for event in events(&mut self.resolvers[index]) {
             match event {
-                Event::Found { announcement, topic } => {
+                ResolverEvent::Found { announcement, topic } => {
                     let topics = self.found[index].entry(announcement.session).or_default();
                     topics.insert(topic.to_string());
                 }
-                Event::Gone { session } => drop(self.found[index].remove(&session)),
+                ResolverEvent::Gone { session } => drop(self.found[index].remove(&session)),
             }
         }
     }
@@ -108,7 +108,7 @@ impl Network {
     pub(super) fn lose(&mut self, index: usize, session: u64) {
         self.note(index);
         self.found[index].remove(&session);
-        self.resolvers[index].lost(self.now, session);
+        self.resolvers[index].session_lost(self.now, session);
     }
 }
 

@@ -44,31 +44,31 @@ fn advert(resolver: &mut Resolver, now: Nanos, from: u64, entry: AdvertEntry, to
 #[test]
 fn a_process_finds_its_own_publishers_at_once() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     it.publish(announcement(SESSION), "a").expect("a name");
-    let found = Event::Found { announcement: announcement(SESSION), topic: "a".into() };
+    let found = ResolverEvent::Found { announcement: announcement(SESSION), topic: "a".into() };
     assert_eq!(events(&mut it), std::slice::from_ref(&found));
     it.publish(announcement(SESSION), "b").expect("a name");
     assert!(events(&mut it).is_empty());
-    it.want("b").expect("a name");
-    it.want("a").expect("a name");
+    it.subscribe("b").expect("a name");
+    it.subscribe("a").expect("a name");
     let events_now = events(&mut it);
     assert!(events_now.len() == 2 && events_now[1] == found, "{events_now:?}");
     it.unpublish(SESSION);
-    assert_eq!(events(&mut it), [Event::Gone { session: SESSION }]);
+    assert_eq!(events(&mut it), [ResolverEvent::Gone { session: SESSION }]);
 }
 
 #[test]
 fn an_own_session_that_is_lost_is_found_by_the_next_advert() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     it.publish(announcement(SESSION), "a").expect("a name");
     events(&mut it);
     frames(&mut it, START);
-    it.lost(START, SESSION);
+    it.session_lost(START, SESSION);
     assert!(events(&mut it).is_empty());
     frames(&mut it, START + 10 * MILLISECOND);
-    let found = Event::Found { announcement: announcement(SESSION), topic: "a".into() };
+    let found = ResolverEvent::Found { announcement: announcement(SESSION), topic: "a".into() };
     assert_eq!(events(&mut it), [found]);
 }
 
@@ -123,7 +123,7 @@ fn among_many_answers_wait_for_a_random_time() {
 #[test]
 fn a_wanted_topic_is_asked_for_until_a_publisher_is_known() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     let mut now = START;
     let mut asked = 0;
     while now < START + 3 * SECOND {
@@ -133,7 +133,7 @@ fn a_wanted_topic_is_asked_for_until_a_publisher_is_known() {
     assert!((9..=12).contains(&asked), "{asked}");
     advert(&mut it, now, 2, announcement(SESSION).entry(0), "a");
     assert!(frames(&mut it, now + SECOND).is_empty());
-    it.lost(now, SESSION);
+    it.session_lost(now, SESSION);
     assert_eq!(frames(&mut it, now).len(), 1, "asked again at once");
 }
 
@@ -141,7 +141,7 @@ fn a_wanted_topic_is_asked_for_until_a_publisher_is_known() {
 fn a_topic_is_asked_for_twice_even_if_a_publisher_is_known() {
     let mut it = resolver(1, START);
     it.publish(announcement(SESSION), "a").expect("a name");
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     let mut asked = Vec::new();
     for time in (0..SECOND).step_by(MILLISECOND as usize) {
         let sent = frames(&mut it, START + time);
@@ -154,23 +154,23 @@ fn a_topic_is_asked_for_twice_even_if_a_publisher_is_known() {
 fn own_frames_that_come_back_are_ignored() {
     let mut network = Network::new(1, 5);
     network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");
-    network.resolvers[0].want("b").expect("a name");
+    network.resolvers[0].subscribe("b").expect("a name");
     network.run(SECOND);
-    let Counters { heard, adverts, queries, .. } = *network.resolvers[0].counters();
+    let ResolverCounters { heard, adverts, queries, .. } = *network.resolvers[0].counters();
     assert!(heard == 0 && adverts > 0 && queries > 0);
 }
 
 #[test]
 fn asking_rests_while_one_of_two_publishers_is_left() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
     advert(&mut it, START, 2, announcement(SESSION + 1).entry(0), "a");
     frames(&mut it, START);
     frames(&mut it, START + 10 * MILLISECOND);
-    it.lost(START + SECOND, SESSION);
+    it.session_lost(START + SECOND, SESSION);
     assert!(frames(&mut it, START + SECOND).is_empty());
-    it.lost(START + SECOND, SESSION + 1);
+    it.session_lost(START + SECOND, SESSION + 1);
     assert_eq!(frames(&mut it, START + SECOND).len(), 1);
 }
 
@@ -178,10 +178,10 @@ fn asking_rests_while_one_of_two_publishers_is_left() {
 fn a_foreign_advert_of_an_own_session_is_ignored() {
     let mut it = resolver(1, START);
     it.publish(announcement(SESSION), "a").expect("a name");
-    it.want("a").expect("a name");
-    it.want("b").expect("a name");
+    it.subscribe("a").expect("a name");
+    it.subscribe("b").expect("a name");
     events(&mut it);
-    it.lost(START, SESSION);
+    it.session_lost(START, SESSION);
     let entry = announcement(SESSION).entry(0);
     advert(&mut it, START, 2, entry, "a");
     advert(&mut it, START, 2, entry, "b");
@@ -194,7 +194,7 @@ fn a_foreign_advert_of_an_own_session_is_ignored() {
 fn a_session_that_is_heard_is_found_once() {
     let mut network = Network::new(2, 5);
     network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");
-    network.resolvers[1].want("a").expect("a name");
+    network.resolvers[1].subscribe("a").expect("a name");
     network.run(SECOND);
     network.found[1].clear();
     network.run(200 * SECOND);
@@ -204,19 +204,19 @@ fn a_session_that_is_heard_is_found_once() {
 #[test]
 fn an_unwanted_topic_is_not_asked_for_and_found_anew_later() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
+    it.subscribe("a").expect("a name");
     advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
     assert_eq!(events(&mut it).len(), 1);
-    it.unwant("a");
+    it.unsubscribe("a");
     assert!(!frames(&mut it, START).is_empty(), "one still wants it");
-    it.unwant("a");
-    it.unwant("a");
+    it.unsubscribe("a");
+    it.unsubscribe("a");
     assert!(frames(&mut it, START + SECOND).is_empty());
     assert_eq!(it.next_deadline(), None, "nothing is kept");
     advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
     assert!(events(&mut it).is_empty());
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
     assert_eq!(events(&mut it).len(), 1);
 }
@@ -224,7 +224,7 @@ fn an_unwanted_topic_is_not_asked_for_and_found_anew_later() {
 #[test]
 fn a_query_of_another_stands_for_one_but_not_for_two() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     query(&mut it, START, 2, "a");
     assert!(frames(&mut it, START).is_empty());
     for time in 1..=9 {
@@ -250,12 +250,12 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
 
     let (entry, gone) = (announcement(SESSION).entry(0), announcement(SESSION).entry(1));
     let mut other = resolver(2, START);
-    other.want("a").expect("a name");
+    other.subscribe("a").expect("a name");
     advert(&mut other, START, 1, entry, "a");
     advert(&mut other, START, 3, gone, "");
     assert_eq!(events(&mut other).len(), 1, "whoever did not tell of it cannot end it");
     advert(&mut other, START, 1, gone, "");
-    assert_eq!(events(&mut other), [Event::Gone { session: SESSION }]);
+    assert_eq!(events(&mut other), [ResolverEvent::Gone { session: SESSION }]);
     advert(&mut other, START + 9 * SECOND, 1, entry, "a");
     assert!(events(&mut other).is_empty());
     advert(&mut other, START + 10 * SECOND, 1, entry, "a");
@@ -266,7 +266,7 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
 fn whoever_lies_about_an_end_does_not_hide_the_session() {
     let (entry, gone) = (announcement(SESSION).entry(0), announcement(SESSION).entry(1));
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     advert(&mut it, START, 66, entry, "a");
     advert(&mut it, START, 66, gone, "");
     assert_eq!(events(&mut it).len(), 2);
@@ -277,11 +277,11 @@ fn whoever_lies_about_an_end_does_not_hide_the_session() {
 #[test]
 fn an_unspecified_address_is_where_the_advert_comes_from() {
     let mut it = resolver(1, START);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
     let control = SocketAddr::new(address(9).ip(), 4_000);
     let announcement = Announcement { control, ..announcement(SESSION) };
-    assert_eq!(events(&mut it), [Event::Found { announcement, topic: "a".into() }]);
+    assert_eq!(events(&mut it), [ResolverEvent::Found { announcement, topic: "a".into() }]);
 }
 
 #[test]
@@ -289,9 +289,10 @@ fn addresses_of_others_are_believed_only_if_that_is_allowed() {
     let control = SocketAddr::from(([10, 0, 0, 77], 4_000));
     let foreign = Announcement { control, ..announcement(SESSION) };
     for allowed in [false, true] {
-        let settings = Settings { resolver: 1, foreign: allowed, ..Settings::default() };
+        let settings =
+            ResolverSettings { resolver: 1, foreign: allowed, ..ResolverSettings::default() };
         let mut it = Resolver::new(settings, START);
-        it.want("a").expect("a name");
+        it.subscribe("a").expect("a name");
         advert(&mut it, START, 2, foreign.entry(0), "a");
         assert_eq!(events(&mut it).len(), usize::from(allowed));
         assert_eq!(it.counters().foreign, u64::from(!allowed));
@@ -302,7 +303,7 @@ fn addresses_of_others_are_believed_only_if_that_is_allowed() {
 fn what_falls_silent_is_forgotten_and_found_again() {
     let mut network = Network::new(2, 5);
     network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");
-    network.resolvers[1].want("a").expect("a name");
+    network.resolvers[1].subscribe("a").expect("a name");
     network.run(SECOND);
     assert!(network.found[1].contains_key(&SESSION));
     network.parts = vec![0, 1];
@@ -317,8 +318,8 @@ fn no_name_and_a_long_name_are_refused() {
     let mut it = resolver(1, START);
     let long = "x".repeat(NAME_MAX + 1);
     for name in ["", &long] {
-        assert_eq!(it.want(name), Err(NotAName));
-        assert_eq!(it.publish(announcement(SESSION), name), Err(NotAName));
+        assert_eq!(it.subscribe(name), Err(InvalidTopicName));
+        assert_eq!(it.publish(announcement(SESSION), name), Err(InvalidTopicName));
     }
     let longest = "x".repeat(NAME_MAX);
     it.publish(announcement(SESSION), &longest).expect("a name");

@@ -12,14 +12,14 @@ fn seeds(few: u64) -> std::ops::Range<u64> {
 /// Each resolver publishes a session of its own topics, and wants some of everybody's.
 fn peopled(count: usize, topics: usize, seed: u64) -> Network {
     let mut network = Network::new(count, seed);
-    let mut chance = Chance::new(seed ^ 0xbeef);
+    let mut rng = Rng::new(seed ^ 0xbeef);
     for index in 0..count {
         for topic in 0..topics {
-            let name = format!("topic {}", topic + chance.below(3) as usize);
+            let name = format!("topic {}", topic + rng.below(3) as usize);
             let announcement = announcement(index as u64 + 1);
             network.resolvers[index].publish(announcement, &name).expect("a name");
-            let name = format!("topic {}", chance.below(topics as u64));
-            network.resolvers[index].want(&name).expect("a name");
+            let name = format!("topic {}", rng.below(topics as u64));
+            network.resolvers[index].subscribe(&name).expect("a name");
         }
     }
     network
@@ -39,11 +39,11 @@ fn is_resolved(network: &Network) -> bool {
 
 /// A network that has been in parts, and heals now.
 fn healed(seed: u64, lost: u64) -> Network {
-    let mut chance = Chance::new(seed);
-    let mut network = peopled(2 + chance.below(6) as usize, 5, seed);
+    let mut rng = Rng::new(seed);
+    let mut network = peopled(2 + rng.below(6) as usize, 5, seed);
     network.lost = lost;
-    network.parts.iter_mut().for_each(|part| *part = chance.below(3) as u32);
-    network.run(chance.below(70 * SECOND));
+    network.parts.iter_mut().for_each(|part| *part = rng.below(3) as u32);
+    network.run(rng.below(70 * SECOND));
     network.parts.fill(0);
     network
 }
@@ -67,10 +67,10 @@ fn any_network_resolves_under_loss() {
 #[test]
 fn what_the_transports_gave_up_is_found_again() {
     for seed in seeds(50) {
-        let mut chance = Chance::new(seed);
-        let mut network = peopled(2 + chance.below(4) as usize, 5, seed);
+        let mut rng = Rng::new(seed);
+        let mut network = peopled(2 + rng.below(4) as usize, 5, seed);
         assert!(network.run_until(10 * SECOND, is_resolved), "seed {seed}");
-        network.run(chance.below(20 * SECOND));
+        network.run(rng.below(20 * SECOND));
         let count = network.resolvers.len();
         for (index, session) in (0..count).flat_map(|i| (0..count).map(move |s| (i, s as u64 + 1)))
         {
@@ -102,7 +102,7 @@ fn ten_thousand_topics_resolve_within_a_second() {
         let name = format!("market/europe/instrument/{topic:06}");
         let announcement = announcement(1 + topic % 10);
         network.resolvers[0].publish(announcement, &name).expect("a name");
-        network.resolvers[1].want(&name).expect("a name");
+        network.resolvers[1].subscribe(&name).expect("a name");
     }
     let has_all = |index: usize| {
         move |it: &Network| it.found[index].values().map(|t| t.len()).sum::<usize>() == 10_000
@@ -114,7 +114,7 @@ fn ten_thousand_topics_resolve_within_a_second() {
     network.run(100 * SECOND);
     for topic in 0..10_000 {
         let name = format!("market/europe/instrument/{topic:06}");
-        network.resolvers[2].want(&name).expect("a name");
+        network.resolvers[2].subscribe(&name).expect("a name");
     }
     let start = network.now;
     assert!(network.run_until(SECOND, has_all(2)));
@@ -126,7 +126,7 @@ fn the_budget_holds_whatever_is_asked() {
     let mut it = resolver(1, SECOND);
     for topic in 0..50_000 {
         it.publish(announcement(SESSION), &format!("topic {topic}")).expect("a name");
-        it.want(&format!("wanted {topic}")).expect("a name");
+        it.subscribe(&format!("wanted {topic}")).expect("a name");
     }
     let (mut now, mut bytes) = (SECOND, 0);
     let mut buffer = [0; 1_472];
@@ -139,37 +139,37 @@ fn the_budget_holds_whatever_is_asked() {
         now = deadline;
     }
     assert!((1_000_000..=8_100_000).contains(&bytes), "{bytes}");
-    let Counters { adverts, queries, .. } = *it.counters();
+    let ResolverCounters { adverts, queries, .. } = *it.counters();
     assert!(adverts > 100 && queries > 100, "neither starves: {adverts}, {queries}");
 }
 
 #[test]
 fn hostile_frames_neither_panic_nor_grow() {
-    let mut chance = Chance::new(11);
-    let settings = Settings { resolver: 1, topics_max: 100, ..Settings::default() };
+    let mut rng = Rng::new(11);
+    let settings = ResolverSettings { resolver: 1, topics_max: 100, ..ResolverSettings::default() };
     let mut it = Resolver::new(settings, 0);
-    it.want("a").expect("a name");
+    it.subscribe("a").expect("a name");
     it.publish(announcement(SESSION), "b").expect("a name");
     let mut found = 0;
     for round in 0..100_000 {
         let mut buffer = [0; 512];
         let kind = if round % 2 == 0 { Kind::Advert } else { Kind::Query };
-        let mut writer = FrameWriter::new(&mut buffer, kind, 0, chance.any(), 0);
+        let mut writer = FrameWriter::new(&mut buffer, kind, 0, rng.next_u64(), 0);
         match kind {
             Kind::Advert => {
-                let flags = (chance.below(40) == 0).into();
-                let mut entry = announcement(chance.below(300)).entry(flags);
-                entry.transport = chance.below(5) as u8;
+                let flags = (rng.below(40) == 0).into();
+                let mut entry = announcement(rng.below(300)).entry(flags);
+                entry.transport = rng.below(5) as u8;
                 let mut open = writer.add_entry(entry, 1).expect("room");
-                let name = ["a", "b", "c"][chance.below(3) as usize];
+                let name = ["a", "b", "c"][rng.below(3) as usize];
                 assert!(writer.add_entry_name(&mut open, name));
             }
             _ => assert!(writer.add_name("b") && writer.add_name("a")),
         }
         let length = writer.finish();
-        for _ in 0..chance.below(4) {
-            let at = 24 + chance.below(length as u64 - 24) as usize;
-            buffer[at] = chance.any() as u8;
+        for _ in 0..rng.below(4) {
+            let at = 24 + rng.below(length as u64 - 24) as usize;
+            buffer[at] = rng.next_u64() as u8;
         }
         let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
         let now = round * MILLISECOND;
@@ -178,7 +178,7 @@ fn hostile_frames_neither_panic_nor_grow() {
         let mut buffer = [0; DATAGRAM_MIN];
         while it.next_transmit(now, &mut buffer).is_some() {}
     }
-    let Counters { refused, senseless, heard, adverts, .. } = *it.counters();
+    let ResolverCounters { refused, senseless, heard, adverts, .. } = *it.counters();
     assert!(found > 0 && refused > 0 && senseless > 0 && heard == 100_000);
     assert!((1_000..=20_000).contains(&adverts), "at most each 5 ms, whoever asks: {adverts}");
     let kept = it.wants.publishers("a").map(|(_, publishers)| publishers.len());

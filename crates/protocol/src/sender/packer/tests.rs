@@ -195,14 +195,14 @@ fn nobody_begins_amid_a_batch_that_passes_a_topic_over() {
 #[test]
 fn refusals_change_nothing() {
     let mut packer = packer(5, 4 << 10, 512, 1 << 10);
-    assert_eq!(packer.stage(9, 1, None), Err(Refused::NoSuchTopic));
-    assert_eq!(packer.stage(0, usize::MAX, None), Err(Refused::TooLong { longest: 1 << 10 }));
+    assert_eq!(packer.stage(9, 1, None), Err(StageError::NoSuchTopic));
+    assert_eq!(packer.stage(0, usize::MAX, None), Err(StageError::TooLong { longest: 1 << 10 }));
     while packer.stage(0, 400, Some(5)).is_ok() {
         packer.publish();
     }
     let (visible, numbers) = (packer.visible(), packer.numbers(0));
-    assert_eq!(packer.stage(1, 1_000, Some(5)), Err(Refused::WindowFull));
-    assert_eq!(packer.stage(1, 400, Some(5)), Err(Refused::WindowFull));
+    assert_eq!(packer.stage(1, 1_000, Some(5)), Err(StageError::WindowFull));
+    assert_eq!(packer.stage(1, 400, Some(5)), Err(StageError::WindowFull));
     assert_eq!((packer.visible(), packer.numbers(0)), (visible, numbers));
     assert_eq!(packer.numbers(1), Numbers::default());
     assert_eq!(packer.stage(1, 400, None), Ok(()), "overwrites what nobody needs");

@@ -1,42 +1,44 @@
 //! Frames that are made to hurt.
 
 use super::*;
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::sequence::before;
 
 /// A frame of any kind, half of them in the name of receiver 1, with numbers near the true ones.
-fn nonsense(chance: &mut Chance, near: u64) -> Vec<u8> {
-    let pick = |chance: &mut Chance| match chance.below(3) {
-        0 => chance.any(),
-        _ => near.wrapping_add(chance.below(64)).wrapping_sub(32),
+fn nonsense(rng: &mut Rng, near: u64) -> Vec<u8> {
+    let pick = |rng: &mut Rng| match rng.below(3) {
+        0 => rng.next_u64(),
+        _ => near.wrapping_add(rng.below(64)).wrapping_sub(32),
     };
-    let kind = Kind::from_number(1 + chance.below(14) as u8).expect("a kind");
-    let (flags, sequence) = (chance.below(8) as u16, pick(chance));
+    let kind = Kind::from_number(1 + rng.below(14) as u8).expect("a kind");
+    let (flags, sequence) = (rng.below(8) as u16, pick(rng));
     written((kind, flags), sequence, |writer| {
-        let receiver = if chance.below(2) == 0 { 1 } else { chance.any() };
+        let receiver = if rng.below(2) == 0 { 1 } else { rng.next_u64() };
         let mut fits = writer.add(&receiver.to_le_bytes());
-        for _ in 0..chance.below(80) {
-            fits = fits && writer.add(&pick(chance).to_le_bytes());
+        for _ in 0..rng.below(80) {
+            fits = fits && writer.add(&pick(rng).to_le_bytes());
         }
     })
 }
 
 #[test]
 fn no_frame_of_any_kind_makes_it_panic_or_believe_nonsense() {
-    for distribution in [Distribution::Each, Distribution::Group(group()), Distribution::Stream] {
+    for distribution in
+        [Distribution::Unicast, Distribution::Multicast(group()), Distribution::Stream]
+    {
         let mut sender = sender(settings(distribution));
         sender.connect(0, 1);
         if distribution != Distribution::Stream {
             let_in(&mut sender, 1, 1, 0, &["a", "b"]);
         }
-        let mut chance = Chance::new(3);
+        let mut rng = Rng::new(3);
         for round in 0..20_000u64 {
             if round % 16 == 0 && sender.stage(0, 100).is_ok() {
                 sender.publish();
                 sender.flush();
             }
             let now = round * 1_000;
-            let bytes = nonsense(&mut chance, sender.sent);
+            let bytes = nonsense(&mut rng, sender.sent);
             let (frame, _) = Frame::split(&bytes).expect("a frame");
             match distribution {
                 Distribution::Stream => sender.on_stream_frame(now, 1, &frame),
@@ -58,7 +60,7 @@ fn no_frame_of_any_kind_makes_it_panic_or_believe_nonsense() {
 
 #[test]
 fn joins_without_an_address_of_their_own_leave_nothing_behind() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     for receiver in 0..50_000 {
         hear(&mut sender, 1, address(receiver as u16), &join(receiver, receiver, 0, 0, &["a"]));
     }
@@ -68,7 +70,7 @@ fn joins_without_an_address_of_their_own_leave_nothing_behind() {
 
 #[test]
 fn frames_of_other_sessions_are_only_counted() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let mut bytes = join(1, 0, 0, 0, &["a"]);
     bytes[8] ^= 1;
     hear(&mut sender, 1, address(1), &bytes);

@@ -37,7 +37,7 @@ fn entries(
 
 #[test]
 fn nobody_gets_in_with_another_s_cookie() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let cookie = cookie(&mut sender, address(1), 1);
     hear(&mut sender, 1, address(2), &join(1, cookie, 0, 0, &["a"]));
     hear(&mut sender, 1, address(1), &join(1, cookie ^ 1, 0, 0, &["a"]));
@@ -47,7 +47,7 @@ fn nobody_gets_in_with_another_s_cookie() {
 
 #[test]
 fn a_repeated_join_is_welcomed_the_same_until_its_first_status() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     publish(&mut sender, 0, 10);
     sent(&mut sender, 1);
@@ -66,7 +66,7 @@ fn a_repeated_join_is_welcomed_the_same_until_its_first_status() {
 
 #[test]
 fn a_topic_that_comes_to_be_is_told_to_who_had_asked_for_it() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a", "to come"]);
     let_in(&mut sender, 2, 1, 0, &["a"]);
     publish(&mut sender, 0, 10);
@@ -86,7 +86,7 @@ fn a_topic_that_comes_to_be_is_told_to_who_had_asked_for_it() {
 
 #[test]
 fn a_topic_whose_welcome_was_lost_begins_where_the_next_one_says() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     hear(&mut sender, 1, address(1), &status(1, start, start.wrapping_add(64)));
     assert_eq!(let_in(&mut sender, 1, 1, 0, &["b"]), start);
@@ -97,7 +97,7 @@ fn a_topic_whose_welcome_was_lost_begins_where_the_next_one_says() {
 
 #[test]
 fn late_joiners_begin_with_the_oldest_that_is_kept() {
-    let mut settings = settings(Distribution::Group(group()));
+    let mut settings = settings(Distribution::Multicast(group()));
     settings.late_join = true;
     let mut sender = sender(settings);
     for _ in 0..200 {
@@ -127,7 +127,7 @@ fn late_joiners_begin_with_the_oldest_that_is_kept() {
 
 #[test]
 fn who_wants_none_of_the_topics_is_in_but_does_not_count() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     assert_eq!(entries(&mut sender, 1, 0, &["x"]), []);
     assert_eq!((sender.receivers(), sender.is_drained()), (0, true));
     for _ in 0..1_000 {
@@ -138,7 +138,7 @@ fn who_wants_none_of_the_topics_is_in_but_does_not_count() {
 
 #[test]
 fn there_is_room_for_so_many_and_a_leaver_makes_some() {
-    let mut settings = settings(Distribution::Each);
+    let mut settings = settings(Distribution::Unicast);
     settings.receivers_max = 2;
     let mut sender = sender(settings);
     let_in(&mut sender, 1, 1, 0, &["a"]);
@@ -155,7 +155,7 @@ fn there_is_room_for_so_many_and_a_leaver_makes_some() {
 
 #[test]
 fn a_join_waits_while_something_is_staged_behind_what_is_published() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let first = sender.packer.visible();
     sender.stage(0, 10).expect("room");
     sender.publish();
@@ -171,7 +171,7 @@ fn a_join_waits_while_something_is_staged_behind_what_is_published() {
 
 #[test]
 fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let_in(&mut sender, 1, 1, 0, &["a"]);
     let cookie = cookie(&mut sender, address(1), 7);
     hear(&mut sender, 1, address(1), &join(7, cookie, 0, 0, &["b"]));
@@ -181,7 +181,7 @@ fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
 
 #[test]
 fn what_a_receiver_wants_after_it_was_sent_something_begins_now() {
-    let settings = Settings { late_join: true, ..settings(Distribution::Each) };
+    let settings = SenderSettings { late_join: true, ..settings(Distribution::Unicast) };
     let mut sender = sender(settings);
     for topic in [1, 0, 1] {
         publish(&mut sender, topic, 10);
@@ -194,7 +194,7 @@ fn what_a_receiver_wants_after_it_was_sent_something_begins_now() {
 
 #[test]
 fn who_asks_where_to_go_on_goes_on_where_it_stands() {
-    for distribution in [Distribution::Group(group()), Distribution::Each] {
+    for distribution in [Distribution::Multicast(group()), Distribution::Unicast] {
         let mut sender = sender(settings(distribution));
         let start = let_in(&mut sender, 1, 1, 0, &["a", "b"]);
         let at = |offset| start.wrapping_add(offset);
@@ -214,7 +214,7 @@ fn who_asks_where_to_go_on_goes_on_where_it_stands() {
 
 #[test]
 fn who_was_told_of_a_topic_counts_again_when_it_says_that_it_knows() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a", "to come"]);
     let knows = |topics| status_of(topics, 1, start, start.wrapping_add(64));
     assert_eq!(sender.joined(), 0);

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn who_stood_still_does_not_blame_the_receivers() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let_in(&mut sender, 1, 1, 0, &["a"]);
     sender.on_time(MILLISECOND);
     sender.on_time(10 * SECOND);
@@ -45,7 +45,7 @@ fn topics_begin_anew_on_a_new_connection() {
 
 #[test]
 fn a_receiver_that_gave_up_what_it_was_not_sent_goes_on_at_the_end() {
-    let mut settings = settings(Distribution::Each);
+    let mut settings = settings(Distribution::Unicast);
     settings.pacing = Pacing::Fastest;
     let mut sender = sender(settings);
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
@@ -71,7 +71,7 @@ fn a_receiver_that_gave_up_what_it_was_not_sent_goes_on_at_the_end() {
 
 #[test]
 fn a_receiver_that_begins_behind_what_the_group_was_sent_is_heard() {
-    let mut sender = sender(settings(Distribution::Group(group())));
+    let mut sender = sender(settings(Distribution::Multicast(group())));
     let first = let_in(&mut sender, 1, 1, 0, &["a"]);
     (0..100).for_each(|_| publish(&mut sender, 0, 100));
     assert_eq!(of_kind(&sent(&mut sender, 1), Kind::Data).len(), 64, "the first reads nothing");
@@ -141,7 +141,7 @@ fn who_comes_back_is_left_behind_only_if_it_has_missed_something() {
 
 #[test]
 fn who_leaves_is_not_left_behind_and_who_tells_of_a_loss_is() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     publish(&mut sender, 0, 10);
     let mut bytes = status(1, start, start.wrapping_add(64));

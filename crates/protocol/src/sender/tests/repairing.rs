@@ -4,8 +4,8 @@ use super::*;
 use crate::round_trip::RoundTrip;
 
 /// A group of two with `count` datagrams sent; the first of them.
-fn group_of_two(count: usize, change: impl FnOnce(&mut Settings)) -> (Sender, u64) {
-    let mut settings = settings(Distribution::Group(group()));
+fn group_of_two(count: usize, change: impl FnOnce(&mut SenderSettings)) -> (Sender, u64) {
+    let mut settings = settings(Distribution::Multicast(group()));
     change(&mut settings);
     let mut sender = sender(settings);
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
@@ -84,7 +84,7 @@ fn what_is_gone_or_not_yet_sent_is_not_repaired() {
 
 #[test]
 fn what_a_receiver_does_not_want_is_void_for_it() {
-    let mut sender = sender(settings(Distribution::Each));
+    let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     let_in(&mut sender, 1, 2, 0, &["b"]);
     for topic in [0, 1, 1, 0] {

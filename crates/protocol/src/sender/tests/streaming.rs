@@ -36,7 +36,7 @@ fn data(mut bytes: &[u8]) -> Vec<u64> {
 
 /// A sender with one connection, whose receiver wants the topic "a".
 fn connected(pacing: Pacing) -> Sender {
-    let mut sender = sender(Settings { pacing, ..settings(Distribution::Stream) });
+    let mut sender = sender(SenderSettings { pacing, ..settings(Distribution::Stream) });
     sender.connect(1, 1);
     hear_on(&mut sender, 1, 1, &join(1, 0, 0, 0, &["a"]));
     assert_eq!(sender.receivers(), 1, "a connection needs no challenge");
@@ -100,7 +100,7 @@ fn a_connection_that_broke_is_resumed() {
 fn who_is_let_go_is_told_before_its_connection_may_close() {
     let mut sender = connected(Pacing::SlowestOrEject(200 * MILLISECOND));
     take(&mut sender, 1, 1_000);
-    assert!(sender.has_parted(), "nobody was let go");
+    assert!(!sender.has_rejected_connections(), "nobody was let go");
     while sender.stage(0, 1_000).is_ok() {
         sender.publish();
         sender.flush();
@@ -111,7 +111,7 @@ fn who_is_let_go_is_told_before_its_connection_may_close() {
         sender.on_time(now);
         assert!(now < SECOND, "nobody is ejected");
     }
-    assert!(!sender.has_parted(), "it has not heard of it");
+    assert!(sender.has_rejected_connections(), "it has not heard of it");
     let taken = take(&mut sender, 1, 100_000);
     let mut rest = &taken[..];
     let mut last = None;
@@ -119,9 +119,9 @@ fn who_is_let_go_is_told_before_its_connection_may_close() {
         (last, rest) = (Some((frame.kind, frame.flags)), after);
     }
     assert_eq!(last, Some((Kind::Eject, flag::STALLED)));
-    assert!(!sender.has_parted(), "it may lie in the system's buffers");
+    assert!(sender.has_rejected_connections(), "it may lie in the system's buffers");
     sender.disconnect(1);
-    assert!(sender.has_parted());
+    assert!(!sender.has_rejected_connections());
 }
 
 #[test]
@@ -129,21 +129,21 @@ fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
     let mut sender = connected(Pacing::Slowest);
     let liveness = sender.settings.liveness;
     sender.connect(5, 2);
-    assert_eq!(sender.unjoined_links().collect::<Vec<_>>(), [2]);
+    assert_eq!(sender.unjoined_connections().collect::<Vec<_>>(), [2]);
     assert!(sender.next_deadline().is_some_and(|due| due <= 5 + liveness));
-    assert_eq!(sender.overdue_link(4 + liveness), None);
-    assert_eq!(sender.overdue_link(5 + liveness), Some(2));
+    assert_eq!(sender.overdue_connection(4 + liveness), None);
+    assert_eq!(sender.overdue_connection(5 + liveness), Some(2));
     sender.disconnect(2);
-    assert_eq!(sender.overdue_link(Nanos::MAX), None, "the other has joined");
+    assert_eq!(sender.overdue_connection(Nanos::MAX), None, "the other has joined");
     // Its receiver comes by another connection: the former one has none.
     sender.connect(6, 3);
     hear_on(&mut sender, 7, 3, &join(1, 0, flag::RESUME, 0, &["a"]));
-    assert_eq!(sender.unjoined_links().collect::<Vec<_>>(), [1]);
-    assert_eq!(sender.overdue_link(7 + liveness), Some(1));
+    assert_eq!(sender.unjoined_connections().collect::<Vec<_>>(), [1]);
+    assert_eq!(sender.overdue_connection(7 + liveness), Some(1));
     // It falls silent: its connection does not stay for ever either.
     sender.disconnect(1);
     (8..12).for_each(|quarters| sender.on_time(quarters * liveness / 4));
-    assert_eq!((sender.receivers(), sender.unjoined_links().count()), (0, 1));
+    assert_eq!((sender.receivers(), sender.unjoined_connections().count()), (0, 1));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn connections_that_stay_silent_take_no_places_of_receivers() {
     let mut sender = connected(Pacing::Slowest);
     let most = (sender.settings.receivers_max + UNJOINED_MAX) as u64;
     (2..=2 * most).for_each(|link| sender.connect(5, link));
-    assert_eq!(sender.unjoined_links().count() as u64, most - 1);
+    assert_eq!(sender.unjoined_connections().count() as u64, most - 1);
 }
 
 #[test]

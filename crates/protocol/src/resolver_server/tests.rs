@@ -6,12 +6,12 @@ mod meeting;
 mod seeds;
 
 use super::*;
-use crate::resolution::Transport;
+use crate::resolution::SessionTransport;
 
 fn announcement(session: u64) -> Announcement {
     Announcement {
         session,
-        transport: Transport::Unicast,
+        transport: SessionTransport::Unicast,
         control: SocketAddr::from(([0, 0, 0, 0], 4_000)),
         group: None,
         host: 1,

@@ -3,7 +3,7 @@
 //! What is to be told is kept as a set of facts, not of bytes: who reads slowly is told what holds
 //! when it reads, and costs no more memory than the facts themselves.
 
-use super::catalogue::Catalogue;
+use super::publication_table::PublicationTable;
 use crate::Nanos;
 use crate::resolution::Announcement;
 use crate::resolution::terms::{KEEPALIVE, SILENCE};
@@ -98,12 +98,12 @@ impl Client {
         now: Nanos,
         settled: Nanos,
         daemon: u64,
-        catalogue: &Catalogue,
+        publication_table: &PublicationTable,
         buffer: &mut [u8],
     ) -> Option<(usize, usize)> {
-        self.answer(catalogue);
+        self.answer(publication_table);
         let frame = if !self.changed.is_empty() || !self.untold.is_empty() {
-            self.write(daemon, catalogue, buffer)
+            self.write(daemon, publication_table, buffer)
         } else {
             None
         };
@@ -123,13 +123,13 @@ impl Client {
     }
 
     /// Looks up what was asked for, as much as can soon be told.
-    fn answer(&mut self, catalogue: &Catalogue) {
+    fn answer(&mut self, publication_table: &PublicationTable) {
         while self.untold.len() < ANSWERED_MAX {
             if let Some(name) = self.questions.pop_first() {
-                let publishers = catalogue.publishers(&name);
+                let publishers = publication_table.publishers(&name);
                 self.untold.extend(publishers.map(|session| (session, Arc::clone(&name))));
             } else if let Some(from) = self.all {
-                let next = catalogue.next_session(from);
+                let next = publication_table.next_session(from);
                 if let Some((id, session)) = next {
                     self.untold.extend(session.topics.iter().map(|name| (id, Arc::clone(name))));
                 }
@@ -144,13 +144,13 @@ impl Client {
     fn write(
         &mut self,
         daemon: u64,
-        catalogue: &Catalogue,
+        publication_table: &PublicationTable,
         buffer: &mut [u8],
     ) -> Option<(usize, usize)> {
         let mut writer = FrameWriter::new(buffer, Kind::Advert, 0, daemon, 0);
         let mut count = 0;
         while let Some(&id) = self.changed.first() {
-            let session = catalogue.session(id);
+            let session = publication_table.session(id);
             let entry = session.map_or_else(|| Announcement::end_entry(id), |it| it.entry());
             if writer.add_entry(entry, 0).is_none() {
                 break;
@@ -160,7 +160,7 @@ impl Client {
         }
         let mut open: Option<(u64, OpenEntry)> = None;
         while let Some((id, name)) = self.untold.first() {
-            let session = catalogue.session(*id);
+            let session = publication_table.session(*id);
             // The end of a session is told by itself, and its own sessions a client knows.
             let Some(session) = session.filter(|session| Some(session.owner) != self.resolver)
             else {

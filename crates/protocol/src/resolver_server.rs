@@ -4,20 +4,20 @@
 //! own, and are told of nothing else. All that is registered is rebuilt from them when the daemon
 //! starts anew. Nothing here says that a publisher lives.
 
-mod catalogue;
 mod client;
+mod publication_table;
 
-pub use crate::resolution::Refusal;
+pub use crate::resolution::RejectReason;
 
 use crate::resolution::Announcement;
 use crate::resolution::terms::SETTLE;
 use crate::{Nanos, SECOND};
-use catalogue::{Catalogue, Published};
 use client::Client;
 use lanecast_wire::net::{
     AdvertEntry, EjectBody, Frame, FrameWriter, Kind, NAME_MAX, Names, advert_flag, adverts, names,
     query_flag,
 };
+use publication_table::{PublicationTable, Published};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub const FRAME_MIN: usize = 512;
 
 /// What a daemon keeps to.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ResolverServerSettings {
     /// Its random number: no resolver may have it.
     pub daemon: u64,
     /// The most clients.
@@ -42,7 +42,7 @@ pub struct Settings {
     pub grace: Nanos,
 }
 
-impl Default for Settings {
+impl Default for ResolverServerSettings {
     fn default() -> Self {
         Self {
             daemon: 0,
@@ -57,7 +57,7 @@ impl Default for Settings {
 
 /// How much a daemon has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ResolverServerCounters {
     /// Clients that came.
     pub arrived: u64,
     /// Clients whose connection ended, for whatever reason.
@@ -82,7 +82,7 @@ pub struct Counters {
 
 /// A connection that is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedClient {
     /// The client's number.
     pub client: u64,
     /// Where it comes from.
@@ -90,32 +90,32 @@ pub struct Refused {
     /// The resolver that it speaks for; 0 if that is not known.
     pub resolver: u64,
     /// Why.
-    pub why: Refusal,
+    pub why: RejectReason,
 }
 
 /// The daemon's state.
 #[derive(Debug)]
-pub struct Registry {
-    settings: Settings,
+pub struct ResolverServer {
+    settings: ResolverServerSettings,
     settled: Nanos,
     clients: BTreeMap<u64, Client>,
     last: u64,
-    catalogue: Catalogue,
-    refused: VecDeque<Refused>,
-    counters: Counters,
+    publication_table: PublicationTable,
+    refused: VecDeque<RejectedClient>,
+    counters: ResolverServerCounters,
 }
 
-impl Registry {
+impl ResolverServer {
     /// A daemon that starts now, and knows nothing.
-    pub fn new(settings: Settings, now: Nanos) -> Self {
+    pub fn new(settings: ResolverServerSettings, now: Nanos) -> Self {
         Self {
             settings,
             settled: now.saturating_add(SETTLE),
             clients: BTreeMap::new(),
             last: 0,
-            catalogue: Catalogue::default(),
+            publication_table: PublicationTable::default(),
             refused: VecDeque::new(),
-            counters: Counters::default(),
+            counters: ResolverServerCounters::default(),
         }
     }
 
@@ -123,10 +123,10 @@ impl Registry {
     ///
     /// # Errors
     /// If there is no place for it.
-    pub fn connect(&mut self, now: Nanos, from: SocketAddr) -> Result<u64, Refusal> {
+    pub fn connect(&mut self, now: Nanos, from: SocketAddr) -> Result<u64, RejectReason> {
         if self.clients.len() >= self.settings.clients_max {
             self.counters.refused += 1;
-            return Err(Refusal::Crowded);
+            return Err(RejectReason::Crowded);
         }
         self.last += 1;
         self.counters.arrived += 1;
@@ -138,27 +138,27 @@ impl Registry {
     pub fn disconnect(&mut self, now: Nanos, client: u64) {
         let Some(it) = self.clients.remove(&client) else { return };
         self.counters.departed += 1;
-        it.wants.iter().for_each(|name| self.catalogue.unwant(client, name));
+        it.wants.iter().for_each(|name| self.publication_table.unsubscribe(client, name));
         let Some(resolver) = it.resolver else { return };
         let until = now.saturating_add(self.settings.grace);
-        for session in self.catalogue.leave(resolver, client, until) {
-            let concerned = self.catalogue.concerned(session);
+        for session in self.publication_table.leave(resolver, client, until) {
+            let concerned = self.publication_table.concerned(session);
             self.tell_change(session, concerned);
         }
     }
 
-    /// A client's connection is to be closed; [`next_refused`](Self::next_refused) says so.
-    pub fn refuse(&mut self, now: Nanos, client: u64, why: Refusal) {
+    /// A client's connection is to be closed; [`next_rejected`](Self::next_refused) says so.
+    pub fn reject(&mut self, now: Nanos, client: u64, why: RejectReason) {
         let Some(it) = self.clients.get(&client) else { return };
         let resolver = it.resolver.unwrap_or(0);
-        self.refused.push_back(Refused { client, from: it.from, resolver, why });
+        self.refused.push_back(RejectedClient { client, from: it.from, resolver, why });
         self.counters.refused += 1;
-        self.counters.malformed += u64::from(why == Refusal::Malformed);
+        self.counters.malformed += u64::from(why == RejectReason::Malformed);
         self.disconnect(now, client);
     }
 
     /// A client whose connection is to be closed; it counts no longer.
-    pub fn next_refused(&mut self) -> Option<Refused> {
+    pub fn next_rejected(&mut self) -> Option<RejectedClient> {
         self.refused.pop_front()
     }
 
@@ -166,7 +166,7 @@ impl Registry {
     ///
     /// # Panics
     /// If the buffer is shorter than [`FRAME_MIN`].
-    pub fn farewell(&self, resolver: u64, why: Refusal, buffer: &mut [u8]) -> usize {
+    pub fn write_eject(&self, resolver: u64, why: RejectReason, buffer: &mut [u8]) -> usize {
         assert!(buffer.len() >= FRAME_MIN, "a buffer of at least {FRAME_MIN} bytes");
         let daemon = self.settings.daemon;
         let mut writer = FrameWriter::new(buffer, Kind::Eject, why.flag(), daemon, 0);
@@ -182,7 +182,7 @@ impl Registry {
         }
         self.counters.frames += 1;
         if let Err(why) = self.take(now, client, frame) {
-            self.refuse(now, client, why);
+            self.reject(now, client, why);
         }
     }
 
@@ -195,14 +195,15 @@ impl Registry {
         assert!(buffer.len() >= FRAME_MIN, "a buffer of at least {FRAME_MIN} bytes");
         let it = self.clients.get_mut(&client)?;
         let daemon = self.settings.daemon;
-        let (length, told) = it.next_frame(now, self.settled, daemon, &self.catalogue, buffer)?;
+        let (length, told) =
+            it.next_frame(now, self.settled, daemon, &self.publication_table, buffer)?;
         self.counters.told += told as u64;
         Some(length)
     }
 
     /// Time has passed: drops whose client does not come back, and refuses who is silent.
     pub fn on_time(&mut self, now: Nanos) {
-        while let Some((until, session)) = self.catalogue.next_lost()
+        while let Some((until, session)) = self.publication_table.next_lost()
             && until <= now
         {
             self.counters.expired += 1;
@@ -210,13 +211,13 @@ impl Registry {
         }
         let silent = self.clients.iter().filter(|(_, client)| client.is_silent(now));
         let silent: Vec<u64> = silent.map(|(id, _)| *id).collect();
-        silent.into_iter().for_each(|client| self.refuse(now, client, Refusal::Silent));
+        silent.into_iter().for_each(|client| self.reject(now, client, RejectReason::Silent));
     }
 
     /// When to call [`on_time`](Self::on_time), and to ask for frames.
     pub fn next_deadline(&self) -> Option<Nanos> {
         let clients = self.clients.values().map(|client| client.deadline(self.settled));
-        clients.chain(self.catalogue.next_lost().map(|(until, _)| until)).min()
+        clients.chain(self.publication_table.next_lost().map(|(until, _)| until)).min()
     }
 
     /// Whether a client is connected, and not to be closed.
@@ -231,20 +232,20 @@ impl Registry {
 
     /// How many sessions are registered.
     pub fn sessions(&self) -> usize {
-        self.catalogue.sessions()
+        self.publication_table.sessions()
     }
 
     /// How many topics are published and wanted, counted once for each session and client.
     pub const fn topics(&self) -> usize {
-        self.catalogue.entries()
+        self.publication_table.entries()
     }
 
     /// How much it has done.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ResolverServerCounters {
         &self.counters
     }
 
-    fn take(&mut self, now: Nanos, client: u64, frame: &Frame<'_>) -> Result<(), Refusal> {
+    fn take(&mut self, now: Nanos, client: u64, frame: &Frame<'_>) -> Result<(), RejectReason> {
         let resolver = self.meet(now, client, frame.session)?;
         match frame.kind {
             Kind::Advert if adverts(frame.body).is_whole() => {
@@ -254,25 +255,25 @@ impl Registry {
                 Ok(())
             }
             Kind::Query if names(frame.body).is_whole() => self.on_query(client, resolver, frame),
-            _ => Err(Refusal::Malformed),
+            _ => Err(RejectReason::Malformed),
         }
     }
 
     /// A client speaks for a resolver, and for one only.
-    fn meet(&mut self, now: Nanos, client: u64, resolver: u64) -> Result<u64, Refusal> {
-        let it = self.clients.get_mut(&client).ok_or(Refusal::Silent)?;
+    fn meet(&mut self, now: Nanos, client: u64, resolver: u64) -> Result<u64, RejectReason> {
+        let it = self.clients.get_mut(&client).ok_or(RejectReason::Silent)?;
         it.heard(now);
         match it.resolver {
             Some(known) if known == resolver => return Ok(resolver),
-            Some(_) => return Err(Refusal::Malformed),
+            Some(_) => return Err(RejectReason::Malformed),
             None if resolver == 0 || resolver == self.settings.daemon => {
-                return Err(Refusal::Malformed);
+                return Err(RejectReason::Malformed);
             }
             None => it.resolver = Some(resolver),
         }
         // Its last connection may be broken without our knowing.
-        if let Some(former) = self.catalogue.arrive(resolver, client) {
-            self.refuse(now, former, Refusal::Replaced);
+        if let Some(former) = self.publication_table.arrive(resolver, client) {
+            self.reject(now, former, RejectReason::Replaced);
         }
         Ok(resolver)
     }
@@ -284,9 +285,9 @@ impl Registry {
         resolver: u64,
         entry: &AdvertEntry,
         mut topics: Names<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RejectReason> {
         let session = entry.session.get();
-        if self.catalogue.is_foreign(resolver, session) {
+        if self.publication_table.is_foreign(resolver, session) {
             self.counters.foreign += 1;
             return Ok(());
         }
@@ -299,8 +300,8 @@ impl Registry {
             self.counters.senseless += 1;
             return Ok(());
         };
-        if self.catalogue.confirm(announcement) {
-            let concerned = self.catalogue.concerned(session);
+        if self.publication_table.confirm(announcement) {
+            let concerned = self.publication_table.concerned(session);
             self.tell_change(session, concerned);
         }
         topics.try_for_each(|topic| self.publish(now, resolver, announcement, topic))
@@ -312,38 +313,44 @@ impl Registry {
         resolver: u64,
         announcement: Announcement,
         topic: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RejectReason> {
         let session = announcement.session;
         check(topic)?;
-        if self.catalogue.has(session, topic) {
+        if self.publication_table.has(session, topic) {
             return Ok(());
         }
-        if self.catalogue.topics_of(resolver) >= self.settings.client_topics_max {
-            return Err(Refusal::Excess);
+        if self.publication_table.topics_of(resolver) >= self.settings.client_topics_max {
+            return Err(RejectReason::Excess);
         }
         self.make_room()?;
-        let Published::New(name) = self.catalogue.publish(resolver, announcement, topic) else {
+        let Published::New(name) = self.publication_table.publish(resolver, announcement, topic)
+        else {
             return Ok(());
         };
         self.counters.registered += 1;
         let mut stalled = Vec::new();
-        for id in self.catalogue.wanted_by(&name) {
+        for id in self.publication_table.wanted_by(&name) {
             let client = self.clients.get_mut(&id);
             if client.is_some_and(|it| it.tell(session, &name) > self.settings.untold_max) {
                 stalled.push(id);
             }
         }
-        stalled.into_iter().for_each(|id| self.refuse(now, id, Refusal::Stalled));
+        stalled.into_iter().for_each(|id| self.reject(now, id, RejectReason::Stalled));
         Ok(())
     }
 
-    fn on_query(&mut self, client: u64, resolver: u64, frame: &Frame<'_>) -> Result<(), Refusal> {
+    fn on_query(
+        &mut self,
+        client: u64,
+        resolver: u64,
+        frame: &Frame<'_>,
+    ) -> Result<(), RejectReason> {
         for topic in names(frame.body) {
             check(topic)?;
             if frame.flags & query_flag::WITHDRAW == 0 {
-                self.want(client, topic)?;
+                self.subscribe(client, topic)?;
             } else if self.clients.get_mut(&client).is_some_and(|it| it.wants.remove(topic)) {
-                self.catalogue.unwant(client, topic);
+                self.publication_table.unsubscribe(client, topic);
             }
         }
         let Some(it) = self.clients.get_mut(&client) else { return Ok(()) };
@@ -353,22 +360,22 @@ impl Registry {
         if frame.flags & query_flag::SYNC != 0 {
             it.ask_sync();
             // What it has not told again is no more.
-            for session in self.catalogue.settle(resolver) {
+            for session in self.publication_table.settle(resolver) {
                 self.drop_session(session);
             }
         }
         Ok(())
     }
 
-    fn want(&mut self, client: u64, topic: &str) -> Result<(), Refusal> {
+    fn subscribe(&mut self, client: u64, topic: &str) -> Result<(), RejectReason> {
         let wants = self.clients.get(&client).map(|it| &it.wants);
         if !wants.is_some_and(|wants| wants.contains(topic)) {
             if wants.is_some_and(|wants| wants.len() >= self.settings.client_topics_max) {
-                return Err(Refusal::Excess);
+                return Err(RejectReason::Excess);
             }
             self.make_room()?;
         }
-        let name = self.catalogue.want(client, topic);
+        let name = self.publication_table.subscribe(client, topic);
         if let Some(it) = self.clients.get_mut(&client) {
             it.wants.insert(Arc::clone(&name));
             it.ask(name);
@@ -377,9 +384,9 @@ impl Registry {
     }
 
     /// Who is away has to make room for who is there.
-    fn make_room(&mut self) -> Result<(), Refusal> {
-        while self.catalogue.entries() >= self.settings.topics_max {
-            let (_, session) = self.catalogue.next_lost().ok_or(Refusal::Crowded)?;
+    fn make_room(&mut self) -> Result<(), RejectReason> {
+        while self.publication_table.entries() >= self.settings.topics_max {
+            let (_, session) = self.publication_table.next_lost().ok_or(RejectReason::Crowded)?;
             self.counters.expired += 1;
             self.drop_session(session);
         }
@@ -387,7 +394,7 @@ impl Registry {
     }
 
     fn drop_session(&mut self, session: u64) {
-        let concerned = self.catalogue.drop_session(session);
+        let concerned = self.publication_table.drop_session(session);
         self.tell_change(session, concerned);
     }
 
@@ -400,8 +407,8 @@ impl Registry {
     }
 }
 
-const fn check(topic: &str) -> Result<(), Refusal> {
-    if topic.len() > NAME_MAX { Err(Refusal::Malformed) } else { Ok(()) }
+const fn check(topic: &str) -> Result<(), RejectReason> {
+    if topic.len() > NAME_MAX { Err(RejectReason::Malformed) } else { Ok(()) }
 }
 
 #[cfg(test)]

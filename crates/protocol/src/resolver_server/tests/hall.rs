@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::MILLISECOND;
-use crate::chance::Chance;
-use crate::resolution::{self, DaemonAct, Event, Resolver};
+use crate::resolution::{self, DaemonAction, Resolver, ResolverEvent};
+use crate::rng::Rng;
 
 /// All of them; daemons may be down.
 pub(super) struct Hall {
     pub(super) now: Nanos,
-    pub(super) daemons: Vec<Option<Registry>>,
+    pub(super) daemons: Vec<Option<ResolverServer>>,
     pub(super) members: Vec<Member>,
-    pub(super) settings: Settings,
+    pub(super) settings: ResolverServerSettings,
     pub(super) bytes: usize,
-    chance: Chance,
+    rng: Rng,
 }
 
 pub(super) struct Member {
@@ -27,15 +27,15 @@ pub(super) struct Member {
 
 impl Hall {
     pub(super) fn new(daemons: usize, members: usize, seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
-        let now = chance.any() >> 8;
+        let mut rng = Rng::new(seed);
+        let now = rng.next_u64() >> 8;
         let mut it = Self {
             now,
             daemons: (0..daemons).map(|_| None).collect(),
             members: Vec::new(),
-            settings: Settings::default(),
+            settings: ResolverServerSettings::default(),
             bytes: 0,
-            chance,
+            rng,
         };
         (0..daemons).for_each(|daemon| it.start(daemon));
         (0..members).for_each(|_| it.join());
@@ -43,8 +43,9 @@ impl Hall {
     }
 
     pub(super) fn start(&mut self, daemon: usize) {
-        let settings = Settings { daemon: self.chance.any(), ..self.settings.clone() };
-        self.daemons[daemon] = Some(Registry::new(settings, self.now));
+        let settings =
+            ResolverServerSettings { daemon: self.rng.next_u64(), ..self.settings.clone() };
+        self.daemons[daemon] = Some(ResolverServer::new(settings, self.now));
     }
 
     /// A daemon dies, and its connections break.
@@ -58,12 +59,12 @@ impl Hall {
     }
 
     pub(super) fn join(&mut self) {
-        let (id, seed) = (self.chance.any(), self.chance.any());
-        let settings = resolution::Settings {
+        let (id, seed) = (self.rng.next_u64(), self.rng.next_u64());
+        let settings = resolution::ResolverSettings {
             resolver: id,
             seed,
             has_group: false,
-            ..resolution::Settings::default()
+            ..resolution::ResolverSettings::default()
         };
         let mut resolver = Resolver::new(settings, self.now);
         let count = self.daemons.len();
@@ -84,10 +85,10 @@ impl Hall {
         self.join();
         let dead = self.members.swap_remove(index);
         for (daemon, link) in dead.links.into_iter().enumerate() {
-            if let (Some(client), Some(registry)) = (link, &mut self.daemons[daemon])
+            if let (Some(client), Some(resolver_server)) = (link, &mut self.daemons[daemon])
                 && !dead.cut[daemon]
             {
-                registry.disconnect(self.now, client);
+                resolver_server.disconnect(self.now, client);
             }
         }
     }
@@ -118,7 +119,7 @@ impl Hall {
             let links = (0..member.links.len()).map(|it| member.resolver.daemon_deadline(it));
             links.chain(member.resolver.next_deadline())
         });
-        let daemons = self.daemons.iter().flatten().filter_map(Registry::next_deadline);
+        let daemons = self.daemons.iter().flatten().filter_map(ResolverServer::next_deadline);
         members.chain(daemons).min().unwrap_or(Nanos::MAX)
     }
 
@@ -141,11 +142,11 @@ impl Hall {
     fn act(&mut self, index: usize, daemon: usize) {
         let member = &mut self.members[index];
         let from = SocketAddr::from(([10, 0, 0, 1], 1_000));
-        match member.resolver.daemon_act(self.now, daemon) {
-            Some(DaemonAct::Connect) if member.cut[daemon] => {}
-            Some(DaemonAct::Connect) => {
-                let registry = self.daemons[daemon].as_mut();
-                match registry.and_then(|it| it.connect(self.now, from).ok()) {
+        match member.resolver.next_daemon_action(self.now, daemon) {
+            Some(DaemonAction::Connect) if member.cut[daemon] => {}
+            Some(DaemonAction::Connect) => {
+                let resolver_server = self.daemons[daemon].as_mut();
+                match resolver_server.and_then(|it| it.connect(self.now, from).ok()) {
                     Some(client) => {
                         member.links[daemon] = Some(client);
                         member.resolver.daemon_connected(self.now, daemon);
@@ -153,7 +154,7 @@ impl Hall {
                     None => member.resolver.daemon_disconnected(self.now, daemon),
                 }
             }
-            Some(DaemonAct::Close) => {
+            Some(DaemonAction::Close) => {
                 let client = member.links[daemon].take();
                 if let (Some(client), Some(it), false) =
                     (client, &mut self.daemons[daemon], member.cut[daemon])
@@ -167,7 +168,8 @@ impl Hall {
 
     fn talk(&mut self, index: usize, daemon: usize) -> bool {
         let member = &mut self.members[index];
-        let (Some(client), Some(registry)) = (member.links[daemon], &mut self.daemons[daemon])
+        let (Some(client), Some(resolver_server)) =
+            (member.links[daemon], &mut self.daemons[daemon])
         else {
             return false;
         };
@@ -177,19 +179,22 @@ impl Hall {
         let mut said = false;
         let mut buffer = [0; 2_048];
         let at = SocketAddr::from(([10, 0, 0, 99], 7_331));
-        while let Some(length) = member.resolver.next_for_daemon(self.now, daemon, &mut buffer) {
-            registry.on_frame(self.now, client, &split(&buffer[..length]));
+        while let Some(length) = member.resolver.next_daemon_frame(self.now, daemon, &mut buffer) {
+            resolver_server.on_frame(self.now, client, &split(&buffer[..length]));
             (said, self.bytes) = (true, self.bytes + length);
         }
-        while let Some(length) = registry.next_frame(self.now, client, &mut buffer) {
+        while let Some(length) = resolver_server.next_frame(self.now, client, &mut buffer) {
             let frame = split(&buffer[..length]);
             let taken = member.resolver.on_daemon_frame(self.now, daemon, at, &frame);
             assert_eq!(taken, Ok(()));
             (said, self.bytes) = (true, self.bytes + length);
         }
-        while let Some(refused) = registry.next_refused() {
+        while let Some(refused) = resolver_server.next_rejected() {
             // One whose other end is gone, or cut off.
-            assert!(matches!(refused.why, Refusal::Silent | Refusal::Replaced), "{refused:?}");
+            assert!(
+                matches!(refused.why, RejectReason::Silent | RejectReason::Replaced),
+                "{refused:?}"
+            );
             for member in &mut self.members {
                 let is_it = member.links[daemon] == Some(refused.client);
                 if is_it && !member.cut[daemon] {
@@ -207,11 +212,11 @@ impl Member {
         assert_eq!(self.resolver.next_transmit(now, &mut [0; 512]), None, "there is no group");
         while let Some(event) = self.resolver.next_event() {
             match event {
-                Event::Found { announcement, topic } => {
+                ResolverEvent::Found { announcement, topic } => {
                     let topics = self.found.entry(announcement.session).or_default();
                     topics.insert(topic.to_string());
                 }
-                Event::Gone { session } => {
+                ResolverEvent::Gone { session } => {
                     self.found.remove(&session);
                     self.gone += 1;
                 }
@@ -223,7 +228,7 @@ impl Member {
     pub(super) fn lose(&mut self, now: Nanos, session: u64) {
         self.note(now);
         self.found.remove(&session);
-        self.resolver.lost(now, session);
+        self.resolver.session_lost(now, session);
     }
 
     pub(super) fn has(&self, session: u64, topic: &str) -> bool {

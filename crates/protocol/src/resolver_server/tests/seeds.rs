@@ -3,7 +3,7 @@
 use super::hall::Hall;
 use super::*;
 use crate::MILLISECOND;
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 const DAEMONS: usize = 2;
 const MEMBERS: usize = 4;
@@ -25,20 +25,20 @@ impl Truth {
     }
 }
 
-fn step(hall: &mut Hall, truth: &mut Truth, chance: &mut Chance) {
-    let member = chance.below(MEMBERS as u64) as usize;
-    let daemon = chance.below(DAEMONS as u64) as usize;
-    let topic = format!("topic {}", chance.below(6));
-    let session = 1 + chance.below(3) + 10 * truth.sessions[member].len() as u64;
+fn step(hall: &mut Hall, truth: &mut Truth, rng: &mut Rng) {
+    let member = rng.below(MEMBERS as u64) as usize;
+    let daemon = rng.below(DAEMONS as u64) as usize;
+    let topic = format!("topic {}", rng.below(6));
+    let session = 1 + rng.below(3) + 10 * truth.sessions[member].len() as u64;
     let now = hall.now;
-    match chance.below(12) {
+    match rng.below(12) {
         0 if hall.daemons[daemon].is_some() => hall.kill(daemon),
         0 | 1 if hall.daemons[daemon].is_none() => hall.start(daemon),
         2 => hall.members[member].cut[daemon] ^= true,
         3..6 => {
             let own = &mut truth.sessions[member];
-            let reused = own.keys().next_back().copied().filter(|_| chance.below(2) == 0);
-            let session = reused.unwrap_or((chance.any() << 8) | session);
+            let reused = own.keys().next_back().copied().filter(|_| rng.below(2) == 0);
+            let session = reused.unwrap_or((rng.next_u64() << 8) | session);
             own.entry(session).or_default().insert(topic.clone());
             hall.members[member].resolver.publish(announcement(session), &topic).expect("a name");
         }
@@ -48,10 +48,10 @@ fn step(hall: &mut Hall, truth: &mut Truth, chance: &mut Chance) {
             }
         }
         7..9 if truth.wants[member].insert(topic.clone()) => {
-            hall.members[member].resolver.want(&topic).expect("a name");
+            hall.members[member].resolver.subscribe(&topic).expect("a name");
         }
         9 if truth.wants[member].remove(&topic) => {
-            hall.members[member].resolver.unwant(&topic);
+            hall.members[member].resolver.unsubscribe(&topic);
             for topics in hall.members[member].found.values_mut() {
                 topics.remove(&topic);
             }
@@ -60,7 +60,7 @@ fn step(hall: &mut Hall, truth: &mut Truth, chance: &mut Chance) {
             let known = hall.members[member].found.keys().next().copied();
             known.into_iter().for_each(|session| hall.members[member].lose(now, session));
         }
-        11 if chance.below(4) == 0 => {
+        11 if rng.below(4) == 0 => {
             hall.replace(member);
             truth.sessions[member].clear();
             truth.wants[member].clear();
@@ -70,24 +70,24 @@ fn step(hall: &mut Hall, truth: &mut Truth, chance: &mut Chance) {
 }
 
 fn play(seed: u64) {
-    let mut chance = Chance::new(seed);
-    let mut hall = Hall::new(DAEMONS, MEMBERS, chance.any());
+    let mut rng = Rng::new(seed);
+    let mut hall = Hall::new(DAEMONS, MEMBERS, rng.next_u64());
     let mut truth =
         Truth { sessions: vec![BTreeMap::new(); MEMBERS], wants: vec![BTreeSet::new(); MEMBERS] };
     for _ in 0..60 {
-        step(&mut hall, &mut truth, &mut chance);
-        let pause = [MILLISECOND, 100 * MILLISECOND, 3 * SECOND][chance.below(3) as usize];
-        hall.run(chance.below(pause));
+        step(&mut hall, &mut truth, &mut rng);
+        let pause = [MILLISECOND, 100 * MILLISECOND, 3 * SECOND][rng.below(3) as usize];
+        hall.run(rng.below(pause));
     }
     // One daemon is enough, as long as everybody reaches it.
     for daemon in 0..DAEMONS {
-        if hall.daemons[daemon].is_none() && (daemon == 0 || chance.below(2) == 0) {
+        if hall.daemons[daemon].is_none() && (daemon == 0 || rng.below(2) == 0) {
             hall.start(daemon);
         }
     }
     for member in &mut hall.members {
         member.cut[0] = false;
-        member.cut[1] &= chance.below(2) == 0;
+        member.cut[1] &= rng.below(2) == 0;
     }
     hall.run(15 * SECOND);
     let missing = |hall: &Hall| {

@@ -3,16 +3,16 @@
 
 /// A generator; the same seed gives the same numbers.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// The generator of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Any number.
-    pub const fn any(&mut self) -> u64 {
+    pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
@@ -20,7 +20,7 @@ impl Chance {
     /// A number below `limit`; 0 if that is 0.
     pub const fn below(&mut self, limit: u64) -> u64 {
         // The high half of a product: nearly even, and no division.
-        ((self.any() as u128 * limit as u128) >> 64) as u64
+        ((self.next_u64() as u128 * limit as u128) >> 64) as u64
     }
 }
 
@@ -38,13 +38,13 @@ mod tests {
     #[test]
     fn numbers_stay_below_the_limit_and_repeat() {
         let draw = |seed| {
-            let mut chance = Chance::new(seed);
-            (0..1_000).map(|_| chance.below(10)).collect::<Vec<_>>()
+            let mut rng = Rng::new(seed);
+            (0..1_000).map(|_| rng.below(10)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
         assert!((0..10).all(|digit| draw(1).contains(&digit)));
         assert!(draw(3).iter().all(|number| *number < 10));
-        assert_eq!(Chance::new(1).below(0), 0);
+        assert_eq!(Rng::new(1).below(0), 0);
     }
 }

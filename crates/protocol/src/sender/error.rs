@@ -4,7 +4,7 @@ use lanecast_wire::net::NAME_MAX;
 
 /// Why there is no room for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum StageError {
     /// Receivers have not read enough yet.
     #[error("the window is full: receivers have not read enough yet")]
     WindowFull,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Sessions, their topics, and the clients that want these.
 #[derive(Debug, Default)]
-pub(super) struct Catalogue {
+pub(super) struct PublicationTable {
     names: BTreeMap<Arc<str>, Name>,
     sessions: BTreeMap<u64, Session>,
     owners: BTreeMap<u64, Owner>,
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-impl Catalogue {
+impl PublicationTable {
     /// How many topics of sessions and wants of clients there are.
     pub(super) const fn entries(&self) -> usize {
         self.entries
@@ -199,7 +199,7 @@ impl Catalogue {
     }
 
     /// A client wants a name.
-    pub(super) fn want(&mut self, client: u64, name: &str) -> Arc<str> {
+    pub(super) fn subscribe(&mut self, client: u64, name: &str) -> Arc<str> {
         let name = self.intern(name);
         let it = self.names.entry(Arc::clone(&name)).or_default();
         self.entries += usize::from(it.wanted_by.insert(client));
@@ -207,7 +207,7 @@ impl Catalogue {
     }
 
     /// A client wants a name no longer.
-    pub(super) fn unwant(&mut self, client: u64, name: &str) {
+    pub(super) fn unsubscribe(&mut self, client: u64, name: &str) {
         if self.change(name, |it| it.wanted_by.remove(&client)) {
             self.entries -= 1;
         }

@@ -1,0 +1,216 @@
+//! Clients that send nonsense, want too much, or never read.
+
+use super::hall::split;
+use super::*;
+use crate::rng::Rng;
+
+fn from() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 9))
+}
+
+fn small() -> ResolverServer {
+    let settings = ResolverServerSettings {
+        daemon: 99,
+        clients_max: 4,
+        client_topics_max: 10,
+        topics_max: 24,
+        untold_max: 8,
+        ..ResolverServerSettings::default()
+    };
+    ResolverServer::new(settings, 0)
+}
+
+/// A frame of `names`: an Advert of a session, or a Query.
+fn frame(resolver: u64, session: Option<u64>, names: &[String]) -> Vec<u8> {
+    let mut buffer = vec![0; 60_000];
+    let kind = if session.is_some() { Kind::Advert } else { Kind::Query };
+    let mut writer = FrameWriter::new(&mut buffer, kind, 0, resolver, 0);
+    match session {
+        Some(session) => {
+            let mut entry = writer.add_entry(announcement(session).entry(0), 0).expect("room");
+            assert!(names.iter().all(|name| writer.add_entry_name(&mut entry, name)));
+        }
+        None => assert!(names.iter().all(|name| writer.add_name(name))),
+    }
+    let length = writer.finish();
+    buffer.truncate(length);
+    buffer
+}
+
+fn numbered(count: usize, prefix: &str) -> Vec<String> {
+    (0..count).map(|number| format!("{prefix}{number}")).collect()
+}
+
+fn why(resolver_server: &mut ResolverServer, client: u64) -> Option<RejectReason> {
+    let refused = resolver_server.next_rejected()?;
+    assert_eq!(refused.client, client);
+    Some(refused.why)
+}
+
+#[test]
+fn nonsense_ends_the_connection_with_its_reason() {
+    let mut resolver_server = small();
+    let good = frame(5, Some(7), &numbered(1, "a"));
+    let mut cases = vec![
+        frame(0, None, &[]),
+        frame(99, None, &[]),
+        frame(5, None, &["x".repeat(NAME_MAX + 1)]),
+        frame(5, Some(7), &["x".repeat(NAME_MAX + 1)]),
+    ];
+    for kind in [Kind::Data, Kind::Join, Kind::Eject] {
+        let mut bytes = good.clone();
+        bytes[3] = kind as u8;
+        cases.push(bytes);
+    }
+    // The entry says that there is another name.
+    let mut bytes = good.clone();
+    bytes[24 + 66] = 2;
+    cases.push(bytes);
+    let count = cases.len() as u64;
+    for (index, bytes) in cases.into_iter().enumerate() {
+        let client = resolver_server.connect(0, from()).expect("room");
+        resolver_server.on_frame(0, client, &split(&bytes));
+        assert_eq!(
+            why(&mut resolver_server, client),
+            Some(RejectReason::Malformed),
+            "case {index}"
+        );
+        let mut buffer = [0; FRAME_MIN];
+        assert_eq!(resolver_server.next_frame(0, client, &mut buffer), None);
+        let length = resolver_server.write_eject(5, RejectReason::Malformed, &mut buffer);
+        assert_eq!(split(&buffer[..length]).kind, Kind::Eject);
+    }
+    assert_eq!((resolver_server.counters().malformed, resolver_server.clients()), (count, 0));
+    assert_eq!(resolver_server.topics(), 0);
+    // Who changes its number is no better.
+    let client = resolver_server.connect(0, from()).expect("room");
+    resolver_server.on_frame(0, client, &split(&good));
+    resolver_server.on_frame(0, client, &split(&frame(6, None, &[])));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Malformed));
+}
+
+#[test]
+fn entries_without_sense_are_counted_and_the_others_taken() {
+    let mut resolver_server = small();
+    let client = resolver_server.connect(0, from()).expect("room");
+    let mut bytes = frame(5, Some(7), &numbered(1, "a"));
+    bytes[24 + 70] = 77;
+    resolver_server.on_frame(0, client, &split(&bytes));
+    resolver_server.on_frame(0, client, &split(&frame(5, Some(8), &numbered(1, "a"))));
+    assert_eq!((resolver_server.counters().senseless, resolver_server.sessions()), (1, 1));
+}
+
+#[test]
+fn sessions_belong_to_whom_told_them_first() {
+    let mut resolver_server = small();
+    let clients = [1, 2].map(|_| resolver_server.connect(0, from()).expect("room"));
+    resolver_server.on_frame(0, clients[0], &split(&frame(5, Some(7), &numbered(1, "a"))));
+    resolver_server.on_frame(0, clients[1], &split(&frame(6, Some(7), &numbered(1, "b"))));
+    let mut end = frame(6, Some(7), &[]);
+    end[24 + 71] = advert_flag::GONE;
+    resolver_server.on_frame(0, clients[1], &split(&end));
+    assert_eq!((resolver_server.counters().foreign, resolver_server.topics()), (2, 1));
+    resolver_server.disconnect(0, clients[0]);
+    resolver_server.on_frame(0, clients[1], &split(&end));
+    assert_eq!((resolver_server.counters().foreign, resolver_server.sessions()), (3, 1));
+}
+
+#[test]
+fn limits_hold_for_each_client_and_for_all() {
+    let mut resolver_server = small();
+    let connect =
+        |resolver_server: &mut ResolverServer| resolver_server.connect(0, from()).expect("room");
+    let client = connect(&mut resolver_server);
+    resolver_server.on_frame(0, client, &split(&frame(5, None, &numbered(11, "w"))));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Excess));
+    assert_eq!(resolver_server.topics(), 0, "its wants go with it");
+    let client = connect(&mut resolver_server);
+    resolver_server.on_frame(0, client, &split(&frame(5, Some(7), &numbered(6, "p"))));
+    resolver_server.on_frame(0, client, &split(&frame(5, Some(8), &numbered(6, "p"))));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Excess));
+    // Ten are left behind, and make room when it is needed.
+    assert_eq!((resolver_server.topics(), resolver_server.sessions()), (10, 2));
+    for resolver in [6, 7] {
+        let client = connect(&mut resolver_server);
+        resolver_server.on_frame(0, client, &split(&frame(resolver, None, &numbered(10, "w"))));
+    }
+    assert_eq!(
+        (resolver_server.topics(), resolver_server.counters().expired, resolver_server.clients()),
+        (24, 1, 2)
+    );
+    let client = connect(&mut resolver_server);
+    resolver_server.on_frame(0, client, &split(&frame(8, None, &numbered(5, "w"))));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Crowded));
+    connect(&mut resolver_server);
+    connect(&mut resolver_server);
+    assert_eq!(resolver_server.connect(0, from()), Err(RejectReason::Crowded));
+}
+
+#[test]
+fn who_never_reads_costs_no_more_than_what_there_is_to_tell() {
+    let mut resolver_server = small();
+    let [reader, publisher] = [1, 2].map(|_| resolver_server.connect(0, from()).expect("room"));
+    resolver_server.on_frame(0, reader, &split(&frame(5, None, &["a".into()])));
+    // The same again and again is told once.
+    for _ in 0..1_000 {
+        resolver_server.on_frame(0, publisher, &split(&frame(6, Some(7), &["a".into()])));
+        resolver_server.on_frame(0, reader, &split(&frame(5, None, &["a".into()])));
+    }
+    assert_eq!(resolver_server.next_rejected(), None);
+    for session in 8..16 {
+        resolver_server.on_frame(0, publisher, &split(&frame(6, Some(session), &["a".into()])));
+    }
+    assert_eq!(why(&mut resolver_server, reader), Some(RejectReason::Stalled));
+    assert_eq!(resolver_server.clients(), 1);
+}
+
+#[test]
+fn who_says_nothing_is_let_go_and_so_is_who_comes_twice() {
+    let mut resolver_server = small();
+    let silent = resolver_server.connect(0, from()).expect("room");
+    assert_eq!(resolver_server.next_deadline(), Some(SECOND), "it is to be told that we live");
+    let old = resolver_server.connect(SECOND, from()).expect("room");
+    resolver_server.on_frame(SECOND, old, &split(&frame(5, Some(7), &numbered(1, "a"))));
+    let new = resolver_server.connect(2 * SECOND, from()).expect("room");
+    resolver_server.on_frame(2 * SECOND, new, &split(&frame(5, None, &[])));
+    assert_eq!(why(&mut resolver_server, old), Some(RejectReason::Replaced));
+    assert_eq!(resolver_server.sessions(), 1, "it has another connection");
+    resolver_server.on_time(5 * SECOND);
+    assert_eq!(why(&mut resolver_server, silent), Some(RejectReason::Silent));
+    resolver_server.on_time(7 * SECOND);
+    assert_eq!(why(&mut resolver_server, new), Some(RejectReason::Silent));
+    resolver_server.on_time(66 * SECOND);
+    assert_eq!(resolver_server.sessions(), 1);
+    resolver_server.on_time(67 * SECOND);
+    assert_eq!((resolver_server.sessions(), resolver_server.next_deadline()), (0, None));
+}
+
+#[test]
+fn random_bytes_do_no_harm() {
+    let mut rng = Rng::new(3);
+    let mut resolver_server = small();
+    let mut client = resolver_server.connect(0, from()).expect("room");
+    let good = [frame(5, Some(7), &numbered(9, "name ")), frame(5, None, &numbered(9, "name "))];
+    let mut refused = 0;
+    for round in 0..20_000 {
+        let mut bytes = good[round % 2].clone();
+        for _ in 0..rng.below(4) {
+            // Magic, version and length stay: without them the stream ends before we see it.
+            let at = match rng.below(bytes.len() as u64) as usize {
+                0..3 | 6..8 => 8,
+                at => at,
+            };
+            bytes[at] = rng.next_u64() as u8;
+        }
+        let Some((frame, _)) = Frame::split(&bytes) else { continue };
+        resolver_server.on_frame(round as u64, client, &frame);
+        let mut buffer = [0; FRAME_MIN];
+        while resolver_server.next_frame(round as u64, client, &mut buffer).is_some() {}
+        if resolver_server.next_rejected().is_some() {
+            refused += 1;
+            client = resolver_server.connect(round as u64, from()).expect("room");
+        }
+        assert!(resolver_server.topics() <= 24 && resolver_server.clients() <= 1);
+    }
+    assert!(refused > 1_000, "{refused}");
+}
