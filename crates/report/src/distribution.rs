@@ -1,35 +1,30 @@
-//! Distributions of times, as lines carry them.
+//! Distributions of times with their buckets: quantiles, curves and histograms.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-/// A set of times. A member that is missing or null is not known.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+/// A distribution of times, in nanoseconds. A member that is missing or null is not known.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Distribution {
     pub(crate) min_ns: Option<u64>,
-    pub(crate) p50_ns: Option<u64>,
-    pub(crate) p90_ns: Option<u64>,
-    pub(crate) p99_ns: Option<u64>,
-    pub(crate) p99_9_ns: Option<u64>,
-    pub(crate) p99_99_ns: Option<u64>,
-    pub(crate) p99_999_ns: Option<u64>,
     pub(crate) max_ns: Option<u64>,
     pub(crate) mean_ns: Option<f64>,
     pub(crate) samples: Option<u64>,
-    pub(crate) buckets: Option<Vec<(u64, u64)>>,
+    /// `(upper bound, samples)`, in rising order.
+    pub(crate) buckets: Vec<(u64, u64)>,
 }
 
-/// Samples between two times.
+/// A bar of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bin {
-    /// More than this, except in the first bin.
+    /// Exclusive, except in the first bin.
     pub(crate) from_ns: f64,
-    /// At most this.
+    /// Inclusive.
     pub(crate) to_ns: f64,
     pub(crate) count: u64,
 }
 
-/// Where bins end.
+/// The spacing of bin edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
     Even,
@@ -37,41 +32,36 @@ pub(crate) enum Spacing {
 }
 
 impl Distribution {
-    /// The counts, without pairs that hold nothing; the times rise.
-    pub(crate) fn buckets(&self) -> &[(u64, u64)] {
-        self.buckets.as_deref().unwrap_or_default()
-    }
-
     /// Whether a histogram can be drawn.
     pub(crate) fn has_buckets(&self) -> bool {
         self.counted() > 0
     }
 
-    /// How many samples are in the buckets.
+    /// Samples in all buckets.
     pub(crate) fn counted(&self) -> u64 {
-        self.buckets().iter().fold(0, |sum, &(_, count)| sum.saturating_add(count))
+        self.buckets.iter().fold(0, |sum, &(_, count)| sum.saturating_add(count))
     }
 
-    /// The shortest time: known exactly, or from the buckets.
+    /// The minimum: exact if known, else from the buckets.
     pub(crate) fn least(&self) -> Option<u64> {
-        let occupied = self.buckets().iter().find(|(_, count)| *count > 0);
+        let occupied = self.buckets.iter().find(|(_, count)| *count > 0);
         self.min_ns.or_else(|| occupied.map(|(ns, _)| *ns))
     }
 
-    /// The longest time: known exactly, or from the buckets.
+    /// The maximum: exact if known, else from the buckets.
     pub(crate) fn most(&self) -> Option<u64> {
-        let occupied = self.buckets().iter().rev().find(|(_, count)| *count > 0);
+        let occupied = self.buckets.iter().rev().find(|(_, count)| *count > 0);
         self.max_ns.or_else(|| occupied.map(|(ns, _)| *ns))
     }
 
-    /// The least time that at least `share` of the samples do not exceed, from the buckets.
+    /// The quantile `share`, from the buckets.
     pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
         let counted = self.counted();
         let exact = counted as f64 * share;
-        // A share such as 0.9 is not exact in binary, and must not ask for one sample more.
+        // 0.9 is not exact in binary: without the correction it could ask for one sample more.
         let wanted = ((exact - exact * 1e-12).ceil() as u64).clamp(1, counted.max(1));
         let mut sum = 0u64;
-        let found = self.buckets().iter().find(|(_, count)| {
+        let found = self.buckets.iter().find(|(_, count)| {
             sum = sum.saturating_add(*count);
             sum >= wanted
         });
@@ -79,16 +69,16 @@ impl Distribution {
         found.map(|(ns, _)| (*ns).max(least).min(most.max(least)))
     }
 
-    /// How many samples took at most `ns`.
+    /// Samples of at most `ns`.
     pub(crate) fn count_up_to(&self, ns: u64) -> u64 {
         if self.most().is_some_and(|most| ns >= most) {
             return self.counted();
         }
-        let until = self.buckets().iter().take_while(|(bucket, _)| *bucket <= ns);
+        let until = self.buckets.iter().take_while(|(bucket, _)| *bucket <= ns);
         until.fold(0, |sum, &(_, count)| sum.saturating_add(count))
     }
 
-    /// `(1/(1-p), ns)` for the plot by percentile: eight steps for each nine.
+    /// Points `(1/(1-p), ns)` of the plot by percentile: eight for each nine.
     pub(crate) fn curve(&self) -> Vec<(f64, u64)> {
         let counted = self.counted() as f64;
         let steps = (0..).map(|step| 10f64.powf(f64::from(step) / 8.0));
@@ -98,7 +88,7 @@ impl Distribution {
             .collect()
     }
 
-    /// At most `bins` bins from the shortest time to `to_ns`, and how many samples lie beyond.
+    /// At most `bins` bins from the minimum to `to_ns`, and the number of samples beyond.
     pub(crate) fn bins(&self, bins: usize, to_ns: u64, spacing: Spacing) -> (Vec<Bin>, u64) {
         let Some(least) = self.least() else { return (Vec::new(), 0) };
         let edges = edges(least, to_ns.max(least), bins, spacing);
@@ -107,7 +97,7 @@ impl Distribution {
             .map(|pair| Bin { from_ns: pair[0], to_ns: pair[1], count: 0 })
             .collect();
         let mut beyond = 0u64;
-        for &(ns, count) in self.buckets() {
+        for &(ns, count) in &self.buckets {
             let at = found.partition_point(|bin| bin.to_ns < ns as f64);
             match found.get_mut(at) {
                 Some(bin) => bin.count = bin.count.saturating_add(count),
@@ -149,7 +139,7 @@ mod tests {
         Distribution {
             min_ns: Some(100),
             max_ns: Some(9000),
-            buckets: Some(vec![(100, 50), (101, 40), (200, 9), (9001, 1)]),
+            buckets: vec![(100, 50), (101, 40), (200, 9), (9001, 1)],
             ..Distribution::default()
         }
     }
@@ -185,7 +175,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        let empty = Distribution { buckets: Some(vec![(5, 0)]), ..Distribution::default() };
+        let empty = Distribution { buckets: vec![(5, 0)], ..Distribution::default() };
         assert!(!empty.has_buckets() && empty.curve().is_empty());
         assert_eq!(empty.least(), None);
         assert_eq!(empty.bins(10, 100, Spacing::Even), (vec![], 0));

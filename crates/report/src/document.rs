@@ -1,9 +1,9 @@
-//! A report before it takes a form: the page and the text are made from it.
+//! The content of a report, from which the page and the text are rendered.
 
 use crate::distribution::Bin;
 use crate::number::Quantity;
 
-/// What a report says.
+/// A whole report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Document {
     pub(crate) title: String,
@@ -28,13 +28,13 @@ impl Section {
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Words(Words),
-    /// How far to trust what follows.
+    /// A judgement, such as how far to trust the figures; `calm` if nothing speaks against them.
     Verdict {
         calm: bool,
         title: String,
         words: Vec<Words>,
     },
-    /// The few figures that matter most.
+    /// The most important figures.
     Tiles(Vec<Tile>),
     List(Vec<Words>),
     Commands(Vec<Words>),
@@ -42,7 +42,7 @@ pub(crate) enum Block {
     Charts(Vec<Chart>),
     Bars(Bars),
     Histogram(Histogram),
-    /// More than most want to see at once.
+    /// Details, folded away at first.
     Fold {
         title: String,
         blocks: Vec<Block>,
@@ -56,14 +56,14 @@ pub(crate) struct Tile {
     pub(crate) note: Words,
 }
 
-/// A measured number, and where it stands.
+/// A measured number and its source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figure {
     pub(crate) value: f64,
     pub(crate) shown: Quantity,
-    /// The id of its line.
+    /// Id of the line it comes from.
     pub(crate) line: usize,
-    /// The member of the line, such as `publisher.rate`, or how it comes from several.
+    /// Path of the member, such as `publisher.rate`, or the formula over several members.
     pub(crate) member: String,
 }
 
@@ -80,12 +80,12 @@ pub(crate) struct Words(pub(crate) Vec<Piece>);
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Text(String),
-    /// What a machine would read: commands, names of members.
+    /// Commands and names of members.
     Code(String),
     Figure(Figure),
-    /// From one figure to another, in a lower voice.
+    /// From one figure to another, in small print.
     Range(Figure, Figure),
-    /// A line as a whole, by its id and name.
+    /// A link to a line, by its id and name.
     Line(usize, String),
     Quiet(String),
 }
@@ -135,6 +135,11 @@ impl<T: Into<String>> From<T> for Words {
     }
 }
 
+/// A table cell with a figure; empty without one.
+pub(crate) fn cell(figure: Option<Figure>) -> Words {
+    figure.map(|figure| Words::new().figure(figure)).unwrap_or_default()
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) caption: String,
@@ -163,6 +168,24 @@ impl Table {
         self.columns.push(Column { name, is_number });
     }
 
+    /// A table with a row for each of `rows`. Each column has its name and the cell of a row.
+    pub(crate) fn of<'a, T: 'a>(
+        caption: impl Into<String>,
+        columns: &[(&str, fn(&T) -> Words)],
+        rows: impl IntoIterator<Item = &'a T>,
+    ) -> Self {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let mut table = Self::new(caption, &names);
+        let rows = rows.into_iter().map(|row| columns.iter().map(|(_, cell)| cell(row)).collect());
+        table.rows = rows.collect();
+        table
+    }
+
+    /// The table as a block, without empty columns; none without rows.
+    pub(crate) fn block(self) -> Option<Block> {
+        (!self.rows.is_empty()).then(|| Block::Table(self.without_empty_columns()))
+    }
+
     /// The table without columns that are empty in every row.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         for at in (0..self.columns.len()).rev() {
@@ -181,7 +204,7 @@ impl Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
-    /// What it shows, for those who cannot see it.
+    /// The content in words, for screen readers.
     pub(crate) description: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
@@ -206,7 +229,7 @@ pub(crate) enum Scale {
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    pub(crate) voice: Voice,
+    pub(crate) origin: Origin,
     pub(crate) marks: Marks,
 }
 
@@ -220,14 +243,14 @@ impl Series {
     }
 }
 
-/// How a series is drawn, and told apart without colour.
+/// The origin of a series. It decides colour, dashes and the form of dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum Origin {
     /// Measured here.
     Own(usize),
-    /// The source document's.
+    /// Reference figures of a source document.
     Document,
-    /// Another library's.
+    /// Another library.
     Peer(usize),
 }
 
@@ -235,7 +258,7 @@ pub(crate) enum Voice {
 pub(crate) enum Marks {
     /// A line with a dot at each point.
     Dotted(Vec<Point>),
-    /// A line whose points are too many for dots, but for the named ones.
+    /// A line with dots at points that have a title only.
     Curve(Vec<Point>),
     Bars {
         line: usize,
@@ -248,11 +271,11 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) line: usize,
-    /// What it is, in words; a dot is drawn if there are any.
+    /// Tooltip; a dot is drawn if it is not empty.
     pub(crate) title: String,
 }
 
-/// Figures of one kind beside one another, as bars from nothing to the greatest.
+/// Horizontal bars of figures of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Bars {
     pub(crate) title: String,
@@ -262,18 +285,18 @@ pub(crate) struct Bars {
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
     pub(crate) name: String,
-    pub(crate) voice: Voice,
+    pub(crate) origin: Origin,
     pub(crate) figure: Figure,
 }
 
-/// How often which times occurred.
+/// A histogram of times.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     pub(crate) title: String,
     pub(crate) line: usize,
     /// Over the bulk of the times, evenly spaced.
     pub(crate) bulk: Vec<Bin>,
-    /// How many samples are beyond the bulk.
+    /// Samples beyond the bulk.
     pub(crate) beyond: u64,
     /// Over all times.
     pub(crate) all: Vec<Bin>,

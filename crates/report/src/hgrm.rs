@@ -72,7 +72,7 @@ mod tests {
             max_ns: Some(70_000),
             mean_ns: Some(112.5),
             samples: Some(1000),
-            buckets: Some(vec![(100, 500), (110, 400), (120, 90), (4100, 9), (70_016, 1)]),
+            buckets: vec![(100, 500), (110, 400), (120, 90), (4100, 9), (70_016, 1)],
             ..Distribution::default()
         };
         let text = write(&times);

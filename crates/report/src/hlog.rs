@@ -1,7 +1,7 @@
 //! HdrHistogram's interval log, version 2: written for other tools, and read from them.
 
 use crate::distribution::Distribution;
-use crate::line::{Head, Interval, Record};
+use crate::line::{Kind, Line};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
@@ -10,19 +10,20 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use serde_json::{Value, json};
 use std::io::Read;
 use std::time::Duration;
 
-/// Enough to keep every bucket of a line apart from the next.
+/// Significant digits: enough to tell all buckets of a line apart.
 const DIGITS: u8 = 4;
-/// Longer times are counted as this, an hour: as far as the counters reach without growing.
+/// Longer times count as an hour: the counters reach no further without growing.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Counters of the widest and finest histogram there is take less than this.
+/// Upper bound of the counters of the widest and finest histogram, in bytes.
 const LONGEST_PAYLOAD: u32 = 64 << 20;
-/// How a compressed histogram of version 2 starts.
+/// First bytes of a compressed histogram of version 2.
 const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 
-/// Times for one interval of a log.
+/// One interval of a log.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) tag: String,
@@ -31,14 +32,14 @@ pub(crate) struct Entry<'a> {
     pub(crate) times: &'a Distribution,
 }
 
-/// `times` as the library's histogram; least and longest take their exact values.
+/// `times` as the library's histogram; minimum and maximum keep their exact values.
 pub(crate) fn histogram(times: &Distribution) -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
         .expect("the bounds are ascending and the digits at most five");
     let (least, most) = (times.least().unwrap_or(0), times.most().unwrap_or(0));
-    // The format has no room for more.
+    // The format counts up to 2^63 samples.
     let mut room = i64::MAX as u64;
-    for &(ns, count) in times.buckets().iter().filter(|(_, count)| *count > 0) {
+    for &(ns, count) in times.buckets.iter().filter(|(_, count)| *count > 0) {
         let count = count.min(room);
         room -= count;
         histogram.saturating_record_n(ns.max(least).min(most.max(least)), count);
@@ -73,7 +74,7 @@ fn is_tag(c: char) -> bool {
 }
 
 /// The interval on a line of a log; none for comments and the column names.
-pub(crate) fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
+pub(crate) fn parse(text: &str) -> Result<Option<Line>, String> {
     if text.starts_with(['#', '"']) {
         return Ok(None);
     }
@@ -92,13 +93,13 @@ pub(crate) fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
     let histogram: Histogram<u64> = Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|error| format!("the histogram is damaged, or not of version 2: {error}"))?;
-    let tag = interval.tag().map(|tag| tag.as_str().to_owned());
-    let record = Record::Log(Box::new(Interval { tag, times: distribution(&histogram) }));
-    Ok(Some((Head::default(), record)))
+    let tag = interval.tag().map(|tag| tag.as_str());
+    let line = Line::new(Kind::Log, text, members(tag, &histogram));
+    line.map(Some).map_err(|error| error.to_string())
 }
 
-/// How many bytes of counters a histogram claims to have: the library reserves as many before it
-/// looks whether they are there.
+/// The length of the counters that a histogram claims to have, in bytes. The library allocates that
+/// much before it reads them.
 #[expect(clippy::big_endian_bytes, reason = "the format's order")]
 fn payload_length(bytes: &[u8]) -> Option<u32> {
     let mut start = [0; 8];
@@ -113,29 +114,28 @@ fn payload_length(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*length.first_chunk()?))
 }
 
-/// What the library's histogram holds.
-fn distribution(histogram: &Histogram<u64>) -> Distribution {
+/// The interval's tag and distribution, as members of a line.
+fn members(tag: Option<&str>, histogram: &Histogram<u64>) -> Value {
     if histogram.is_empty() {
-        return Distribution::default();
+        return json!({ "tag": tag });
     }
-    let buckets: Vec<(u64, u64)> = histogram
-        .iter_recorded()
-        .map(|step| (step.value_iterated_to(), step.count_at_value()))
-        .collect();
-    let at = |share| Some(histogram.value_at_quantile(share));
-    Distribution {
-        min_ns: Some(histogram.min()),
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
-        p99_9_ns: at(0.999),
-        p99_99_ns: at(0.9999),
-        p99_999_ns: at(0.99999),
-        max_ns: Some(histogram.max()),
-        mean_ns: Some(histogram.mean()),
-        samples: Some(histogram.len()),
-        buckets: Some(buckets),
-    }
+    let buckets = histogram.iter_recorded();
+    let buckets = buckets.map(|step| json!([step.value_iterated_to(), step.count_at_value()]));
+    let at = |share| histogram.value_at_quantile(share);
+    json!({
+        "tag": tag,
+        "min_ns": histogram.min(),
+        "p50_ns": at(0.5),
+        "p90_ns": at(0.9),
+        "p99_ns": at(0.99),
+        "p99_9_ns": at(0.999),
+        "p99_99_ns": at(0.9999),
+        "p99_999_ns": at(0.99999),
+        "max_ns": histogram.max(),
+        "mean_ns": histogram.mean(),
+        "samples": histogram.len(),
+        "buckets": buckets.collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
             min_ns: Some(97),
             max_ns: Some(5_000_000),
             samples: Some(107),
-            buckets: Some(vec![(97, 50), (98, 50), (4097, 6), (5_001_215, 1)]),
+            buckets: vec![(97, 50), (98, 50), (4097, 6), (5_001_215, 1)],
             ..Distribution::default()
         }
     }
@@ -167,13 +167,12 @@ mod tests {
         let log = write(&[entry.clone(), entry]);
         let found: Vec<_> = log.lines().filter_map(|line| parse(line).unwrap()).collect();
         assert_eq!(found.len(), 2);
-        let Record::Log(interval) = &found[1].1 else { panic!("an interval") };
-        assert_eq!(interval.tag.as_deref(), Some("a.jsonl:3__actual"));
+        assert_eq!(found[1].text("tag"), Some("a.jsonl:3__actual"));
         assert!(log.contains(",1500000000.250,2.000,"), "{log}");
-        let read = &interval.times;
+        let read = found[1].times("").unwrap();
         assert_eq!((read.counted(), read.samples), (107, Some(107)));
-        assert_eq!(read.buckets()[..3], [(97, 50), (98, 50), (4097, 6)]);
-        assert_eq!((read.p50_ns, read.p99_ns), (Some(98), Some(4097)));
+        assert_eq!(read.buckets[..3], [(97, 50), (98, 50), (4097, 6)]);
+        assert_eq!([found[1].whole("p50_ns"), found[1].whole("p99_ns")], [Some(98), Some(4097)]);
         assert!(read.most().unwrap().abs_diff(5_000_000) < 500);
     }
 

@@ -1,8 +1,11 @@
-//! Measurement lines, made readable: a page, text for the terminal, files for other tools.
+//! Renders measurement lines: a page, text for the terminal, files for other tools.
 //!
-//! Reads what `docs/protocol/measurements.md` describes, and knows nothing of how it was measured.
-//! A report can be made again from its lines at any time, on any machine, and every number in it
-//! names the line it comes from.
+//! The lines are those of `docs/protocol/measurements.md`. A report can be made again from its
+//! lines at any time, on any machine, and every number in it names the line it comes from.
+//!
+//! The path through the files: [`Source`] → `read` (checks each line against `schema`, makes a
+//! `line`) → `cases` (groups repetitions) → `sections` (tables and charts of a `document`) → `html`
+//! or `text`. Distributions go to `hgrm` and `hlog` instead.
 //!
 //! ```
 //! use lanecast_report::{Report, Source};
@@ -17,29 +20,21 @@
 
 mod axis;
 mod cases;
-mod conditions;
 mod distribution;
-mod doctor;
 mod document;
-mod fanout;
 mod hgrm;
 mod hlog;
 mod html;
 mod line;
-#[cfg(test)]
-mod normative;
 mod number;
-mod outcome;
 mod read;
 mod report;
-mod round_trip;
+mod schema;
 mod sections;
-mod series;
 mod since;
 mod source;
 mod spread;
 mod text;
-mod threads;
 
 pub use read::ReadError;
 pub use report::{NoTimes, Report};

@@ -1,132 +1,283 @@
-//! One measurement line: who wrote it, where it stands, what it holds.
+//! One measurement line: its place, its kind, and its members, read by path.
+//!
+//! A path names a member as `docs/protocol/measurements.md` does, such as `latency.actual.p50_ns`
+//! or `subscribers[0].lost`. The report shows the same path beside each figure, so a figure cannot
+//! claim to come from another member than the one it was read from.
 
-use crate::conditions::Host;
 use crate::distribution::Distribution;
-use crate::doctor::Doctor;
-use crate::fanout::Fanout;
-use crate::outcome::{Jitter, Publisher, Subscriber};
-use crate::round_trip::{Floor, Ping, Pong};
-use crate::series::{Rival, Run, Skipped};
-use crate::threads::{Outcome, Pipes, Rings};
-use serde::{Deserialize, Serialize};
+use crate::document::{Figure, Words, cell};
+use crate::number::{self, Quantity};
+use serde::Deserialize;
+use serde_json::Value;
 
-/// A line that was read.
+/// A line that was read and checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// Its place among all lines of the report, from 1: the page's anchor.
+    /// Position among all lines of the report, from 1: the anchor on the page.
     pub(crate) id: usize,
-    /// The file it stands in.
     pub(crate) file: String,
-    /// Its number in that file, from 1.
+    /// Line number in the file, from 1.
     pub(crate) number: usize,
-    /// The line as it was written.
-    pub(crate) text: String,
-    pub(crate) head: Head,
-    pub(crate) record: Record,
+    /// The line as written.
+    pub(crate) json: String,
+    pub(crate) kind: Kind,
+    members: Value,
+    /// Distributions with buckets, by path. Their buckets are stored here only, as pairs: far
+    /// smaller than JSON values.
+    times: Vec<(String, Distribution)>,
+}
+
+/// What a line holds: the member `kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Publisher,
+    Subscriber,
+    Jitter,
+    Run,
+    Skipped,
+    Rival,
+    Doctor,
+    Pipes,
+    Rings,
+    Ping,
+    Pong,
+    Floor,
+    Fanout,
+    /// An interval of a HdrHistogram log: no measurement line, but shown like one.
+    Log,
+}
+
+impl Kind {
+    const NAMES: [(&str, Self); 13] = [
+        ("publisher", Self::Publisher),
+        ("subscriber", Self::Subscriber),
+        ("jitter", Self::Jitter),
+        ("run", Self::Run),
+        ("skipped", Self::Skipped),
+        ("rival", Self::Rival),
+        ("doctor", Self::Doctor),
+        ("pipes", Self::Pipes),
+        ("rings", Self::Rings),
+        ("ping", Self::Ping),
+        ("pong", Self::Pong),
+        ("floor", Self::Floor),
+        ("fanout", Self::Fanout),
+    ];
+
+    /// The kind called `name`; none for a kind that this version does not know.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    }
 }
 
 impl Line {
+    /// A line of `kind` with these members. The reader adds its place.
+    ///
+    /// # Errors
+    ///
+    /// If buckets of a distribution are no pairs of whole numbers.
+    pub(crate) fn new(kind: Kind, text: &str, mut members: Value) -> serde_json::Result<Self> {
+        let mut times = Vec::new();
+        take_buckets(String::new(), &mut members, &mut times)?;
+        let (file, json) = (String::new(), text.to_owned());
+        Ok(Self { id: 0, file, number: 0, json, kind, members, times })
+    }
+
+    /// The line at its place in the report and in its file.
+    pub(crate) fn placed(self, id: usize, file: String, number: usize) -> Self {
+        Self { id, file, number, ..self }
+    }
+
     /// `file:number`.
     pub(crate) fn place(&self) -> String {
         format!("{}:{}", self.file, self.number)
     }
 
-    /// Every sentence of doubt on the line.
-    pub(crate) fn doubts(&self) -> Vec<&String> {
-        match &self.record {
-            Record::Publisher(publisher) => publisher.conditions.doubts().iter().collect(),
-            Record::Subscriber(subscriber) => subscriber.conditions.doubts().iter().collect(),
-            Record::Jitter(jitter) => {
-                jitter.interference.iter().flat_map(|found| found.doubts()).collect()
+    /// The member at `path`; none if it is missing or null.
+    pub(crate) fn at(&self, path: &str) -> Option<&Value> {
+        let mut found = &self.members;
+        for part in path.split('.') {
+            let (name, index) = part.split_once('[').unwrap_or((part, ""));
+            found = found.get(name)?;
+            if let Some(index) = index.strip_suffix(']') {
+                found = found.get(index.parse::<usize>().ok()?)?;
             }
-            Record::Run(run) => run.doubts().collect(),
-            Record::Pipes(pipes) => pipes.outcome.doubts().collect(),
-            Record::Rings(rings) => rings.outcome.doubts().collect(),
-            Record::Ping(ping) => ping.doubts().collect(),
-            Record::Pong(pong) => pong.conditions.doubts().iter().collect(),
-            Record::Floor(floor) => floor.doubts().collect(),
-            Record::Skipped(_)
-            | Record::Rival(_)
-            | Record::Doctor(_)
-            | Record::Fanout(_)
-            | Record::Log(_) => Vec::new(),
         }
+        Some(found).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn whole(&self, path: &str) -> Option<u64> {
+        self.at(path)?.as_u64()
+    }
+
+    pub(crate) fn real(&self, path: &str) -> Option<f64> {
+        self.at(path)?.as_f64()
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.at(path)?.as_str()
+    }
+
+    /// Whether the member at `path` is the text `value`.
+    pub(crate) fn is(&self, path: &str, value: &str) -> bool {
+        self.text(path) == Some(value)
+    }
+
+    /// The list at `path`; empty if it is missing.
+    pub(crate) fn list(&self, path: &str) -> &[Value] {
+        self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The distribution at `path`, if it has buckets.
+    pub(crate) fn times(&self, path: &str) -> Option<&Distribution> {
+        self.times.iter().find(|(known, _)| known == path).map(|(_, times)| times)
+    }
+
+    /// All members as `T`; members that are missing or do not fit leave the default.
+    pub(crate) fn members<'a, T: Deserialize<'a> + Default>(&'a self) -> T {
+        T::deserialize(&self.members).unwrap_or_default()
+    }
+
+    /// The number at `path`, to be shown by `show`.
+    pub(crate) fn figure(&self, path: &str, show: fn(f64) -> Quantity) -> Option<Figure> {
+        let value = self.real(path)?;
+        Some(Figure::new(value, show(value), self.id, path))
+    }
+
+    /// A table cell with the number at `path`; empty if it is not known.
+    pub(crate) fn cell(&self, path: &str, show: fn(f64) -> Quantity) -> Words {
+        cell(self.figure(path, show))
+    }
+
+    pub(crate) fn count(&self, path: &str) -> Words {
+        self.cell(path, number::whole)
+    }
+
+    /// A table cell with the text at `path`; empty if it is not known.
+    pub(crate) fn word(&self, path: &str) -> Words {
+        self.text(path).filter(|text| !text.is_empty()).map(Words::from).unwrap_or_default()
+    }
+
+    /// A table cell with a size, such as `64 B`.
+    pub(crate) fn size(&self, path: &str) -> Words {
+        self.whole(path).map(|size| Words::from(format!("{size} B"))).unwrap_or_default()
+    }
+
+    /// A table cell with the rate that was asked for.
+    pub(crate) fn asked(&self) -> Words {
+        self.whole("rate_asked").map(|rate| Words::from(number::asked(rate))).unwrap_or_default()
+    }
+
+    /// A table cell that leads to this line.
+    pub(crate) fn link(&self) -> Words {
+        Words::new().line(self.id, self.place())
+    }
+
+    /// The measured threads of the line: whose each is, and the path before its conditions.
+    pub(crate) fn parties(&self) -> Vec<(String, String)> {
+        let own = || vec![(String::new(), String::new())];
+        match self.kind {
+            Kind::Publisher | Kind::Subscriber | Kind::Pong | Kind::Jitter => own(),
+            Kind::Run => {
+                let publisher = self.at("publisher").map(|_| "publisher's ".to_owned());
+                let subscribers = (0..self.list("subscribers").len()).map(|at| {
+                    let number = if at == 0 { String::new() } else { format!(" {}", at + 1) };
+                    (format!("subscriber{number}'s "), format!("subscribers[{at}]."))
+                });
+                let publisher = publisher.map(|whose| (whose, "publisher.".to_owned()));
+                publisher.into_iter().chain(subscribers).collect()
+            }
+            Kind::Ping | Kind::Floor => {
+                let receiver = self.at("receiver");
+                let receiver = receiver.map(|_| ("receiver's ".to_owned(), "receiver.".to_owned()));
+                own().into_iter().chain(receiver).collect()
+            }
+            Kind::Pipes | Kind::Rings => {
+                let threads = 0..self.list("threads").len();
+                threads.map(|at| (String::new(), format!("threads[{at}]."))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reasons for doubt that the line gives, of all its threads.
+    pub(crate) fn doubts(&self) -> Vec<&str> {
+        let parties = self.parties();
+        let lists =
+            parties.iter().map(|(_, path)| self.list(&format!("{path}interference.doubts")));
+        lists.flatten().filter_map(Value::as_str).collect()
     }
 
     /// Messages that were lost, repeated or damaged.
     pub(crate) fn wrong(&self) -> u64 {
-        match &self.record {
-            Record::Subscriber(subscriber) => subscriber.counts.wrong(),
-            Record::Run(run) => {
-                run.subscribers().iter().fold(0, |sum, one| sum.saturating_add(one.counts.wrong()))
+        match self.kind {
+            Kind::Subscriber => self.wrong_of_subscriber(""),
+            Kind::Run => (0..self.list("subscribers").len())
+                .map(|at| self.wrong_of_subscriber(&format!("subscribers[{at}].")))
+                .fold(0, u64::saturating_add),
+            Kind::Rival if self.is("peer", "lanecast") => self.sum(&["lost", "damaged"]),
+            Kind::Ping => {
+                // Missing messages count as lost, whether or not the transport reported them.
+                let sent = self.sum(&["sent", "warmup"]);
+                let missing = sent.saturating_sub(self.whole("received").unwrap_or(sent));
+                let unreported = missing.saturating_sub(self.sum(&["told_lost"]));
+                self.sum(&["told_lost", "duplicated", "damaged"]).saturating_add(unreported)
             }
-            Record::Rival(rival) if rival.peer.as_deref() == Some("lanecast") => {
-                rival.lost.unwrap_or(0).saturating_add(rival.damaged.unwrap_or(0))
-            }
-            Record::Ping(ping) => ping.wrong(),
-            Record::Pong(pong) => pong.traffic.wrong(),
-            Record::Floor(floor) => floor.lost.unwrap_or(0),
-            Record::Fanout(fanout) => fanout.wrong(),
-            _ => self.outcome().map_or(0, Outcome::wrong),
+            Kind::Pong => self.sum(&["told_lost", "duplicated", "damaged"]),
+            Kind::Floor => self.sum(&["lost"]),
+            Kind::Fanout => self.sum(&["lost", "excess"]),
+            Kind::Pipes | Kind::Rings => self.sum(&["lost", "duplicated", "disordered", "damaged"]),
+            _ => 0,
         }
     }
 
-    /// What an exchange between threads came to.
-    pub(crate) fn outcome(&self) -> Option<&Outcome> {
-        match &self.record {
-            Record::Pipes(pipes) => Some(&pipes.outcome),
-            Record::Rings(rings) => Some(&rings.outcome),
-            _ => None,
-        }
+    /// A subscriber may see a loss itself or be told of it by the transport: the larger one counts.
+    fn wrong_of_subscriber(&self, path: &str) -> u64 {
+        let of = |name: &str| self.whole(&format!("{path}{name}")).unwrap_or(0);
+        let lost = of("lost").max(of("told_lost"));
+        lost.saturating_add(of("duplicated")).saturating_add(of("damaged"))
     }
 
-    /// Whether who sent was interrupted before the end.
+    fn sum(&self, paths: &[&str]) -> u64 {
+        paths.iter().filter_map(|path| self.whole(path)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether the sender was interrupted before it had sent everything.
     pub(crate) fn was_interrupted(&self) -> bool {
-        let interrupted = match &self.record {
-            Record::Publisher(publisher) => publisher.interrupted,
-            Record::Run(run) => run.publisher.as_ref().and_then(|one| one.interrupted),
-            Record::Ping(ping) => ping.interrupted,
-            _ => None,
+        let path = match self.kind {
+            Kind::Publisher | Kind::Ping => "interrupted",
+            Kind::Run => "publisher.interrupted",
+            _ => return false,
         };
-        interrupted == Some(true)
+        self.at(path).and_then(Value::as_bool) == Some(true)
     }
 }
 
-/// What every line begins with.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct Head {
-    pub(crate) schema: Option<u64>,
-    pub(crate) kind: Option<String>,
-    pub(crate) version: Option<String>,
-    pub(crate) command: Option<String>,
-    pub(crate) started_unix_ns: Option<u64>,
-    pub(crate) host: Option<Host>,
-}
-
-/// What a line holds.
-#[derive(Clone, Debug)]
-pub(crate) enum Record {
-    Publisher(Box<Publisher>),
-    Subscriber(Box<Subscriber>),
-    Jitter(Box<Jitter>),
-    Run(Box<Run>),
-    Skipped(Skipped),
-    Rival(Box<Rival>),
-    Doctor(Box<Doctor>),
-    Pipes(Box<Pipes>),
-    Rings(Box<Rings>),
-    Ping(Box<Ping>),
-    Pong(Box<Pong>),
-    Floor(Box<Floor>),
-    Fanout(Box<Fanout>),
-    /// An interval of a HdrHistogram log.
-    Log(Box<Interval>),
-}
-
-/// One interval of a HdrHistogram log, times in nanoseconds.
-#[derive(Clone, Debug)]
-pub(crate) struct Interval {
-    pub(crate) tag: Option<String>,
-    pub(crate) times: Distribution,
+/// Moves the buckets of all distributions in `value` to `times`.
+fn take_buckets(
+    path: String,
+    value: &mut Value,
+    times: &mut Vec<(String, Distribution)>,
+) -> serde_json::Result<()> {
+    match value {
+        Value::Object(members) => {
+            // In a histogram of even buckets, the member of that name is a number.
+            if members.get("buckets").is_some_and(Value::is_array) {
+                times.push((path, Distribution::deserialize(&*members)?));
+                members.remove("buckets");
+                return Ok(());
+            }
+            for (name, value) in members {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                take_buckets(path, value, times)?;
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter_mut().enumerate().filter(|(_, item)| item.is_object()) {
+                take_buckets(format!("{path}[{at}]"), item, times)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }

@@ -44,6 +44,11 @@ pub(crate) fn count(number: u64) -> Quantity {
     Quantity::new(text, "")
 }
 
+/// A count, as figures of all kinds are shown.
+pub(crate) fn whole(number: f64) -> Quantity {
+    count(number as u64)
+}
+
 /// Messages per second, such as `1.25 M/s`.
 pub(crate) fn rate(per_second: f64) -> Quantity {
     match per_second.clamp(0.0, HIGHEST) {

@@ -1,15 +1,13 @@
-//! Reading measurement lines: tolerant of what is new, exact about what is wrong.
+//! Reads measurement lines: skips what is new to this version, refuses what is wrong.
 
-use crate::line::{Head, Line, Record};
+use crate::hlog;
+use crate::line::{Kind, Line};
+use crate::schema::{self, SCHEMA};
 use crate::source::{Format, Source};
-use crate::{hlog, series};
-use serde::Deserialize;
+use serde_json::Value;
 use serde_json::error::Category;
 
-/// The schema that this version writes, and the highest it reads.
-const SCHEMA: u64 = 1;
-
-/// Why a source cannot be read: where, and what to do.
+/// A source that cannot be read: the place, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct ReadError {
@@ -18,11 +16,11 @@ pub struct ReadError {
     what: String,
 }
 
-/// What was read.
+/// All lines of all sources.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
     pub(crate) lines: Vec<Line>,
-    /// How many lines were of a kind that this version does not know.
+    /// Lines of a kind that this version does not know.
     pub(crate) unknown: usize,
 }
 
@@ -44,21 +42,24 @@ pub(crate) fn read(sources: &[Source]) -> Result<Lines, ReadError> {
                 Format::Lines => parse(text).map_err(fail)?,
                 Format::IntervalLog => hlog::parse(text).map_err(fail)?,
             };
-            let Some((head, record)) = parsed else {
+            let Some(line) = parsed else {
                 found.unknown += usize::from(source.format == Format::Lines);
                 continue;
             };
             let (id, file) = (found.lines.len() + 1, source.name.clone());
-            found.lines.push(Line { id, file, number, text: text.to_owned(), head, record });
+            found.lines.push(line.placed(id, file, number));
         }
     }
     Ok(found)
 }
 
-/// What the line `text` holds; none if it is of a kind not known here.
-fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
-    let head: Head = json(text)?;
-    match head.schema {
+/// The measurement line in `text`; none if its kind is unknown.
+fn parse(text: &str) -> Result<Option<Line>, String> {
+    let members: Value = serde_json::from_str(text).map_err(|error| in_words(text, &error))?;
+    if !members.is_object() {
+        return Err(NO_OBJECT.to_owned());
+    }
+    match members.get("schema").and_then(Value::as_u64) {
         None => return Err("no measurement line: it has no \"schema\" (see --json)".to_owned()),
         Some(schema) if schema > SCHEMA => {
             return Err(format!(
@@ -68,43 +69,30 @@ fn parse(text: &str) -> Result<Option<(Head, Record)>, String> {
         }
         Some(_) => {}
     }
-    let record = match head.kind.as_deref() {
-        None => return Err("no measurement line: it has no \"kind\"".to_owned()),
-        Some("publisher") => Record::Publisher(json(text)?),
-        Some("subscriber") => Record::Subscriber(json(text)?),
-        Some("jitter") => Record::Jitter(json(text)?),
-        Some("run") => Record::Run(json(text)?),
-        Some("skipped") => Record::Skipped(json::<series::Skipped>(text)?),
-        Some("rival") => Record::Rival(json(text)?),
-        Some("doctor") => Record::Doctor(json(text)?),
-        Some("pipes") => Record::Pipes(json(text)?),
-        Some("rings") => Record::Rings(json(text)?),
-        Some("ping") => Record::Ping(json(text)?),
-        Some("pong") => Record::Pong(json(text)?),
-        Some("fanout") => Record::Fanout(json(text)?),
-        Some("floor") => Record::Floor(json(text)?),
-        Some(_) => return Ok(None),
+    let Some(kind) = members.get("kind").and_then(Value::as_str) else {
+        return Err("no measurement line: it has no \"kind\"".to_owned());
     };
-    Ok(Some((head, record)))
+    let Some(kind) = Kind::named(kind) else { return Ok(None) };
+    schema::check(&members)?;
+    Line::new(kind, text, members).map(Some).map_err(|error| error.to_string())
 }
 
-/// `text` as a `T`; the error is in words, and has the column.
-fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| {
-        let full = error.to_string();
-        // The line is the file's, not the first of its own text.
-        let end = format!(" at line {} column {}", error.line(), error.column());
-        let what = full.strip_suffix(&end).unwrap_or(&full);
-        let column = error.column();
-        match error.classify() {
-            Category::Eof => format!("the line is cut off after {column} characters"),
-            Category::Syntax if !text.trim_start().starts_with('{') => {
-                "no measurement line: one JSON object on each line is expected".to_owned()
-            }
-            Category::Syntax => format!("no JSON: {what}, column {column}"),
-            Category::Data | Category::Io => format!("{what}, column {column}"),
+const NO_OBJECT: &str = "no measurement line: one JSON object on each line is expected";
+
+/// A JSON error in words, with its column.
+fn in_words(text: &str, error: &serde_json::Error) -> String {
+    let full = error.to_string();
+    // The line number is the file's, so the parser's own is removed.
+    let end = format!(" at line {} column {}", error.line(), error.column());
+    let what = full.strip_suffix(&end).unwrap_or(&full);
+    let column = error.column();
+    match error.classify() {
+        Category::Eof => format!("the line is cut off after {column} characters"),
+        Category::Syntax if !text.trim_start().starts_with('{') => NO_OBJECT.to_owned(),
+        Category::Syntax | Category::Data | Category::Io => {
+            format!("no JSON: {what}, column {column}")
         }
-    })
+    }
 }
 
 #[cfg(test)]
@@ -122,8 +110,11 @@ mod tests {
                     \n{\"schema\":1,\"kind\":\"weather\"}\n";
         let found = read_lines(text).unwrap();
         assert_eq!((found.lines.len(), found.unknown), (1, 1));
-        let Record::Publisher(publisher) = &found.lines[0].record else { panic!("a publisher") };
-        assert_eq!((publisher.rate, publisher.sent), (Some(5.5), None));
+        let line = &found.lines[0];
+        assert_eq!(
+            (line.kind, line.real("rate"), line.whole("sent")),
+            (Kind::Publisher, Some(5.5), None)
+        );
         assert_eq!(found.lines[0].place(), "a.jsonl:1");
     }
 
@@ -132,8 +123,7 @@ mod tests {
         let text = "{\"schema\":1,\"kind\":\"run\",\"host\":null,\"case\":null,\
                     \"publisher\":{\"interference\":null,\"cpus\":{\"pinned\":null}},\
                     \"subscribers\":[{\"latency\":{\"actual\":{\"buckets\":null}}}]}";
-        let Record::Run(run) = &read_lines(text).unwrap().lines[0].record else { panic!("a run") };
-        assert!(run.publisher.as_ref().unwrap().conditions.doubts().is_empty());
+        assert!(read_lines(text).unwrap().lines[0].doubts().is_empty());
     }
 
     #[test]

@@ -1,8 +1,6 @@
-//! The report: read once, then given the forms that are wanted.
+//! A report: lines that were read, and the forms they are rendered in.
 
-use crate::distribution::Distribution;
-use crate::line::{Line, Record};
-use crate::outcome::{Latency, Subscriber};
+use crate::line::{Kind, Line};
 use crate::read::{self, Lines, ReadError};
 use crate::since::Since;
 use crate::source::Source;
@@ -14,7 +12,7 @@ pub struct Report {
     lines: Lines,
 }
 
-/// Why there is no `.hgrm` or `.hlog` to be had.
+/// Reasons for not writing a `.hgrm` or `.hlog`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTimes {
     /// No line holds a distribution with its buckets.
@@ -22,7 +20,7 @@ pub enum NoTimes {
         "no line holds times: latencies are recorded with perf pub -f 1 and a perf sub without -f"
     )]
     None,
-    /// The text by percentile has room for one distribution.
+    /// More than one distribution; the text by percentile holds one.
     #[error(
         "there are {0} distributions, and a .hgrm has room for one: choose with --line, or write a \
          .hlog"
@@ -35,25 +33,30 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// Names the file and the line, and says what is wrong there.
+    /// The first wrong line, by file and number.
     pub fn read(sources: &[Source]) -> Result<Self, ReadError> {
         Ok(Self { lines: read::read(sources)? })
     }
 
-    /// The report on one line alone, by its place (`run.jsonl:3`) or its number on the page;
+    /// A report on one line alone, named by its place (`run.jsonl:3`) or its number on the page;
     /// none if there is no such line.
     pub fn only(&self, line: &str) -> Option<Self> {
         let is_meant = |one: &&Line| one.place() == line || one.id.to_string() == line;
         let found = self.lines.lines.iter().find(is_meant)?;
-        Some(Self { lines: Lines { lines: vec![Line { id: 1, ..found.clone() }], unknown: 0 } })
+        Some(Self {
+            lines: Lines {
+                lines: vec![found.clone().placed(1, found.file.clone(), found.number)],
+                unknown: 0,
+            },
+        })
     }
 
-    /// How many lines were read.
+    /// The number of lines read.
     pub fn line_count(&self) -> usize {
         self.lines.lines.len()
     }
 
-    /// One page, complete in itself: it asks the network for nothing.
+    /// A self-contained page: it loads nothing from the network.
     pub fn to_html(&self) -> String {
         html::page(&sections::document(&self.lines), &self.lines.lines)
     }
@@ -95,15 +98,15 @@ impl Report {
     }
 }
 
-/// The distributions on `line`; of latencies, those `since` the times that are wanted.
+/// The distributions with buckets on `line`; of latencies, those of `since` only.
 fn entries<'a>(line: &'a Line, since: &[Since]) -> Vec<hlog::Entry<'a>> {
-    // Where the file lies is of no concern to whoever reads the log.
+    // The directory of the file would only make tags long.
     let file = line.file.rsplit('/').next().unwrap_or_default();
-    let entry = |(name, duration_ns, times): Named<'a>| {
-        let times = times.filter(|times| times.has_buckets())?;
+    let entry = |(name, duration_ns, path): Named| {
+        let times = line.times(&path).filter(|times| times.has_buckets())?;
         Some(hlog::Entry {
             tag: format!("{file}:{}{name}", line.number),
-            started_unix_ns: line.head.started_unix_ns.unwrap_or(0),
+            started_unix_ns: line.whole("started_unix_ns").unwrap_or(0),
             duration_ns: duration_ns.unwrap_or(0),
             times,
         })
@@ -111,56 +114,36 @@ fn entries<'a>(line: &'a Line, since: &[Since]) -> Vec<hlog::Entry<'a>> {
     distributions(line, since).into_iter().filter_map(entry).collect()
 }
 
-/// A distribution: what it is of, how long it took, and what it is, if it is known.
-type Named<'a> = (String, Option<u64>, Option<&'a Distribution>);
+/// A distribution: its name in tags, how long its measurement took, and its path.
+type Named = (String, Option<u64>, String);
 
-fn distributions<'a>(line: &'a Line, since: &[Since]) -> Vec<Named<'a>> {
-    let latencies = |who: &str, subscriber: &'a Subscriber| -> Vec<Named<'a>> {
-        let named = |since: &Since| {
-            let name = format!("{who}/{}", since.name());
-            (name, subscriber.counts.duration_ns, since.of(subscriber))
-        };
+fn distributions(line: &Line, since: &[Since]) -> Vec<Named> {
+    let latencies = |name: &str, prefix: &str| -> Vec<Named> {
+        let duration_ns = line.whole(&format!("{prefix}duration_ns"));
+        let named =
+            |since: &Since| (format!("{name}/{}", since.name()), duration_ns, since.path(prefix));
         since.iter().map(named).collect()
     };
-    match &line.record {
-        Record::Subscriber(subscriber) => latencies("", subscriber),
-        Record::Run(run) => {
-            let subscribers = run.subscribers().iter().enumerate();
-            subscribers.flat_map(|(at, one)| latencies(&format!("/{at}"), one)).collect()
+    let single = |name: &str, path: &str| {
+        vec![(name.to_owned(), line.whole("duration_ns"), path.to_owned())]
+    };
+    match line.kind {
+        Kind::Subscriber | Kind::Ping | Kind::Floor => latencies("", ""),
+        Kind::Run => (0..line.list("subscribers").len())
+            .flat_map(|at| latencies(&format!("/{at}"), &format!("subscribers[{at}].")))
+            .collect(),
+        Kind::Publisher => single("/lateness", "lateness"),
+        Kind::Jitter => single("/gaps", "gaps"),
+        Kind::Log => {
+            let tag = line.text("tag").map(|tag| format!("/{tag}"));
+            single(&tag.unwrap_or_default(), "")
         }
-        Record::Publisher(publisher) => {
-            let lateness = publisher.lateness.as_ref();
-            vec![("/lateness".to_owned(), publisher.duration_ns, lateness)]
+        Kind::Fanout => {
+            let duration_ns = line.real("seconds").map(|seconds| (seconds * 1e9) as u64);
+            vec![(String::new(), duration_ns, "latency".to_owned())]
         }
-        Record::Jitter(jitter) => {
-            vec![("/gaps".to_owned(), jitter.duration_ns, jitter.gaps.as_ref())]
+        Kind::Skipped | Kind::Pong | Kind::Rival | Kind::Doctor | Kind::Pipes | Kind::Rings => {
+            Vec::new()
         }
-        Record::Log(interval) => {
-            let tag = interval.tag.as_deref().map(|tag| format!("/{tag}")).unwrap_or_default();
-            vec![(tag, None, Some(&interval.times))]
-        }
-        Record::Ping(ping) => round_trips(&ping.latency, ping.duration_ns, since),
-        Record::Fanout(fanout) => {
-            let duration_ns = fanout.seconds.map(|seconds| (seconds * 1e9) as u64);
-            vec![(String::new(), duration_ns, fanout.latency.as_ref())]
-        }
-        Record::Floor(floor) => round_trips(&floor.latency, floor.duration_ns, since),
-        Record::Skipped(_)
-        | Record::Pong(_)
-        | Record::Rival(_)
-        | Record::Doctor(_)
-        | Record::Pipes(_)
-        | Record::Rings(_) => Vec::new(),
     }
-}
-
-/// The distributions of round trips.
-fn round_trips<'a>(
-    latency: &'a Option<Latency>,
-    duration_ns: Option<u64>,
-    since: &[Since],
-) -> Vec<Named<'a>> {
-    let Some(latency) = latency else { return Vec::new() };
-    let named = |since: &Since| (format!("/{}", since.name()), duration_ns, since.pick(latency));
-    since.iter().map(named).collect()
 }

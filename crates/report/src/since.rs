@@ -1,14 +1,11 @@
-//! From which time latencies are counted.
+//! The start of a latency: actual or intended time of sending.
 
-use crate::distribution::Distribution;
-use crate::outcome::{Latency, Subscriber};
-
-/// From which time latencies are counted.
+/// The start of a latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Since {
-    /// When the message was sent: what the source documents show.
+    /// The time a message was sent, as in the source documents.
     Actual,
-    /// When the schedule wanted it sent: what a reader had to wait.
+    /// The time it was due: includes the delay of a sender that was late.
     #[default]
     Intended,
 }
@@ -23,16 +20,8 @@ impl Since {
         }
     }
 
-    /// The latencies that `subscriber` saw.
-    pub(crate) fn of(self, subscriber: &Subscriber) -> Option<&Distribution> {
-        self.pick(subscriber.counts.latency.as_ref()?)
-    }
-
-    /// One of both distributions.
-    pub(crate) const fn pick(self, latency: &Latency) -> Option<&Distribution> {
-        match self {
-            Self::Actual => latency.actual.as_ref(),
-            Self::Intended => latency.intended.as_ref(),
-        }
+    /// The path of this latency distribution, of the subscriber whose members begin with `prefix`.
+    pub(crate) fn path(self, prefix: &str) -> String {
+        format!("{prefix}latency.{}", self.name())
     }
 }

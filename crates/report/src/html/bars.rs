@@ -43,7 +43,7 @@ fn drawn(bar: &Bar, top: f64, most: f64) -> Element {
         .set("height", THICKNESS)
         .child(element("title").text(format!("{}: {shown}", bar.name)));
     element("g")
-        .class(class(bar.voice))
+        .class(class(bar.origin))
         .child(label(6.0, top + 13.0, "start", &bar.name))
         .child(link(bar.figure.line).child(rectangle))
         .child(label(width + 7.0, below + 11.5, "start", &shown))
@@ -52,14 +52,14 @@ fn drawn(bar: &Bar, top: f64, most: f64) -> Element {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Figure, Voice};
+    use crate::document::{Figure, Origin};
     use crate::number;
 
     #[test]
     fn the_greatest_fills_the_width_and_nothing_is_beyond() {
         let bar = |value: f64| Bar {
             name: "<case>".to_owned(),
-            voice: Voice::Own(0),
+            origin: Origin::Own(0),
             figure: Figure::new(value, number::rate(value), 1, "rate"),
         };
         let widths = |values: &[f64]| {

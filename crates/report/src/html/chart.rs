@@ -3,7 +3,7 @@
 use super::element::{Element, element};
 use crate::axis;
 use crate::distribution::Bin;
-use crate::document::{Axis, Chart, Histogram, Marks, Point, Series, Voice};
+use crate::document::{Axis, Chart, Histogram, Marks, Origin, Point, Series};
 use crate::number;
 
 const WIDTH: f64 = 480.0;
@@ -33,7 +33,7 @@ pub(super) fn histogram(histogram: &Histogram) -> [Element; 2] {
     };
     let series = |bars: &[Bin]| {
         let marks = Marks::Bars { line: histogram.line, bars: bars.to_vec() };
-        vec![Series { name: "samples".to_owned(), voice: Voice::Own(0), marks }]
+        vec![Series { name: "samples".to_owned(), origin: Origin::Own(0), marks }]
     };
     let (from, to) = ends(&histogram.bulk);
     let beyond = match histogram.beyond {
@@ -129,12 +129,12 @@ fn horizontal(axis: &Axis) -> Vec<Element> {
 }
 
 fn drawn(series: &Series, chart: &Chart) -> Element {
-    let group = element("g").class(class(series.voice));
+    let group = element("g").class(class(series.origin));
     match &series.marks {
         Marks::Dotted(points) | Marks::Curve(points) => {
             let path = element("path").class("line").set("d", path(points, chart));
             let dots = points.iter().filter(|point| !point.title.is_empty());
-            group.child(path).children(dots.map(|point| dot(point, series.voice, chart)))
+            group.child(path).children(dots.map(|point| dot(point, series.origin, chart)))
         }
         Marks::Bars { line, bars } => {
             let bars = bars.iter().filter(|bin| bin.count > 0).map(|bin| bar(bin, chart));
@@ -159,12 +159,12 @@ pub(super) fn link(line: usize) -> Element {
 }
 
 /// A dot whose form tells who speaks: circles for own figures, others for others'.
-fn dot(point: &Point, voice: Voice, chart: &Chart) -> Element {
+fn dot(point: &Point, origin: Origin, chart: &Chart) -> Element {
     let (x, y) = (at_x(&chart.x, point.x), at_y(&chart.y, point.y));
-    let mark = match voice {
-        Voice::Own(_) => element("circle").set("cx", short(x)).set("cy", short(y)).set("r", "3.5"),
-        Voice::Document => form(x, y, "m0-5 5 5-5 5-5-5z"),
-        Voice::Peer(_) => form(x, y, "m-3.5-3.5h7v7h-7z"),
+    let mark = match origin {
+        Origin::Own(_) => element("circle").set("cx", short(x)).set("cy", short(y)).set("r", "3.5"),
+        Origin::Document => form(x, y, "m0-5 5 5-5 5-5-5z"),
+        Origin::Peer(_) => form(x, y, "m-3.5-3.5h7v7h-7z"),
     };
     let mark = mark.class("mark").child(element("title").text(&point.title));
     link(point.line).child(mark)
@@ -192,13 +192,13 @@ fn bar(bin: &Bin, chart: &Chart) -> Element {
 fn legend(series: &[Series]) -> Element {
     let entries = series.iter().map(|series| {
         let sample = element("path").class("line").set("d", "M0 6H26");
-        let mark = match series.voice {
-            Voice::Own(_) => element("circle").set("cx", 13).set("cy", 6).set("r", "3.5"),
-            Voice::Document => form(13.0, 6.0, "m0-5 5 5-5 5-5-5z"),
-            Voice::Peer(_) => form(13.0, 6.0, "m-3.5-3.5h7v7h-7z"),
+        let mark = match series.origin {
+            Origin::Own(_) => element("circle").set("cx", 13).set("cy", 6).set("r", "3.5"),
+            Origin::Document => form(13.0, 6.0, "m0-5 5 5-5 5-5-5z"),
+            Origin::Peer(_) => form(13.0, 6.0, "m-3.5-3.5h7v7h-7z"),
         };
         let swatch = element("svg")
-            .class(format!("swatch {}", class(series.voice)))
+            .class(format!("swatch {}", class(series.origin)))
             .set("viewBox", "0 0 26 12")
             .set("aria-hidden", "true")
             .child(sample)
@@ -209,12 +209,12 @@ fn legend(series: &[Series]) -> Element {
 }
 
 /// Colour and dashes of a series; after eight they come again.
-pub(super) fn class(voice: Voice) -> String {
-    match voice {
-        Voice::Own(at) if at < 8 => format!("own c{at}"),
-        Voice::Own(at) => format!("own again c{}", at % 8),
-        Voice::Document => "document".to_owned(),
-        Voice::Peer(at) => format!("peer c{}", (at + 1) % 8),
+pub(super) fn class(origin: Origin) -> String {
+    match origin {
+        Origin::Own(at) if at < 8 => format!("own c{at}"),
+        Origin::Own(at) => format!("own again c{}", at % 8),
+        Origin::Document => "document".to_owned(),
+        Origin::Peer(at) => format!("peer c{}", (at + 1) % 8),
     }
 }
 

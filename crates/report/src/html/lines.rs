@@ -1,7 +1,7 @@
 //! The lines themselves, at the end of the page.
 
 use super::element::{Element, element};
-use crate::line::{Line, Record};
+use crate::line::{Kind, Line};
 
 /// Lists longer than this are shortened where they are read; the whole line can be unfolded.
 const LONGEST_LIST: usize = 160;
@@ -25,36 +25,36 @@ fn line(line: &Line) -> Element {
         .text(" ")
         .child(element("span").class("quiet").text(kind(line)));
     let shown = element("details").class("line").set("id", format!("l{}", line.id)).child(summary);
-    if matches!(line.record, Record::Log(_)) {
-        return shown.child(element("pre").text(&line.text));
+    if line.kind == Kind::Log {
+        return shown.child(element("pre").text(&line.json));
     }
-    let (readable, is_shortened) = readable(&line.text);
+    let (readable, is_shortened) = readable(&line.json);
     let shown = shown.child(element("pre").text(readable));
     if !is_shortened {
         return shown;
     }
-    if line.text.len() > LONGEST_WHOLE {
-        let words = format!("The whole line has {} bytes: see {}.", line.text.len(), line.place());
+    if line.json.len() > LONGEST_WHOLE {
+        let words = format!("The whole line has {} bytes: see {}.", line.json.len(), line.place());
         return shown.child(element("p").class("quiet").text(words));
     }
     let whole = element("details")
         .child(element("summary").text("The whole line"))
-        .child(element("pre").text(&line.text));
+        .child(element("pre").text(&line.json));
     shown.child(whole)
 }
 
-/// What the line is about, in a few words.
+/// Kind and case of the line.
 fn kind(line: &Line) -> String {
-    let kind = line.head.kind.as_deref().unwrap_or("interval");
-    match &line.record {
-        Record::Run(run) => {
-            let case = run.case.clone().unwrap_or_default();
-            let experiment = run.experiment.as_deref().unwrap_or("");
-            let size = case.size.map(|size| format!(", {size} B")).unwrap_or_default();
-            let repetition = run.repetition.map(|at| format!(", repetition {at}"));
-            format!("{kind}: {experiment}{size}{}", repetition.unwrap_or_default())
+    let kind = line.text("kind").unwrap_or("interval");
+    match line.kind {
+        Kind::Run => {
+            let experiment = line.text("experiment").unwrap_or("");
+            let size = line.whole("case.size").map(|size| format!(", {size} B"));
+            let repetition = line.whole("repetition").map(|at| format!(", repetition {at}"));
+            let parts = [size, repetition].map(Option::unwrap_or_default).concat();
+            format!("{kind}: {experiment}{parts}")
         }
-        Record::Rival(rival) => format!("{kind}: {}", rival.peer.as_deref().unwrap_or("")),
+        Kind::Rival => format!("{kind}: {}", line.text("peer").unwrap_or("")),
         _ => kind.to_owned(),
     }
 }

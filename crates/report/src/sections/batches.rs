@@ -1,72 +1,68 @@
 //! Density and throughput by batch size: the two graphs of the Y-suite document.
 
 use crate::axis;
-use crate::document::{Axis, Block, Chart, Figure, Marks, Point, Series, Voice};
-use crate::line::{Line, Record};
+use crate::document::{Axis, Block, Chart, Figure, Marks, Origin, Point, Series};
+use crate::line::{Kind, Line};
 use crate::number;
 use crate::spread::Spread;
-use crate::threads::{Outcome, PipesCase};
 
-/// Nothing that is measured here takes less.
-const FLOOR_NS: f64 = 0.01;
+/// The lower end of the axis: no message takes less.
+const LEAST_NS: f64 = 0.01;
 
 /// One curve of both graphs.
 #[derive(Debug)]
 pub(super) struct Curve {
     pub(super) name: String,
-    pub(super) voice: Voice,
+    pub(super) origin: Origin,
     /// By batch.
     pub(super) points: Vec<(u64, Figure)>,
 }
 
 impl Curve {
-    /// A single figure of a document.
+    /// A single reference figure.
     pub(super) fn mark(name: String, batch: u64, density: Figure) -> Self {
-        Self { name, voice: Voice::Document, points: vec![(batch, density)] }
+        Self { name, origin: Origin::Document, points: vec![(batch, density)] }
     }
 }
 
 /// The time of a message, over repetitions.
 pub(super) fn density<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Option<Spread> {
-    over(lines, "density_ns", |outcome| outcome.density_ns, number::time)
+    over(lines, "density_ns", number::time)
 }
 
 /// Messages a second, over repetitions.
 pub(super) fn rate<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Option<Spread> {
-    over(lines, "rate", |outcome| outcome.rate, number::rate)
+    over(lines, "rate", number::rate)
 }
 
 fn over<'a>(
     lines: impl IntoIterator<Item = &'a Line>,
-    member: &str,
-    pick: fn(&Outcome) -> Option<f64>,
+    path: &str,
     show: fn(f64) -> number::Quantity,
 ) -> Option<Spread> {
-    Spread::of(lines.into_iter().filter_map(|line| {
-        let value = pick(line.outcome()?)?;
-        Some(Figure::new(value, show(value), line.id, member))
-    }))
+    Spread::of(lines.into_iter().filter_map(|line| line.figure(path, show)))
 }
 
-/// The local sockets of `lines` that had two CPUs: what everything between threads is compared
-/// with.
+/// Local sockets between two CPUs: the comparison for everything between threads.
 pub(super) fn sockets(lines: &[Line]) -> Option<Curve> {
-    let is_it = |case: &PipesCase| {
-        case.transport.as_deref() == Some("socketpair")
-            && case.experiment.as_deref() == Some("throughput")
-            && case.seats.as_deref() == Some("two")
-    };
-    let found = lines.iter().filter_map(|line| match &line.record {
-        Record::Pipes(pipes) if is_it(&pipes.case) => Some((pipes.case.batch?, line)),
-        _ => None,
+    let found = lines.iter().filter(|line| {
+        line.kind == Kind::Pipes
+            && line.is("transport", "socketpair")
+            && line.is("experiment", "throughput")
+            && line.is("seats", "two")
     });
-    curve("local sockets".to_owned(), Voice::Peer(0), found)
+    curve("local sockets".to_owned(), Origin::Peer(0), found.filter_map(with_batch))
+}
+
+/// The batch size of a line, and the line.
+pub(super) fn with_batch(line: &Line) -> Option<(u64, &Line)> {
+    Some((line.whole("batch")?, line))
 }
 
 /// The medians of `lines`, each with its batch.
 pub(super) fn curve<'a>(
     name: String,
-    voice: Voice,
+    origin: Origin,
     lines: impl Iterator<Item = (u64, &'a Line)>,
 ) -> Option<Curve> {
     let lines: Vec<(u64, &Line)> = lines.collect();
@@ -76,7 +72,7 @@ pub(super) fn curve<'a>(
     let at = |batch| lines.iter().filter(move |one| one.0 == batch).map(|one| one.1);
     let points = batches.into_iter().filter_map(|batch| Some((batch, density(at(batch))?.median)));
     let points: Vec<(u64, Figure)> = points.filter(|(_, density)| density.value > 0.0).collect();
-    (!points.is_empty()).then_some(Curve { name, voice, points })
+    (!points.is_empty()).then_some(Curve { name, origin, points })
 }
 
 /// Both graphs, if there is more than one batch to be seen.
@@ -92,7 +88,7 @@ pub(super) fn charts(of: &str, curves: &[Curve]) -> Option<Block> {
 }
 
 fn densities(least: f64, most: f64) -> Axis {
-    axis::logarithmic_above(FLOOR_NS, "time of a message", least, most, number::time_tick)
+    axis::logarithmic_above(LEAST_NS, "time of a message", least, most, number::time_tick)
 }
 
 fn rates(least: f64, most: f64) -> Axis {
@@ -116,7 +112,7 @@ fn chart(
             Point { x: *batch as f64, y, line: density.line, title }
         });
         let marks = Marks::Dotted(points.collect());
-        Series { name: curve.name.clone(), voice: curve.voice, marks }
+        Series { name: curve.name.clone(), origin: curve.origin, marks }
     });
     let names: Vec<&str> = curves.iter().map(|curve| curve.name.as_str()).collect();
     let names = names.join(", ");

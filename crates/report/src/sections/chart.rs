@@ -2,16 +2,24 @@
 
 use crate::axis;
 use crate::distribution::Distribution;
-use crate::document::{Axis, Chart, Marks, Point, Series, Voice};
+use crate::document::{Axis, Chart, Marks, Origin, Point, Series};
+use crate::line::Line;
 use crate::number;
 
 /// One curve of a chart by percentile.
 #[derive(Debug)]
 pub(super) struct Curve<'a> {
     pub(super) name: String,
-    pub(super) voice: Voice,
+    pub(super) origin: Origin,
     pub(super) line: usize,
     pub(super) times: &'a Distribution,
+}
+
+impl<'a> Curve<'a> {
+    /// The distribution at `path`; none without buckets.
+    pub(super) fn of(name: String, origin: Origin, line: &'a Line, path: &str) -> Option<Self> {
+        Some(Self { name, origin, line: line.id, times: line.times(path)? })
+    }
 }
 
 /// Latency by percentile, both axes logarithmic; none if nothing was counted.
@@ -22,7 +30,7 @@ pub(super) fn by_percentile(title: String, curves: &[Curve<'_>]) -> Option<Chart
     let most = drawn.iter().filter_map(|curve| curve.times.most()).max()?;
     let series = drawn.iter().map(|curve| Series {
         name: curve.name.clone(),
-        voice: curve.voice,
+        origin: curve.origin,
         marks: Marks::Curve(points(curve)),
     });
     Some(Chart {
@@ -40,7 +48,7 @@ pub(super) fn by_percentile(title: String, curves: &[Curve<'_>]) -> Option<Chart
     })
 }
 
-/// The points of a curve; those at 90, 99, 99.9 per cent and so on are named.
+/// The points of a curve, with titles at 90, 99, 99.9 per cent and so on.
 fn points(curve: &Curve<'_>) -> Vec<Point> {
     let steps = curve.times.curve().into_iter().enumerate();
     steps
@@ -60,7 +68,7 @@ fn points(curve: &Curve<'_>) -> Vec<Point> {
         .collect()
 }
 
-/// Lines with dots: rates over places or numbers.
+/// Rates as lines with dots.
 pub(super) fn rates(title: &str, x: Axis, series: Vec<Series>) -> Option<Chart> {
     let points = || series.iter().flat_map(|series| series.points());
     let most = points().map(|point| point.y).reduce(f64::max)?;

@@ -1,20 +1,19 @@
-//! The same case in several files: do they agree, and if not, why not?
+//! The same case in several files: whether the figures agree, and possible reasons if not.
 
 use super::chart::{Curve, by_percentile};
 use super::difference::{self, AGREEMENT};
 use super::summary::shape;
-use crate::cases::{Cases, Group, P50, P99};
-use crate::document::{Block, Figure, Section, Table, Voice, Words};
-use crate::line::{Line, Record};
+use crate::cases::{Case, Cases, Group, slowest};
+use crate::document::{Block, Figure, Origin, Section, Table, Words};
+use crate::line::{Kind, Line};
 use crate::number;
-use crate::series::Case;
 use crate::since::Since;
 use crate::spread::{Spread, words};
 
-/// Overlays are drawn for so many cases; the table has all.
+/// The most overlays drawn; the table has all cases.
 const DRAWN: usize = 6;
 
-/// Cases that are named with the reasons they share; the table has all.
+/// The most cases named with the reasons they share; the table has all.
 const NAMED: usize = 6;
 
 /// One figure in two series: the first one that has it, and a later one.
@@ -23,9 +22,9 @@ struct Pair<'a> {
     what: &'static str,
     names: [String; 2],
     spreads: [Spread; 2],
-    /// Whether the two have to agree, which one asks of medians only.
+    /// Whether the two must agree: medians must.
     counts: bool,
-    /// Why they may differ.
+    /// Reasons for a difference.
     reasons: Vec<String>,
     lines: [&'a Line; 2],
 }
@@ -67,14 +66,14 @@ fn row(pair: &Pair<'_>) -> Vec<Words> {
     ]
 }
 
-/// How many medians agree; for each that does not, why that may be.
+/// The number of medians that agree; for the others, possible reasons.
 fn verdict(pairs: &[Pair<'_>]) -> Block {
     let judged: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.counts).collect();
     let apart: Vec<&&Pair<'_>> =
         judged.iter().filter(|pair| change(pair).abs() > AGREEMENT).collect();
     let agree = judged.len() - apart.len();
     let title = format!("{agree} of {} medians agree within 5%", judged.len());
-    // The same reasons mostly hold for many cases, apart from their numbers: each is said once.
+    // Many cases share their reasons, apart from numbers in them: each reason is given once.
     let mut groups: Vec<(Vec<String>, &[String], Vec<String>)> = Vec::new();
     for pair in &apart {
         let name = format!("{} ({})", pair.case, number::change(change(pair)).text());
@@ -108,8 +107,8 @@ fn of_runs<'a>(cases: &Cases<'a>) -> Vec<Pair<'a>> {
         else {
             continue;
         };
-        let timed = [there, here].map(|group| group.time(Since::Intended, "p50_ns", P50));
-        let far = [there, here].map(|group| group.time(Since::Intended, "p99_ns", P99));
+        let timed = [there, here].map(|group| group.time(Since::Intended, "p50_ns"));
+        let far = [there, here].map(|group| group.time(Since::Intended, "p99_ns"));
         let found = match timed {
             [Some(a), Some(b)] => vec![("p50", [a, b], true)],
             _ => both([there.rate(), here.rate()])
@@ -123,7 +122,7 @@ fn of_runs<'a>(cases: &Cases<'a>) -> Vec<Pair<'a>> {
                 case: case_name(experiment, &here.case),
                 what,
                 names: [there.set, here.set].map(|set| cases.sets[set].clone()),
-                lines: [there.runs[0].line, here.runs[0].line],
+                lines: [there.runs[0], here.runs[0]],
                 spreads,
                 counts,
                 reasons: why(there, here),
@@ -138,16 +137,10 @@ fn both([one, other]: [Option<Spread>; 2]) -> Option<[Spread; 2]> {
 }
 
 fn why(there: &Group<'_>, here: &Group<'_>) -> Vec<String> {
-    let mut reasons = difference::yardsticks(&there.runs, &here.runs);
-    reasons.extend(difference::reasons(there.runs[0].line, here.runs[0].line));
-    reasons.extend(doubts(there, here));
+    let mut reasons = difference::baselines(&there.runs, &here.runs);
+    reasons.extend(difference::reasons(there.runs[0], here.runs[0]));
+    reasons.extend(difference::doubts(&there.runs, &here.runs));
     reasons
-}
-
-fn doubts(there: &Group<'_>, here: &Group<'_>) -> Option<String> {
-    let [there, here] =
-        [there, here].map(|group| group.runs.iter().map(|run| run.line).collect::<Vec<&Line>>());
-    difference::doubts(&there, &here)
 }
 
 /// Lines of the same kind and load in different files; a file's first stands for it.
@@ -173,41 +166,24 @@ fn of_single_lines<'a>(cases: &Cases<'a>) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// The figure by which a line that is no run is compared, and what it is the figure of.
+/// The case, the name and the figure by which a single line is compared.
 fn single(line: &Line) -> Option<(String, &'static str, Figure, &Line)> {
-    let time = |ns: u64, member| Figure::new(ns as f64, number::time(ns as f64), line.id, member);
-    let (name, what, figure) = match &line.record {
-        Record::Publisher(publisher) => {
-            let asked = number::asked(publisher.rate_asked?);
-            let name = format!("publisher, {} B, {asked}", publisher.size?);
-            let rate = publisher.rate?;
-            (name, "rate", Figure::new(rate, number::rate(rate), line.id, "rate"))
-        }
-        Record::Subscriber(subscriber) => {
-            let counts = &subscriber.counts;
-            let spin = subscriber.spin.unwrap_or(0);
+    let p50 = || Some(("p50", line.figure("latency.intended.p50_ns", number::time)?));
+    let rate = || Some(("rate", line.figure("rate", number::rate)?));
+    let asked = || line.whole("rate_asked").map(number::asked);
+    let (name, (what, figure)) = match line.kind {
+        Kind::Publisher => (format!("publisher, {} B, {}", line.whole("size")?, asked()?), rate()?),
+        Kind::Subscriber => {
+            let spin = line.whole("spin").unwrap_or(0);
             let name =
                 if spin > 0 { format!("subscriber, spin {spin}") } else { "subscriber".into() };
-            let latency = counts.latency.as_ref().and_then(|latency| latency.intended.as_ref());
-            match latency.and_then(|times| times.p50_ns) {
-                Some(ns) => (name, "p50", time(ns, "latency.intended.p50_ns")),
-                None => {
-                    let rate = counts.rate?;
-                    (name, "rate", Figure::new(rate, number::rate(rate), line.id, "rate"))
-                }
-            }
+            (name, p50().or_else(rate)?)
         }
-        Record::Jitter(jitter) => {
-            let ns = jitter.gaps.as_ref()?.p50_ns?;
-            ("jitter".to_owned(), "p50", time(ns, "gaps.p50_ns"))
-        }
-        Record::Ping(ping) => {
-            let (transport, wait) = (ping.conditions.transport.as_deref()?, &ping.conditions.wait);
-            let asked = number::asked(ping.rate_asked?);
-            let wait = wait.as_deref().unwrap_or_default();
-            let name = format!("round trip, {transport}, {wait}, {} B, {asked}", ping.size?);
-            let ns = ping.latency.as_ref()?.intended.as_ref()?.p50_ns?;
-            (name, "p50", time(ns, "latency.intended.p50_ns"))
+        Kind::Jitter => ("jitter".into(), ("p50", line.figure("gaps.p50_ns", number::time)?)),
+        Kind::Ping => {
+            let (transport, wait) = (line.text("transport")?, line.text("wait"));
+            let (wait, size) = (wait.unwrap_or_default(), line.whole("size")?);
+            (format!("round trip, {transport}, {wait}, {size} B, {}", asked()?), p50()?)
         }
         _ => return None,
     };
@@ -237,12 +213,8 @@ fn overlays(cases: &Cases<'_>) -> Vec<crate::document::Chart> {
         let same = groups.iter().filter(|group| group.case == first.case);
         let curves = same.filter_map(|group| {
             let run = group.typical(Since::Intended)?;
-            Some(Curve {
-                name: cases.sets[group.set].clone(),
-                voice: Voice::Own(group.set),
-                line: run.line.id,
-                times: run.times(Since::Intended)?,
-            })
+            let (name, origin) = (cases.sets[group.set].clone(), Origin::Own(group.set));
+            Curve::of(name, origin, run, &slowest(run, Since::Intended)?)
         });
         let curves: Vec<Curve<'_>> = curves.collect();
         if curves.len() > 1 {

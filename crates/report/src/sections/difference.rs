@@ -1,14 +1,13 @@
-//! Why two measurements of the same thing may differ: in what their lines are not the same.
+//! Reasons why two measurements of the same case differ.
 
-use crate::cases::Repetition;
-use crate::conditions::Conditions;
-use crate::line::{Line, Record};
+use crate::line::{Kind, Line};
 use crate::number::{self, plural};
+use serde_json::Value;
 
-/// Above this, medians do not agree.
+/// The largest relative difference of medians that agree.
 pub(super) const AGREEMENT: f64 = 0.05;
 
-/// What is not the same on `one` line and on the `other`, in words.
+/// Conditions that differ between two lines, in words.
 pub(super) fn reasons(one: &Line, other: &Line) -> Vec<String> {
     let (one, other) = (circumstances(one), circumstances(other));
     let mut reasons = Vec::new();
@@ -21,14 +20,14 @@ pub(super) fn reasons(one: &Line, other: &Line) -> Vec<String> {
     reasons
 }
 
-/// What the yardsticks say: whether the machine itself was faster or slower.
-pub(super) fn yardsticks(one: &[Repetition<'_>], other: &[Repetition<'_>]) -> Vec<String> {
-    let yardsticks: [(&str, Measure); 2] = [
-        ("a cache line's way to the other CPU and back", |run| run.run.yardstick.as_ref()?.line_ns),
-        ("a fixed loop", |run| run.run.yardstick.as_ref()?.loop_ns),
+/// Changes of the baseline: whether the machine itself was faster or slower.
+pub(super) fn baselines(one: &[&Line], other: &[&Line]) -> Vec<String> {
+    let members = [
+        ("a cache line's way to the other CPU and back", "yardstick.line_ns"),
+        ("a fixed loop", "yardstick.loop_ns"),
     ];
-    let found = yardsticks.into_iter().filter_map(|(name, pick)| {
-        let (before, after) = (middle(one, pick)?, middle(other, pick)?);
+    let found = members.into_iter().filter_map(|(name, path)| {
+        let (before, after) = (median(one, path)?, median(other, path)?);
         let change = after / before - 1.0;
         (change.is_finite() && change.abs() > AGREEMENT).then(|| {
             format!(
@@ -42,7 +41,7 @@ pub(super) fn yardsticks(one: &[Repetition<'_>], other: &[Repetition<'_>]) -> Ve
     found.collect()
 }
 
-/// How many doubts there are on the lines of both.
+/// The number of doubtful lines on both sides; none if there are none.
 pub(super) fn doubts(one: &[&Line], other: &[&Line]) -> Option<String> {
     let count = |lines: &[&Line]| lines.iter().filter(|line| !line.doubts().is_empty()).count();
     let (there, here) = (count(one), count(other));
@@ -52,71 +51,53 @@ pub(super) fn doubts(one: &[&Line], other: &[&Line]) -> Option<String> {
     })
 }
 
-/// One of the yardsticks.
-type Measure = fn(&Repetition<'_>) -> Option<f64>;
-
-fn middle(runs: &[Repetition<'_>], pick: Measure) -> Option<f64> {
-    let mut found: Vec<f64> = runs.iter().filter_map(pick).collect();
+fn median(runs: &[&Line], path: &str) -> Option<f64> {
+    let mut found: Vec<f64> = runs.iter().filter_map(|run| run.real(path)).collect();
     found.sort_by(f64::total_cmp);
     found.get(found.len().checked_sub(1)? / 2).copied()
 }
 
-/// What may make a difference, by name.
+/// Conditions of the whole line that may make a difference.
+const OF_LINE: [(&str, &str); 5] = [
+    ("version", "version"),
+    ("processor", "host.cpu"),
+    ("CPUs", "host.cpus"),
+    ("kernel", "host.kernel"),
+    ("governor", "host.governor"),
+];
+
+/// Conditions of each thread that may make a difference.
+const OF_THREAD: [(&str, &str); 7] = [
+    ("transport", "transport"),
+    ("waiting", "wait"),
+    ("window", "window"),
+    ("touch", "touch"),
+    ("clock", "clock"),
+    ("priority", "raise"),
+    ("CPU", "cpus.ran_on"),
+];
+
+/// All known conditions of `line`, by name.
 fn circumstances(line: &Line) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut add = |name: String, value: Option<String>| {
+    let mut add = |name: String, path: &str| {
+        let value = line.at(path).map(|value| match value {
+            Value::String(text) => text.clone(),
+            number => number.to_string(),
+        });
         found.extend(value.map(|value| (name, value)));
     };
-    add("version".to_owned(), line.head.version.clone());
-    if let Some(host) = &line.head.host {
-        add("processor".to_owned(), host.cpu.clone());
-        add("CPUs".to_owned(), host.cpus.map(|cpus| cpus.to_string()));
-        add("kernel".to_owned(), host.kernel.clone());
-        add("governor".to_owned(), host.governor.clone());
-    }
-    for (who, conditions) in conditions(line) {
-        let name = |what: &str| format!("{who}{what}");
-        add(name("transport"), conditions.transport.clone());
-        add(name("waiting"), conditions.wait.clone());
-        add(name("window"), conditions.window.clone());
-        add(name("touch"), conditions.touch.clone());
-        add(name("clock"), conditions.clock.clone());
-        add(name("priority"), conditions.raise.clone());
-        add(name("CPU"), conditions.ran_on().map(|cpu| cpu.to_string()));
-    }
-    if let Record::Jitter(jitter) = &line.record {
-        add("clock".to_owned(), jitter.clock.clone());
-        let cpu = jitter.cpus.as_ref().and_then(|cpus| cpus.ran_on);
-        add("CPU".to_owned(), cpu.map(|cpu| cpu.to_string()));
+    OF_LINE.iter().for_each(|(name, path)| add((*name).to_owned(), path));
+    let members: &[(&str, &str)] = match line.kind {
+        Kind::Pipes | Kind::Rings => &[],
+        // A jitter test's priority is no condition of what it finds.
+        Kind::Jitter => &[("clock", "clock"), ("CPU", "cpus.ran_on")],
+        _ => &OF_THREAD,
+    };
+    for (whose, prefix) in line.parties() {
+        members.iter().for_each(|(name, path)| {
+            add(format!("{whose}{name}"), &format!("{prefix}{path}"));
+        });
     }
     found
-}
-
-fn conditions(line: &Line) -> Vec<(String, &Conditions)> {
-    match &line.record {
-        Record::Publisher(publisher) => vec![(String::new(), &publisher.conditions)],
-        Record::Subscriber(subscriber) => vec![(String::new(), &subscriber.conditions)],
-        Record::Run(run) => {
-            let publisher = run.publisher.iter();
-            let publisher =
-                publisher.map(|publisher| ("publisher's ".to_owned(), &publisher.conditions));
-            let subscribers = run.subscribers().iter().enumerate().map(|(at, subscriber)| {
-                let who = if at == 0 { String::new() } else { format!(" {}", at + 1) };
-                (format!("subscriber{who}'s "), &subscriber.conditions)
-            });
-            publisher.chain(subscribers).collect()
-        }
-        Record::Ping(ping) => with_receiver(&ping.conditions, &ping.receiver),
-        Record::Floor(floor) => with_receiver(&floor.conditions, &floor.receiver),
-        Record::Pong(pong) => vec![(String::new(), &pong.conditions)],
-        _ => Vec::new(),
-    }
-}
-
-fn with_receiver<'a>(
-    conditions: &'a Conditions,
-    receiver: &'a Option<Conditions>,
-) -> Vec<(String, &'a Conditions)> {
-    let receiver = receiver.iter().map(|conditions| ("receiver's ".to_owned(), conditions));
-    std::iter::once((String::new(), conditions)).chain(receiver).collect()
 }

@@ -1,17 +1,28 @@
 //! Bursts from a few publishers to many subscribers with filters.
 
 use crate::cases::Cases;
-use crate::document::{Bar, Bars, Block, Figure, Section, Table, Voice, Words};
-use crate::fanout::{Delay, Fanout, FanoutCase};
-use crate::line::{Line, Record};
+use crate::document::{Bar, Bars, Block, Figure, Origin, Section, Table, Words};
+use crate::line::{Kind, Line};
 use crate::number::{self, Quantity};
 use crate::spread::{Spread, words};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The repetitions of each case of each file.
-type Groups<'a> = BTreeMap<(&'a FanoutCase, &'a str), Vec<(&'a Line, &'a Fanout)>>;
+/// The parameters of a run.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(default)]
+struct Case {
+    wanted: Option<String>,
+    publishers: Option<u64>,
+    subscribers: Option<u64>,
+    messages: Option<u64>,
+    through: Option<String>,
+}
 
-/// What a plot shows of the cases in which subscribers want that: its title, and the member.
+/// The repetitions of each case of each file.
+type Groups<'a> = BTreeMap<(Case, &'a str), Vec<&'a Line>>;
+
+/// A plot for each value of `wanted`: that value, the title, and the member shown.
 const PLOTS: [(&str, &str, &str); 2] = [
     ("all", "Everything to everybody: messages delivered a second", "delivered_per_second"),
     ("quarter", "A quarter to one subscriber each: messages published a second", PUBLISHED),
@@ -19,11 +30,7 @@ const PLOTS: [(&str, &str, &str); 2] = [
 const PUBLISHED: &str = "published_per_second";
 
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
-    let mut groups = Groups::new();
-    for line in cases.lines {
-        let Record::Fanout(fanout) = &line.record else { continue };
-        groups.entry((&fanout.case, &line.file)).or_default().push((line, fanout));
-    }
+    let groups: Groups<'_> = cases.grouped(Kind::Fanout, Line::members);
     if groups.is_empty() {
         return None;
     }
@@ -32,7 +39,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  Times from sending until arrival are those within a full burst; the server's own \
                  are from when it takes a message up until its frames are written for all who \
                  want it. Each figure is the median of its repetitions.";
-    let several = groups.keys().any(|(_, file)| Some(*file) != groups.keys().next().map(|k| k.1));
+    let several = cases.has_several_files(Kind::Fanout);
     let plots = PLOTS.iter().filter_map(|plot| bars(&groups, plot, several));
     let mut blocks = vec![Block::Words(intro.into()), Block::Table(table(&groups, several))];
     blocks.extend(plots.map(Block::Bars));
@@ -41,12 +48,12 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
 }
 
 /// Such as `5 → 50`.
-fn counts(case: &FanoutCase) -> String {
+fn counts(case: &Case) -> String {
     let shown = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
     format!("{} → {}", shown(case.publishers), shown(case.subscribers))
 }
 
-fn through(case: &FanoutCase) -> &str {
+fn through(case: &Case) -> &str {
     match case.through.as_deref() {
         Some("lanecast") => "server",
         Some(other) => other,
@@ -72,67 +79,41 @@ fn table(groups: &Groups<'_>, several: bool) -> Table {
     let mut table = Table::new("Messages a second, and their times", &columns);
     for ((case, file), group) in groups {
         let burst = case.messages.map(|messages| Words::from(number::count(messages).text()));
+        let time = |path: &str| words(spread(group, path, number::time));
         table.rows.push(vec![
             counts(case).into(),
             burst.unwrap_or_default(),
             case.wanted.as_deref().unwrap_or_default().into(),
             through(case).into(),
             if several { (*file).into() } else { Words::new() },
-            words(rate(group, PUBLISHED)),
-            words(rate(group, "delivered_per_second")),
-            time(group, "latency.p50_ns", |run| run.latency.as_ref()?.p50_ns),
-            time(group, "latency.p99_ns", |run| run.latency.as_ref()?.p99_ns),
-            time(group, "server.command_delay.p50_ns", |run| delay(run)?.p50_ns),
-            time(group, "server.command_delay.p99_ns", |run| delay(run)?.p99_ns),
+            words(spread(group, PUBLISHED, number::rate)),
+            words(spread(group, "delivered_per_second", number::rate)),
+            time("latency.p50_ns"),
+            time("latency.p99_ns"),
+            time("server.command_delay.p50_ns"),
+            time("server.command_delay.p99_ns"),
             lost(group),
         ]);
     }
     table.without_empty_columns()
 }
 
-fn delay(run: &Fanout) -> Option<&Delay> {
-    run.server.as_ref()?.command_delay.as_ref()
+fn spread(group: &[&Line], path: &str, show: fn(f64) -> Quantity) -> Option<Spread> {
+    Spread::of(group.iter().filter_map(|line| line.figure(path, show)))
 }
 
-/// The repetitions' figures of one kind.
-fn spread(
-    group: &[(&Line, &Fanout)],
-    member: &str,
-    show: fn(f64) -> Quantity,
-    pick: impl Fn(&Fanout) -> Option<f64>,
-) -> Option<Spread> {
-    Spread::of(group.iter().filter_map(|(line, run)| {
-        let value = pick(run)?;
-        Some(Figure::new(value, show(value), line.id, member))
-    }))
-}
-
-fn rate(group: &[(&Line, &Fanout)], member: &str) -> Option<Spread> {
-    spread(group, member, number::rate, |run| match member {
-        PUBLISHED => run.published_per_second,
-        _ => run.delivered_per_second,
-    })
-}
-
-fn time(group: &[(&Line, &Fanout)], member: &str, pick: fn(&Fanout) -> Option<u64>) -> Words {
-    words(spread(group, member, number::time, |run| pick(run).map(|ns| ns as f64)))
-}
-
-/// The most that was lost, or came unasked.
-fn lost(group: &[(&Line, &Fanout)]) -> Words {
-    let Some((line, run)) = group.iter().max_by_key(|(_, run)| run.wrong()) else {
-        return Words::new();
-    };
-    let wrong = run.wrong();
+/// The repetition with the most lost or excess deliveries.
+fn lost(group: &[&Line]) -> Words {
+    let Some(line) = group.iter().max_by_key(|line| line.wrong()) else { return Words::new() };
+    let wrong = line.wrong();
     Words::new().figure(Figure::new(wrong as f64, number::count(wrong), line.id, "lost + excess"))
 }
 
-/// Where threads were put, in words, each once.
+/// The placements of threads in words, each once.
 fn placements(groups: &Groups<'_>) -> Vec<Words> {
     let mut told: Vec<&str> = Vec::new();
-    let runs = groups.values().flatten();
-    let placed = runs.filter_map(|(line, run)| {
-        let why = run.seating.as_ref()?.why.as_deref()?;
+    let placed = groups.values().flatten().filter_map(|line| {
+        let why = line.text("seating.why")?;
         let is_new = !told.contains(&why);
         told.push(why);
         is_new.then(|| Words::from("Placement: ").line(line.id, why).text("."))
@@ -140,9 +121,9 @@ fn placements(groups: &Groups<'_>) -> Vec<Words> {
     placed.collect()
 }
 
-/// A bar for each case in which that is wanted.
+/// A bar for each case with that value of `wanted`.
 fn bars(groups: &Groups<'_>, plot: &(&str, &str, &str), several: bool) -> Option<Bars> {
-    let (wanted, title, member) = *plot;
+    let (wanted, title, path) = *plot;
     let mut bursts: Vec<Option<u64>> = groups.keys().map(|(case, _)| case.messages).collect();
     bursts.dedup();
     let of_plot = groups.iter().filter(|((case, _), _)| case.wanted.as_deref() == Some(wanted));
@@ -154,8 +135,8 @@ fn bars(groups: &Groups<'_>, plot: &(&str, &str, &str), several: bool) -> Option
         if several {
             name += &format!(", {file}");
         }
-        let voice = Voice::Own(usize::from(case.through.as_deref() != Some("lanecast")));
-        Some(Bar { name, voice, figure: rate(group, member)?.median })
+        let origin = Origin::Own(usize::from(case.through.as_deref() != Some("lanecast")));
+        Some(Bar { name, origin, figure: spread(group, path, number::rate)?.median })
     });
     let bars: Vec<Bar> = bars.collect();
     (!bars.is_empty()).then(|| Bars { title: title.to_owned(), bars })

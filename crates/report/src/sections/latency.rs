@@ -2,10 +2,9 @@
 
 use super::chart::{Curve, by_percentile};
 use super::{histogram, rate};
-use crate::cases::{Cases, Group, TIMES};
-use crate::document::{Block, Chart, Figure, Section, Table, Voice, Words};
+use crate::cases::{Cases, Group, TIMES, slowest};
+use crate::document::{Block, Chart, Origin, Section, Table, Words, cell};
 use crate::number;
-use crate::series::Published;
 use crate::since::Since;
 use crate::spread::words;
 
@@ -29,7 +28,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
 fn table(cases: &Cases<'_>, groups: &[Group<'_>]) -> Table {
     let mut table =
         Table::new("Latency by message size and rate", &[">size", ">asked", "file", "from"]);
-    TIMES.iter().for_each(|(name, ..)| table.column(&format!(">{name}")));
+    TIMES.iter().for_each(|(name, _)| table.column(&format!(">{name}")));
     table.column(">doc. min");
     table.column(">doc. mean");
     for group in groups {
@@ -41,15 +40,15 @@ fn table(cases: &Cases<'_>, groups: &[Group<'_>]) -> Table {
                 if set.is_empty() { Words::new() } else { set.into() },
                 since.name().into(),
             ];
-            let times = TIMES.iter().map(|(_, name, pick)| words(group.time(since, name, *pick)));
+            let times = TIMES.iter().map(|(_, name)| words(group.time(since, name)));
             row.extend(times);
             if row[4..].iter().all(Words::is_empty) {
                 continue;
             }
-            // The document's tools know of no intended time.
+            // The document's tools measure from the actual time only.
             if since == Since::Actual {
-                row.push(published(group, "min_ns", |published| published.min_ns));
-                row.push(published(group, "mean_ns", |published| published.mean_ns));
+                row.push(cell(group.reference("min_ns", number::time)));
+                row.push(cell(group.reference("mean_ns", number::time)));
             } else {
                 row.extend([Words::new(), Words::new()]);
             }
@@ -59,12 +58,7 @@ fn table(cases: &Cases<'_>, groups: &[Group<'_>]) -> Table {
     table.without_empty_columns()
 }
 
-fn published(group: &Group<'_>, name: &str, pick: fn(&Published) -> Option<f64>) -> Words {
-    let found: Option<Figure> = group.published(name, pick, number::time);
-    found.map(rate::figure).unwrap_or_default()
-}
-
-/// By percentile: for each size, and from each time, a curve for each rate.
+/// Charts by percentile for each size and start time, with a curve for each rate.
 fn charts(cases: &Cases<'_>, groups: &[Group<'_>]) -> Vec<Chart> {
     let mut sizes: Vec<_> = groups.iter().map(|group| (group.case.size, group.set)).collect();
     sizes.sort_unstable();
@@ -77,12 +71,8 @@ fn charts(cases: &Cases<'_>, groups: &[Group<'_>]) -> Vec<Chart> {
                 .enumerate()
                 .filter_map(|(at, group)| {
                     let run = group.typical(since)?;
-                    Some(Curve {
-                        name: number::asked(group.case.rate_asked.unwrap_or(0)),
-                        voice: Voice::Own(at),
-                        line: run.line.id,
-                        times: run.times(since)?,
-                    })
+                    let name = number::asked(group.case.rate_asked.unwrap_or(0));
+                    Curve::of(name, Origin::Own(at), run, &slowest(run, since)?)
                 })
                 .collect();
             let title = format!(
@@ -97,7 +87,7 @@ fn charts(cases: &Cases<'_>, groups: &[Group<'_>]) -> Vec<Chart> {
     charts
 }
 
-/// Folded away: the histogram of each case.
+/// The histograms of all cases, folded away.
 fn histograms(cases: &Cases<'_>, groups: &[Group<'_>]) -> Option<Block> {
     let found = groups.iter().filter_map(|group| {
         let run = group.typical(Since::Intended)?;
@@ -107,7 +97,7 @@ fn histograms(cases: &Cases<'_>, groups: &[Group<'_>]) -> Option<Block> {
             number::asked(group.case.rate_asked.unwrap_or(0)),
             cases.set_name(group.set)
         );
-        histogram::of(title.trim_end().to_owned(), run.line.id, run.times(Since::Intended)?)
+        histogram::of(title.trim_end().to_owned(), run, &slowest(run, Since::Intended)?)
     });
     let blocks: Vec<Block> = found.collect();
     let title = format!(

@@ -1,9 +1,7 @@
 //! The machine, and the commands that ran on it.
 
-use super::rate::figure;
 use crate::cases::Cases;
-use crate::conditions::Host;
-use crate::document::{Block, Figure, Section, Table, Words};
+use crate::document::{Block, Section, Table, Words};
 use crate::line::Line;
 use crate::number::{self, Quantity};
 
@@ -20,65 +18,52 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section::new("machine", "Machine and commands", blocks))
 }
 
-/// Each machine once, with the first line from it.
-pub(super) fn machines(lines: &[Line]) -> Vec<(&Line, &Host)> {
-    let mut machines: Vec<(&Line, &Host)> = Vec::new();
-    for line in lines {
-        let Some(host) = &line.head.host else { continue };
-        if !machines.iter().any(|(_, known)| known.is_same_machine(host)) {
-            machines.push((line, host));
+/// The first line of each machine. Machines differ if a property does; the load may change.
+pub(super) fn machines(lines: &[Line]) -> Vec<&Line> {
+    let mut machines: Vec<&Line> = Vec::new();
+    for line in lines.iter().filter(|line| line.at("host").is_some()) {
+        let is_same =
+            |known: &&Line| PROPERTIES.iter().all(|(_, path, _)| known.at(path) == line.at(path));
+        if !machines.iter().any(is_same) {
+            machines.push(line);
         }
     }
     machines
 }
 
-type Property = (&'static str, fn(&Host) -> Option<Shown>);
-
-/// A property of a machine: in words, or a number of the member that is named.
-enum Shown {
-    Text(String),
-    Number(f64, Quantity, &'static str),
-}
+/// A property of a machine: its name, its member, and how a number is shown.
+type Property = (&'static str, &'static str, Option<fn(f64) -> Quantity>);
 
 const PROPERTIES: [Property; 12] = [
-    ("processor", |host| Some(Shown::Text(host.cpu.clone()?))),
-    ("architecture", |host| Some(Shown::Text(host.architecture.clone()?))),
-    ("CPUs", |host| count(host.cpus, "host.cpus")),
-    ("threads per core", |host| count(host.threads_per_core, "host.threads_per_core")),
-    ("memory nodes", |host| count(host.numa_nodes, "host.numa_nodes")),
-    ("L2 cache", |host| memory(host.l2_bytes, "host.l2_bytes")),
-    ("L3 cache", |host| memory(host.l3_bytes, "host.l3_bytes")),
-    ("memory", |host| memory(host.memory_bytes, "host.memory_bytes")),
-    ("kernel", |host| Some(Shown::Text(host.kernel.clone()?))),
-    ("hypervisor", |host| Some(Shown::Text(host.hypervisor.clone()?))),
-    ("frequency governor", |host| Some(Shown::Text(host.governor.clone()?))),
-    ("clock source", |host| Some(Shown::Text(host.clock_source.clone()?))),
+    ("processor", "host.cpu", None),
+    ("architecture", "host.architecture", None),
+    ("CPUs", "host.cpus", Some(number::whole)),
+    ("threads per core", "host.threads_per_core", Some(number::whole)),
+    ("memory nodes", "host.numa_nodes", Some(number::whole)),
+    ("L2 cache", "host.l2_bytes", Some(memory)),
+    ("L3 cache", "host.l3_bytes", Some(memory)),
+    ("memory", "host.memory_bytes", Some(memory)),
+    ("kernel", "host.kernel", None),
+    ("hypervisor", "host.hypervisor", None),
+    ("frequency governor", "host.governor", None),
+    ("clock source", "host.clock_source", None),
 ];
 
-fn count(value: Option<u64>, member: &'static str) -> Option<Shown> {
-    value.map(|value| Shown::Number(value as f64, number::count(value), member))
+fn memory(bytes: f64) -> Quantity {
+    number::bytes(bytes as u64)
 }
 
-fn memory(value: Option<u64>, member: &'static str) -> Option<Shown> {
-    value.map(|value| Shown::Number(value as f64, number::bytes(value), member))
-}
-
-fn table(machines: &[(&Line, &Host)]) -> Table {
+fn table(machines: &[&Line]) -> Table {
     let mut table = Table::new("The machine", &["property"]);
-    for (line, _) in machines {
+    for line in machines {
         table.column(if machines.len() == 1 { "value" } else { &line.file });
     }
-    for (name, property) in PROPERTIES {
-        let cells: Vec<Words> = machines
-            .iter()
-            .map(|(line, host)| match property(host) {
-                Some(Shown::Text(text)) => Words::from(text),
-                Some(Shown::Number(value, shown, member)) => {
-                    figure(Figure::new(value, shown, line.id, member))
-                }
-                None => Words::new(),
-            })
-            .collect();
+    for (name, path, show) in PROPERTIES {
+        let cells = machines.iter().map(|line| match show {
+            Some(show) => line.cell(path, show),
+            None => line.text(path).map(Words::from).unwrap_or_default(),
+        });
+        let cells: Vec<Words> = cells.collect();
         if cells.iter().any(|cell| !cell.is_empty()) {
             table.rows.push([vec![Words::from(name)], cells].concat());
         }
@@ -86,11 +71,11 @@ fn table(machines: &[(&Line, &Host)]) -> Table {
     table
 }
 
-/// Each command once, with the lines it wrote.
+/// Each command once, with a link to its first line.
 fn commands(lines: &[Line]) -> Vec<Words> {
     let mut commands: Vec<(&str, Vec<&Line>)> = Vec::new();
     for line in lines {
-        let Some(command) = line.head.command.as_deref() else { continue };
+        let Some(command) = line.text("command") else { continue };
         match commands.iter_mut().find(|(known, _)| *known == command) {
             Some((_, lines)) => lines.push(line),
             None => commands.push((command, vec![line])),
@@ -101,8 +86,8 @@ fn commands(lines: &[Line]) -> Vec<Words> {
         let words = Words::new().code(command).text(" ").line(first.id, first.place());
         let more = lines.len() - 1;
         let words = if more == 0 { words } else { words.quiet(format!(" and {more} more")) };
-        let version = first.head.version.as_deref().map(|version| format!("version {version}"));
-        let moment = first.head.started_unix_ns.map(|at| format!("{} UTC", number::moment(at)));
+        let version = first.text("version").map(|version| format!("version {version}"));
+        let moment = first.whole("started_unix_ns").map(|at| format!("{} UTC", number::moment(at)));
         let said: Vec<String> = [version, moment].into_iter().flatten().collect();
         if said.is_empty() { words } else { words.quiet(format!(" · {}", said.join(", "))) }
     });

@@ -1,7 +1,6 @@
-//! What a report says, section by section. Each is left out where no line speaks of it.
+//! The sections of a report. A section without lines is left out.
 
 mod batches;
-mod cells;
 mod chart;
 mod comparison;
 mod difference;
@@ -25,7 +24,7 @@ use crate::document::{Document, Section};
 use crate::number;
 use crate::read::Lines;
 
-/// The experiments of a series that have sections of their own.
+/// Experiments with a section of their own.
 const EXPERIMENTS: [&str; 9] =
     ["size", "workload", "slow", "latency", "generic", "receivers", "numa", "pipes", "rings"];
 
@@ -59,16 +58,14 @@ pub(crate) fn document(lines: &Lines) -> Document {
     Document { title: "Measurements".to_owned(), subtitle: subtitle(&cases), sections }
 }
 
-/// Who measured, on what, when.
+/// Version, processor and time of the measurements.
 fn subtitle(cases: &Cases<'_>) -> String {
-    let heads = || cases.lines.iter().map(|line| &line.head);
-    let version = heads().find_map(|head| head.version.as_deref());
-    let cpu = heads().find_map(|head| head.host.as_ref()?.cpu.as_deref());
-    let moment = heads().filter_map(|head| head.started_unix_ns).min().map(number::moment);
+    let first = |path| cases.lines.iter().find_map(|line| line.text(path));
+    let moments = cases.lines.iter().filter_map(|line| line.whole("started_unix_ns"));
     let parts = [
-        version.map(|version| format!("lanecast {version}")),
-        cpu.map(str::to_owned),
-        moment.map(|moment| format!("{moment} UTC")),
+        first("version").map(|version| format!("lanecast {version}")),
+        first("host.cpu").map(str::to_owned),
+        moments.min().map(|moment| format!("{} UTC", number::moment(moment))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -1,24 +1,31 @@
 //! Messages between two threads through pipes, beside local sockets.
 
-use super::batches::{self, Curve, density, rate};
-use super::rate::figure;
+use super::batches::{self, Curve, density, rate, with_batch};
 use crate::cases::Cases;
-use crate::document::{Block, Figure, Section, Table, Voice, Words};
-use crate::line::{Line, Record};
+use crate::document::{Block, Figure, Origin, Section, Table, Words, cell};
+use crate::line::{Kind, Line};
 use crate::number;
 use crate::spread::{Spread, words};
-use crate::threads::{Pipes, PipesCase};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 const SOCKETS: &str = "socketpair";
 
-/// One repetition.
-type One<'a> = (&'a Line, &'a Pipes);
+/// The parameters of a run.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(default)]
+struct Case {
+    experiment: Option<String>,
+    seats: Option<String>,
+    batch: Option<u64>,
+    transport: Option<String>,
+    wait: Option<String>,
+}
 
 /// The repetitions of each case of each file, in the order of [`place`].
-type Groups<'a> = BTreeMap<(Place, &'a str, &'a PipesCase), Vec<One<'a>>>;
+type Groups<'a> = BTreeMap<(Place, &'a str, Case), Vec<&'a Line>>;
 
-/// Where cases stand in tables: by CPUs, then by what carries the messages.
+/// Position of a case in tables: by CPUs, then by transport.
 type Place = [usize; 2];
 
 const SEATS: [&str; 2] = ["two", "one"];
@@ -30,14 +37,9 @@ const TRANSPORTS: [(&str, &str); 4] = [
 ];
 
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
-    let mut groups = Groups::new();
-    for line in cases.lines {
-        let Record::Pipes(pipes) = &line.record else { continue };
-        groups
-            .entry((place(&pipes.case), &line.file, &pipes.case))
-            .or_default()
-            .push((line, pipes));
-    }
+    let groups = cases.grouped(Kind::Pipes, Line::members::<Case>).into_iter();
+    let groups: Groups<'_> =
+        groups.map(|((case, file), lines)| ((place(&case), file, case), lines)).collect();
     if groups.is_empty() {
         return None;
     }
@@ -50,8 +52,9 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     let mut blocks = vec![Block::Words(intro.into())];
     let ping_pong = "One message there and back, no other under way";
     let one_by_one = "As many messages as possible, flushed one by one";
-    blocks.extend(table(&groups, ping_pong, |case| is(&case.experiment, "ping-pong")));
-    blocks.extend(table(&groups, one_by_one, |case| {
+    let several = cases.has_several_files(Kind::Pipes);
+    blocks.extend(table(&groups, several, ping_pong, |case| is(&case.experiment, "ping-pong")));
+    blocks.extend(table(&groups, several, one_by_one, |case| {
         is(&case.experiment, "throughput") && case.batch == Some(1)
     }));
     blocks.extend(by_batch(&groups));
@@ -63,79 +66,68 @@ fn is(member: &Option<String>, name: &str) -> bool {
     member.as_deref() == Some(name)
 }
 
-fn place(case: &PipesCase) -> Place {
+fn place(case: &Case) -> Place {
     let seats = SEATS.iter().position(|name| is(&case.seats, name));
     let transport = TRANSPORTS.iter().position(|(name, _)| is(&case.transport, name));
     [seats.unwrap_or(SEATS.len()), transport.unwrap_or(TRANSPORTS.len())]
 }
 
-/// What carries the messages, in the document's words.
-fn transport(case: &PipesCase) -> &str {
+/// The transport, in the document's words.
+fn transport(case: &Case) -> &str {
     let known = TRANSPORTS.iter().find(|(name, _)| is(&case.transport, name));
     let other = || case.transport.as_deref().unwrap_or("unknown");
     known.map_or_else(other, |(_, words)| words)
 }
 
-fn lines<'a>(group: &'a [One<'a>]) -> impl Iterator<Item = &'a Line> {
-    group.iter().map(|(line, _)| *line)
-}
-
-/// How many times as long local sockets took, repetition by repetition.
-fn to_sockets(groups: &Groups<'_>, group: &[One<'_>]) -> Option<Spread> {
-    let (file, case) = group.first().map(|(line, pipes)| (&line.file, &pipes.case))?;
-    let beside = |known: &PipesCase| {
+/// The ratio of the sockets' density to that of the group, repetition by repetition.
+fn to_sockets(groups: &Groups<'_>, (file, case): (&str, &Case), group: &[&Line]) -> Option<Spread> {
+    let beside = |known: &Case| {
         let is_alike = known.experiment == case.experiment && known.seats == case.seats;
         is(&known.transport, SOCKETS) && is_alike && known.batch == case.batch
     };
-    let sockets = groups.iter().find(|((_, name, known), _)| name == file && beside(known))?.1;
-    let ratios = group.iter().filter_map(|(line, pipes)| {
-        let repetition = pipes.outcome.repetition;
-        let beside = sockets.iter().find(|(_, one)| one.outcome.repetition == repetition)?;
-        let times = beside.1.outcome.density_ns? / pipes.outcome.density_ns?;
-        let member = format!("{} density_ns / density_ns", beside.0.place());
+    let sockets = groups.iter().find(|((_, name, known), _)| *name == file && beside(known))?.1;
+    let ratios = group.iter().filter_map(|line| {
+        let repetition = line.whole("repetition");
+        let beside = sockets.iter().find(|one| one.whole("repetition") == repetition)?;
+        let times = beside.real("density_ns")? / line.real("density_ns")?;
+        let member = format!("{} density_ns / density_ns", beside.place());
         let figure = Figure::new(times, number::ratio(times), line.id, member);
         times.is_finite().then_some(figure)
     });
     Spread::of(ratios.collect::<Vec<_>>())
 }
 
-/// What the document says, and the line that says so.
-fn document(group: &[One<'_>]) -> Words {
-    let found = group.iter().find_map(|(line, pipes)| {
-        let ns = pipes.published.as_ref()?.density_ns?;
-        Some(Figure::new(ns, number::time(ns), line.id, "published.density_ns"))
-    });
-    found.map(figure).unwrap_or_default()
+/// The document's density.
+fn reference(group: &[&Line]) -> Option<Figure> {
+    group.iter().find_map(|line| line.figure("published.density_ns", number::time))
 }
 
-/// How many times as long the document's sockets took.
-fn document_ratio(groups: &Groups<'_>, group: &[One<'_>]) -> Words {
-    let density = |group: &[One<'_>]| {
-        group.iter().find_map(|(line, one)| Some((line.id, one.published.as_ref()?.density_ns?)))
-    };
-    let Some(((line, own), case)) = density(group).zip(group.first().map(|one| &one.1.case)) else {
-        return Words::new();
-    };
-    let sockets = groups.iter().filter(|((.., known), _)| {
+/// The same ratio of the document's own figures.
+fn reference_ratio(groups: &Groups<'_>, case: &Case, group: &[&Line]) -> Option<Figure> {
+    let own = reference(group)?;
+    let mut sockets = groups.iter().filter(|((.., known), _)| {
         is(&known.transport, SOCKETS) && known.experiment == case.experiment
     });
-    let Some((_, sockets)) = sockets.filter_map(|(_, group)| density(group)).next() else {
-        return Words::new();
-    };
-    let times = sockets / own;
-    figure(Figure::new(times, number::ratio(times), line, "published.density_ns, of sockets / own"))
+    let times = sockets.find_map(|(_, group)| reference(group))?.value / own.value;
+    let member = "published.density_ns, of sockets / own";
+    Some(Figure::new(times, number::ratio(times), own.line, member))
 }
 
-/// How often a reader was woken for a message.
-fn wakes(group: &[One<'_>]) -> Option<Spread> {
-    Spread::of(group.iter().filter_map(|(line, pipes)| {
-        let share =
-            pipes.signals? as f64 / pipes.outcome.messages.filter(|count| *count > 0)? as f64;
+/// Wake-ups of a reader for each message.
+fn wakes(group: &[&Line]) -> Option<Spread> {
+    Spread::of(group.iter().filter_map(|line| {
+        let messages = line.whole("messages").filter(|count| *count > 0)?;
+        let share = line.whole("signals")? as f64 / messages as f64;
         Some(Figure::new(share, number::share(share), line.id, "signals / messages"))
     }))
 }
 
-fn table(groups: &Groups<'_>, caption: &str, wanted: fn(&PipesCase) -> bool) -> Option<Block> {
+fn table(
+    groups: &Groups<'_>,
+    several: bool,
+    caption: &str,
+    wanted: fn(&Case) -> bool,
+) -> Option<Block> {
     let columns = [
         "CPUs",
         "through",
@@ -149,31 +141,29 @@ fn table(groups: &Groups<'_>, caption: &str, wanted: fn(&PipesCase) -> bool) -> 
         ">to its",
     ];
     let mut table = Table::new(caption, &columns);
-    let several =
-        groups.keys().any(|(_, file, _)| Some(*file) != groups.keys().next().map(|k| k.1));
     for ((_, file, case), group) in groups.iter().filter(|((.., case), _)| wanted(case)) {
         table.rows.push(vec![
             case.seats.as_deref().unwrap_or_default().into(),
             transport(case).into(),
             case.wait.as_deref().unwrap_or_default().into(),
             if several { (*file).into() } else { Words::new() },
-            words(density(lines(group))),
-            words(rate(lines(group))),
+            words(density(group.iter().copied())),
+            words(rate(group.iter().copied())),
             if is(&case.transport, SOCKETS) {
                 Words::new()
             } else {
-                words(to_sockets(groups, group))
+                words(to_sockets(groups, (file, case), group))
             },
             words(wakes(group)),
-            document(group),
-            document_ratio(groups, group),
+            cell(reference(group)),
+            cell(reference_ratio(groups, case, group)),
         ]);
     }
-    (!table.rows.is_empty()).then(|| Block::Table(table.without_empty_columns()))
+    table.block()
 }
 
-/// Cases that differ in nothing but their batch.
-type Family<'a> = (Place, &'a str, PipesCase);
+/// Cases that differ in their batch size only.
+type Family<'a> = (Place, &'a str, Case);
 
 fn families<'a>(groups: &Groups<'a>) -> BTreeMap<Family<'a>, Vec<(u64, &'a Line)>> {
     let mut families: BTreeMap<Family<'a>, Vec<(u64, &'a Line)>> = BTreeMap::new();
@@ -181,8 +171,8 @@ fn families<'a>(groups: &Groups<'a>) -> BTreeMap<Family<'a>, Vec<(u64, &'a Line)
         let Some(batch) = case.batch.filter(|_| is(&case.experiment, "throughput")) else {
             continue;
         };
-        let family = families.entry((*place, file, PipesCase { batch: None, ..(*case).clone() }));
-        family.or_default().extend(group.iter().map(|(line, _)| (batch, *line)));
+        let family = families.entry((*place, file, Case { batch: None, ..case.clone() }));
+        family.or_default().extend(group.iter().map(|line| (batch, *line)));
     }
     families.retain(|_, lines| lines.iter().any(|(batch, _)| *batch != lines[0].0));
     families
@@ -221,25 +211,20 @@ fn curves(cases: &Cases<'_>, groups: &Groups<'_>) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for family in families.keys().filter(drawn) {
         let found = families[family].iter().copied();
-        let voice = Voice::Own(curves.len());
-        curves.extend(batches::curve(family_name(family), voice, found));
+        let origin = Origin::Own(curves.len());
+        curves.extend(batches::curve(family_name(family), origin, found));
     }
-    let ring = cases.lines.iter().filter_map(|line| match &line.record {
-        Record::Rings(rings) if is(&rings.case.row, "1p-1c") => Some((rings.case.batch?, line)),
-        _ => None,
-    });
-    curves.extend(batches::curve("ring, 1P-1C".to_owned(), Voice::Own(curves.len()), ring));
+    let ring = cases.of_kind(Kind::Rings).filter(|line| line.is("row", "1p-1c"));
+    let origin = Origin::Own(curves.len());
+    curves.extend(batches::curve("ring, 1P-1C".to_owned(), origin, ring.filter_map(with_batch)));
     curves.extend(batches::sockets(cases.lines));
     let mut told: Vec<String> = Vec::new();
-    for (line, pipes) in groups.values().flatten() {
-        let density = pipes.published.as_ref().and_then(|published| published.density_ns);
-        let case = &pipes.case;
+    for ((.., case), group) in groups {
         let name = format!("document: {}", transport(case));
-        if let (Some(ns), true) = (density, is(&case.experiment, "throughput"))
+        if let (Some(figure), true) = (reference(group), is(&case.experiment, "throughput"))
             && !told.contains(&name)
         {
             told.push(name.clone());
-            let figure = Figure::new(ns, number::time(ns), line.id, "published.density_ns");
             curves.push(Curve::mark(name, case.batch.unwrap_or(1), figure));
         }
     }

@@ -2,8 +2,8 @@
 
 use super::chart;
 use crate::axis;
-use crate::cases::{Cases, Group, P50};
-use crate::document::{Block, Figure, Marks, Point, Section, Series, Table, Voice, Words};
+use crate::cases::{Cases, Group};
+use crate::document::{Block, Figure, Marks, Origin, Point, Section, Series, Table, Words, cell};
 use crate::number;
 use crate::sections::rivals;
 use crate::since::Since;
@@ -55,17 +55,17 @@ fn size_chart(
         let own = groups.iter().filter(|group| group.set == set);
         let found = own.filter_map(|group| Some((place(group.case.size)?, group.rate()?.median)));
         let name = if cases.sets.len() > 1 { &cases.sets[set] } else { "lanecast" };
-        series.push(dotted(name, Voice::Own(set), found));
+        series.push(dotted(name, Origin::Own(set), found));
     }
     let published =
         groups.iter().filter_map(|group| Some((place(group.case.size)?, document(group)?)));
-    series.push(dotted("document", Voice::Document, published));
+    series.push(dotted("document", Origin::Document, published));
     for (at, peer) in peers.iter().enumerate() {
         let found = peer
             .rates
             .iter()
             .filter_map(|(size, rate)| Some((place(Some(*size))?, rate.0.median.clone())));
-        series.push(dotted(&peer.name, Voice::Peer(at), found));
+        series.push(dotted(&peer.name, Origin::Peer(at), found));
     }
     series.retain(|series| !series.points().is_empty());
     let names = sizes.iter().map(u64::to_string).collect();
@@ -73,7 +73,7 @@ fn size_chart(
 }
 
 /// A series of figures at places; the same place is taken once.
-fn dotted(name: &str, voice: Voice, figures: impl Iterator<Item = (usize, Figure)>) -> Series {
+fn dotted(name: &str, origin: Origin, figures: impl Iterator<Item = (usize, Figure)>) -> Series {
     let mut points: Vec<Point> = figures
         .map(|(at, figure)| Point {
             x: at as f64,
@@ -83,7 +83,7 @@ fn dotted(name: &str, voice: Voice, figures: impl Iterator<Item = (usize, Figure
         })
         .collect();
     points.dedup_by_key(|point| point.x as usize);
-    Series { name: name.to_owned(), voice, marks: Marks::Dotted(points) }
+    Series { name: name.to_owned(), origin, marks: Marks::Dotted(points) }
 }
 
 /// The rate by work per message.
@@ -115,7 +115,7 @@ pub(super) fn workload(cases: &Cases<'_>) -> Option<Section> {
                     group.set == set && group.case.spin == *spin && group.case.size == *size
                 });
                 row.push(group.map(|group| words(group.rate())).unwrap_or_default());
-                row.push(group.and_then(document).map(figure).unwrap_or_default());
+                row.push(cell(group.and_then(document)));
             }
             if row[2..].iter().any(|cell| !cell.is_empty()) {
                 table.rows.push(row);
@@ -148,7 +148,7 @@ fn workload_chart(
                 Some((place, group.rate()?.median))
             });
             let name = format!("{} B {}", size.unwrap_or(0), cases.set_name(set));
-            series.push(dotted(name.trim_end(), Voice::Own(series.len()), found));
+            series.push(dotted(name.trim_end(), Origin::Own(series.len()), found));
         }
     }
     let names = spins.iter().map(|spin| spin.unwrap_or(0).to_string()).collect();
@@ -257,8 +257,8 @@ fn case_table(cases: &Cases<'_>, groups: &[Group<'_>], caption: &str) -> Table {
             nodes.filter(|_| case.cross_numa == Some(true)).map(Words::from).unwrap_or_default(),
         ];
         let mut row = start(cases, group, first);
-        row.push(words(group.time(Since::Intended, "p50_ns", P50)));
-        row.push(words(group.time(Since::Intended, "p99_ns", crate::cases::P99)));
+        row.push(words(group.time(Since::Intended, "p50_ns")));
+        row.push(words(group.time(Since::Intended, "p99_ns")));
         row.push(lost(group));
         table.rows.push(row);
     }
@@ -279,18 +279,14 @@ fn start(cases: &Cases<'_>, group: &Group<'_>, first: Vec<Words>) -> Vec<Words> 
     let mut row = first;
     row.push(if set.is_empty() { Words::new() } else { set.into() });
     row.push(words(rate));
-    row.push(document.map(figure).unwrap_or_default());
-    row.push(ratio.map(figure).unwrap_or_default());
+    row.push(cell(document));
+    row.push(cell(ratio));
     row
 }
 
 /// What the source document says of the rate.
 fn document(group: &Group<'_>) -> Option<Figure> {
-    group.published("rate", |published| published.rate, number::rate)
-}
-
-pub(super) fn figure(figure: Figure) -> Words {
-    Words::new().figure(figure)
+    group.reference("rate", number::rate)
 }
 
 /// The size of the group's messages.
@@ -301,10 +297,10 @@ pub(super) fn bytes(group: &Group<'_>) -> Words {
 /// How many messages were lost, repeated or damaged, in the worst repetition.
 fn lost(group: &Group<'_>) -> Words {
     let worst = Spread::of(group.runs.iter().map(|run| {
-        let wrong = run.line.wrong();
-        Figure::new(wrong as f64, number::count(wrong), run.line.id, "subscribers[..].lost")
+        let wrong = run.wrong();
+        Figure::new(wrong as f64, number::count(wrong), run.id, "subscribers[..].lost")
     }));
-    worst.map(|spread| figure(spread.most)).unwrap_or_default()
+    cell(worst.map(|spread| spread.most))
 }
 
 /// Only the reason, if the experiment was left out.
@@ -313,8 +309,8 @@ pub(super) fn skipped(
     experiment: &'static str,
     title: &'static str,
 ) -> Option<Section> {
-    let (line, skipped) = cases.skipped(experiment)?;
-    let why = skipped.why.as_deref().unwrap_or("no reason is given");
+    let line = cases.skipped(experiment)?;
+    let why = line.text("why").unwrap_or("no reason is given");
     let words = Words::new().text("Left out: ").line(line.id, why);
     Some(Section::new(experiment, title, vec![Block::Words(words)]))
 }

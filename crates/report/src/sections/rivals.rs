@@ -1,24 +1,21 @@
 //! Other libraries under the same load.
 
-use super::rate::figure;
 use crate::cases::{Cases, TIMES};
-use crate::distribution::Distribution;
-use crate::document::{Block, Figure, Section, Table, Words};
-use crate::line::{Line, Record};
+use crate::document::{Block, Figure, Section, Table, Words, cell};
+use crate::line::{Kind, Line};
 use crate::number;
-use crate::series::Rival;
 use crate::spread::{Spread, words};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// How lanecast's own lines are named among the others.
 const OWN: &str = "lanecast";
 
-type Found<'a> = (&'a Line, &'a Rival);
-
 /// A load that libraries were put under.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(default)]
 struct Load<'a> {
-    row: &'a str,
+    row: Option<&'a str>,
     size: Option<u64>,
     rate_asked: Option<u64>,
     producers: Option<u64>,
@@ -54,12 +51,13 @@ impl Peer {
 pub(super) fn rates(cases: &Cases<'_>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = Vec::new();
     for (load, lines) in loads(cases) {
-        let (Some(size), "rate", None | Some(1)) = (load.size, load.row, load.subscribers) else {
+        let (Some(size), Some("rate"), None | Some(1)) = (load.size, load.row, load.subscribers)
+        else {
             continue;
         };
         for name in names(&lines).into_iter().filter(|name| *name != OWN) {
-            let Some(rate) = Spread::of(of(&lines, name).filter_map(rate)) else { continue };
-            let found = (rate, ratios(&lines, name, rate_of));
+            let Some(spread) = Spread::of(of(&lines, name).filter_map(rate)) else { continue };
+            let found = (spread, ratios(&lines, name, rate));
             match peers.iter_mut().find(|peer| peer.name == name) {
                 Some(peer) => drop(peer.rates.entry(size).or_insert(found)),
                 None => peers
@@ -73,7 +71,7 @@ pub(super) fn rates(cases: &Cases<'_>) -> Vec<Peer> {
 /// Every load, with every library.
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     let loads = loads(cases);
-    let mut tables: Vec<(&str, Table)> = Vec::new();
+    let mut tables: Vec<(Option<&str>, Table)> = Vec::new();
     for (load, lines) in &loads {
         if tables.last().is_none_or(|(row, _)| *row != load.row) {
             let columns = [
@@ -96,7 +94,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                 ">lanecast's p50 to its",
                 ">lost",
             ];
-            tables.push((load.row, Table::new(caption(load.row), &columns)));
+            tables.push((load.row, Table::new(caption(load.row.unwrap_or("other")), &columns)));
         }
         let Some((_, table)) = tables.last_mut() else { continue };
         table.rows.extend(names(lines).into_iter().map(|name| row(load, lines, name)));
@@ -119,10 +117,9 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
 
 /// Rows and libraries that were left out: whatever is named as no experiment of a series is.
 fn left_out(cases: &Cases<'_>) -> Vec<Words> {
-    let skipped = cases.lines.iter().filter_map(|line| {
-        let Record::Skipped(skipped) = &line.record else { return None };
-        let name = skipped.experiment.as_deref().unwrap_or("unnamed");
-        let why = skipped.why.as_deref().unwrap_or("no reason is given");
+    let skipped = cases.of_kind(Kind::Skipped).filter_map(|line| {
+        let name = line.text("experiment").unwrap_or("unnamed");
+        let why = line.text("why").unwrap_or("no reason is given");
         let words = Words::from(format!("{name}: ")).line(line.id, why);
         // A row may be called like an experiment, which then tells of it.
         let is_told = super::EXPERIMENTS.contains(&name) || !cases.of(name).is_empty();
@@ -152,10 +149,10 @@ fn caption(row: &str) -> String {
     }
 }
 
-fn row(load: &Load<'_>, lines: &[Found<'_>], name: &str) -> Vec<Words> {
+fn row(load: &Load<'_>, lines: &[&Line], name: &str) -> Vec<Words> {
     let own = || of(lines, name);
-    let version = own().find_map(|(_, rival)| rival.peer_version.as_deref());
-    let way = own().find_map(|(_, rival)| rival.way.as_deref());
+    let version = own().find_map(|line| line.text("peer_version"));
+    let way = own().find_map(|line| line.text("way"));
     let asked = load.rate_asked.map(|rate| Words::from(number::asked(rate)));
     let text = |text: Option<&str>| text.map(Words::from).unwrap_or_default();
     let count = |count: Option<u64>| count.map(|n| Words::from(n.to_string())).unwrap_or_default();
@@ -175,41 +172,29 @@ fn row(load: &Load<'_>, lines: &[Found<'_>], name: &str) -> Vec<Words> {
         text(way),
         text(version),
         words(Spread::of(own().filter_map(rate))),
-        if is_flat_out { ratio(rate_of) } else { Words::new() },
+        if is_flat_out { ratio(rate) } else { Words::new() },
     ];
     for column in ["p50", "p90", "p99", "max"] {
-        row.push(words(Spread::of(own().filter_map(|found| time(found, column)))));
+        row.push(words(Spread::of(own().filter_map(|line| time(line, column)))));
     }
-    row.push(ratio(p50_of));
-    let lost = own().filter_map(|(line, rival)| {
-        let lost = rival.lost?;
-        Some(Figure::new(lost as f64, number::count(lost), line.id, "lost"))
-    });
-    row.push(Spread::of(lost).map(|spread| figure(spread.most)).unwrap_or_default());
+    row.push(ratio(p50));
+    let lost = Spread::of(own().filter_map(|line| line.figure("lost", number::whole)));
+    row.push(cell(lost.map(|spread| spread.most)));
     row
 }
 
 /// The lines by load, in the order of rows that the loads first appear in.
-fn loads<'a>(cases: &Cases<'a>) -> Vec<(Load<'a>, Vec<Found<'a>>)> {
-    let mut loads: Vec<(Load<'a>, Vec<Found<'a>>)> = Vec::new();
-    let mut rows: Vec<&str> = Vec::new();
-    for (line, rival) in cases.rivals() {
-        let load = Load {
-            row: rival.row.as_deref().unwrap_or("other"),
-            size: rival.size,
-            rate_asked: rival.rate_asked,
-            producers: rival.producers,
-            subscribers: rival.subscribers,
-            batch: rival.batch,
-            one_cpu: rival.one_cpu,
-            touch: rival.touch.as_deref(),
-        };
+fn loads<'a>(cases: &Cases<'a>) -> Vec<(Load<'a>, Vec<&'a Line>)> {
+    let mut loads: Vec<(Load<'a>, Vec<&'a Line>)> = Vec::new();
+    let mut rows: Vec<Option<&str>> = Vec::new();
+    for line in cases.of_kind(Kind::Rival) {
+        let load: Load<'_> = line.members();
         if !rows.contains(&load.row) {
             rows.push(load.row);
         }
         match loads.iter_mut().find(|(known, _)| *known == load) {
-            Some((_, lines)) => lines.push((line, rival)),
-            None => loads.push((load, vec![(line, rival)])),
+            Some((_, lines)) => lines.push(line),
+            None => loads.push((load, vec![line])),
         }
     }
     let order = |load: &Load<'_>| rows.iter().position(|row| *row == load.row);
@@ -218,10 +203,10 @@ fn loads<'a>(cases: &Cases<'a>) -> Vec<(Load<'a>, Vec<Found<'a>>)> {
 }
 
 /// The libraries on `lines`, lanecast first.
-fn names<'a>(lines: &[Found<'a>]) -> Vec<&'a str> {
+fn names<'a>(lines: &[&'a Line]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for (_, rival) in lines {
-        let name = rival.peer.as_deref().unwrap_or("unnamed");
+    for line in lines {
+        let name = peer(line);
         if !names.contains(&name) {
             names.push(name);
         }
@@ -230,45 +215,37 @@ fn names<'a>(lines: &[Found<'a>]) -> Vec<&'a str> {
     names
 }
 
-fn of<'a>(lines: &[Found<'a>], name: &str) -> impl Iterator<Item = Found<'a>> {
-    lines
-        .iter()
-        .copied()
-        .filter(move |(_, rival)| rival.peer.as_deref().unwrap_or("unnamed") == name)
+fn peer(line: &Line) -> &str {
+    line.text("peer").unwrap_or("unnamed")
 }
 
-fn rate((line, rival): Found<'_>) -> Option<Figure> {
-    let rate = rival.rate?;
-    Some(Figure::new(rate, number::rate(rate), line.id, "rate"))
+fn of<'a>(lines: &[&'a Line], name: &str) -> impl Iterator<Item = &'a Line> {
+    lines.iter().copied().filter(move |line| peer(line) == name)
 }
 
-fn time((line, rival): Found<'_>, column: &str) -> Option<Figure> {
-    let (from, times) = times(rival)?;
-    let (_, member, pick) = TIMES.into_iter().find(|(name, ..)| *name == column)?;
-    let ns = pick(times)?;
-    Some(Figure::new(ns, number::time(ns), line.id, format!("{from}.{member}")))
+fn rate(line: &Line) -> Option<Figure> {
+    line.figure("rate", number::rate)
 }
 
-fn times(rival: &Rival) -> Option<(&'static str, &Distribution)> {
-    let intended = rival.intended.as_ref().map(|times| ("intended", times));
-    intended.or_else(|| rival.actual.as_ref().map(|times| ("actual", times)))
+fn p50(line: &Line) -> Option<Figure> {
+    time(line, "p50")
 }
 
-fn rate_of(rival: &Rival) -> Option<f64> {
-    rival.rate
+/// A time of the latency, from the intended time of sending if that is known.
+fn time(line: &Line, column: &str) -> Option<Figure> {
+    let from = if line.at("intended").is_some() { "intended" } else { "actual" };
+    let (_, member) = TIMES.into_iter().find(|(name, _)| *name == column)?;
+    line.figure(&format!("{from}.{member}"), number::time)
 }
 
-fn p50_of(rival: &Rival) -> Option<f64> {
-    times(rival)?.1.p50_ns.map(|ns| ns as f64)
-}
-
-/// How many times as much lanecast's figure is, pair by pair.
-fn ratios(lines: &[Found<'_>], name: &str, value: fn(&Rival) -> Option<f64>) -> Option<Spread> {
-    let ratios = of(lines, name).filter_map(|(line, rival)| {
-        let same_pair = |found: &Found<'_>| found.1.pair == rival.pair && found.0.file == line.file;
-        let (own_line, own) = of(lines, OWN).find(same_pair)?;
-        let times = value(own)? / value(rival)?;
-        let member = format!("{} / {}", own_line.place(), line.place());
+/// The ratios of lanecast's figure to the peer's, pair by pair.
+fn ratios(lines: &[&Line], name: &str, figure: fn(&Line) -> Option<Figure>) -> Option<Spread> {
+    let ratios = of(lines, name).filter_map(|line| {
+        let same_pair =
+            |own: &&Line| own.whole("pair") == line.whole("pair") && own.file == line.file;
+        let own = of(lines, OWN).find(same_pair)?;
+        let times = figure(own)?.value / figure(line)?.value;
+        let member = format!("{} / {}", own.place(), line.place());
         times.is_finite().then(|| Figure::new(times, number::ratio(times), line.id, member))
     });
     Spread::of(ratios)

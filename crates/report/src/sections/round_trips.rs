@@ -1,65 +1,90 @@
 //! Round trips of messages on a schedule, beside bare sockets and the UM latency document.
 
-use super::cells::Cells;
 use super::chart::{Curve, by_percentile};
 use super::{histogram, single};
 use crate::axis;
 use crate::cases::{Cases, TIMES};
-use crate::conditions::Conditions;
-use crate::distribution::Distribution;
-use crate::document::{Block, Chart, Marks, Point, Section, Series, Table, Voice, Words};
-use crate::line::{Line, Record};
+use crate::document::{Block, Chart, Marks, Origin, Point, Section, Series, Table, Words};
+use crate::line::{Kind, Line};
 use crate::number;
-use crate::outcome::Latency;
-use crate::round_trip::{Floor, Ping, Pong, PublishedTimes};
 use crate::since::Since;
 
-/// Histograms are drawn for so many lines; the tables have all.
+/// The most histograms drawn; the tables have all lines.
 const DRAWN: usize = 12;
-/// How the document's threads wait.
+/// The wait strategy of the document's threads.
 const SPINNING: &str = "spin";
-/// The document's percentiles: the share of samples beyond is one in so many.
-const ONE_IN: [f64; 5] = [10.0, 100.0, 1000.0, 10_000.0, 100_000.0];
+/// The document's percentiles: one in so many samples lies beyond, and the member.
+const PERCENTILES: [(f64, &str); 5] = [
+    (10.0, "p90_ns"),
+    (100.0, "p99_ns"),
+    (1000.0, "p99_9_ns"),
+    (10_000.0, "p99_99_ns"),
+    (100_000.0, "p99_999_ns"),
+];
+
+/// Messages there and back: of pings, and of bare sockets.
+const COUNTS: [(&str, fn(&Line) -> Words); 18] = [
+    ("line", Line::link),
+    ("over", |line| name(line).into()),
+    (">size", |line| line.size("size")),
+    (">asked", Line::asked),
+    (">sent", |line| line.count("sent")),
+    (">came back", |line| line.count("received")),
+    (">lost", |line| line.count(if line.kind == Kind::Floor { "lost" } else { "told_lost" })),
+    (">repeated", |line| line.count("duplicated")),
+    (">damaged", |line| line.count("damaged")),
+    (">recovered", |line| line.count("recovered")),
+    (">rate", |line| line.cell("rate", number::rate)),
+    (">largest burst", |line| line.count("largest_burst")),
+    (">in flight", |line| line.count("most_in_flight")),
+    (">late p99", |line| line.cell("lateness.p99_ns", number::time)),
+    ("threads", |line| line.word("threads")),
+    ("clock", |line| line.word("clock")),
+    (">CPU", |line| line.count("cpus.ran_on")),
+    (">receiver's CPU", |line| line.count("receiver.cpus.ran_on")),
+];
+
+const ANSWERS: [(&str, fn(&Line) -> Words); 8] = [
+    ("line", Line::link),
+    ("over", |line| name(line).into()),
+    (">received", |line| line.count("received")),
+    (">sent back", |line| line.count("answered")),
+    (">lost", |line| line.count("told_lost")),
+    (">at once", |line| line.count("most_at_once")),
+    (">back-pressured", |line| line.count("back_pressured")),
+    (">CPU", |line| line.count("cpus.ran_on")),
+];
+
+/// Reference figures of the document: the line that has them, and their path.
+type Reference<'a> = (&'a Line, String);
 
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
-    let (mut times, mut counts, mut answers) = (Since::BOTH.map(times), counts(), answers());
-    let (mut curves, mut histograms) = (Vec::new(), Vec::new());
-    for line in cases.lines {
-        match &line.record {
-            Record::Ping(ping) => {
-                let name = name(&ping.conditions.transport, &ping.conditions.wait);
-                add_times(&mut times, line, &name, &ping.latency);
-                counts.rows.push(ping_counts(line, ping));
-                histograms.extend(drawn(line, ping));
-                curves.extend(curve(name, line, &ping.latency, &ping.conditions));
-            }
-            Record::Floor(floor) if floor.latency.is_some() => {
-                let name = floor_name(floor);
-                add_times(&mut times, line, &name, &floor.latency);
-                counts.rows.push(floor_counts(line, floor));
-                curves.extend(curve(name, line, &floor.latency, &floor.conditions));
-            }
-            Record::Pong(pong) => answers.rows.push(pong_row(line, pong)),
-            _ => {}
-        }
-    }
-    if counts.rows.is_empty() && answers.rows.is_empty() {
+    let is_timed = |line: &&Line| match line.kind {
+        Kind::Ping => true,
+        Kind::Floor => line.at("latency").is_some(),
+        _ => false,
+    };
+    let lines: Vec<&Line> = cases.lines.iter().filter(is_timed).collect();
+    let answers = Table::of("The side that answered", &ANSWERS, cases.of_kind(Kind::Pong));
+    if lines.is_empty() && answers.rows.is_empty() {
         return None;
     }
-    let published = published(cases);
-    // The document's tools know of no intended time.
-    times[0].rows.extend(published.iter().map(|(line, at, one)| published_row(line, *at, one)));
-    let mut blocks = vec![Block::Words(intro(!published.is_empty()).into())];
-    let tables = times.into_iter().chain([counts, answers]);
-    let tables = tables.filter(|table| !table.rows.is_empty());
-    blocks.extend(tables.map(|table| Block::Table(table.without_empty_columns())));
-    blocks.push(Block::Charts(charts(&curves, &published)));
-    histograms.truncate(DRAWN);
-    blocks.extend(histograms);
+    let references = references(cases);
+    let mut times = Since::BOTH.map(|since| times(since, &lines));
+    // The document's tools measure from the actual time only.
+    times[0].rows.extend(references.iter().map(|(line, path)| {
+        single::times_row(line, &reference_name(line, path), &format!("{path}."))
+    }));
+    let counts = Table::of("What was sent, and what came back", &COUNTS, lines.iter().copied());
+    let mut blocks = vec![Block::Words(intro(!references.is_empty()).into())];
+    blocks.extend(times.into_iter().chain([counts, answers]).filter_map(Table::block));
+    blocks.push(Block::Charts(charts(&lines, &references)));
+    let pings = lines.iter().filter(|line| line.kind == Kind::Ping);
+    blocks.extend(pings.filter_map(|line| drawn(line)).take(DRAWN));
     Some(Section::new("round-trips", "Round trips", blocks))
 }
 
-/// What the figures are, and, if the document's are beside them, how far they compare.
+/// An explanation of the figures, and of the document's if they are there.
 fn intro(has_document: bool) -> String {
     let mut text = "Messages are sent on a schedule, come back, and are timed: all times are \
                     there and back, so about twice one way. From the actual time of sending is \
@@ -76,238 +101,84 @@ fn intro(has_document: bool) -> String {
     text
 }
 
-fn name(transport: &Option<String>, wait: &Option<String>) -> String {
-    let of = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
-    format!("{}, {}", of(transport), of(wait))
+/// Transport and wait strategy, such as `shm, spin`.
+fn name(line: &Line) -> String {
+    let of = |path| line.text(path).unwrap_or("unknown");
+    let bare = if line.kind == Kind::Floor { "bare " } else { "" };
+    format!("{bare}{}, {}", of("transport"), of("wait"))
 }
 
-fn floor_name(floor: &Floor) -> String {
-    format!("bare {}", name(&floor.conditions.transport, &floor.conditions.wait))
-}
-
-fn times(since: Since) -> Table {
+fn times(since: Since, lines: &[&Line]) -> Table {
     let caption = format!("Round trips, from the {} time of sending", since.name());
     let mut table = Table::new(caption, &["line", "over"]);
-    TIMES.iter().for_each(|(name, ..)| table.column(&format!(">{name}")));
+    TIMES.iter().for_each(|(name, _)| table.column(&format!(">{name}")));
     table.column(">samples");
+    let path = since.path("");
+    let known = lines.iter().filter(|line| line.at(&path).is_some());
+    table.rows =
+        known.map(|line| single::times_row(line, &name(line), &format!("{path}."))).collect();
     table
 }
 
-fn add_times(tables: &mut [Table; 2], line: &Line, name: &str, latency: &Option<Latency>) {
-    for (table, since) in tables.iter_mut().zip(Since::BOTH) {
-        let Some(times) = latency.as_ref().and_then(|latency| since.pick(latency)) else {
-            continue;
-        };
-        let member = format!("latency.{}.", since.name());
-        table.rows.push(times_row(line, name, &member, times));
-    }
-}
-
-fn times_row(line: &Line, name: &str, member: &str, times: &Distribution) -> Vec<Words> {
-    let cells = Cells { line };
-    let mut row = vec![Words::new().line(line.id, line.place()), name.into()];
-    let shown = TIMES
-        .iter()
-        .map(|(_, name, pick)| cells.show(pick(times), number::time, &format!("{member}{name}")));
-    row.extend(shown);
-    row.push(cells.count(times.samples, &format!("{member}samples")));
-    row
-}
-
-/// What the document says of the load of each line, each once.
-fn published<'a>(cases: &Cases<'a>) -> Vec<(&'a Line, usize, &'a PublishedTimes)> {
-    let mut found: Vec<(&Line, usize, &PublishedTimes)> = Vec::new();
-    for line in cases.lines {
-        let Record::Ping(ping) = &line.record else { continue };
-        for (at, one) in ping.published.iter().flatten().enumerate() {
-            if !found.iter().any(|(.., known)| known.name == one.name) {
-                found.push((line, at, one));
+/// The document's figures for the loads of all lines, each once.
+fn references<'a>(cases: &Cases<'a>) -> Vec<Reference<'a>> {
+    let mut found: Vec<Reference<'_>> = Vec::new();
+    for line in cases.of_kind(Kind::Ping) {
+        for at in 0..line.list("published").len() {
+            let path = format!("published[{at}]");
+            let name = reference_name(line, &path);
+            if !found.iter().any(|(line, path)| reference_name(line, path) == name) {
+                found.push((line, path));
             }
         }
     }
     found
 }
 
-fn published_name(one: &PublishedTimes) -> String {
-    format!("document: {}", one.name.as_deref().unwrap_or("unknown"))
-}
-
-fn published_row(line: &Line, at: usize, one: &PublishedTimes) -> Vec<Words> {
-    let times = Distribution {
-        min_ns: one.min_ns,
-        mean_ns: one.mean_ns,
-        p90_ns: one.p90_ns,
-        p99_ns: one.p99_ns,
-        p99_9_ns: one.p99_9_ns,
-        p99_99_ns: one.p99_99_ns,
-        p99_999_ns: one.p99_999_ns,
-        max_ns: one.max_ns,
-        ..Distribution::default()
-    };
-    times_row(line, &published_name(one), &format!("published[{at}]."), &times)
-}
-
-fn counts() -> Table {
-    let columns = [
-        "line",
-        "over",
-        ">size",
-        ">asked",
-        ">sent",
-        ">came back",
-        ">lost",
-        ">repeated",
-        ">damaged",
-        ">recovered",
-        ">rate",
-        ">largest burst",
-        ">in flight",
-        ">late p99",
-        "threads",
-        "clock",
-        ">CPU",
-        ">receiver's CPU",
-    ];
-    Table::new("What was sent, and what came back", &columns)
-}
-
-fn ping_counts(line: &Line, ping: &Ping) -> Vec<Words> {
-    let cells = Cells { line };
-    let (traffic, conditions) = (&ping.traffic, &ping.conditions);
-    vec![
-        Words::new().line(line.id, line.place()),
-        name(&conditions.transport, &conditions.wait).into(),
-        cells.text(ping.size.map(|size| format!("{size} B"))),
-        cells.text(ping.rate_asked.map(number::asked)),
-        cells.count(ping.sent, "sent"),
-        cells.count(traffic.received, "received"),
-        cells.count(traffic.told_lost, "told_lost"),
-        cells.count(traffic.duplicated, "duplicated"),
-        cells.count(traffic.damaged, "damaged"),
-        cells.count(traffic.recovered, "recovered"),
-        cells.show(ping.rate, number::rate, "rate"),
-        cells.count(ping.largest_burst, "largest_burst"),
-        cells.count(ping.most_in_flight, "most_in_flight"),
-        cells.time(ping.lateness.as_ref().and_then(|late| late.p99_ns), "lateness.p99_ns"),
-        cells.text(ping.threads.as_deref()),
-        cells.text(conditions.clock.as_deref()),
-        cells.count(conditions.ran_on(), "cpus.ran_on"),
-        cells.count(
-            ping.receiver.as_ref().and_then(|receiver| receiver.ran_on()),
-            "receiver.cpus.ran_on",
-        ),
-    ]
-}
-
-fn floor_counts(line: &Line, floor: &Floor) -> Vec<Words> {
-    let cells = Cells { line };
-    let none = Words::new;
-    vec![
-        Words::new().line(line.id, line.place()),
-        floor_name(floor).into(),
-        cells.text(floor.size.map(|size| format!("{size} B"))),
-        cells.text(floor.rate_asked.map(number::asked)),
-        cells.count(floor.sent, "sent"),
-        cells.count(floor.received, "received"),
-        cells.count(floor.lost, "lost"),
-        none(),
-        none(),
-        none(),
-        cells.show(floor.rate, number::rate, "rate"),
-        none(),
-        none(),
-        cells.time(floor.lateness.as_ref().and_then(|late| late.p99_ns), "lateness.p99_ns"),
-        none(),
-        cells.text(floor.conditions.clock.as_deref()),
-        cells.count(floor.conditions.ran_on(), "cpus.ran_on"),
-        cells.count(
-            floor.receiver.as_ref().and_then(|receiver| receiver.ran_on()),
-            "receiver.cpus.ran_on",
-        ),
-    ]
-}
-
-fn answers() -> Table {
-    let columns =
-        ["line", "over", ">received", ">sent back", ">lost", ">at once", ">back-pressured", ">CPU"];
-    Table::new("The side that answered", &columns)
-}
-
-fn pong_row(line: &Line, pong: &Pong) -> Vec<Words> {
-    let cells = Cells { line };
-    vec![
-        Words::new().line(line.id, line.place()),
-        name(&pong.conditions.transport, &pong.conditions.wait).into(),
-        cells.count(pong.traffic.received, "received"),
-        cells.count(pong.answered, "answered"),
-        cells.count(pong.traffic.told_lost, "told_lost"),
-        cells.count(pong.most_at_once, "most_at_once"),
-        cells.count(pong.back_pressured, "back_pressured"),
-        cells.count(pong.conditions.ran_on(), "cpus.ran_on"),
-    ]
+fn reference_name(line: &Line, path: &str) -> String {
+    format!("document: {}", line.text(&format!("{path}.name")).unwrap_or("unknown"))
 }
 
 /// The document's histogram, linear and logarithmic, or else one of the distribution.
-fn drawn(line: &Line, ping: &Ping) -> Option<Block> {
-    let over = name(&ping.conditions.transport, &ping.conditions.wait);
-    let linear = ping.linear.as_ref().and_then(|linear| {
-        let title = format!("{over}: {}", single::linear_title(line, linear));
-        histogram::of_linear(title, line.id, linear)
-    });
-    linear.or_else(|| {
+fn drawn(line: &Line) -> Option<Block> {
+    let over = name(line);
+    single::linear(line, "linear", &format!("{over}: ")).or_else(|| {
         let title = format!("{over}, from the actual time, {}", line.place());
-        histogram::of(title, line.id, ping.latency.as_ref()?.actual.as_ref()?)
+        histogram::of(title, line, &Since::Actual.path(""))
     })
 }
 
-/// A curve, and how its threads waited.
-type Waiting<'a> = (&'a str, Curve<'a>);
-
-fn curve<'a>(
-    name: String,
-    line: &Line,
-    latency: &'a Option<Latency>,
-    conditions: &'a Conditions,
-) -> Option<Waiting<'a>> {
-    let times = Since::Actual.pick(latency.as_ref()?)?;
-    let name = format!("{name}, {}", line.place());
-    let curve = Curve { name, voice: Voice::Own(0), line: line.id, times };
-    Some((conditions.wait.as_deref().unwrap_or("unknown"), curve))
-}
-
-/// A chart for each way to wait; the document's threads spin.
-fn charts(curves: &[Waiting<'_>], published: &[(&Line, usize, &PublishedTimes)]) -> Vec<Chart> {
-    let mut waits: Vec<&str> = Vec::new();
-    for (wait, _) in curves {
-        if !waits.contains(wait) {
-            waits.push(wait);
+/// A chart for each wait strategy; the document's threads spin.
+fn charts(lines: &[&Line], references: &[Reference<'_>]) -> Vec<Chart> {
+    let path = Since::Actual.path("");
+    let timed: Vec<&Line> = lines.iter().copied().filter(|line| line.at(&path).is_some()).collect();
+    let wait_of = |line: &Line| line.text("wait").unwrap_or("unknown").to_owned();
+    let mut waits: Vec<String> = Vec::new();
+    for line in &timed {
+        if !waits.contains(&wait_of(line)) {
+            waits.push(wait_of(line));
         }
     }
-    let chart = |wait: &str| {
-        let own = curves.iter().filter(|(of, _)| *of == wait).enumerate();
-        let own = own.map(|(at, (_, curve))| Curve {
-            name: curve.name.clone(),
-            voice: Voice::Own(at),
-            ..*curve
+    let chart = |wait: String| {
+        let own = timed.iter().filter(|line| wait_of(line) == wait).enumerate();
+        let own = own.filter_map(|(at, line)| {
+            let name = format!("{}, {}", name(line), line.place());
+            Curve::of(name, Origin::Own(at), line, &path)
         });
-        let beside = if wait == SPINNING { published } else { &[] };
-        chart(wait, &own.collect::<Vec<_>>(), beside)
+        let beside = if wait == SPINNING { references } else { &[] };
+        chart(&wait, &own.collect::<Vec<_>>(), beside)
     };
     waits.into_iter().filter_map(chart).collect()
 }
 
-/// Every line by percentile, with the document's percentiles as single points.
-fn chart(
-    wait: &str,
-    curves: &[Curve<'_>],
-    published: &[(&Line, usize, &PublishedTimes)],
-) -> Option<Chart> {
+/// All curves by percentile, with the document's percentiles as single points.
+fn chart(wait: &str, curves: &[Curve<'_>], references: &[Reference<'_>]) -> Option<Chart> {
     let title = format!("Round trips by percentile, from the actual time, {wait}");
     let mut chart = by_percentile(title, curves)?;
-    let others = published.iter().enumerate().map(|(at, (line, _, one))| Series {
-        name: published_name(one),
-        voice: Voice::Peer(at),
-        marks: Marks::Dotted(points(line, one)),
+    let others = references.iter().enumerate().map(|(at, reference)| Series {
+        name: reference_name(reference.0, &reference.1),
+        origin: Origin::Peer(at),
+        marks: Marks::Dotted(points(reference)),
     });
     chart.series.extend(others);
     let points = || chart.series.iter().flat_map(Series::points);
@@ -319,20 +190,12 @@ fn chart(
     Some(chart)
 }
 
-fn points(line: &Line, one: &PublishedTimes) -> Vec<Point> {
-    let times = [one.p90_ns, one.p99_ns, one.p99_9_ns, one.p99_99_ns, one.p99_999_ns];
-    let known = ONE_IN.into_iter().zip(times).filter_map(|(x, ns)| Some((x, ns? as f64)));
-    known
-        .map(|(x, ns)| Point {
-            x,
-            y: ns,
-            line: line.id,
-            title: format!(
-                "{}: {}% at most {}",
-                published_name(one),
-                100.0 - 100.0 / x,
-                number::time(ns).text()
-            ),
-        })
-        .collect()
+fn points((line, path): &Reference<'_>) -> Vec<Point> {
+    let point = |(x, member): (f64, &str)| {
+        let y = line.real(&format!("{path}.{member}"))?;
+        let (name, percent) = (reference_name(line, path), 100.0 - 100.0 / x);
+        let title = format!("{name}: {percent}% at most {}", number::time(y).text());
+        Some(Point { x, y, line: line.id, title })
+    };
+    PERCENTILES.into_iter().filter_map(point).collect()
 }

@@ -1,53 +1,73 @@
 //! Publishers and subscribers that were run by hand, and logs of other tools.
 
-use super::cells::Cells;
 use super::chart::{Curve, by_percentile};
-use super::histogram;
+use super::histogram::{self, Linear};
 use crate::cases::{Cases, TIMES};
-use crate::distribution::Distribution;
-use crate::document::{Block, Section, Table, Voice, Words};
-use crate::line::{Line, Record};
+use crate::document::{Block, Origin, Section, Table, Words};
+use crate::line::{Kind, Line};
 use crate::number;
-use crate::outcome::{Linear, Publisher, Subscriber};
 use crate::since::Since;
 
-/// Histograms are drawn for so many lines; the tables have all.
+/// The most histograms drawn; the tables have all lines.
 const DRAWN: usize = 6;
 
+const PUBLISHERS: [(&str, fn(&Line) -> Words); 14] = [
+    ("line", Line::link),
+    ("topic", |line| line.word("topic")),
+    (">size", |line| line.size("size")),
+    (">asked", Line::asked),
+    (">sent", |line| line.count("sent")),
+    (">rate", |line| line.cell("rate", number::rate)),
+    (">largest burst", |line| line.count("largest_burst")),
+    (">back-pressured", |line| line.count("back_pressured")),
+    (">late p50", |line| line.cell("lateness.p50_ns", number::time)),
+    (">late max", |line| line.cell("lateness.max_ns", number::time)),
+    ("wait", |line| line.word("wait")),
+    ("window", |line| line.word("window")),
+    ("touch", |line| line.word("touch")),
+    (">CPU", |line| line.count("cpus.ran_on")),
+];
+
+const SUBSCRIBERS: [(&str, fn(&Line) -> Words); 12] = [
+    ("line", Line::link),
+    ("topics", topics),
+    (">received", |line| line.count("received")),
+    (">rate", |line| line.cell("rate", number::rate)),
+    (">lost", |line| line.count("lost")),
+    (">repeated", |line| line.count("duplicated")),
+    (">damaged", |line| line.count("damaged")),
+    (">unchecked", |line| unless_zero(line, "unchecked")),
+    (">spin", |line| unless_zero(line, "spin")),
+    ("wait", |line| line.word("wait")),
+    ("touch", |line| line.word("touch")),
+    (">CPU", |line| line.count("cpus.ran_on")),
+];
+
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
-    let (mut senders, mut receivers, mut times) = (publishers(), subscribers(), latencies());
+    let mut times = latencies();
     let (mut curves, mut histograms) = (Vec::new(), Vec::new());
     for line in cases.lines {
-        match &line.record {
-            Record::Publisher(publisher) => {
-                senders.rows.push(publisher_row(line, publisher));
-                histograms.extend(publisher.calls.as_ref().and_then(|calls| {
-                    let title = format!("Calls that send, {}", linear_title(line, calls));
-                    histogram::of_linear(title, line.id, calls)
-                }));
-            }
-            Record::Subscriber(subscriber) => {
-                receivers.rows.push(subscriber_row(line, subscriber));
+        match line.kind {
+            Kind::Publisher => histograms.extend(linear(line, "calls", "Calls that send, ")),
+            Kind::Subscriber => {
                 for since in Since::BOTH {
-                    let Some(found) = since.of(subscriber) else { continue };
-                    let member = format!("latency.{}", since.name());
-                    times.rows.push(times_row(line, since.name(), &member, found));
-                    let name = format!("{} {}", line.place(), since.name());
-                    histograms.extend(histogram::of(name.clone(), line.id, found));
-                    let voice = Voice::Own(curves.len());
-                    curves.push(Curve { name, voice, line: line.id, times: found });
+                    let path = since.path("");
+                    if line.at(&path).is_some() {
+                        times.rows.push(times_row(line, since.name(), &format!("{path}.")));
+                        let name = format!("{} {}", line.place(), since.name());
+                        histograms.extend(histogram::of(name.clone(), line, &path));
+                        curves.extend(Curve::of(name, Origin::Own(curves.len()), line, &path));
+                    }
                 }
-                histograms.extend(subscriber.counts.linear.as_ref().and_then(|linear| {
-                    let title = format!("From the actual time, {}", linear_title(line, linear));
-                    histogram::of_linear(title, line.id, linear)
-                }));
+                histograms.extend(linear(line, "linear", "From the actual time, "));
             }
             _ => {}
         }
     }
-    let tables = [senders, receivers, times].into_iter().filter(|table| !table.rows.is_empty());
-    let mut blocks: Vec<Block> =
-        tables.map(|table| Block::Table(table.without_empty_columns())).collect();
+    let senders = Table::of("Publishers", &PUBLISHERS, cases.of_kind(Kind::Publisher));
+    let receivers = Table::of("Subscribers", &SUBSCRIBERS, cases.of_kind(Kind::Subscriber));
+    let tables = [senders, receivers, times].into_iter().filter_map(Table::block);
+    let mut blocks: Vec<Block> = tables.collect();
     if blocks.is_empty() {
         return None;
     }
@@ -62,144 +82,65 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
 pub(super) fn logs(cases: &Cases<'_>) -> Option<Section> {
     let mut table = latencies();
     let (mut curves, mut histograms) = (Vec::new(), Vec::new());
-    for line in cases.lines {
-        let Record::Log(interval) = &line.record else { continue };
-        let tag = interval.tag.as_deref().unwrap_or("");
-        table.rows.push(times_row(line, tag, "", &interval.times));
+    for line in cases.of_kind(Kind::Log) {
+        let tag = line.text("tag").unwrap_or("");
+        table.rows.push(times_row(line, tag, ""));
         let name = format!("{} {tag}", line.place());
-        histograms.extend(histogram::of(name.clone(), line.id, &interval.times));
-        let voice = Voice::Own(curves.len());
-        curves.push(Curve { name, voice, line: line.id, times: &interval.times });
-    }
-    if table.rows.is_empty() {
-        return None;
+        histograms.extend(histogram::of(name.clone(), line, ""));
+        curves.extend(Curve::of(name, Origin::Own(curves.len()), line, ""));
     }
     table.caption = "Intervals of logs, read as nanoseconds".to_owned();
     table.columns[1].name = "tag".to_owned();
     let chart = by_percentile("Intervals by percentile".to_owned(), &curves);
-    let mut blocks = vec![
-        Block::Table(table.without_empty_columns()),
-        Block::Charts(chart.into_iter().collect()),
-    ];
+    let mut blocks = vec![table.block()?, Block::Charts(chart.into_iter().collect())];
     histograms.truncate(DRAWN);
     blocks.extend(histograms);
     Some(Section::new("logs", "HdrHistogram logs", blocks))
 }
 
-fn publishers() -> Table {
-    let columns = [
-        "line",
-        "topic",
-        ">size",
-        ">asked",
-        ">sent",
-        ">rate",
-        ">largest burst",
-        ">back-pressured",
-        ">late p50",
-        ">late max",
-        "wait",
-        "window",
-        "touch",
-        ">CPU",
-    ];
-    Table::new("Publishers", &columns)
-}
-
-fn publisher_row(line: &Line, publisher: &Publisher) -> Vec<Words> {
-    let cells = Cells { line };
-    let late = publisher.lateness.as_ref();
-    let conditions = &publisher.conditions;
-    vec![
-        Words::new().line(line.id, line.place()),
-        cells.text(publisher.topic.as_deref()),
-        cells.text(publisher.size.map(|size| format!("{size} B"))),
-        cells.text(publisher.rate_asked.map(number::asked)),
-        cells.count(publisher.sent, "sent"),
-        cells.show(publisher.rate, number::rate, "rate"),
-        cells.count(publisher.largest_burst, "largest_burst"),
-        cells.count(publisher.back_pressured, "back_pressured"),
-        cells.time(late.and_then(|late| late.p50_ns), "lateness.p50_ns"),
-        cells.time(late.and_then(|late| late.max_ns), "lateness.max_ns"),
-        cells.text(conditions.wait.as_deref()),
-        cells.text(conditions.window.as_deref()),
-        cells.text(conditions.touch.as_deref()),
-        cells.count(conditions.ran_on(), "cpus.ran_on"),
-    ]
-}
-
-fn subscribers() -> Table {
-    let columns = [
-        "line",
-        "topics",
-        ">received",
-        ">rate",
-        ">lost",
-        ">repeated",
-        ">damaged",
-        ">unchecked",
-        ">spin",
-        "wait",
-        "touch",
-        ">CPU",
-    ];
-    Table::new("Subscribers", &columns)
-}
-
-fn subscriber_row(line: &Line, subscriber: &Subscriber) -> Vec<Words> {
-    let cells = Cells { line };
-    let (counts, conditions) = (&subscriber.counts, &subscriber.conditions);
+/// The topics of all streams, each once.
+fn topics(line: &Line) -> Words {
     let mut topics: Vec<&str> = Vec::new();
-    for stream in subscriber.streams.iter().flatten() {
-        topics.extend(stream.topic.as_deref().filter(|topic| !topics.contains(topic)));
+    for at in 0..line.list("streams").len() {
+        let topic = line.text(&format!("streams[{at}].topic"));
+        topics.extend(topic.filter(|topic| !topics.contains(topic)));
     }
-    vec![
-        Words::new().line(line.id, line.place()),
-        cells.text(Some(topics.join(", "))),
-        cells.count(counts.received, "received"),
-        cells.show(counts.rate, number::rate, "rate"),
-        cells.count(counts.lost, "lost"),
-        cells.count(counts.duplicated, "duplicated"),
-        cells.count(counts.damaged, "damaged"),
-        cells.count(counts.unchecked.filter(|count| *count > 0), "unchecked"),
-        cells.count(subscriber.spin.filter(|spin| *spin > 0), "spin"),
-        cells.text(conditions.wait.as_deref()),
-        cells.text(conditions.touch.as_deref()),
-        cells.count(conditions.ran_on(), "cpus.ran_on"),
-    ]
+    if topics.is_empty() { Words::new() } else { topics.join(", ").into() }
+}
+
+fn unless_zero(line: &Line, path: &str) -> Words {
+    line.whole(path).filter(|count| *count > 0).map(|_| line.count(path)).unwrap_or_default()
 }
 
 fn latencies() -> Table {
     let mut table = Table::new("Latency", &["line", "from"]);
-    TIMES.iter().for_each(|(name, ..)| table.column(&format!(">{name}")));
+    TIMES.iter().for_each(|(name, _)| table.column(&format!(">{name}")));
     table.column(">samples");
     table
 }
 
-fn times_row(line: &Line, name: &str, member: &str, times: &Distribution) -> Vec<Words> {
-    let cells = Cells { line };
-    let path =
-        |name: &str| if member.is_empty() { name.to_owned() } else { format!("{member}.{name}") };
-    let mut row = vec![Words::new().line(line.id, line.place()), cells.text(Some(name))];
-    row.extend(
-        TIMES.iter().map(|(_, name, pick)| cells.show(pick(times), number::time, &path(name))),
-    );
-    row.push(cells.count(times.samples, &path("samples")));
-    row
+/// A row of the distribution whose members begin with `prefix`.
+pub(super) fn times_row(line: &Line, name: &str, prefix: &str) -> Vec<Words> {
+    let name = if name.is_empty() { Words::new() } else { name.into() };
+    let times = TIMES.iter().map(|(_, name)| line.cell(&format!("{prefix}{name}"), number::time));
+    let samples = line.count(&format!("{prefix}samples"));
+    [line.link(), name].into_iter().chain(times).chain([samples]).collect()
 }
 
-/// What the UM tools would print beside the histogram.
-pub(super) fn linear_title(line: &Line, linear: &Linear) -> String {
-    let percentiles = linear.percentiles.iter().flatten().map(|(percent, ns)| match ns {
+/// The histogram of even buckets at `path`, titled with the percentiles that the UM tools print.
+pub(super) fn linear(line: &Line, path: &str, of: &str) -> Option<Block> {
+    let linear = Linear::at(line, path)?;
+    let percentiles = linear.percentiles.iter().map(|(percent, ns)| match ns {
         0.. => format!("{percent}%: {}", number::time(*ns as f64).text()),
         _ => format!("{percent}%: hidden by overflows"),
     });
     let percentiles: Vec<String> = percentiles.collect();
-    format!(
-        "{} buckets of {}, {} ({})",
-        linear.buckets.unwrap_or(0),
-        number::time(linear.width_ns.unwrap_or(0) as f64).text(),
+    let title = format!(
+        "{of}{} buckets of {}, {} ({})",
+        linear.buckets,
+        number::time(linear.width_ns as f64).text(),
         line.place(),
         percentiles.join(", ")
-    )
+    );
+    linear.histogram(title, line.id)
 }

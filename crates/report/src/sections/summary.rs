@@ -1,14 +1,14 @@
-//! What was measured, in words, and how far to trust it.
+//! What was measured, the most important figures, and how far to trust them.
 
 use super::machine::machines;
-use crate::cases::{Cases, Group, P50};
+use crate::cases::{Cases, Group};
 use crate::document::{Block, Figure, Section, Tile, Words};
-use crate::line::{Line, Record};
+use crate::line::{Kind, Line};
 use crate::number::{self, plural};
 use crate::since::Since;
 use crate::spread::Spread;
 
-/// Series whose cases are no experiments of their own.
+/// Series without an `experiment` of their own.
 const BETWEEN_THREADS: [&str; 2] = ["pipes", "rings"];
 
 pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
@@ -22,35 +22,28 @@ pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
     Section::new("summary", "In short", blocks)
 }
 
-/// Whether a record is of a kind.
-type Is = fn(&Record) -> bool;
+/// Names of lines of each kind, one and several.
+const KINDS: [(Kind, &str, &str); 14] = [
+    (Kind::Run, "run", "runs"),
+    (Kind::Publisher, "publisher", "publishers"),
+    (Kind::Subscriber, "subscriber", "subscribers"),
+    (Kind::Jitter, "jitter test", "jitter tests"),
+    (Kind::Rival, "run beside other libraries", "runs beside other libraries"),
+    (Kind::Pipes, "run of a pipe", "runs of pipes"),
+    (Kind::Rings, "run of a ring", "runs of rings"),
+    (Kind::Fanout, "run of fan-out", "runs of fan-out"),
+    (Kind::Ping, "run of round trips", "runs of round trips"),
+    (Kind::Pong, "side that answered", "sides that answered"),
+    (Kind::Floor, "look at the floor", "looks at the floor"),
+    (Kind::Doctor, "examination of the machine", "examinations of the machine"),
+    (Kind::Log, "interval of a log", "intervals of logs"),
+    (Kind::Skipped, "experiment left out", "experiments left out"),
+];
 
-/// How many lines of what.
+/// The number of lines of each kind, and of files.
 fn what(cases: &Cases<'_>, unknown: usize) -> Words {
-    let kinds: [(&str, &str, Is); 14] = [
-        ("run", "runs", |record| matches!(record, Record::Run(_))),
-        ("publisher", "publishers", |record| matches!(record, Record::Publisher(_))),
-        ("subscriber", "subscribers", |record| matches!(record, Record::Subscriber(_))),
-        ("jitter test", "jitter tests", |record| matches!(record, Record::Jitter(_))),
-        ("run beside other libraries", "runs beside other libraries", |record| {
-            matches!(record, Record::Rival(_))
-        }),
-        ("run of a pipe", "runs of pipes", |record| matches!(record, Record::Pipes(_))),
-        ("run of a ring", "runs of rings", |record| matches!(record, Record::Rings(_))),
-        ("run of fan-out", "runs of fan-out", |record| matches!(record, Record::Fanout(_))),
-        ("run of round trips", "runs of round trips", |record| matches!(record, Record::Ping(_))),
-        ("side that answered", "sides that answered", |record| matches!(record, Record::Pong(_))),
-        ("look at the floor", "looks at the floor", |record| matches!(record, Record::Floor(_))),
-        ("examination of the machine", "examinations of the machine", |record| {
-            matches!(record, Record::Doctor(_))
-        }),
-        ("interval of a log", "intervals of logs", |record| matches!(record, Record::Log(_))),
-        ("experiment left out", "experiments left out", |record| {
-            matches!(record, Record::Skipped(_))
-        }),
-    ];
-    let parts = kinds.into_iter().filter_map(|(one, many, is)| {
-        let count = cases.lines.iter().filter(|line| is(&line.record)).count();
+    let parts = KINDS.into_iter().filter_map(|(kind, one, many)| {
+        let count = cases.of_kind(kind).count();
         (count > 0).then(|| plural(count, one, many))
     });
     let mut files: Vec<&str> = cases.lines.iter().map(|line| line.file.as_str()).collect();
@@ -68,7 +61,7 @@ fn what(cases: &Cases<'_>, unknown: usize) -> Words {
     Words::from(text)
 }
 
-/// The lowest rate of all sizes: what can be counted on.
+/// The rate at the slowest message size.
 fn rate(cases: &Cases<'_>) -> Option<Tile> {
     let found = cases.of("size").iter().filter_map(|group| Some((group.rate()?, group)));
     let (spread, group) = found.min_by(|a, b| a.0.median.value.total_cmp(&b.0.median.value))?;
@@ -78,10 +71,10 @@ fn rate(cases: &Cases<'_>) -> Option<Tile> {
     Some(Tile { label, value: spread.words(), note })
 }
 
-/// The median latency where it is lowest and highest.
+/// The lowest and the highest median latency of all cases.
 fn latency(cases: &Cases<'_>) -> Option<Tile> {
     let label = "Median latency, one way".to_owned();
-    let time = |group: &Group<'_>| group.time(Since::Intended, "p50_ns", P50);
+    let time = |group: &Group<'_>| group.time(Since::Intended, "p50_ns");
     if let Some(all) = Spread::of(cases.of("latency").iter().filter_map(time).map(|s| s.median)) {
         let note = format!("the range over {}", plural(all.count, "case", "cases"));
         let value = match all.count {
@@ -90,22 +83,16 @@ fn latency(cases: &Cases<'_>) -> Option<Tile> {
         };
         return Some(Tile { label, value, note: note.into() });
     }
-    cases.lines.iter().find_map(|line| {
-        let Record::Subscriber(subscriber) = &line.record else { return None };
-        let ns = subscriber.counts.latency.as_ref()?.intended.as_ref()?.p50_ns? as f64;
-        let member = "latency.intended.p50_ns";
-        let value = Words::new().figure(Figure::new(ns, number::time(ns), line.id, member));
+    cases.of_kind(Kind::Subscriber).find_map(|line| {
+        let value = Words::new().figure(line.figure("latency.intended.p50_ns", number::time)?);
         Some(Tile { label: label.clone(), value, note: Words::from(line.place()) })
     })
 }
 
-/// The longest time for which the machine was away.
+/// The longest interruption of any jitter test.
 fn gap(cases: &Cases<'_>) -> Option<Tile> {
-    let gaps = cases.lines.iter().filter_map(|line| {
-        let Record::Jitter(jitter) = &line.record else { return None };
-        let ns = jitter.ts_max_ns? as f64;
-        Some(Figure::new(ns, number::time(ns), line.id, "ts_max_ns"))
-    });
+    let gaps =
+        cases.of_kind(Kind::Jitter).filter_map(|line| line.figure("ts_max_ns", number::time));
     let spread = Spread::of(gaps)?;
     Some(Tile {
         label: "Longest interruption".to_owned(),
@@ -114,20 +101,12 @@ fn gap(cases: &Cases<'_>) -> Option<Tile> {
     })
 }
 
-/// Messages lost, repeated or damaged in all lines together.
+/// Messages lost, repeated or damaged, summed over all lines.
 fn wrong(cases: &Cases<'_>) -> Option<Tile> {
-    let counted = |line: &&Line| {
-        let counts = matches!(
-            line.record,
-            Record::Run(_)
-                | Record::Subscriber(_)
-                | Record::Ping(_)
-                | Record::Floor(_)
-                | Record::Fanout(_)
-        );
-        counts || line.outcome().is_some()
-    };
-    let lines: Vec<&Line> = cases.lines.iter().filter(counted).collect();
+    use Kind::{Fanout, Floor, Ping, Pipes, Rings, Run, Subscriber};
+    let counted = [Run, Subscriber, Ping, Floor, Fanout, Pipes, Rings];
+    let lines = cases.lines.iter().filter(|line| counted.contains(&line.kind));
+    let lines: Vec<&Line> = lines.collect();
     let worst = lines.iter().max_by_key(|line| line.wrong())?;
     let sum = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.wrong()));
     let figure = Figure::new(sum as f64, number::count(sum), worst.id, "lost, summed over lines");
@@ -142,7 +121,7 @@ fn of_repetitions(spread: &Spread) -> String {
     if spread.count > 1 { format!(", median of {}", spread.count) } else { String::new() }
 }
 
-/// What speaks against the figures.
+/// Reasons to doubt the figures.
 fn trust(cases: &Cases<'_>) -> Vec<Block> {
     if cases.lines.is_empty() {
         return Vec::new();
@@ -161,7 +140,7 @@ fn trust(cases: &Cases<'_>) -> Vec<Block> {
     let calm = against.is_empty();
     let all: Vec<Words> = doubtful.iter().map(|line| all_doubts(line)).collect();
     let mut blocks = vec![Block::Verdict { calm, title, words: against }];
-    // One line's doubts have all been said.
+    // The doubts of a single line are all listed above.
     if all.len() > 1 {
         let title = format!("The doubts of {}", plural(all.len(), "line", "lines"));
         blocks.push(Block::Fold { title, blocks: vec![Block::List(all)] });
@@ -170,11 +149,10 @@ fn trust(cases: &Cases<'_>) -> Vec<Block> {
 }
 
 fn all_doubts(line: &Line) -> Words {
-    let doubts: Vec<&str> = line.doubts().into_iter().map(String::as_str).collect();
-    Words::new().line(line.id, line.place()).text(format!(": {}", doubts.join("; ")))
+    line.link().text(format!(": {}", line.doubts().join("; ")))
 }
 
-/// Doubts of the same shape: the line that has the first of them, that one, and on how many lines.
+/// Doubts that differ in their numbers only, with the first line that has one.
 struct Alike<'a> {
     shape: String,
     line: &'a Line,
@@ -187,7 +165,7 @@ pub(super) fn shape(sentence: &str) -> String {
     sentence.replace(|c: char| c.is_ascii_digit() || ".+−".contains(c), "")
 }
 
-/// Doubts that differ in their numbers only are said once, by the first line that has them.
+/// Gives each doubt once, with the number of lines that share it.
 fn alike(doubtful: &[&Line]) -> Vec<Words> {
     let mut kinds: Vec<Alike<'_>> = Vec::new();
     for line in doubtful {
@@ -212,16 +190,16 @@ fn alike(doubtful: &[&Line]) -> Vec<Words> {
     words.collect()
 }
 
-/// What holds for many lines at once.
+/// Doubts about the machine, losses, and missing repetitions.
 fn general(cases: &Cases<'_>) -> Vec<Words> {
     let mut found = Vec::new();
-    for (line, host) in machines(cases.lines) {
-        if let Some(hypervisor) = &host.hypervisor {
+    for line in machines(cases.lines) {
+        if let Some(hypervisor) = line.text("host.hypervisor") {
             found.push(Words::new().line(line.id, "The machine").text(format!(
                 " is a virtual one ({hypervisor}): others may have its CPUs without being seen."
             )));
         }
-        if let Some((load, cpus)) = host.load_average.zip(host.cpus)
+        if let Some((load, cpus)) = line.real("host.load_average").zip(line.whole("host.cpus"))
             && load >= cpus as f64
         {
             let shown = number::Quantity { number: format!("{load:.1}"), unit: "" };
@@ -236,17 +214,15 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
         let wrong = line.wrong();
         if wrong > 0 {
             let wrong = Figure::new(wrong as f64, number::count(wrong), line.id, "lost");
-            let place = line.place();
             found.push(
-                Words::new()
-                    .line(line.id, place)
+                line.link()
                     .text(": ")
                     .figure(wrong)
                     .text(" messages were lost, repeated or damaged."),
             );
         }
         if line.was_interrupted() {
-            let words = Words::new().line(line.id, line.place());
+            let words = line.link();
             found.push(words.text(": whoever sent was interrupted before the end."));
         }
     }
@@ -254,7 +230,7 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
     let runs = || cases.all().filter(|(_, group)| group.runs.len() == 1);
     if let Some((_, group)) = runs().next() {
         let cases = plural(runs().count(), "case has", "cases have");
-        let words = Words::new().line(group.runs[0].line.id, cases);
+        let words = Words::new().line(group.runs[0].id, cases);
         found.push(
             words.text(" one repetition only: nothing says how far apart two of them would be."),
         );
@@ -262,14 +238,12 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
     found
 }
 
-/// Repetitions that were left out of experiments which were measured otherwise.
+/// Repetitions that were left out, of experiments with other repetitions.
 fn failed(cases: &Cases<'_>) -> Vec<Words> {
-    let failed = cases.lines.iter().filter_map(|line| {
-        let Record::Skipped(skipped) = &line.record else { return None };
-        let experiment = skipped.experiment.as_deref().unwrap_or("an experiment");
-        let why = skipped.why.as_deref().unwrap_or("no reason is given");
-        let words = Words::new().line(line.id, line.place());
-        let words = words.text(format!(": left out of {experiment}: {why}."));
+    let failed = cases.of_kind(Kind::Skipped).filter_map(|line| {
+        let experiment = line.text("experiment").unwrap_or("an experiment");
+        let why = line.text("why").unwrap_or("no reason is given");
+        let words = line.link().text(format!(": left out of {experiment}: {why}."));
         let is_told = !cases.of(experiment).is_empty() || BETWEEN_THREADS.contains(&experiment);
         is_told.then_some(words)
     });
