@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &ConfigArgs) -> anyhow::Result<ExitCode> {
         }
         print(&crate::table::render(&table))?;
     } else {
-        print(&config.to_toml())?;
+        print(&lanecast::to_toml(&config))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,66 +1,40 @@
-//! Where an application starts.
+//! The entry point of an application: a context makes publishers and subscribers.
 
-use crate::config::{Config, ConfigError, FILE_VARIABLE};
-use crate::neighbourhood::Neighbourhood;
-use crate::{Publisher, Subscriber, Transports};
+use crate::config::{Config, ConfigError};
+use crate::error::Error;
+use crate::layers::{self, FILE_VARIABLE};
+use crate::locality::Locality;
+use crate::publisher::Publisher;
+use crate::settings;
+use crate::subscriber::Subscriber;
+use crate::transports::Transports;
 use lanecast_base::{WaitStrategy, Waiter};
 use lanecast_net::{NetTransport, Network};
 use lanecast_os::private_directory;
 use lanecast_shm::{Domain, Reach};
 use lanecast_transport::Transport;
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// Why a context, publisher or subscriber cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The transport over shared memory cannot be set up.
-    #[error(transparent)]
-    Shm(#[from] lanecast_shm::OpenError),
-    /// The transports between hosts cannot be set up.
-    #[error(transparent)]
-    Net(#[from] lanecast_net::OpenError),
-    /// Fewer topics on the network than in shared memory.
-    #[error(
-        "net.topics_max is {net}, and shm.topics_max {shm}: a publisher over both has the same \
-         topics in both, so set net.topics_max to {shm} or more"
-    )]
-    Topics {
-        /// Those of the network.
-        net: usize,
-        /// Those of shared memory.
-        shm: u32,
-    },
-    /// The kernel does not tell what publishers here and elsewhere are told apart by.
-    #[error("cannot tell this host and directory from others (is /proc mounted?): {0}")]
-    Neighbourhood(io::Error),
-}
 
 /// A program's handle on lanecast: makes publishers and subscribers.
 ///
-/// A message takes the shortest way to each subscriber: to another thread through the memory that
-/// both have anyway, to another process through memory that both map. The publisher writes it
-/// once for all of them. With `shm.reach = "process"`, nobody outside the program can join, and
-/// nothing of it is in any directory.
+/// A message takes the shortest path to each subscriber: memory of the process to another thread,
+/// a shared mapping to another process. The publisher writes it once for all of them. With `shm.reach = "process"`, no other process can join, and
+/// the session has no files.
 ///
-/// With `transports = "shm+ru"` (or `shm+rm`, `shm+tcp`), it goes to other hosts as well, and with
-/// `ru`, `rm` or `tcp` alone to all subscribers by network. No socket is opened without one of
-/// these, and none off loopback unless `net.interface` says so.
+/// With `transports = "shm+ru"` (or `shm+rm`, `shm+tcp`), messages also go to other hosts, and with
+/// `ru`, `rm` or `tcp` alone to all subscribers by network. Without one of these no socket is
+/// opened, and none off loopback unless `net.interface` allows it.
 ///
 /// Cheap to clone; its background thread starts with the first subscriber and ends with the
 /// last handle.
 #[derive(Clone, Debug)]
 pub struct Context {
-    ways: Ways,
+    transports: OpenTransports,
     config: Config,
 }
 
 #[derive(Clone, Debug)]
-enum Ways {
+enum OpenTransports {
     Shm(Domain),
     Net(NetTransport),
     Both(Domain, NetTransport),
@@ -76,12 +50,12 @@ impl Context {
         Self::builder().build()
     }
 
-    /// A context whose settings the program adds to.
+    /// A builder, for settings of the program.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The settings in force.
+    /// The effective settings.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -92,14 +66,14 @@ impl Context {
     /// # Errors
     /// See [`Error`].
     pub fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
-        Ok(match &self.ways {
-            Ways::Shm(domain) => domain.publisher(topic)?.into(),
-            Ways::Net(network) => network.publisher(topic)?.into(),
-            Ways::Both(domain, network) => Publisher::over_both(domain, network, topic)?,
+        Ok(match &self.transports {
+            OpenTransports::Shm(domain) => domain.publisher(topic)?.into(),
+            OpenTransports::Net(network) => network.publisher(topic)?.into(),
+            OpenTransports::Both(domain, network) => Publisher::over_both(domain, network, topic)?,
         })
     }
 
-    /// A subscriber to `topic`: to all its publishers, now and later.
+    /// A subscriber to all present and future publishers of `topic`.
     ///
     /// # Errors
     /// See [`Error`].
@@ -107,32 +81,31 @@ impl Context {
         self.subscriber_to(&[topic])
     }
 
-    /// A subscriber to several topics. Of one publisher it gets them in one order.
+    /// A subscriber to several topics, which it receives in one order for each publisher.
     ///
     /// # Errors
     /// See [`Error`].
     pub fn subscriber_to(&self, topics: &[&str]) -> Result<Subscriber, Error> {
-        Ok(match &self.ways {
-            Ways::Shm(domain) => domain.subscriber(topics)?.into(),
-            Ways::Net(network) => network.subscriber(topics)?.into(),
-            Ways::Both(domain, network) => {
+        Ok(match &self.transports {
+            OpenTransports::Shm(domain) => domain.subscriber(topics)?.into(),
+            OpenTransports::Net(network) => network.subscriber(topics)?.into(),
+            OpenTransports::Both(domain, network) => {
                 let near = domain.subscriber(topics)?;
                 Subscriber::over_both(near, network.subscriber(topics)?, self.subscriber_wait())
             }
         })
     }
 
-    /// How a loop over its subscribers waits: over the network as over shared memory, where there
-    /// are both.
+    /// The wait strategy of subscribers: that of shared memory if both transports are in use.
     const fn subscriber_wait(&self) -> WaitStrategy {
-        match self.ways {
-            Ways::Shm(_) | Ways::Both(..) => self.config.shm.subscriber_wait,
-            Ways::Net(_) => self.config.net.subscriber_wait,
+        match self.transports {
+            OpenTransports::Shm(_) | OpenTransports::Both(..) => self.config.shm.subscriber_wait,
+            OpenTransports::Net(_) => self.config.net.subscriber_wait,
         }
     }
 
-    /// For loops over several subscribers: waits by the configured strategy, but cannot be
-    /// woken. A loop over one subscriber calls its `wait` instead.
+    /// A waiter for loops over several subscribers, with the configured strategy. Messages do not wake
+    /// it; a loop over one subscriber calls its `wait` instead.
     pub const fn waiter(&self) -> Waiter {
         Waiter::new(self.subscriber_wait())
     }
@@ -156,7 +129,7 @@ impl Transport for Context {
     }
 }
 
-/// Settings that a program adds to those of files and the environment.
+/// Builder of a [`Context`]: settings of the program over those of files and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     files: Vec<PathBuf>,
@@ -174,10 +147,10 @@ impl Builder {
     /// Sets one of [`SETTINGS`](crate::SETTINGS), over files and the environment.
     ///
     /// # Errors
-    /// If there is no such setting, or it cannot have this value.
+    /// If the setting does not exist or the value is invalid.
     pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Result<Self, ConfigError> {
         let value = value.to_string();
-        Config::default().set(key, &value, "the program")?;
+        settings::set(&mut Config::default(), key, &value, "the program")?;
         self.values.push((key.to_owned(), value));
         Ok(self)
     }
@@ -193,30 +166,31 @@ impl Builder {
         self
     }
 
-    /// All layers together, without opening anything.
+    /// The configuration of all layers, without opening anything.
     ///
     /// # Errors
-    /// If a file or variable is wrong.
+    /// If a file or variable is invalid.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         if self.files.is_empty() {
             match std::env::var_os(FILE_VARIABLE) {
-                Some(path) => config.apply_file(Path::new(&path))?,
+                Some(path) => layers::apply_file(&mut config, Path::new(&path))?,
                 None if Path::new("lanecast.toml").exists() => {
-                    config.apply_file(Path::new("lanecast.toml"))?;
+                    layers::apply_file(&mut config, Path::new("lanecast.toml"))?;
                 }
                 None => {}
             }
         }
         for path in &self.files {
-            config.apply_file(path)?;
+            layers::apply_file(&mut config, path)?;
         }
         let variables = std::env::vars_os();
-        config.apply_variables(
+        layers::apply_variables(
+            &mut config,
             variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
         )?;
         for (key, value) in &self.values {
-            config.set(key, value, "the program")?;
+            settings::set(&mut config, key, value, "the program")?;
         }
         Ok(config)
     }
@@ -227,31 +201,31 @@ impl Builder {
     /// See [`Error`].
     pub fn build(self) -> Result<Context, Error> {
         let config = self.config()?;
-        let ways = open(config.transports, &config)?;
-        Ok(Context { ways, config })
+        let transports = open(config.transports, &config)?;
+        Ok(Context { transports, config })
     }
 }
 
-fn open(transports: Transports, config: &Config) -> Result<Ways, Error> {
+fn open(transports: Transports, config: &Config) -> Result<OpenTransports, Error> {
     let Some(kind) = transports.kind() else {
-        return Ok(Ways::Shm(Domain::open(config.shm.clone())?));
+        return Ok(OpenTransports::Shm(Domain::open(config.shm.clone())?));
     };
     let mut settings = config.net.clone();
     if config.shm.reach == Reach::Host {
-        // Who looks for sessions looks there. Without the directory nobody does.
+        // Tools find counters in this directory; without it there is no place for them.
         let directory = &config.shm.directory;
         let is_ours = private_directory(directory, config.shm.access).is_ok();
         settings.counters = is_ours.then(|| directory.clone());
     }
     if !transports.has_shm() {
-        return Ok(Ways::Net(NetTransport::new(Network::open(settings)?, kind)));
+        return Ok(OpenTransports::Net(NetTransport::new(Network::open(settings)?, kind)));
     }
     let (net, shm) = (settings.topics_max, config.shm.topics_max);
     if net < shm as usize {
         return Err(Error::Topics { net, shm });
     }
     let domain = Domain::open(config.shm.clone())?;
-    let home = Neighbourhood::of(&config.shm).map_err(Error::Neighbourhood)?;
-    (settings.host, settings.domain) = (home.host, home.domain);
-    Ok(Ways::Both(domain, NetTransport::new(Network::open(settings)?, kind)))
+    let locality = Locality::of(&config.shm).map_err(Error::Locality)?;
+    (settings.host, settings.domain) = (locality.host, locality.domain);
+    Ok(OpenTransports::Both(domain, NetTransport::new(Network::open(settings)?, kind)))
 }

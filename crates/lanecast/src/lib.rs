@@ -1,5 +1,10 @@
 //! One topic, any distance: publish and subscribe with the same few calls.
 //!
+//! A [`Context`] reads the configuration ([`layers`](to_toml), the table of [`SETTINGS`], files of Ultra
+//! Messaging) and opens the transports. It makes [`Publisher`]s and [`Subscriber`]s, which delegate
+//! each call to `lanecast-shm`, `lanecast-net`, or both. No thread and no state of its own lies
+//! between the application and the transport.
+//!
 //! ```
 //! use lanecast::prelude::*;
 //! # use std::time::Duration;
@@ -12,8 +17,8 @@
 //!
 //! let mut claim = prices.try_claim(5)?; // Err(BackPressured | Closed | TooLong): values
 //! claim.copy_from_slice(b"1.234"); // in place, in the ring
-//! claim.commit(); // dropped without commit: it was never there
-//! drop(prices); // subscribers read what is there, then learn that it is over
+//! claim.commit(); // dropped without commit: never published
+//! drop(prices); // subscribers read the message, then learn of the end
 //!
 //! let mut running = true;
 //! while running {
@@ -31,21 +36,25 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod both;
 mod claim;
 mod config;
 mod context;
-mod counterparts;
-mod flat;
-mod neighbourhood;
+mod delegate;
+mod error;
+mod layers;
+mod locality;
 mod publisher;
+mod settings;
 mod subscriber;
-mod table;
 mod transports;
-mod xml;
+mod um;
 
+pub use both::publisher::{BothBatch, BothClaim};
 pub use claim::{AnyBatch, AnyClaim};
 pub use config::{Config, ConfigError};
-pub use context::{Builder, Context, Error};
+pub use context::{Builder, Context};
+pub use error::{Error, TopicError};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy, Waiter};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_ring as ring;
@@ -53,22 +62,23 @@ pub use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, CloseReason, Event, Gap, LossReason, Message,
     Publish, SessionId, Shared, Stream, Subscribe, TopicId, Transport,
 };
-pub use publisher::{BothBatch, BothClaim, Publisher, TopicError};
+pub use layers::to_toml;
+pub use publisher::Publisher;
+pub use settings::{SETTINGS, Setting};
 pub use subscriber::Subscriber;
-pub use table::{SETTINGS, Setting};
 pub use transports::{ParseTransportsError, Transports};
 
-/// The transport over shared memory: its ends, its settings, and its looks from outside.
+/// The shared-memory transport: publisher, subscriber, settings, inspection.
 pub mod shm {
     pub use lanecast_shm::*;
 }
 
-/// The transports between hosts: their ends and their settings.
+/// The transports between hosts: publisher, subscriber, settings.
 pub mod net {
     pub use lanecast_net::*;
 }
 
-/// Everything that a program which publishes or subscribes needs in scope.
+/// Imports for programs that publish or subscribe.
 pub mod prelude {
     pub use crate::{
         Batch, Claim, ClaimError, CloseReason, Context, Event, Publish, Publisher, Shared,

@@ -1,93 +1,73 @@
-//! The reading side, whatever way the messages take.
+//! The subscriber of an application, over any transport.
 
-mod both;
-
-use crate::{net, shm};
-use both::Both;
+use crate::both::subscriber::BothSubscriber;
+use crate::delegate::delegate;
 use lanecast_base::WaitStrategy;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
 use std::time::Duration;
 
-/// A subscriber: to all publishers of its topics, now and later.
-///
-/// Over the ways that its context was made with: what they are makes no difference to its calls.
-/// A publisher that it could hear over two is heard over the shorter one, and once.
+/// A subscriber to all present and future publishers of its topics, over the transports of its
+/// context. A publisher reachable by two of them is received once, over the shorter one.
 pub struct Subscriber {
-    way: Way,
+    inner: Inner,
 }
 
-enum Way {
-    Shm(shm::Subscriber),
-    Net(net::Subscriber),
-    Both(Box<Both>),
+enum Inner {
+    Shm(lanecast_shm::Subscriber),
+    Net(lanecast_net::Subscriber),
+    Both(Box<BothSubscriber>),
 }
 
 impl Subscriber {
     pub(crate) fn over_both(
-        near: shm::Subscriber,
-        far: net::Subscriber,
+        near: lanecast_shm::Subscriber,
+        far: lanecast_net::Subscriber,
         wait: WaitStrategy,
     ) -> Self {
-        Self { way: Way::Both(Box::new(Both::new(near, far, wait))) }
+        Self { inner: Inner::Both(Box::new(BothSubscriber::new(near, far, wait))) }
     }
 
-    /// Joins again the sessions in shared memory that evicted this subscriber, at their live
-    /// edge: their streams are told as joined anew. On the network that needs no call.
+    /// Rejoins the sessions in shared memory that evicted this subscriber, at their live edge, with
+    /// a new `Joined` event for each stream. The network transports rejoin without a call.
     pub fn rejoin(&mut self) {
-        match &mut self.way {
-            Way::Shm(subscriber) => subscriber.rejoin(),
-            Way::Net(_) => {}
-            Way::Both(subscriber) => subscriber.rejoin(),
+        match &mut self.inner {
+            Inner::Shm(subscriber) => subscriber.rejoin(),
+            Inner::Net(_) => {}
+            Inner::Both(subscriber) => subscriber.rejoin(),
         }
     }
 }
 
-impl From<shm::Subscriber> for Subscriber {
-    fn from(subscriber: shm::Subscriber) -> Self {
-        Self { way: Way::Shm(subscriber) }
+impl From<lanecast_shm::Subscriber> for Subscriber {
+    fn from(subscriber: lanecast_shm::Subscriber) -> Self {
+        Self { inner: Inner::Shm(subscriber) }
     }
 }
 
-impl From<net::Subscriber> for Subscriber {
-    fn from(subscriber: net::Subscriber) -> Self {
-        Self { way: Way::Net(subscriber) }
+impl From<lanecast_net::Subscriber> for Subscriber {
+    fn from(subscriber: lanecast_net::Subscriber) -> Self {
+        Self { inner: Inner::Net(subscriber) }
     }
 }
 
 impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize {
-        match &mut self.way {
-            Way::Shm(subscriber) => subscriber.poll(limit, handler),
-            Way::Net(subscriber) => subscriber.poll(limit, handler),
-            Way::Both(subscriber) => subscriber.poll(limit, handler),
-        }
+        delegate!(&mut self.inner, Inner, subscriber => subscriber.poll(limit, handler))
     }
 
     #[inline]
     fn wait(&mut self, work: usize) {
-        match &mut self.way {
-            Way::Shm(subscriber) => subscriber.wait(work),
-            Way::Net(subscriber) => subscriber.wait(work),
-            Way::Both(subscriber) => subscriber.wait(work),
-        }
+        delegate!(&mut self.inner, Inner, subscriber => subscriber.wait(work))
     }
 
     fn longest_wait(&self) -> Duration {
-        match &self.way {
-            Way::Shm(subscriber) => subscriber.longest_wait(),
-            Way::Net(subscriber) => subscriber.longest_wait(),
-            Way::Both(subscriber) => subscriber.longest_wait(),
-        }
+        delegate!(&self.inner, Inner, subscriber => subscriber.longest_wait())
     }
 
     fn streams(&self) -> usize {
-        match &self.way {
-            Way::Shm(subscriber) => subscriber.streams(),
-            Way::Net(subscriber) => subscriber.streams(),
-            Way::Both(subscriber) => subscriber.streams(),
-        }
+        delegate!(&self.inner, Inner, subscriber => subscriber.streams())
     }
 }
 

@@ -1,10 +1,10 @@
-//! Which ways messages take.
+//! The choice of transports.
 
 use lanecast_net::Kind;
 use std::fmt;
 use std::str::FromStr;
 
-/// The transports that a context uses: shared memory, one way between hosts, or both.
+/// The transports of a context: shared memory, one transport between hosts, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transports {
     shm: bool,
@@ -15,12 +15,12 @@ impl Transports {
     /// Shared memory alone.
     pub const SHM: Self = Self { shm: true, net: None };
 
-    /// `kind` alone: also to subscribers on this host.
+    /// `kind` alone, also for subscribers on this host.
     pub const fn net(kind: Kind) -> Self {
         Self { shm: false, net: Some(kind) }
     }
 
-    /// Shared memory where it reaches, `kind` to everybody else.
+    /// Shared memory within this host, `kind` to other hosts.
     pub const fn both(kind: Kind) -> Self {
         Self { shm: true, net: Some(kind) }
     }
@@ -30,7 +30,7 @@ impl Transports {
         self.shm
     }
 
-    /// How publishers send to other hosts, if they do.
+    /// The transport to other hosts, if any.
     pub const fn kind(self) -> Option<Kind> {
         self.net
     }
@@ -59,9 +59,9 @@ impl fmt::Display for Transports {
     }
 }
 
-/// A word that names no [`Transports`].
+/// Error of parsing [`Transports`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no transports: write shm, rm, ru, tcp, or both, such as shm+ru")]
+#[error("'{0}' is not a list of transports: write shm, rm, ru, tcp, or both, such as shm+ru")]
 pub struct ParseTransportsError(String);
 
 impl FromStr for Transports {

@@ -1,14 +1,15 @@
 //! Settings of which publishers on other hosts are joined.
 
-use super::{Setting, parse};
+use super::setting::Setting;
+use super::value::parse;
 use lanecast_net::Kind;
 
 pub(super) const ACCEPT: &[Setting] = &[
     Setting {
         key: "net.accept",
         values: "transports with commas between: rm, ru, tcp",
-        about: "By which transports subscribers join publishers that are announced; others are \
-                passed over.",
+        about: "Transports by which subscribers join advertised publishers; others are \
+                ignored.",
         set: |config, text| {
             config.net.accept = text
                 .split(',')
@@ -27,9 +28,8 @@ pub(super) const ACCEPT: &[Setting] = &[
     Setting {
         key: "net.foreign_adverts",
         values: "true or false",
-        about: "Whether an announcement in the group, or by a peer, may tell of a publisher at \
-                another address than the one that it is sent from. Daemons in net.resolvers tell \
-                of everybody's in any case.",
+        about: "Whether an advertisement from the group or a peer may name a publisher at \
+                another address than its sender's. Daemons in net.resolvers may in any case.",
         set: |config, text| {
             config.net.foreign_adverts = parse(text)?;
             Ok(())
@@ -39,8 +39,8 @@ pub(super) const ACCEPT: &[Setting] = &[
     Setting {
         key: "net.streams_each",
         values: "1 to 65536",
-        about: "The most TCP publishers at one address that a subscriber joins: each takes one of \
-                the process's descriptors.",
+        about: "The most TCP publishers at one address that a subscriber joins; each takes one \
+                file descriptor.",
         set: |config, text| {
             config.net.streams_each = parse(text)?;
             Ok(())

@@ -1,14 +1,15 @@
-//! Options of Ultra Messaging, and the settings that mean the same.
+//! Options of Ultra Messaging and their equivalent settings.
 
 use crate::config::{Config, ConfigError};
+use crate::settings;
 
 pub(crate) const GROUP_ADDRESS: &str = "transport_lbtrm_multicast_address";
 pub(crate) const GROUP_PORT: &str = "transport_lbtrm_destination_port";
 
-/// A setting, and the value of an option as its value.
+/// A setting, and the translation of an option's value.
 type Counterpart = (&'static str, fn(&Config, &str) -> String);
 
-/// The setting that an option stands for, if there is one.
+/// The setting that is equivalent to an option.
 fn find(option: &str) -> Option<Counterpart> {
     Some(match option {
         "transport_lbtsmx_transmission_window_size" => ("shm.window", plain),
@@ -49,12 +50,12 @@ fn find(option: &str) -> Option<Counterpart> {
     })
 }
 
-/// An option that names where reliable multicast sends, which may differ from topic to topic.
+/// Whether an option names a multicast group, which may differ from topic to topic.
 pub(crate) fn is_group(option: &str) -> bool {
     matches!(option, GROUP_ADDRESS | GROUP_PORT)
 }
 
-/// The group that a topic has by its options; what they leave out is that of all.
+/// The multicast group of a topic; missing parts come from `net.group`.
 pub(crate) fn group(config: &Config, address: Option<&str>, port: Option<&str>) -> String {
     let all = config.net.group;
     let address = address.map_or_else(|| all.ip().to_string(), str::to_owned);
@@ -69,7 +70,7 @@ fn millis(_: &Config, value: &str) -> String {
     format!("{value}ms")
 }
 
-/// Bits a second; lanecast counts bytes.
+/// Converts bits per second into bytes per second.
 fn bits(_: &Config, value: &str) -> String {
     value.parse::<u64>().map_or_else(|_| value.to_owned(), |bits| (bits / 8).to_string())
 }
@@ -85,8 +86,8 @@ pub(crate) fn has(option: &str) -> bool {
     find(option).is_some()
 }
 
-/// Takes an option over that has a counterpart, and lists another one as ignored.
-pub(crate) fn take_over(
+/// Applies the equivalent setting of an option; lists options without one as ignored.
+pub(crate) fn apply(
     config: &mut Config,
     option: &str,
     value: &str,
@@ -95,7 +96,7 @@ pub(crate) fn take_over(
     match find(option) {
         Some((key, translate)) => {
             let value = translate(config, value);
-            config.set(key, &value, &format!("{place}: {option}"))
+            settings::set(config, key, &value, &format!("{place}: {option}"))
         }
         None => {
             config.ignored.push(format!("{place}: {option}"));

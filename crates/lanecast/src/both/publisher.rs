@@ -1,10 +1,10 @@
-//! One publisher for subscribers on this host and elsewhere.
+//! A publisher for subscribers on this host and on others.
 //!
-//! Its session exists twice, under one number, with the same topics in the same order: in shared
-//! memory and on the network. A message is written in place in the network's window, and copied
-//! into shared memory when it is committed.
+//! Its session exists twice under one number, with the same topics in the same order: in shared
+//! memory and on the network. A message is written in place in the network's retention window, and
+//! its commit copies it into shared memory.
 
-use super::TopicError;
+use crate::error::TopicError;
 use crate::{net, shm};
 use lanecast_net::{NetBatch, NetClaim};
 use lanecast_shm::ShmBatch;
@@ -12,28 +12,28 @@ use lanecast_transport::{Batch, Claim, ClaimError, Publish, SessionId, TopicId};
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
-/// The longest time between two looks at one way while waiting on the other.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval of polling one transport while waiting on the other.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Both sides of the session.
+/// The session in shared memory and on the network.
 #[derive(Debug)]
-pub(super) struct Both {
+pub(crate) struct BothPublisher {
     near: shm::Publisher,
     far: net::Publisher,
     source: String,
 }
 
-impl Both {
-    pub(super) fn new(near: shm::Publisher, far: net::Publisher) -> Self {
+impl BothPublisher {
+    pub(crate) fn new(near: shm::Publisher, far: net::Publisher) -> Self {
         let source = format!("{}+{}", near.source(), far.source());
         Self { near, far, source }
     }
 
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.far.flush();
     }
 
-    pub(super) fn back_pressured(&mut self) -> u64 {
+    pub(crate) fn back_pressured(&mut self) -> u64 {
         self.near.back_pressured() + self.far.back_pressured()
     }
 
@@ -43,13 +43,13 @@ impl Both {
     }
 }
 
-impl Publish for Both {
+impl Publish for BothPublisher {
     type Claim<'a> = BothClaim<'a>;
     type Batch<'a> = BothBatch<'a>;
     type TopicError = TopicError;
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
-        // Shared memory has no more topics than the network, so either both take it or neither.
+        // shm.topics_max <= net.topics_max, so if shared memory accepts the topic the network does too.
         let topic = self.near.add_topic(name)?;
         self.far.add_topic(name)?;
         Ok(topic)
@@ -95,7 +95,7 @@ impl Publish for Both {
         loop {
             let missing = count.saturating_sub(self.near.subscribers());
             let left = timeout.saturating_sub(start.elapsed());
-            if self.far.wait_for_subscribers(missing, left.min(LOOK)) {
+            if self.far.wait_for_subscribers(missing, left.min(POLL_INTERVAL)) {
                 return true;
             }
             if left.is_zero() {
@@ -110,7 +110,7 @@ impl Publish for Both {
 
     fn drain(&mut self, timeout: Duration) -> bool {
         let start = Instant::now();
-        // What has been held back goes out before the wait for those nearby.
+        // Send held-back messages before waiting for the subscribers of this host.
         self.far.flush();
         let near = self.near.drain(timeout);
         self.far.drain(timeout.saturating_sub(start.elapsed())) && near
@@ -124,10 +124,10 @@ impl Publish for Both {
     }
 }
 
-/// Room for one message on both ways. Dropped without commit, it was never there.
+/// Room for one message on both transports. Dropping it without commit aborts it.
 #[derive(Debug)]
 pub struct BothClaim<'a> {
-    /// With room for the message: what there was when it was claimed, nobody else takes.
+    /// Has room for the message: the claim checked it, and only this claim can use it.
     near: &'a mut shm::Publisher,
     far: NetClaim<'a>,
     topic: TopicId,
@@ -136,7 +136,7 @@ pub struct BothClaim<'a> {
 
 impl BothClaim<'_> {
     fn copy(&mut self) {
-        // There is room, so it neither waits nor fails.
+        // The claim checked the room, so this neither waits nor fails.
         let copied = self.near.send_on(self.topic, &self.far);
         debug_assert_eq!(copied, Ok(()), "there was room");
     }
@@ -179,13 +179,13 @@ impl DerefMut for BothClaim<'_> {
     }
 }
 
-/// Messages that subscribers see together, or not at all. Dropped without publishing, none of
-/// them was ever there.
+/// Messages that subscribers see together or not at all. Dropping the batch without publishing
+/// aborts it.
 #[derive(Debug)]
 pub struct BothBatch<'a> {
     near: ShmBatch<'a>,
     far: NetBatch<'a>,
-    /// The topic of the last message, which is not yet copied: its bytes are still being written.
+    /// Topic of the last message, whose bytes may still change: it is not copied yet.
     last: Option<TopicId>,
     longest: usize,
 }

@@ -1,35 +1,35 @@
-//! One subscriber to publishers on this host and elsewhere.
+//! A subscriber to publishers on this host and on others.
 //!
-//! A publisher whose shared memory it reads is not taken from the network as well: the network's
-//! side passes over announcements from its own domain.
+//! A publisher in reach of shared memory is not received from the network as well: the network
+//! transport ignores advertisements from its own domain.
 
 use crate::{net, shm};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_transport::{Event, Subscribe};
 use std::time::Duration;
 
-/// Both sides of the subscriber.
+/// Subscribers over shared memory and the network.
 #[derive(Debug)]
-pub(super) struct Both {
+pub(crate) struct BothSubscriber {
     near: shm::Subscriber,
     far: net::Subscriber,
-    /// Whose turn it is to be polled first.
+    /// Whether the network is polled first; alternates, so that neither starves the other.
     far_first: bool,
     waiter: Waiter,
 }
 
-impl Both {
-    pub(super) fn new(near: shm::Subscriber, far: net::Subscriber, wait: WaitStrategy) -> Self {
+impl BothSubscriber {
+    pub(crate) fn new(near: shm::Subscriber, far: net::Subscriber, wait: WaitStrategy) -> Self {
         far.wake_by(near.alarm());
         Self { near, far, far_first: false, waiter: Waiter::new(wait) }
     }
 
-    pub(super) fn rejoin(&mut self) {
+    pub(crate) fn rejoin(&mut self) {
         self.near.rejoin();
     }
 }
 
-impl Subscribe for Both {
+impl Subscribe for BothSubscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         self.far_first = !self.far_first;
@@ -53,7 +53,7 @@ impl Subscribe for Both {
         match self.waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
-            // In shared memory; what comes from elsewhere rings there.
+            // Sleep on the futex in shared memory; the network's conductor wakes it too.
             WaitStep::Park => self.far.sleep_elsewhere(|| self.near.sleep()),
         }
     }

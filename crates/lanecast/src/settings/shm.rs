@@ -1,6 +1,7 @@
 //! Settings of the transport over shared memory.
 
-use super::{Setting, parse};
+use super::setting::Setting;
+use super::value::parse;
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
 use lanecast_os::Access;
 use lanecast_shm::{Reach, Stalled};
@@ -9,9 +10,8 @@ pub(super) const SHM: &[Setting] = &[
     Setting {
         key: "shm.reach",
         values: "host or process",
-        about: "How far a domain reaches: to all processes of the host that use its directory, or \
-                not out of the program. Ends in one program meet directly either way; with \
-                process, there are no files, and the directory is a mere name.",
+        about: "Visibility of a domain: host for all processes that use its directory, process \
+                for this program only, without files; the directory is then only a name.",
         set: |config, text| {
             config.shm.reach = match text {
                 "host" => Reach::Host,
@@ -60,9 +60,9 @@ pub(super) const SHM: &[Setting] = &[
     Setting {
         key: "shm.window",
         values: "64KiB to 1GiB",
-        about: "The ring of a session, rounded up to a power of two. Half of a core's second \
-                cache is fastest; a larger one rides out longer pauses. A message may take an \
-                eighth of it.",
+        about: "The ring of a session, rounded up to a power of two. Half of a core's \
+                second-level cache is fastest; a larger ring bridges longer pauses. A message \
+                may take an eighth of it.",
         set: |config, text| {
             config.shm.window_bytes = parse::<Size>(text)?.0;
             Ok(())
@@ -112,7 +112,7 @@ pub(super) const SHM: &[Setting] = &[
     Setting {
         key: "shm.liveness",
         values: "10ms to 1h",
-        about: "How soon the death of a process is noticed, at the latest.",
+        about: "The longest time until the death of a process is noticed.",
         set: |config, text| {
             let liveness = parse_duration(text).map_err(|error| error.to_string())?;
             if !(10..=3_600_000).contains(&liveness.as_millis()) {
@@ -126,8 +126,8 @@ pub(super) const SHM: &[Setting] = &[
     Setting {
         key: "shm.stalled",
         values: "wait, or a duration",
-        about: "What becomes of a subscriber that lives but does not read: the publisher waits \
-                for it, or evicts it once it has been held up by it for so long.",
+        about: "The slow-consumer policy: a publisher waits for a subscriber that lives but \
+                does not read, or evicts it after it has blocked the publisher for this long.",
         set: |config, text| {
             config.shm.stalled = if text == "wait" {
                 Stalled::Wait

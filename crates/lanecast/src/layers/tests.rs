@@ -1,7 +1,9 @@
 //! Layers, places in errors, and the round trip of the whole table.
 
 use super::*;
+use crate::transports::Transports;
 use lanecast_shm::Stalled;
+use std::path::PathBuf;
 use std::time::Duration;
 
 fn file(name: &str, text: &str) -> PathBuf {
@@ -15,7 +17,7 @@ fn file(name: &str, text: &str) -> PathBuf {
 fn apply(name: &str, text: &str) -> Result<Config, String> {
     let path = file(name, text);
     let mut config = Config::default();
-    let result = config.apply_file(&path).map_err(|error| error.to_string());
+    let result = apply_file(&mut config, &path).map_err(|error| error.to_string());
     std::fs::remove_file(path).unwrap();
     result.map(|()| config)
 }
@@ -30,7 +32,7 @@ fn a_file_sets_and_variables_set_over_it() {
         ["LANECAST_CONFIG", "LANECAST_SERVER", "LANECAST_PASSWORD"].map(|name| (name, "x"));
     let variables = [("LANECAST_SHM__WINDOW", "8MiB"), ("PATH", "/")].into_iter().chain(others);
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    config.apply_variables(variables).unwrap();
+    apply_variables(&mut config, variables).unwrap();
     assert_eq!((config.shm.window_bytes, config.shm.subscribers_max), (8 << 20, 3));
 }
 
@@ -115,13 +117,13 @@ fn topics_may_have_groups_of_their_own() {
         [group("topic1", "239.101.3.2:14410"), group("topic2", "239.101.3.3:14400")]
     );
     assert_eq!(config.net.group, Config::default().net.group, "for all the others");
-    let written = Setting::find("net.groups").unwrap().value(&config);
+    let written = settings::find("net.groups").unwrap().value(&config);
     assert_eq!(written, "topic1=239.101.3.2:14410,topic2=239.101.3.3:14400");
     let mut again = Config::default();
-    again.set("net.groups", &written, "here").unwrap();
+    settings::set(&mut again, "net.groups", &written, "here").unwrap();
     assert_eq!(again.net.groups, config.net.groups);
     for wrong in ["topic1", "=239.101.3.2:14400", "a=b", "a=239.101.3.2"] {
-        assert!(again.set("net.groups", wrong, "here").is_err(), "{wrong}");
+        assert!(settings::set(&mut again, "net.groups", wrong, "here").is_err(), "{wrong}");
     }
 }
 
@@ -177,16 +179,16 @@ fn errors_name_the_line_and_what_to_write() {
     assert!(error.contains("type.toml:2"), "{error}");
     let mut config = Config::default();
     let variable = ("LANECAST_SHM__WINDOWS".to_owned(), "1".to_owned());
-    let error = config.apply_variables([variable].into_iter()).unwrap_err().to_string();
+    let error = apply_variables(&mut config, [variable].into_iter()).unwrap_err().to_string();
     assert!(error.contains("LANECAST_SHM__WINDOWS"), "{error}");
 }
 
 #[test]
 fn the_written_file_reads_back_the_same() {
     let mut config = Config::default();
-    config.set("shm.stalled", "1500ms", "test").unwrap();
-    config.set("shm.access", "group", "test").unwrap();
-    config.set("shm.reach", "process", "test").unwrap();
+    settings::set(&mut config, "shm.stalled", "1500ms", "test").unwrap();
+    settings::set(&mut config, "shm.access", "group", "test").unwrap();
+    settings::set(&mut config, "shm.reach", "process", "test").unwrap();
     for (key, value) in [
         ("transports", "shm+rm"),
         ("net.interface", "10.0.0.0/8"),
@@ -207,10 +209,10 @@ fn the_written_file_reads_back_the_same() {
         ("net.drive", "split"),
         ("net.cpus", "0,1"),
     ] {
-        config.set(key, value, "test").unwrap();
-        assert_eq!(Setting::find(key).unwrap().value(&config), value);
+        settings::set(&mut config, key, value, "test").unwrap();
+        assert_eq!(settings::find(key).unwrap().value(&config), value);
     }
-    let text = config.to_toml();
+    let text = to_toml(&config);
     assert!(text.contains("\nlate_join = true\n"), "{text}");
     assert_eq!(apply("round.toml", &text).unwrap(), config, "{text}");
 }
@@ -239,21 +241,22 @@ fn the_network_is_set_in_words() {
     assert_eq!((config.net.late_join, config.net.hops), (true, 3));
     assert_eq!(config.net.pacing, lanecast_net::Pacing::Tagged(7));
     for (key, value, words) in [
-        ("transports", "udp", "names no transports: write shm, rm, ru, tcp, or both"),
-        ("transports", "ru+shm", "names no transports"),
-        ("net.pacing", "slow", "is no pacing (write slowest"),
+        ("transports", "udp", "is not a list of transports: write shm, rm, ru, tcp, or both"),
+        ("transports", "ru+shm", "is not a list of transports"),
+        ("net.pacing", "slow", "is not a pacing (write slowest"),
         ("net.pacing", "slowest soon", "write a number with ns"),
         ("net.pacing", "tag 7 8", "a word too many"),
         ("net.group", "239.1.2.3", "such as 239.192.71.2:14400"),
         ("net.hops", "0", "between 1 and 255"),
-        ("net.resolvers", "10.0.0.1", "no address with a port"),
-        ("net.peers", "10.0.0.1:7341,10.0.0.2", "'10.0.0.2' is no address with a port"),
+        ("net.resolvers", "10.0.0.1", "not an address with a port"),
+        ("net.peers", "10.0.0.1:7341,10.0.0.2", "'10.0.0.2' is not an address with a port"),
         ("net.data_rate", "fast", "or none)"),
         ("net.interface", "", "it is empty (write an address"),
         ("net.drive", "both", "neither caller nor thread nor split"),
         ("net.artificial_loss", "1001", "between 0 and 1000"),
     ] {
-        let error = Config::default().set(key, value, "here").unwrap_err().to_string();
+        let error =
+            settings::set(&mut Config::default(), key, value, "here").unwrap_err().to_string();
         assert!(error.starts_with("here: ") && error.contains(key), "{error}");
         assert!(error.contains(words), "{error}");
     }

@@ -1,14 +1,14 @@
 //! Configuration files of Ultra Messaging in XML.
 //!
-//! Such a file has templates of options, and applications that use them. The one that counts is
-//! that of the throughput and latency tools, or the only one. Options with a counterpart are taken
-//! over: first those of its templates, then its own; the others are listed as ignored. Each topic
-//! may have a multicast group of its own. Of everything else a lanecast program has one setting for
-//! all its topics, so what differs from topic to topic is refused.
+//! Such a file has templates of options and applications that use them. The application of the
+//! throughput and latency tools applies, or the only one. Options with an equivalent setting apply:
+//! first those of its templates, then its own; the others are listed as ignored. Each topic may
+//! have its own multicast group. All other settings of a lanecast program hold for all its topics, so
+//! options that differ from topic to topic are refused.
 
+use super::options::{self, GROUP_ADDRESS, GROUP_PORT, group, is_group};
 use crate::config::{Config, ConfigError};
-use crate::counterparts::{self, GROUP_ADDRESS, GROUP_PORT, group, is_group};
-use crate::table::Setting;
+use crate::settings;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::collections::HashMap;
@@ -17,36 +17,36 @@ use std::path::Path;
 /// The application of the tools.
 const APPLICATION: &str = "um_perf";
 
-/// An option, as it is written.
+/// An option with its line and topic.
 #[derive(Clone, Debug)]
-struct Written {
+struct OptionLine {
     line: usize,
-    /// The topic that it is for, inside an application.
+    /// The topic of the option, inside an application.
     topic: Option<String>,
     name: String,
     value: String,
 }
 
-/// What an application is told.
+/// An application with its options.
 #[derive(Debug, Default)]
 struct Application {
     name: String,
     templates: Vec<String>,
-    options: Vec<Written>,
+    options: Vec<OptionLine>,
 }
 
-/// What a file has.
+/// The parsed file.
 #[derive(Debug, Default)]
 struct Document {
-    templates: HashMap<String, Vec<Written>>,
+    templates: HashMap<String, Vec<OptionLine>>,
     applications: Vec<Application>,
     /// The topic whose element is open.
     topic: Option<String>,
 }
 
-/// Where the options that follow belong.
+/// The open element, which owns the options that follow.
 #[derive(Debug)]
-enum Inside {
+enum Scope {
     Nothing,
     Template(String),
     Application,
@@ -57,7 +57,7 @@ pub(crate) fn is_xml(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with('<')
 }
 
-/// Applies the options that have a counterpart; lists the others as ignored.
+/// Applies options with an equivalent setting; lists the others as ignored.
 pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), ConfigError> {
     let fault = |line: usize, message: String| ConfigError::Xml {
         place: format!("{}:{line}", path.display()),
@@ -69,19 +69,18 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         let Some(options) = document.templates.get(name) else {
             return Err(fault(1, format!("there is no template '{name}'")));
         };
-        take_over(config, options, path)?;
+        apply_options(config, options, path)?;
     }
     let of_topics = application.has_groups_of_topics();
     let is_of_topic =
-        |option: &Written| of_topics && option.topic.is_some() && is_group(&option.name);
+        |option: &OptionLine| of_topics && option.topic.is_some() && is_group(&option.name);
     for (index, option) in application.options.iter().enumerate() {
         let others = &application.options[..index];
-        let differs = |other: &&Written| {
+        let differs = |other: &&OptionLine| {
             let is_alike = !is_of_topic(option) || other.topic == option.topic;
             is_alike && other.name == option.name && other.value != option.value
         };
-        if let Some(other) = others.iter().find(differs).filter(|_| counterparts::has(&option.name))
-        {
+        if let Some(other) = others.iter().find(differs).filter(|_| options::has(&option.name)) {
             let (name, value) = (&option.name, &option.value);
             return Err(fault(
                 option.line,
@@ -95,14 +94,14 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
     }
     let (of_topics, of_all): (Vec<_>, Vec<_>) =
         application.options.iter().cloned().partition(is_of_topic);
-    take_over(config, &of_all, path)?;
-    take_groups_over(config, &of_topics, path)
+    apply_options(config, &of_all, path)?;
+    apply_groups(config, &of_topics, path)
 }
 
-/// Gives each topic its group.
-fn take_groups_over(
+/// Sets the multicast group of each topic.
+fn apply_groups(
     config: &mut Config,
-    options: &[Written],
+    options: &[OptionLine],
     path: &Path,
 ) -> Result<(), ConfigError> {
     let mut topics: Vec<&str> = options.iter().filter_map(|it| it.topic.as_deref()).collect();
@@ -114,12 +113,12 @@ fn take_groups_over(
             found.map(|option| option.value.as_str())
         };
         let group = group(config, value(GROUP_ADDRESS), value(GROUP_PORT));
-        let Some(Written { line, name, .. }) = of_topic.clone().next() else { continue };
+        let Some(OptionLine { line, name, .. }) = of_topic.clone().next() else { continue };
         let place = format!("{}:{line}: {name}", path.display());
-        let before = Setting::find("net.groups").map(|setting| setting.value(config));
+        let before = settings::find("net.groups").map(|setting| setting.value(config));
         let before = before.filter(|_| !config.net.groups.is_empty());
         let all: Vec<String> = before.into_iter().chain([format!("{topic}={group}")]).collect();
-        config.set("net.groups", &all.join(","), &place)?;
+        settings::set(config, "net.groups", &all.join(","), &place)?;
     }
     Ok(())
 }
@@ -128,22 +127,26 @@ impl Application {
     /// Whether its topics have different groups.
     fn has_groups_of_topics(&self) -> bool {
         let groups = self.options.iter().filter(|it| it.topic.is_some() && is_group(&it.name));
-        let differ = |one: &Written, other: &Written| {
+        let differ = |one: &OptionLine, other: &OptionLine| {
             one.topic != other.topic && one.name == other.name && one.value != other.value
         };
         groups.clone().any(|one| groups.clone().any(|other| differ(one, other)))
     }
 }
 
-fn take_over(config: &mut Config, options: &[Written], path: &Path) -> Result<(), ConfigError> {
-    for Written { line, name, value, .. } in options {
-        counterparts::take_over(config, name, value, &format!("{}:{line}", path.display()))?;
+fn apply_options(
+    config: &mut Config,
+    options: &[OptionLine],
+    path: &Path,
+) -> Result<(), ConfigError> {
+    for OptionLine { line, name, value, .. } in options {
+        options::apply(config, name, value, &format!("{}:{line}", path.display()))?;
     }
     Ok(())
 }
 
 impl Document {
-    /// The application that counts.
+    /// The application to apply.
     fn application(&self) -> Result<&Application, String> {
         let named = self.applications.iter().find(|it| it.name == APPLICATION);
         match (named, self.applications.as_slice()) {
@@ -153,42 +156,42 @@ impl Document {
         }
     }
 
-    /// Takes the beginning of an element in.
+    /// Processes the start of an element.
     fn open(
         &mut self,
         element: &BytesStart<'_>,
-        inside: &mut Inside,
+        scope: &mut Scope,
         line: usize,
     ) -> Result<(), String> {
         let attribute = |name: &str| attribute(element, name);
-        match (element.name().0, &*inside) {
+        match (element.name().0, &*scope) {
             ("template", _) => {
                 let name = attribute("name")?.ok_or("a <template> without a name")?;
                 self.templates.entry(name.clone()).or_default();
-                *inside = Inside::Template(name);
+                *scope = Scope::Template(name);
             }
             ("application", _) => {
                 let name = attribute("name")?.unwrap_or_default();
                 self.applications.push(Application { name, ..Application::default() });
-                *inside = Inside::Application;
+                *scope = Scope::Application;
             }
             ("option", _) => {
                 let name = attribute("name")?.ok_or("an <option> without a name")?;
                 let Some(value) = attribute("default-value")? else { return Ok(()) };
                 let topic = self.topic.clone();
-                let options = match inside {
-                    Inside::Template(name) => self.templates.get_mut(name),
-                    Inside::Application => self.applications.last_mut().map(|it| &mut it.options),
-                    Inside::Nothing => None,
+                let options = match scope {
+                    Scope::Template(name) => self.templates.get_mut(name),
+                    Scope::Application => self.applications.last_mut().map(|it| &mut it.options),
+                    Scope::Nothing => None,
                 };
                 options.into_iter().for_each(|options| {
                     let (name, value) = (name.clone(), value.clone());
-                    options.push(Written { line, topic: topic.clone(), name, value });
+                    options.push(OptionLine { line, topic: topic.clone(), name, value });
                 });
             }
             _ => {}
         }
-        let used = attribute("template")?.filter(|_| matches!(inside, Inside::Application));
+        let used = attribute("template")?.filter(|_| matches!(scope, Scope::Application));
         if let (Some(names), Some(application)) = (used, self.applications.last_mut()) {
             let names = names.split(',').map(|name| name.trim().to_owned());
             application.templates.extend(names.filter(|name| !name.is_empty()));
@@ -203,7 +206,7 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Result<Option<String>, Str
     value.transpose().map_err(|error| error.to_string())
 }
 
-/// Reads a file; where it is wrong, the line and what is wrong there.
+/// Parses a file. Errors carry the line and the problem.
 fn read(text: &str) -> Result<Document, (usize, String)> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = Reader::from_str(text);
@@ -215,7 +218,7 @@ fn read(text: &str) -> Result<Document, (usize, String)> {
         counted = position;
         lines
     };
-    let (mut document, mut inside) = (Document::default(), Inside::Nothing);
+    let (mut document, mut scope) = (Document::default(), Scope::Nothing);
     let mut depth = 0_usize;
     loop {
         let line = line_at(reader.buffer_position());
@@ -225,15 +228,15 @@ fn read(text: &str) -> Result<Document, (usize, String)> {
                 if element.name().0 == "topic" {
                     document.topic = attribute(&element, "topicname").map_err(|it| (line, it))?;
                 }
-                document.open(&element, &mut inside, line).map_err(|error| (line, error))?;
+                document.open(&element, &mut scope, line).map_err(|error| (line, error))?;
             }
             Ok(Event::Empty(element)) => {
-                document.open(&element, &mut inside, line).map_err(|error| (line, error))?;
+                document.open(&element, &mut scope, line).map_err(|error| (line, error))?;
             }
             Ok(Event::End(element)) => {
                 depth = depth.saturating_sub(1);
                 match element.name().0 {
-                    "template" | "application" => inside = Inside::Nothing,
+                    "template" | "application" => scope = Scope::Nothing,
                     "topic" => document.topic = None,
                     _ => {}
                 }

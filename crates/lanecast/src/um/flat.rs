@@ -1,21 +1,21 @@
 //! Configuration files of Ultra Messaging: `scope option value` lines.
 //!
-//! Users of its tools keep their command lines, `-c smx.cfg` included. Options with a
-//! counterpart are taken over, the others are listed as ignored.
+//! Command lines of its tools, `-c smx.cfg` included, keep working. Options with an
+//! equivalent setting apply, the others are listed as ignored.
 
+use super::options;
 use crate::config::{Config, ConfigError};
-use crate::counterparts;
 use std::path::Path;
 
 const SCOPES: [&str; 5] = ["context", "source", "receiver", "event_queue", "wildcard_receiver"];
 
-/// The lines that say something, numbered from 1.
+/// Lines with content, numbered from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let stripped = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     stripped.enumerate().map(|(index, line)| (index + 1, line)).filter(|(_, l)| !l.is_empty())
 }
 
-/// Whether the first line that says something has the form of such a file.
+/// Whether the first line with content has the form of such a file.
 pub(crate) fn is_flat(text: &str) -> bool {
     lines(text).next().is_some_and(|(_, line)| {
         let mut words = line.split_whitespace();
@@ -25,13 +25,13 @@ pub(crate) fn is_flat(text: &str) -> bool {
     })
 }
 
-/// Applies the options that have a counterpart; lists the others as ignored.
+/// Applies options with an equivalent setting; lists the others as ignored.
 pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), ConfigError> {
     for (number, line) in lines(text) {
         let place = format!("{}:{number}", path.display());
         let mut words = line.split_whitespace().skip(1);
         let (option, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        counterparts::take_over(config, option, value, &place)?;
+        options::apply(config, option, value, &place)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Who reaches whom by shared memory, in two numbers that publishers announce on the network.
+//! Host and shared-memory domain as two numbers, which publishers advertise on the network.
 //!
-//! A subscriber that finds its own numbers in an announcement has that publisher by shared memory
-//! already. So the numbers are the same in all programs, and in all versions of this one.
+//! A subscriber that finds its own numbers in an advertisement already has that publisher by shared
+//! memory. The numbers are therefore the same in all programs and versions.
 
 use lanecast_os::process::Identity;
 use lanecast_shm::{Reach, Settings};
@@ -10,18 +10,18 @@ use std::hash::Hasher;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// A host, and a domain of shared memory on it. Neither number is 0.
+/// Ids of a host and of a shared-memory domain on it, neither 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Neighbourhood {
-    /// The running kernel's: another one on each host, and after each start.
+pub(crate) struct Locality {
+    /// Hash of the kernel's boot id: differs between hosts, and after each boot.
     pub(crate) host: u64,
-    /// The directory's, by whatever path it is reached; in a program that keeps to itself, the
-    /// program's and the name's.
+    /// Hash of the directory's device and inode; for a domain of one process, of the process and
+    /// the name.
     pub(crate) domain: u64,
 }
 
-impl Neighbourhood {
-    /// That of a domain that has been opened with `settings`.
+impl Locality {
+    /// The locality of an open domain with `settings`.
     pub(crate) fn of(settings: &Settings) -> io::Result<Self> {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id")?;
         let domain = match settings.reach {
@@ -40,9 +40,9 @@ impl Neighbourhood {
     }
 }
 
-/// A number that stands for `parts`.
+/// Hash of `parts`, never 0.
 fn fingerprint(parts: &[&[u8]]) -> u64 {
-    // Without a secret: programs that know nothing of each other come to the same number.
+    // Without a secret key, so that unrelated programs compute the same number.
     let mut hasher = SipHasher24::new();
     for part in parts {
         hasher.write(&(part.len() as u64).to_le_bytes());
@@ -55,9 +55,9 @@ fn fingerprint(parts: &[&[u8]]) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(reach: Reach, directory: &std::path::Path) -> Neighbourhood {
+    fn of(reach: Reach, directory: &std::path::Path) -> Locality {
         let settings = Settings { reach, directory: directory.into(), ..Settings::default() };
-        Neighbourhood::of(&settings).unwrap()
+        Locality::of(&settings).unwrap()
     }
 
     #[test]

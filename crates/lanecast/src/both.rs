@@ -1,0 +1,4 @@
+//! Sessions over shared memory and the network at once.
+
+pub(crate) mod publisher;
+pub(crate) mod subscriber;

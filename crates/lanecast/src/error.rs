@@ -1,0 +1,45 @@
+//! Errors of contexts, publishers and subscribers.
+
+use crate::config::ConfigError;
+use std::io;
+
+/// Errors of making a context, publisher or subscriber.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The transport over shared memory cannot be set up.
+    #[error(transparent)]
+    Shm(#[from] lanecast_shm::OpenError),
+    /// The transports between hosts cannot be set up.
+    #[error(transparent)]
+    Net(#[from] lanecast_net::OpenError),
+    /// The network allows fewer topics than shared memory.
+    #[error(
+        "net.topics_max is {net}, and shm.topics_max {shm}: a publisher over both has the same \
+         topics in both, so set net.topics_max to {shm} or more"
+    )]
+    Topics {
+        /// `net.topics_max`.
+        net: usize,
+        /// `shm.topics_max`.
+        shm: u32,
+    },
+    /// The kernel does not reveal the boot id or the directory's identity.
+    #[error("cannot identify this host and directory (is /proc mounted?): {0}")]
+    Locality(io::Error),
+}
+
+/// Errors of adding a topic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicError {
+    /// In shared memory.
+    #[error(transparent)]
+    Shm(#[from] lanecast_shm::TopicError),
+    /// On the network.
+    #[error(transparent)]
+    Net(#[from] lanecast_net::TopicError),
+}

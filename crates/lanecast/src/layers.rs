@@ -1,0 +1,123 @@
+//! Layers of a configuration: defaults, then files, then environment variables, then the program.
+
+use crate::config::{Config, ConfigError};
+use crate::settings::{self, SETTINGS, Setting};
+use crate::um::{flat, xml};
+use std::path::Path;
+use toml::de::{DeTable, DeValue};
+
+/// Settings with paths, which a file gives relative to its own directory.
+const PATHS: [&str; 1] = ["shm.directory"];
+/// The environment variable that names a configuration file.
+pub(crate) const FILE_VARIABLE: &str = "LANECAST_CONFIG";
+const PREFIX: &str = "LANECAST_";
+/// Variables with this prefix for the content commands, which are not settings.
+const OTHERS: [&str; 2] = ["LANECAST_SERVER", "LANECAST_PASSWORD"];
+
+/// Applies a file: TOML, or a file of Ultra Messaging as XML or as flat `scope option value`
+/// lines, whose options with a counterpart are translated.
+pub(crate) fn apply_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+    if flat::is_flat(&text) {
+        return flat::apply(config, &text, path);
+    }
+    if xml::is_xml(&text) {
+        return xml::apply(config, &text, path);
+    }
+    let table = DeTable::parse(&text).map_err(|error| ConfigError::Syntax {
+        path: path.to_owned(),
+        message: error.to_string().trim_end().to_owned(),
+    })?;
+    apply_table(config, table.get_ref(), "", path, &text)
+}
+
+fn apply_table(
+    config: &mut Config,
+    table: &DeTable<'_>,
+    prefix: &str,
+    path: &Path,
+    text: &str,
+) -> Result<(), ConfigError> {
+    for (name, value) in table {
+        let key = format!("{prefix}{}", name.get_ref());
+        let place = place(path, text, name.span().start);
+        match value.get_ref() {
+            DeValue::Table(inner) if settings::find(&key).is_none() => {
+                if !SETTINGS.iter().any(|s| s.key.starts_with(&format!("{key}."))) {
+                    return Err(settings::unknown(&key, &place));
+                }
+                apply_table(config, inner, &format!("{key}."), path, text)?;
+            }
+            DeValue::String(value) if PATHS.contains(&&*key) && !value.is_empty() => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                settings::set(config, &key, &folder.join(&**value).to_string_lossy(), &place)?;
+            }
+            DeValue::String(value) => settings::set(config, &key, value, &place)?,
+            DeValue::Integer(number) => settings::set(config, &key, &number.to_string(), &place)?,
+            DeValue::Boolean(is_so) => settings::set(config, &key, &is_so.to_string(), &place)?,
+            _ => settings::set(config, &key, "", &place)?,
+        }
+    }
+    Ok(())
+}
+
+/// Applies variables `LANECAST_SECTION__KEY`.
+pub(crate) fn apply_variables(
+    config: &mut Config,
+    variables: impl Iterator<Item = (String, String)>,
+) -> Result<(), ConfigError> {
+    for (name, value) in variables {
+        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
+        if name == FILE_VARIABLE || OTHERS.contains(&&*name) {
+            continue;
+        }
+        let key = rest.to_lowercase().replace("__", ".");
+        settings::set(config, &key, &value, &name)?;
+    }
+    Ok(())
+}
+
+/// The whole configuration as a commented TOML file, such as `lanecast config` prints.
+pub fn to_toml(config: &Config) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for setting in SETTINGS {
+        let (name, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
+        if name != section {
+            section = name;
+            text += &format!("\n[{section}]\n");
+        }
+        let value = setting.value(config);
+        let is_bare = value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
+        let quoted = if is_bare { value } else { format!("{value:?}") };
+        text += &format!("\n{}{key} = {quoted}\n", comment(setting));
+    }
+    text.split_off(1)
+}
+
+/// The description of a setting as comment lines of at most 80 characters.
+fn comment(setting: &Setting) -> String {
+    let mut lines = String::new();
+    let mut line = String::from("#");
+    let end = format!("({})", setting.values);
+    for word in setting.about.split_whitespace().chain(end.split_whitespace()) {
+        if line.len() + 1 + word.len() > 80 {
+            lines += &line;
+            lines.push('\n');
+            line = String::from("#");
+        }
+        line.push(' ');
+        line += word;
+    }
+    lines + &line + "\n"
+}
+
+/// `file:line` of the byte at `offset`.
+fn place(path: &Path, text: &str, offset: usize) -> String {
+    let line = text[..offset.min(text.len())].matches('\n').count() + 1;
+    format!("{}:{line}", path.display())
+}
+
+#[cfg(test)]
+mod tests;

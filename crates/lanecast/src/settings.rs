@@ -1,0 +1,96 @@
+//! The table of settings: the source of defaults, help texts, the reference page and `lanecast config`.
+
+mod net;
+mod net_accept;
+mod setting;
+mod shm;
+mod value;
+
+pub use setting::Setting;
+
+use crate::config::{Config, ConfigError};
+use crate::transports::Transports;
+
+/// All settings, in the order of the reference page.
+pub const SETTINGS: &[Setting] = &ALL;
+
+const ALL: [Setting; 1 + shm::SHM.len() + net_accept::ACCEPT.len() + net::NET.len()] =
+    joined([&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET]);
+
+/// The setting named `key`.
+pub(crate) fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// Sets `key` to `value`; `place` names the file and line, or the variable, for errors.
+pub(crate) fn set(
+    config: &mut Config,
+    key: &str,
+    value: &str,
+    place: &str,
+) -> Result<(), ConfigError> {
+    let setting = find(key).ok_or_else(|| unknown(key, place))?;
+    (setting.set)(config, value).map_err(|message| ConfigError::Value {
+        place: place.to_owned(),
+        key: setting.key,
+        message,
+        values: setting.values,
+    })
+}
+
+/// The error for a setting that does not exist, with the nearest name.
+pub(crate) fn unknown(key: &str, place: &str) -> ConfigError {
+    let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
+    let near = SETTINGS
+        .iter()
+        .find(|setting| last(setting.key) == last(key) || distance(setting.key, key) <= 2);
+    let hint = match near {
+        Some(setting) => format!(": did you mean '{}'?", setting.key),
+        None => " (`lanecast config` lists all)".into(),
+    };
+    ConfigError::Unknown { place: place.to_owned(), key: key.to_owned(), hint }
+}
+
+/// Levenshtein distance: the number of changed letters.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+const TRANSPORTS: Setting = Setting {
+    key: "transports",
+    values: "shm, rm, ru, tcp, or shm+rm, shm+ru, shm+tcp",
+    about: "How messages travel: shm to threads and processes of this host, by shared memory; rm, \
+            ru and tcp to other hosts, by reliable multicast, reliable unicast or TCP. A publisher \
+            with shm+ru serves both kinds of subscribers at once, and each gets a message once. \
+            Subscribers use the transport of each publisher.",
+    set: |config, text| {
+        config.transports = value::parse::<Transports>(text)?;
+        Ok(())
+    },
+    get: |config| config.transports.to_string(),
+};
+
+/// Concatenates the parts of the table at compile time.
+const fn joined<const N: usize>(parts: [&[Setting]; 4]) -> [Setting; N] {
+    let mut all = [TRANSPORTS; N];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let mut index = 0;
+        while index < parts[part].len() {
+            all[at] = parts[part][index];
+            (index, at) = (index + 1, at + 1);
+        }
+        part += 1;
+    }
+    all
+}

@@ -1,0 +1,93 @@
+//! Values of settings: their text form and its checks.
+
+use lanecast_base::{Size, parse_duration};
+use lanecast_net::Pacing;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub(super) fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+pub(super) fn size(text: &str) -> Result<usize, String> {
+    usize::try_from(parse::<Size>(text)?.0).map_err(|_| format!("{text} is too much"))
+}
+
+pub(super) fn written(bytes: usize) -> String {
+    Size(bytes as u64).to_string()
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let number = parse(text)?;
+    if (least..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("{number} does not lie between {least} and {most}"))
+    }
+}
+
+pub(super) fn optional<T>(
+    text: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if text == "none" { Ok(None) } else { read(text).map(Some) }
+}
+
+pub(super) fn or_none(value: Option<&impl ToString>) -> String {
+    value.map_or_else(|| "none".into(), ToString::to_string)
+}
+
+pub(super) fn pacing(text: &str) -> Result<Pacing, String> {
+    let mut words = text.split_whitespace();
+    let pacing = match (words.next(), words.next()) {
+        (Some("slowest"), None) => Pacing::Slowest,
+        (Some("slowest"), Some(after)) => Pacing::SlowestOrEject(duration(after)?),
+        (Some("fastest"), None) => Pacing::Fastest,
+        (Some("tag"), Some(tag)) => Pacing::Tagged(parse(tag)?),
+        (Some("none"), None) => Pacing::None,
+        _ => return Err(format!("'{text}' is not a pacing")),
+    };
+    if words.next().is_some() {
+        return Err(format!("'{text}' has a word too many"));
+    }
+    Ok(pacing)
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is not an address with a port, such as 239.192.71.2:14400"))
+}
+
+/// Comma-separated addresses, or `none`.
+pub(super) fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let each = |text: &str| text.split(',').map(|one| address(one.trim())).collect();
+    Ok(optional(text, each)?.unwrap_or_default())
+}
+
+pub(super) fn listed(addresses: &[SocketAddr]) -> String {
+    let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    if words.is_empty() { "none".into() } else { words.join(",") }
+}
+
+/// Comma-separated topics with an address each, or `none`.
+pub(super) fn by_topic(text: &str) -> Result<Vec<(String, SocketAddr)>, String> {
+    let one = |text: &str| {
+        let wrong = || format!("'{text}': write a topic and its group, prices=239.192.71.9:14400");
+        let (topic, group) = text.trim().rsplit_once('=').ok_or_else(wrong)?;
+        if topic.is_empty() { Err(wrong()) } else { Ok((topic.to_owned(), address(group)?)) }
+    };
+    let each = |text: &str| text.split(',').map(one).collect();
+    Ok(optional(text, each)?.unwrap_or_default())
+}
+
+pub(super) fn topics_listed(groups: &[(String, SocketAddr)]) -> String {
+    let words: Vec<String> = groups.iter().map(|(topic, at)| format!("{topic}={at}")).collect();
+    if words.is_empty() { "none".into() } else { words.join(",") }
+}
