@@ -4,7 +4,7 @@
 //! Run it, twice: `cargo run -p lanecast-examples --example journal -- orders`
 #![forbid(unsafe_code)]
 
-use lanecast_journal::{Directory, Entry, Journal, Level, Settings, Start};
+use lanecast_journal::{Directory, Durability, Entry, Journal, JournalConfig, Start};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -14,12 +14,12 @@ const ORDERS: u32 = 1;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "orders".into());
-    let settings = Settings { segment_bytes: 1 << 20, ..Settings::default() };
+    let settings = JournalConfig { segment_bytes: 1 << 20, ..JournalConfig::default() };
     let journal = Journal::open(Directory::new(&directory), settings)?;
     println!("{} orders are in {directory}", journal.recovered().last);
 
     // What this process knows, it knows from the journal.
-    let mut cursor = journal.cursor(Start::Oldest, Level::Persisted)?;
+    let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted)?;
     let mut quantities: BTreeMap<String, u64> = BTreeMap::new();
     let mut apply = |body: &[u8]| {
         let text = String::from_utf8_lossy(body).into_owned();

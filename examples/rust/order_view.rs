@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_sow::{Cascade, Publication, Topic, TopicDefinition, ViewDefinition};
+use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition, ViewGraph};
 use std::error::Error;
 
 /// What happens to which order: its message, or nothing if it is cancelled.
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let format = |kind| Format::new(kind).with_separators(b';', b'=');
     let orders = TopicDefinition::new("orders", format(Kind::Fix)?);
     let mut orders = Topic::new(orders)?;
-    let mut views = Cascade::new();
+    let mut views = ViewGraph::new();
     let vwap = ViewDefinition::new("VWAP", format(Kind::Nvfix)?, "orders")
         .project("/11 as /customer, /55 as /symbol, sum(/14 * /99)/sum(/14) AS /vwap")
         .group_by("/11, /55");
@@ -41,10 +41,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             None => orders.delete_as(&publication, now_ns)?,
         };
         if let Some(change) = change {
-            views.apply("orders", &change);
+            views.on_change("orders", &change);
         }
         // With many messages at hand, do this after all of them: each record changes once then.
-        views.settle(now_ns, &mut |view, change| match change.map(|change| change.after) {
+        views.refresh(now_ns, &mut |view, change| match change.map(|change| change.after) {
             Ok(Some(after)) => {
                 println!("  {view:8}{}", String::from_utf8_lossy(after.record().bytes()));
             }

@@ -7,7 +7,7 @@
 
 use lanecast_fuzz::Script;
 use lanecast_journal::{
-    Entry, Log, Mode, Reader, Repair, Settings, Start, Storage, StoredFile, Survey, Verdict,
+    Entry, Log, OpenMode, Reader, Repair, JournalConfig, Start, Storage, StoredFile, JournalReport, Verdict,
 };
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_wire::journal::{RECORDS_OFFSET, RecordHeader, SegmentHeader};
@@ -20,8 +20,8 @@ const SEGMENTS: u64 = 4;
 /// No journal on this disk has more.
 const RECORDS_MAX: u64 = 2 * SEGMENTS * SEGMENT / 56;
 
-fn settings() -> Settings {
-    Settings { segment_bytes: SEGMENT, ..Settings::default() }
+fn settings() -> JournalConfig {
+    JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() }
 }
 
 fn name(number: u64) -> String {
@@ -62,7 +62,7 @@ fn forge(script: &mut Script<'_>, disk: &SimulatedDisk, number: u64, offset: u64
 
 fn change(script: &mut Script<'_>, disk: &SimulatedDisk, act: u8) {
     let number = 1 + u64::from(script.byte()) % SEGMENTS;
-    let Ok(file) = disk.open(&name(number), Mode::Write) else { return };
+    let Ok(file) = disk.open(&name(number), OpenMode::Write) else { return };
     let offset = u64::from(script.short()) % SEGMENT;
     match act % 8 {
         0 => disk.remove(&name(number)).expect("it is there"),
@@ -88,7 +88,7 @@ fuzz_target!(|bytes: &[u8]| {
     while let Some(act) = script.act() {
         change(script, &disk, act);
     }
-    let _ = Survey::glance(&disk);
+    let _ = JournalReport::inspect(&disk);
     if let Ok(reader) = Reader::open(disk.clone())
         && let Ok(mut cursor) = reader.cursor(Start::Oldest)
     {
@@ -100,9 +100,9 @@ fuzz_target!(|bytes: &[u8]| {
             last = record.sequence;
         }
     }
-    let survey = Survey::read(&disk, |_, _| {});
+    let report = JournalReport::verify(&disk, |_, _| {});
     let opens = Log::open(disk.clone(), settings()).is_ok();
-    if survey.is_ok_and(|survey| !matches!(survey.verdict, Verdict::Corrupt(_))) {
+    if report.is_ok_and(|report| !matches!(report.verdict, Verdict::Corrupt(_))) {
         assert!(opens, "right, and refused");
     }
     let Ok(plan) = Repair::plan(&disk) else { return };

@@ -10,7 +10,7 @@
 
 mod raw;
 
-use lanecast_journal::{Directory, Entry, Journal, Level, Retention, Settings, Start};
+use lanecast_journal::{Directory, Durability, Entry, Journal, JournalConfig, Retention, Start};
 use raw::{Fill, RawGroup, RawLog};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -139,7 +139,7 @@ impl Stage<'_> {
     }
 
     fn open(&self, segments: Segments) -> Journal<Directory> {
-        let mut settings = Settings::default();
+        let mut settings = JournalConfig::default();
         match segments {
             Segments::Ready => settings.segment_bytes = ROOM,
             Segments::New => {}
@@ -149,7 +149,7 @@ impl Stage<'_> {
             }
         }
         let journal = Journal::open(Directory::new(self.journal_path()), settings).expect("opened");
-        journal.prepared().expect("prepared");
+        journal.wait_preallocated().expect("prepared");
         journal
     }
 
@@ -196,7 +196,8 @@ impl Stage<'_> {
         let mut rates: Vec<f64> = (0..self.pairs)
             .map(|_| {
                 let start = Instant::now();
-                let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).expect("cursor");
+                let mut cursor =
+                    journal.cursor(Start::Oldest, Durability::Persisted).expect("cursor");
                 let mut bytes = 0;
                 let read = cursor.for_each(usize::MAX, |record| bytes += record.body.len());
                 assert_eq!((read, bytes), (Ok(REPLAYED as usize), REPLAYED as usize * BODY));
@@ -216,7 +217,7 @@ impl Stage<'_> {
 fn go_round(journal: &Journal<Directory>) {
     let body = [7; BODY];
     let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
-    let bytes = 2 * (KEPT + 1) * Settings::default().segment_bytes;
+    let bytes = 2 * (KEPT + 1) * JournalConfig::default().segment_bytes;
     for _ in 0..bytes / (entries.len() * (BODY + 56)) as u64 {
         journal.persist(&entries, LONG).expect("persisted");
     }

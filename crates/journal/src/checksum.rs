@@ -29,7 +29,7 @@ impl Seed {
 
     /// Whether the header's checksum is right.
     #[inline]
-    pub(crate) fn vouches(self, header: &RecordHeader) -> bool {
+    pub(crate) fn verifies(self, header: &RecordHeader) -> bool {
         self.header(header) == header.crc.get()
     }
 }

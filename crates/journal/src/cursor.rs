@@ -3,20 +3,20 @@
 mod seek;
 
 use self::seek::{Place, first_of};
+use crate::append_queue::{AppendQueue, Durability};
 use crate::catalog::Catalog;
-use crate::chain::Chain;
 use crate::deadline;
 use crate::error::{OpenError, ReadError};
-use crate::hold::{Hold, Holds};
-use crate::intake::{Intake, Level};
-use crate::name;
+use crate::file_name;
+use crate::pin::{RetentionPin, RetentionPins};
+use crate::read_buffer::ReadBuffer;
 use crate::record::Record;
 use crate::recovery::corruption;
-use crate::rest::{Rest, is_blank};
-use crate::segment::{Segment, numbers};
-use crate::storage::{Fault, Mode, Storage};
-use crate::walk::{Step, Walk};
-use crate::window::Window;
+use crate::scanner::{RecordScanner, Step};
+use crate::segment::{Segment, segment_numbers};
+use crate::sequence_check::SequenceCheck;
+use crate::storage::{OpenMode, Storage, StorageErrorKind};
+use crate::tail::{Tail, is_blank};
 use lanecast_wire::journal::{RECORDS_OFFSET, RecordHeader};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -47,8 +47,8 @@ pub(crate) struct Source<S> {
 /// How far a cursor may read.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
-    pub(crate) intake: Arc<Intake>,
-    pub(crate) level: Level,
+    pub(crate) append_queue: Arc<AppendQueue>,
+    pub(crate) durability: Durability,
 }
 
 /// A reader's place in a journal.
@@ -59,50 +59,50 @@ pub(crate) struct Limit {
 pub struct Cursor<S: Storage> {
     source: Arc<Source<S>>,
     segment: Segment<S::File>,
-    walk: Walk,
-    window: Window,
+    scanner: RecordScanner,
+    read_buffer: ReadBuffer,
     limit: Option<Limit>,
     /// The last sequence that may be read, as far as this cursor has heard.
     readable: u64,
     /// The segment is complete, and the next one was not there yet.
     is_sealed: bool,
     /// The end at which the rest was last found to be none of its business.
-    judged: Option<u64>,
-    hold: Option<Hold>,
+    torn_at: Option<u64>,
+    pin: Option<RetentionPin>,
 }
 
 impl<S: Storage> Cursor<S> {
     pub(crate) fn new(
         source: Arc<Source<S>>,
         limit: Option<Limit>,
-        holds: Option<&Holds>,
+        pins: Option<&RetentionPins>,
         from: Start,
     ) -> Result<Self, ReadError> {
         // Held from the beginning: what is looked for must not be removed meanwhile.
-        let hold = holds.map(|holds| holds.hold(0));
+        let pin = pins.map(|pins| pins.pin(0));
         let place = Place::find(&source, from)?;
         let number = place.segment;
-        let segment = Segment::open(&source.storage, number, Mode::Read)?;
+        let segment = Segment::open(&source.storage, number, OpenMode::Read)?;
         let readable = if limit.is_some() { 0 } else { u64::MAX };
         let mut cursor = Self {
-            walk: Walk::new(Chain::at_segment(number)),
+            scanner: RecordScanner::new(SequenceCheck::at_segment(number)),
             source,
             segment,
-            window: Window::default(),
+            read_buffer: ReadBuffer::default(),
             limit,
             readable,
             is_sealed: false,
-            judged: None,
-            hold,
+            torn_at: None,
+            pin,
         };
         cursor.seek(from, place.index)?;
-        cursor.hold_on(place.first);
+        cursor.advance_pin(place.first);
         Ok(cursor)
     }
 
     /// The sequence of the record that comes next, if that is known.
     pub const fn position(&self) -> Option<u64> {
-        self.walk.chain.next
+        self.scanner.sequence_check.next
     }
 
     /// The next record; `None` if there is none yet: ask again later.
@@ -138,8 +138,8 @@ impl<S: Storage> Cursor<S> {
             std::thread::sleep(timeout.min(LOOK));
             return true;
         };
-        let next = self.walk.chain.next.unwrap_or(1);
-        limit.intake.wait(next, limit.level, deadline(timeout)).is_ok()
+        let next = self.scanner.sequence_check.next.unwrap_or(1);
+        limit.append_queue.wait(next, limit.durability, deadline(timeout)).is_ok()
     }
 
     fn record(&self, header: &RecordHeader, body: u64) -> Record<'_> {
@@ -150,24 +150,24 @@ impl<S: Storage> Cursor<S> {
             client_sequence: header.client_sequence.get(),
             unix_ns: header.unix_ns.get(),
             flags: header.flags.get(),
-            body: self.window.again(body, header.length.get() as usize),
+            body: self.read_buffer.cached(body, header.length.get() as usize),
         }
     }
 
     #[inline]
     fn advance(&mut self) -> Result<Option<(RecordHeader, u64)>, ReadError> {
         loop {
-            if self.is_sealed && !self.go_on()? {
+            if self.is_sealed && !self.next_segment()? {
                 return Ok(None);
             }
-            if !self.may_read() {
+            if !self.is_readable() {
                 return Ok(None);
             }
-            match self.walk.step(&mut self.window, &self.segment)? {
+            match self.scanner.step(&mut self.read_buffer, &self.segment)? {
                 Step::Record(header, body) => return Ok(Some((header, body))),
                 Step::Sealed => self.is_sealed = true,
                 Step::Stopped(_) => {
-                    if !self.look_again()? {
+                    if !self.retry()? {
                         return Ok(None);
                     }
                 }
@@ -177,110 +177,110 @@ impl<S: Storage> Cursor<S> {
 
     /// Whether the next record may be read yet.
     #[inline]
-    fn may_read(&mut self) -> bool {
-        let next = self.walk.chain.next.unwrap_or(1);
+    fn is_readable(&mut self) -> bool {
+        let next = self.scanner.sequence_check.next.unwrap_or(1);
         if next > self.readable
             && let Some(limit) = &self.limit
         {
-            self.readable = limit.intake.reached(limit.level);
+            self.readable = limit.append_queue.last_sequence(limit.durability);
         }
         next <= self.readable
     }
 
     /// Goes on in the next segment, if it is there.
-    fn go_on(&mut self) -> Result<bool, ReadError> {
+    fn next_segment(&mut self) -> Result<bool, ReadError> {
         let number = self.segment.number + 1;
-        match Segment::open(&self.source.storage, number, Mode::Read) {
+        match Segment::open(&self.source.storage, number, OpenMode::Read) {
             Ok(segment) if segment.journal != self.segment.journal => {
-                let path = self.source.storage.path(&name::segment(number));
-                return Err(OpenError::Mixed { segment: number, path }.into());
+                let path = self.source.storage.path(&file_name::segment(number));
+                return Err(OpenError::ForeignSegment { segment: number, path }.into());
             }
             Ok(segment) => self.segment = segment,
-            Err(OpenError::Storage(error)) if error.fault == Fault::Missing => {
-                self.refuse_removed(number)?;
+            Err(OpenError::Storage(error)) if error.kind == StorageErrorKind::NotFound => {
+                self.check_removed(number)?;
                 return Ok(false);
             }
             Err(error) => return Err(error.into()),
         }
-        self.walk.offset = RECORDS_OFFSET;
-        self.window.forget();
+        self.scanner.offset = RECORDS_OFFSET;
+        self.read_buffer.forget();
         self.is_sealed = false;
-        self.judged = None;
-        self.hold_on(0);
+        self.torn_at = None;
+        self.advance_pin(0);
         Ok(true)
     }
 
     /// A file whose segment was removed may be another segment by now.
-    fn refuse_given_up(&self) -> Result<(), ReadError> {
+    fn check_recycled(&self) -> Result<(), ReadError> {
         let number = self.segment.number;
-        match Segment::open(&self.source.storage, number, Mode::Read) {
-            Err(OpenError::Storage(error)) if error.fault == Fault::Missing => {
-                self.refuse_removed(number)
+        match Segment::open(&self.source.storage, number, OpenMode::Read) {
+            Err(OpenError::Storage(error)) if error.kind == StorageErrorKind::NotFound => {
+                self.check_removed(number)
             }
             _ => Ok(()),
         }
     }
 
     /// A segment is missing: it is not there yet, or not any more.
-    fn refuse_removed(&self, number: u64) -> Result<(), ReadError> {
-        let wanted = self.walk.chain.next.unwrap_or(1);
-        match numbers(&self.source.storage)?.first() {
+    fn check_removed(&self, number: u64) -> Result<(), ReadError> {
+        let requested = self.scanner.sequence_check.next.unwrap_or(1);
+        match segment_numbers(&self.source.storage)?.first() {
             Some(oldest) if *oldest > number => {
                 let oldest = first_of(&self.source, *oldest)?;
-                Err(ReadError::Gone { wanted, oldest })
+                Err(ReadError::Removed { requested, oldest })
             }
             _ => Ok(()),
         }
     }
 
     /// No record came. Is it there after all, if the file is read anew? If not: is that the end?
-    fn look_again(&mut self) -> Result<bool, ReadError> {
-        let mut ahead = self.walk;
-        self.window.forget();
-        let flaw = match ahead.step(&mut self.window, &self.segment)? {
-            Step::Stopped(flaw) => flaw,
+    fn retry(&mut self) -> Result<bool, ReadError> {
+        let mut ahead = self.scanner;
+        self.read_buffer.forget();
+        let kind = match ahead.step(&mut self.read_buffer, &self.segment)? {
+            Step::Stopped(kind) => kind,
             _ => return Ok(true),
         };
-        let is_promised = self.limit.is_some();
-        if !is_promised && (self.judged == Some(self.walk.offset) || !self.is_damaged()?) {
-            self.refuse_given_up()?;
+        let is_committed = self.limit.is_some();
+        if !is_committed && (self.torn_at == Some(self.scanner.offset) || !self.is_damaged()?) {
+            self.check_recycled()?;
             return Ok(false);
         }
         // It may have been written between the two looks.
-        self.window.forget();
-        if !matches!(ahead.step(&mut self.window, &self.segment)?, Step::Stopped(_)) {
+        self.read_buffer.forget();
+        if !matches!(ahead.step(&mut self.read_buffer, &self.segment)?, Step::Stopped(_)) {
             return Ok(true);
         }
-        self.refuse_given_up()?;
+        self.check_recycled()?;
         let (storage, number) = (&self.source.storage, self.segment.number);
-        let next = self.walk.chain.next;
-        Err(corruption(storage, number, &self.walk, next, flaw).into())
+        let next = self.scanner.sequence_check.next;
+        Err(corruption(storage, number, &self.scanner, next, kind).into())
     }
 
     /// Whether what is behind says that there was a durable record here.
     fn is_damaged(&mut self) -> Result<bool, ReadError> {
-        let Some(expected) = self.walk.chain.next else {
+        let Some(expected) = self.scanner.sequence_check.next else {
             return Ok(self.segment.number > 1);
         };
-        let rest = Rest::look(&mut self.window, &self.segment, self.walk.offset)?;
+        let rest = Tail::scan(&mut self.read_buffer, &self.segment, self.scanner.offset)?;
         if rest.durable >= Some(expected) {
             return Ok(true);
         }
-        let next = Segment::open(&self.source.storage, self.segment.number + 1, Mode::Read);
+        let next = Segment::open(&self.source.storage, self.segment.number + 1, OpenMode::Read);
         let is_followed = match next {
-            Ok(next) => !is_blank(&mut self.window, &next)?,
-            Err(OpenError::Storage(error)) if error.fault == Fault::Missing => false,
+            Ok(next) => !is_blank(&mut self.read_buffer, &next)?,
+            Err(OpenError::Storage(error)) if error.kind == StorageErrorKind::NotFound => false,
             Err(error) => return Err(error.into()),
         };
         if !is_followed {
-            self.judged = Some(self.walk.offset);
+            self.torn_at = Some(self.scanner.offset);
         }
         Ok(is_followed)
     }
 
-    fn hold_on(&self, first: u64) {
-        if let Some(hold) = &self.hold {
-            hold.move_to(self.walk.chain.next.unwrap_or(first));
+    fn advance_pin(&self, first: u64) {
+        if let Some(pin) = &self.pin {
+            pin.move_to(self.scanner.sequence_check.next.unwrap_or(first));
         }
     }
 }

@@ -1,7 +1,9 @@
 //! A directory of real files.
 
-use crate::name::OWNER;
-use crate::storage::{Fault, Mode, Outcome, Pace, Storage, StorageError, StoredFile};
+use crate::file_name::OWNER;
+use crate::storage::{
+    OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
+};
 use lanecast_os::LockByte;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -31,18 +33,18 @@ impl Directory {
         lanecast_os::is_locked(&file, 0).ok()?.then(|| named_in(&path).unwrap_or(0))
     }
 
-    fn error(&self, act: &'static str, name: &str, error: &io::Error) -> StorageError {
-        failed(act, self.path(name), error)
+    fn error(&self, operation: &'static str, name: &str, error: &io::Error) -> StorageError {
+        failed(operation, self.path(name), error)
     }
 }
 
-fn failed(act: &'static str, path: String, error: &io::Error) -> StorageError {
-    let fault = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::NoSpace,
-        io::ErrorKind::NotFound => Fault::Missing,
-        _ => Fault::Other,
+fn failed(operation: &'static str, path: String, error: &io::Error) -> StorageError {
+    let kind = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StorageErrorKind::NoSpace,
+        io::ErrorKind::NotFound => StorageErrorKind::NotFound,
+        _ => StorageErrorKind::Other,
     };
-    StorageError { act, path, fault, why: error.to_string() }
+    StorageError { operation, path, kind, message: error.to_string() }
 }
 
 /// The process that the owner's file names.
@@ -52,13 +54,13 @@ fn named_in(path: &Path) -> Option<u32> {
 
 /// A lock that proves that its holder lives, on the file that names it.
 #[derive(Debug)]
-pub struct Ownership {
+pub struct DirectoryLock {
     _lock: LockByte,
 }
 
 impl Storage for Directory {
-    type File = PlacedFile;
-    type Ownership = Ownership;
+    type File = DirectoryFile;
+    type Lock = DirectoryLock;
 
     fn path(&self, name: &str) -> String {
         if name.is_empty() {
@@ -68,8 +70,8 @@ impl Storage for Directory {
         }
     }
 
-    fn own(&self) -> Outcome<Ownership> {
-        let error = |act| move |source: io::Error| self.error(act, OWNER, &source);
+    fn lock(&self) -> StorageResult<DirectoryLock> {
+        let error = |operation| move |source: io::Error| self.error(operation, OWNER, &source);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         made.map_err(|source| self.error("make", "", &source))?;
         let path = self.0.join(OWNER);
@@ -83,18 +85,23 @@ impl Storage for Directory {
                 file.set_len(0).map_err(error("write"))?;
                 // A full disk must not keep anybody from opening: the lock alone counts.
                 let _ = file.write_all_at(text.as_bytes(), 0);
-                Ok(Ownership { _lock: lock })
+                Ok(DirectoryLock { _lock: lock })
             }
             Err(_) => {
                 let pid = named_in(&path);
-                let why = "it is locked".to_owned();
+                let message = "it is locked".to_owned();
                 let path = self.path("");
-                Err(StorageError { act: "own", path, fault: Fault::Owned { pid }, why })
+                Err(StorageError {
+                    operation: "own",
+                    path,
+                    kind: StorageErrorKind::Locked { pid },
+                    message,
+                })
             }
         }
     }
 
-    fn list(&self) -> Outcome<Vec<String>> {
+    fn list(&self) -> StorageResult<Vec<String>> {
         let error = |source: io::Error| self.error("read the directory", "", &source);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0).map_err(error)? {
@@ -104,31 +111,31 @@ impl Storage for Directory {
         Ok(names)
     }
 
-    fn create(&self, name: &str) -> Outcome<PlacedFile> {
+    fn create(&self, name: &str) -> StorageResult<DirectoryFile> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).read(true).write(true).mode(0o600);
         let path = self.0.join(name);
         let file = options.open(&path).map_err(|source| self.error("make", name, &source))?;
-        Ok(PlacedFile { file, path })
+        Ok(DirectoryFile { file, path })
     }
 
-    fn open(&self, name: &str, mode: Mode) -> Outcome<PlacedFile> {
+    fn open(&self, name: &str, mode: OpenMode) -> StorageResult<DirectoryFile> {
         let path = self.0.join(name);
-        let opened = lanecast_os::open(&path, mode == Mode::Write);
+        let opened = lanecast_os::open(&path, mode == OpenMode::Write);
         let file = opened.map_err(|source| self.error("open", name, &source))?;
-        Ok(PlacedFile { file, path })
+        Ok(DirectoryFile { file, path })
     }
 
-    fn remove(&self, name: &str) -> Outcome<()> {
+    fn remove(&self, name: &str) -> StorageResult<()> {
         fs::remove_file(self.0.join(name)).map_err(|source| self.error("remove", name, &source))
     }
 
-    fn rename(&self, from: &str, to: &str) -> Outcome<()> {
+    fn rename(&self, from: &str, to: &str) -> StorageResult<()> {
         let renamed = fs::rename(self.0.join(from), self.0.join(to));
         renamed.map_err(|source| self.error("rename", from, &source))
     }
 
-    fn sync_directory(&self) -> Outcome<()> {
+    fn sync_directory(&self) -> StorageResult<()> {
         let synced = File::open(&self.0).and_then(|directory| directory.sync_all());
         synced.map_err(|source| self.error("synchronise", "", &source))
     }
@@ -136,28 +143,28 @@ impl Storage for Directory {
 
 /// A file of a [`Directory`].
 #[derive(Debug)]
-pub struct PlacedFile {
+pub struct DirectoryFile {
     file: File,
     path: PathBuf,
 }
 
-impl PlacedFile {
-    fn error(&self, act: &'static str) -> impl Fn(io::Error) -> StorageError {
-        move |source| failed(act, self.path.display().to_string(), &source)
+impl DirectoryFile {
+    fn error(&self, operation: &'static str) -> impl Fn(io::Error) -> StorageError {
+        move |source| failed(operation, self.path.display().to_string(), &source)
     }
 }
 
-impl StoredFile for PlacedFile {
-    fn length(&self) -> Outcome<u64> {
+impl StoredFile for DirectoryFile {
+    fn length(&self) -> StorageResult<u64> {
         Ok(self.file.metadata().map_err(self.error("look at"))?.len())
     }
 
-    fn preallocate(&self, bytes: u64, pace: Pace<'_>) -> Outcome<()> {
+    fn preallocate(&self, bytes: u64, throttle: Throttle<'_>) -> StorageResult<()> {
         // Reserved first, so that a full disk shows before anything is written. Not every file
         // system can; writing zeros does it then.
         match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) | Ok(()) => {}
-            Err(error) => return Err(self.error("reserve space for")(error.into())),
+            Err(error) => return Err(self.error("recycler space for")(error.into())),
         }
         // Blocks that were reserved and never written cost a journal entry of the file system
         // at their first synchronisation.
@@ -171,12 +178,12 @@ impl StoredFile for PlacedFile {
                 // Else all come to the disk at once, and whoever synchronises meanwhile waits.
                 self.sync_data()?;
             }
-            is_urgent = pace(bytes - offset);
+            is_urgent = throttle(bytes - offset);
         }
         Ok(())
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<usize> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> StorageResult<usize> {
         loop {
             match self.file.write_at(bytes, offset) {
                 Ok(0) => return Err(self.error("write")(io::ErrorKind::WriteZero.into())),
@@ -186,7 +193,7 @@ impl StoredFile for PlacedFile {
         }
     }
 
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<usize> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize> {
         loop {
             match self.file.read_at(bytes, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -195,11 +202,11 @@ impl StoredFile for PlacedFile {
         }
     }
 
-    fn sync_data(&self) -> Outcome<()> {
+    fn sync_data(&self) -> StorageResult<()> {
         self.file.sync_data().map_err(self.error("synchronise"))
     }
 
-    fn set_length(&self, bytes: u64) -> Outcome<()> {
+    fn set_length(&self, bytes: u64) -> StorageResult<()> {
         self.file.set_len(bytes).map_err(self.error("cut"))
     }
 }

@@ -1,12 +1,12 @@
 //! Records become bytes, and get their places.
 
-use crate::chain::Chain;
+use crate::batch::{BatchPart, CommitBatch};
 use crate::checksum::Seed;
 use crate::error::AppendError;
-use crate::group::{Group, Piece};
 use crate::index::{Index, Mark};
 use crate::record::Entry;
-use crate::segment::Shape;
+use crate::segment::Format;
+use crate::sequence_check::SequenceCheck;
 use lanecast_wire::journal::{
     BODY_MAX, KIND_ENTRY, KIND_SEAL, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET, RecordHeader,
     record_bytes,
@@ -16,7 +16,7 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Where the next record goes, and what it follows. Touches no file.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    shape: Shape,
+    format: Format,
     seed: Seed,
     /// The segment that is written to, and how long it is: it may be one of another length.
     segment: u64,
@@ -28,23 +28,23 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Goes on at `offset` of `segment`, behind what `chain` knows.
+    /// Goes on at `offset` of `segment`, behind what `sequence_check` knows.
     pub(crate) fn new(
-        shape: Shape,
-        chain: &Chain,
+        format: Format,
+        sequence_check: &SequenceCheck,
         segment: u64,
         segment_bytes: u64,
         offset: u64,
     ) -> Self {
         Self {
-            shape,
-            seed: Seed::new(shape.journal, segment),
+            format,
+            seed: Seed::new(format.journal, segment),
             segment,
             segment_bytes,
             offset,
-            sequence: chain.next.unwrap_or(1),
-            previous: chain.previous.unwrap_or(0),
-            unix_ns: chain.unix_ns,
+            sequence: sequence_check.next.unwrap_or(1),
+            previous: sequence_check.previous.unwrap_or(0),
+            unix_ns: sequence_check.unix_ns,
         }
     }
 
@@ -55,15 +55,15 @@ impl Encoder {
 
     /// Whether a body of this length can be appended at all.
     pub(crate) fn check(&self, body: &[u8]) -> Result<(), AppendError> {
-        let room = self.shape.segment_bytes - RECORDS_OFFSET - RECORD_HEADER;
+        let room = self.format.segment_bytes - RECORDS_OFFSET - RECORD_HEADER;
         let fits = body.len() as u64 <= u64::from(BODY_MAX) && needs(body) <= room;
         if fits { Ok(()) } else { Err(AppendError::TooLong) }
     }
 
-    /// Adds `entry`, which was checked, to `group`. All up to `durable` is durable by now.
-    pub(crate) fn encode(&mut self, entry: &Entry<'_>, durable: u64, group: &mut Group) {
+    /// Adds `entry`, which was checked, to `batch`. All up to `durable` is durable by now.
+    pub(crate) fn encode(&mut self, entry: &Entry<'_>, durable: u64, batch: &mut CommitBatch) {
         if self.offset + needs(entry.body) + RECORD_HEADER > self.segment_bytes {
-            self.seal(durable, group);
+            self.seal(durable, batch);
         }
         self.unix_ns = self.unix_ns.max(entry.unix_ns);
         let mut header = self.header(KIND_ENTRY, durable);
@@ -75,24 +75,24 @@ impl Encoder {
         header.flags = entry.flags.into();
         let offset = self.offset;
         let mark = Mark { sequence: self.sequence, unix_ns: self.unix_ns, offset };
-        self.put(&mut header, entry.body, group);
+        self.put(&mut header, entry.body, batch);
         self.sequence += 1;
-        let Some(piece) = group.pieces.last_mut() else { return };
-        piece.last = mark.sequence;
-        piece.index.note(mark);
+        let Some(part) = batch.parts.last_mut() else { return };
+        part.last = mark.sequence;
+        part.index.note(mark);
         if offset == RECORDS_OFFSET {
-            piece.first = Some(mark);
+            part.first = Some(mark);
         }
     }
 
     /// Ends the segment.
-    fn seal(&mut self, durable: u64, group: &mut Group) {
+    fn seal(&mut self, durable: u64, batch: &mut CommitBatch) {
         let mut header = self.header(KIND_SEAL, durable);
         header.body_crc = self.seed.body(&[]).into();
-        self.put(&mut header, &[], group);
+        self.put(&mut header, &[], batch);
         self.segment += 1;
-        self.seed = Seed::new(self.shape.journal, self.segment);
-        self.segment_bytes = self.shape.segment_bytes;
+        self.seed = Seed::new(self.format.journal, self.segment);
+        self.segment_bytes = self.format.segment_bytes;
         self.offset = RECORDS_OFFSET;
     }
 
@@ -108,12 +108,12 @@ impl Encoder {
         }
     }
 
-    fn put(&mut self, header: &mut RecordHeader, body: &[u8], group: &mut Group) {
+    fn put(&mut self, header: &mut RecordHeader, body: &[u8], batch: &mut CommitBatch) {
         self.previous = self.seed.header(header);
         header.crc = self.previous.into();
-        let start = group.bytes.len();
-        if group.pieces.last().is_none_or(|piece| piece.segment != self.segment) {
-            group.pieces.push(Piece {
+        let start = batch.bytes.len();
+        if batch.parts.last().is_none_or(|part| part.segment != self.segment) {
+            batch.parts.push(BatchPart {
                 segment: self.segment,
                 offset: self.offset,
                 range: start..start,
@@ -124,12 +124,12 @@ impl Encoder {
         }
         let length = needs(body);
         let padding = length as usize - size_of::<RecordHeader>() - body.len();
-        group.bytes.reserve(length as usize);
-        group.bytes.extend_from_slice(header.as_bytes());
-        group.bytes.extend_from_slice(body);
-        group.bytes.extend_from_slice(&[0; RECORD_ALIGN as usize][..padding]);
-        if let Some(piece) = group.pieces.last_mut() {
-            piece.range.end = group.bytes.len();
+        batch.bytes.reserve(length as usize);
+        batch.bytes.extend_from_slice(header.as_bytes());
+        batch.bytes.extend_from_slice(body);
+        batch.bytes.extend_from_slice(&[0; RECORD_ALIGN as usize][..padding]);
+        if let Some(part) = batch.parts.last_mut() {
+            part.range.end = batch.bytes.len();
         }
         self.offset += length;
     }

@@ -6,10 +6,10 @@ use lanecast_wire::journal::SegmentError;
 
 /// What is wrong with bytes that should be a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum CorruptionKind {
     /// There is nothing but zeros.
     #[error("there is no record")]
-    Nothing,
+    NoRecord,
     /// The header does not match its checksum, or cannot be one.
     #[error("the record's header does not match its checksum")]
     Header,
@@ -18,7 +18,7 @@ pub enum Flaw {
     Body,
     /// It is a record, and not the one that belongs here.
     #[error("record {found} is in the place of record {expected}")]
-    Order {
+    OutOfSequence {
         /// The sequence that belongs here.
         expected: u64,
         /// The sequence that is here.
@@ -26,7 +26,7 @@ pub enum Flaw {
     },
     /// It follows another record than the one before.
     #[error("the record does not continue the one before it")]
-    Chain,
+    BrokenChain,
 }
 
 /// Damage that no crash leaves: records that were durable are not there.
@@ -41,15 +41,15 @@ pub struct Corruption {
     /// The record that should be there, if that is known.
     pub sequence: Option<u64>,
     /// What is there instead.
-    pub flaw: Flaw,
+    pub kind: CorruptionKind,
     /// The journal's directory.
     pub directory: String,
 }
 
 impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, offset, sequence, flaw, directory, .. } = self;
-        write!(f, "{path} is corrupt at offset {offset}: {flaw}")?;
+        let Self { path, offset, sequence, kind, directory, .. } = self;
+        write!(f, "{path} is corrupt at offset {offset}: {kind}")?;
         if let Some(sequence) = sequence {
             write!(f, ", and record {sequence} was durable there")?;
         }
@@ -71,21 +71,21 @@ pub enum OpenError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A segment's header is not one.
-    #[error("{path}: {why}; restore the file from a copy, or see `lanecast journal repair`")]
-    Segment {
+    #[error("{path}: {reason}; restore the file from a copy, or see `lanecast journal repair`")]
+    InvalidSegment {
         /// The segment's number.
         segment: u64,
         /// The file.
         path: String,
         /// What is wrong with it.
-        why: SegmentError,
+        reason: SegmentError,
     },
     /// A segment is missing among the others.
     #[error(
         "{path} is missing, and segments behind it are there: restore it from a copy, or see \
          `lanecast journal repair`"
     )]
-    Missing {
+    MissingSegment {
         /// The segment's number.
         segment: u64,
         /// The file that is missing.
@@ -93,7 +93,7 @@ pub enum OpenError {
     },
     /// A segment belongs to another journal.
     #[error("{path} belongs to another journal than the segments before it: remove it from here")]
-    Mixed {
+    ForeignSegment {
         /// The segment's number.
         segment: u64,
         /// The file.
@@ -104,35 +104,35 @@ pub enum OpenError {
     Corrupt(#[from] Corruption),
     /// There is no journal.
     #[error("there is no journal in {directory}: no file there is a segment")]
-    Absent {
+    NoJournal {
         /// The directory.
         directory: String,
     },
     /// A thread cannot be started.
-    #[error("cannot start a thread: {why}")]
+    #[error("cannot start a thread: {reason}")]
     Thread {
         /// The system's words.
-        why: String,
+        reason: String,
     },
     /// A setting cannot be.
     #[error("{0}")]
-    Settings(&'static str),
+    Config(&'static str),
 }
 
 /// Why records are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// Too much waits to be written: append again later.
-    #[error("too much waits to be written: append again later")]
+    #[error("too much waits to be written: append cached later")]
     Full,
     /// The disk is full: append again when there is space.
-    #[error("the disk is full: append again when there is space")]
+    #[error("the disk is full: append cached when there is space")]
     NoSpace,
     /// A body is longer than the journal's segments hold.
-    #[error("a body is longer than a segment holds: cut it, or configure larger segments")]
+    #[error("a body is longer than a segment pins: cut it, or configure larger segments")]
     TooLong,
     /// The disk has failed: this journal accepts nothing any more. See `Journal::failure`.
-    #[error("the disk has failed: open the journal again when it is repaired")]
+    #[error("the disk has failed: open the journal cached when it is repaired")]
     Failed,
 }
 
@@ -153,11 +153,11 @@ pub enum WaitError {
     #[error("the disk is full: they are kept in memory until there is space")]
     NoSpace,
     /// The disk has failed: nobody can tell. See `Journal::failure`.
-    #[error("the disk has failed: only reading the journal again can tell")]
+    #[error("the disk has failed: only reading the journal cached can tell")]
     Failed,
     /// Nothing with this sequence was ever appended.
     #[error("no such record was appended")]
-    Unknown,
+    UnknownSequence,
 }
 
 /// Why `Journal::persist` gives no sequence.
@@ -179,18 +179,18 @@ pub enum ReadError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// What was asked for was removed before.
-    #[error("record {wanted} is not kept any more: the oldest is {oldest}")]
-    Gone {
+    #[error("record {requested} is not kept any more: the oldest is {oldest}")]
+    Removed {
         /// The sequence that was asked for.
-        wanted: u64,
+        requested: u64,
         /// The oldest that there is.
         oldest: u64,
     },
     /// What was asked for is further ahead than the next record.
-    #[error("record {wanted} is not there yet, and the next one to come is {next}")]
+    #[error("record {requested} is not there yet, and the next one to come is {next}")]
     Ahead {
         /// The sequence that was asked for.
-        wanted: u64,
+        requested: u64,
         /// The next one to come.
         next: u64,
     },

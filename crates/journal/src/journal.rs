@@ -1,18 +1,18 @@
 //! The journal with threads of its own.
 
+use crate::append_queue::{AppendQueue, Durability, Health};
+use crate::batch::CommitBatch;
+use crate::config::JournalConfig;
 use crate::cursor::{Cursor, Limit, Source, Start};
 use crate::error::{AppendError, OpenError, PersistError, ReadError, WaitError};
-use crate::group::Group;
-use crate::hold::{Hold, Holds};
-use crate::intake::{Health, Intake, Level};
 use crate::lock;
-use crate::opening::{Opened, Recovered};
+use crate::open::{Opened, Recovered};
+use crate::pin::{RetentionPin, RetentionPins};
+use crate::preallocator::Preallocator;
 use crate::record::Entry;
 use crate::retention::retain;
-use crate::settings::Settings;
-use crate::stock::Stock;
-use crate::storage::{Outcome, Storage, StorageError};
-use crate::writer::{Reached, Writer};
+use crate::storage::{Storage, StorageError, StorageResult};
+use crate::writer::{Progress, Writer};
 use crate::{deadline, unix_ns};
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -24,15 +24,15 @@ use std::time::Duration;
 type Listener = Box<dyn Fn(u64) + Send + Sync>;
 
 /// Everything behind the intake that touches files.
-struct Back<S: Storage> {
-    intake: Arc<Intake>,
+struct Shared<S: Storage> {
+    append_queue: Arc<AppendQueue>,
     source: Arc<Source<S>>,
     writer: Mutex<Writer<S>>,
-    stock: Stock<S>,
-    holds: Holds,
+    preallocator: Preallocator<S>,
+    pins: RetentionPins,
     /// Held by whoever removes segments.
     retaining: Mutex<()>,
-    settings: Settings,
+    settings: JournalConfig,
     listener: Option<Listener>,
 }
 
@@ -43,16 +43,16 @@ struct Back<S: Storage> {
 /// who waits while nobody else writes.
 #[derive(Debug)]
 pub struct Journal<S: Storage> {
-    back: Arc<Back<S>>,
+    shared: Arc<Shared<S>>,
     committer: Option<JoinHandle<()>>,
     preparer: Option<JoinHandle<()>>,
     recovered: Recovered,
-    _ownership: S::Ownership,
+    _lock: S::Lock,
 }
 
-impl<S: Storage> fmt::Debug for Back<S> {
+impl<S: Storage> fmt::Debug for Shared<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Back").field("intake", &self.intake).finish_non_exhaustive()
+        f.debug_struct("Shared").field("append_queue", &self.append_queue).finish_non_exhaustive()
     }
 }
 
@@ -61,12 +61,12 @@ impl<S: Storage> Journal<S> {
     ///
     /// # Errors
     /// If another process owns it, if durable records are damaged, or if the disk refuses.
-    pub fn open(storage: S, settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(storage: S, settings: JournalConfig) -> Result<Self, OpenError> {
         Self::start(storage, settings, None)
     }
 
     /// The same; `listener` is called by the thread that writes, with the last persisted sequence,
-    /// whenever it has changed what others may wait for: [`waiting_bytes`](Self::waiting_bytes) has
+    /// whenever it has changed what others may wait for: [`pending_bytes`](Self::waiting_bytes) has
     /// fallen, more is [persisted](Level::Persisted), or the disk has [failed](Self::failure). It
     /// is called after the change, and must not wait.
     ///
@@ -74,7 +74,7 @@ impl<S: Storage> Journal<S> {
     /// As [`open`](Self::open).
     pub fn open_with(
         storage: S,
-        settings: Settings,
+        settings: JournalConfig,
         listener: impl Fn(u64) + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
         Self::start(storage, settings, Some(Box::new(listener)))
@@ -82,36 +82,38 @@ impl<S: Storage> Journal<S> {
 
     fn start(
         storage: S,
-        settings: Settings,
+        settings: JournalConfig,
         listener: Option<Listener>,
     ) -> Result<Self, OpenError> {
         let opened = Opened::open(&storage, &settings)?;
         let source = Arc::new(Source { storage, catalog: Mutex::new(opened.catalog) });
-        let Opened { shape, spares, reserve, next_segment, recovered, ownership, .. } = opened;
-        let (shelf, wanted) = (Arc::clone(&source), settings.spares);
-        let back = Arc::new(Back {
-            intake: Arc::new(Intake::new(opened.encoder, settings.pending_bytes)),
+        let Opened { format, spares, recycler, next_segment, recovered, lock, .. } = opened;
+        let (spares_state, wanted) = (Arc::clone(&source), settings.spare_segments);
+        let shared = Arc::new(Shared {
+            append_queue: Arc::new(AppendQueue::new(opened.encoder, settings.max_pending_bytes)),
             source,
             writer: Mutex::new(Writer::new(opened.current)),
-            stock: Stock::new(shelf, reserve, shape, wanted, spares, next_segment),
-            holds: Holds::default(),
+            preallocator: Preallocator::new(
+                spares_state,
+                recycler,
+                format,
+                wanted,
+                spares,
+                next_segment,
+            ),
+            pins: RetentionPins::default(),
             retaining: Mutex::new(()),
             settings,
             listener,
         });
-        let (beside, behind) = (Arc::clone(&back), Arc::clone(&back));
+        let (beside, behind) = (Arc::clone(&shared), Arc::clone(&shared));
         // What cannot be removed now is tried again with the next segment.
         let preparer = thread("lanecast-spares", move || {
-            beside.stock.keep_filled(|| drop(beside.retain()));
+            beside.preallocator.run(|| drop(beside.retain()));
         })?;
-        let mut journal = Self {
-            back,
-            committer: None,
-            preparer: Some(preparer),
-            recovered,
-            _ownership: ownership,
-        };
-        journal.committer = Some(thread("lanecast-commit", move || behind.keep_committing())?);
+        let mut journal =
+            Self { shared, committer: None, preparer: Some(preparer), recovered, _lock: lock };
+        journal.committer = Some(thread("lanecast-commit", move || behind.run_committer())?);
         Ok(journal)
     }
 
@@ -128,7 +130,7 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// See [`AppendError`]; `Full` and `NoSpace` are back-pressure.
     pub fn append(&self, entries: &[Entry<'_>]) -> Result<RangeInclusive<u64>, AppendError> {
-        self.back.intake.append(entries, true)
+        self.shared.append_queue.append(entries, true)
     }
 
     /// Appends `entries` and waits until they are persisted; gives the last one's sequence.
@@ -136,54 +138,59 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// See [`PersistError`]. After `Wait` they are accepted, and may be persisted later.
     pub fn persist(&self, entries: &[Entry<'_>], timeout: Duration) -> Result<u64, PersistError> {
-        let sequences = self.back.intake.append(entries, false)?;
+        let sequences = self.shared.append_queue.append(entries, false)?;
         let last = *sequences.end();
-        self.wait(last, Level::Persisted, timeout)?;
+        self.wait(last, Durability::Persisted, timeout)?;
         Ok(last)
     }
 
-    /// Waits until `level` may be said of record `sequence`. While nobody else writes, the caller
+    /// Waits until `durability` may be said of record `sequence`. While nobody else writes, the caller
     /// does.
     ///
     /// # Errors
     /// See [`WaitError`].
-    pub fn wait(&self, sequence: u64, level: Level, timeout: Duration) -> Result<(), WaitError> {
+    pub fn wait(
+        &self,
+        sequence: u64,
+        durability: Durability,
+        timeout: Duration,
+    ) -> Result<(), WaitError> {
         let deadline = deadline(timeout);
-        let intake = &self.back.intake;
-        while let Some(group) = intake.wait_or_lead(sequence, level, deadline)? {
-            self.back.commit(group);
+        let append_queue = &self.shared.append_queue;
+        while let Some(batch) = append_queue.wait_or_commit(sequence, durability, deadline)? {
+            self.shared.commit(batch);
         }
         Ok(())
     }
 
-    /// The last sequence of which `level` may be said; 0 if there is none.
-    pub fn reached(&self, level: Level) -> u64 {
-        self.back.intake.reached(level)
+    /// The last sequence of which `durability` may be said; 0 if there is none.
+    pub fn last_sequence(&self, durability: Durability) -> u64 {
+        self.shared.append_queue.last_sequence(durability)
     }
 
-    /// How much was appended and waits for the disk, in bytes: from `Settings::pending_bytes` on
+    /// How much was appended and waits for the disk, in bytes: from `JournalConfig::max_pending_bytes` on
     /// appending is refused, so those who can slow down should do so before. 0 where appending is
     /// refused for another reason, such as a full disk: who tries is told.
-    pub fn waiting_bytes(&self) -> usize {
-        self.back.intake.waiting_bytes()
+    pub fn pending_bytes(&self) -> usize {
+        self.shared.append_queue.pending_bytes()
     }
 
     /// Whether the disk takes what is appended. Looking costs one load.
     pub fn health(&self) -> Health {
-        self.back.intake.health()
+        self.shared.append_queue.health()
     }
 
     /// Why the journal accepts nothing any more; `None` if it does.
     pub fn failure(&self) -> Option<StorageError> {
-        self.back.intake.failure()
+        self.shared.append_queue.failure()
     }
 
     /// Waits until as many segments are ready as the settings say.
     ///
     /// # Errors
     /// If one cannot be made.
-    pub fn prepared(&self) -> Outcome<()> {
-        self.back.stock.wait_for(self.back.settings.spares)
+    pub fn wait_preallocated(&self) -> StorageResult<()> {
+        self.shared.preallocator.wait_for(self.shared.settings.spare_segments)
     }
 
     /// Removes what the settings' retention and the holds let go; tells how many segments. The
@@ -191,40 +198,40 @@ impl<S: Storage> Journal<S> {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn retain(&self) -> Outcome<usize> {
-        self.back.retain()
+    pub fn apply_retention(&self) -> StorageResult<usize> {
+        self.shared.retain()
     }
 
     /// Keeps records from `sequence` on from being removed.
-    pub fn hold(&self, sequence: u64) -> Hold {
-        self.back.holds.hold(sequence)
+    pub fn pin(&self, sequence: u64) -> RetentionPin {
+        self.shared.pins.pin(sequence)
     }
 
-    /// A cursor over the records of which `level` may be said.
+    /// A cursor over the records of which `durability` may be said.
     ///
     /// # Errors
     /// If what it should start with is gone, or cannot be read.
-    pub fn cursor(&self, from: Start, level: Level) -> Result<Cursor<S>, ReadError> {
-        let limit = Limit { intake: Arc::clone(&self.back.intake), level };
-        let source = Arc::clone(&self.back.source);
-        Cursor::new(source, Some(limit), Some(&self.back.holds), from)
+    pub fn cursor(&self, from: Start, durability: Durability) -> Result<Cursor<S>, ReadError> {
+        let limit = Limit { append_queue: Arc::clone(&self.shared.append_queue), durability };
+        let source = Arc::clone(&self.shared.source);
+        Cursor::new(source, Some(limit), Some(&self.shared.pins), from)
     }
 
     /// Writes what is left, and ends. Dropping does the same and tells nobody.
     ///
     /// # Errors
     /// If the disk has failed, or has no space for what is left.
-    pub fn close(mut self) -> Outcome<()> {
+    pub fn close(mut self) -> StorageResult<()> {
         self.end();
         self.failure().map_or(Ok(()), Err)
     }
 
     fn end(&mut self) {
-        self.back.intake.close();
+        self.shared.append_queue.close();
         if let Some(committer) = self.committer.take() {
             let _ = committer.join();
         }
-        self.back.stock.close();
+        self.shared.preallocator.close();
         if let Some(preparer) = self.preparer.take() {
             let _ = preparer.join();
         }
@@ -237,54 +244,54 @@ impl<S: Storage> Drop for Journal<S> {
     }
 }
 
-impl<S: Storage> Back<S> {
+impl<S: Storage> Shared<S> {
     /// The committer's thread.
-    fn keep_committing(&self) {
-        while let Some(group) = self.intake.wait_for_work() {
-            self.commit(group);
+    fn run_committer(&self) {
+        while let Some(batch) = self.append_queue.next_batch() {
+            self.commit(batch);
         }
     }
 
     /// Writes a group and says what is true then.
-    fn commit(&self, mut group: Group) {
+    fn commit(&self, mut batch: CommitBatch) {
         // Its bytes do not wait any more: there is room for others.
-        self.tell_listener();
-        let mut supply = &self.stock;
+        self.notify_listener();
+        let mut supply = &self.preallocator;
         let mut is_new = false;
         let outcome = {
             let mut writer = lock(&self.writer);
-            writer.write(&mut group, &mut supply, |reached, piece, bytes| match reached {
-                Reached::Received(sequence) => self.intake.receive(sequence),
-                Reached::Persisted(sequence) => {
-                    lock(&self.source.catalog).note(piece, bytes);
-                    self.stock.note_left(bytes - piece.offset - piece.range.len() as u64);
-                    is_new |= piece.first.is_some();
-                    self.intake.persist(sequence);
+            writer.write(&mut batch, &mut supply, |reached, part, bytes| match reached {
+                Progress::Written(sequence) => self.append_queue.receive(sequence),
+                Progress::Persisted(sequence) => {
+                    lock(&self.source.catalog).note(part, bytes);
+                    self.preallocator.set_remaining(bytes - part.offset - part.range.len() as u64);
+                    is_new |= part.first.is_some();
+                    self.append_queue.persist(sequence);
                 }
             })
         };
-        self.intake.bring_back(group, outcome);
-        self.tell_listener();
+        self.append_queue.finish_commit(batch, outcome);
+        self.notify_listener();
         if is_new {
-            self.stock.tidy();
+            self.preallocator.request_retention();
         }
     }
 
-    fn tell_listener(&self) {
+    fn notify_listener(&self) {
         if let Some(listener) = &self.listener {
-            listener(self.intake.reached(Level::Persisted));
+            listener(self.append_queue.last_sequence(Durability::Persisted));
         }
     }
 
-    fn retain(&self) -> Outcome<usize> {
+    fn retain(&self) -> StorageResult<usize> {
         let _turn = lock(&self.retaining);
         let Source { storage, catalog } = &*self.source;
-        let (reserve, retention) = (self.stock.reserve(), self.settings.retention);
-        retain(storage, catalog, reserve, retention, &self.holds, unix_ns())
+        let (recycler, retention) = (self.preallocator.recycler(), self.settings.retention);
+        retain(storage, catalog, recycler, retention, &self.pins, unix_ns())
     }
 }
 
 fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
     let started = Builder::new().name(name.to_owned()).spawn(body);
-    started.map_err(|error| OpenError::Thread { why: error.to_string() })
+    started.map_err(|error| OpenError::Thread { reason: error.to_string() })
 }

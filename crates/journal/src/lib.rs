@@ -4,73 +4,77 @@
 //!   on one thread;
 //! - [`Cursor`]: reading from some record on, to the end and behind it; [`Reader`]: reading beside
 //!   the owner, from another process;
-//! - [`Survey`], [`Repair`]: looking at a journal as a whole, and cutting a damaged one;
-//! - [`Hold`]: what retention must not remove;
+//! - [`JournalReport`], [`Repair`]: looking at a journal as a whole, and cutting a damaged one;
+//! - [`RetentionPin`]: what retention must not remove;
 //! - [`Storage`]: what it asks of a disk; [`Directory`]: a real one.
 //!
 //! The bytes on disk are described in `docs/protocol/journal.md`.
 //!
 //! ```
-//! use lanecast_journal::{Directory, Entry, Journal, Level, Settings, Start};
+//! use lanecast_journal::{Directory, Durability, Entry, Journal, JournalConfig, Start};
 //! use std::time::Duration;
 //! # let directory = tempfile::tempdir()?;
-//! let settings = Settings { segment_bytes: 1 << 20, ..Settings::default() };
-//! let journal = Journal::open(Directory::new(directory.path()), settings)?;
+//! let config = JournalConfig { segment_bytes: 1 << 20, ..JournalConfig::default() };
+//! let journal = Journal::open(Directory::new(directory.path()), config)?;
 //! let entry = Entry { topic: 7, body: b"first", ..Entry::default() };
 //! assert_eq!(journal.persist(&[entry], Duration::from_secs(10))?, 1);
 //!
-//! let mut cursor = journal.cursor(Start::Oldest, Level::Persisted)?;
+//! let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted)?;
 //! assert_eq!(cursor.read()?.map(|record| record.body), Some(&b"first"[..]));
 //! assert_eq!(cursor.read()?, None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
+mod append_queue;
+mod batch;
 mod catalog;
-mod chain;
 mod checksum;
+mod config;
 mod cursor;
 mod directory;
 mod encoder;
 mod error;
-mod group;
-mod hold;
+mod file_name;
 mod index;
-mod intake;
 mod journal;
 mod log;
-mod name;
-mod opening;
+mod open;
+mod pin;
+mod preallocator;
+mod read_buffer;
 mod reader;
 mod record;
 mod recovery;
+mod recycler;
 mod repair;
-mod reserve;
-mod rest;
 mod retention;
+mod scanner;
 mod segment;
-mod settings;
-mod stock;
+mod sequence_check;
 mod storage;
-mod survey;
-mod walk;
-mod window;
+mod tail;
+mod verify;
 mod writer;
 
+pub use append_queue::{Durability, Health};
+pub use config::{JournalConfig, Retention};
 pub use cursor::{Cursor, Start};
-pub use directory::{Directory, Ownership, PlacedFile};
-pub use error::{AppendError, Corruption, Flaw, OpenError, PersistError, ReadError, WaitError};
-pub use hold::Hold;
-pub use intake::{Health, Level};
+pub use directory::{Directory, DirectoryFile, DirectoryLock};
+pub use error::{
+    AppendError, Corruption, CorruptionKind, OpenError, PersistError, ReadError, WaitError,
+};
 pub use journal::Journal;
 pub use log::Log;
-pub use opening::Recovered;
+pub use open::Recovered;
+pub use pin::RetentionPin;
 pub use reader::Reader;
 pub use record::{Entry, Record};
 pub use repair::Repair;
-pub use settings::{Retention, Settings};
-pub use storage::{Fault, Mode, Outcome, Pace, Storage, StorageError, StoredFile};
-pub use survey::{SegmentSurvey, Survey, Verdict};
+pub use storage::{
+    OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
+};
+pub use verify::{JournalReport, SegmentReport, Verdict};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,20 +1,20 @@
 //! The journal on one thread: whoever appends also writes, synchronises and prepares.
 
+use crate::batch::CommitBatch;
+use crate::config::JournalConfig;
 use crate::cursor::{Cursor, Source, Start};
 use crate::encoder::Encoder;
 use crate::error::{AppendError, OpenError, ReadError};
-use crate::group::Group;
-use crate::hold::{Hold, Holds};
 use crate::lock;
-use crate::opening::{Opened, Recovered};
+use crate::open::{Opened, Recovered};
+use crate::pin::{RetentionPin, RetentionPins};
 use crate::record::Entry;
-use crate::reserve::Reserve;
+use crate::recycler::Recycler;
 use crate::retention::retain;
-use crate::segment::{Segment, Shape};
-use crate::settings::Settings;
-use crate::storage::{Fault, Outcome, Storage, StorageError};
+use crate::segment::{Format, Segment};
+use crate::storage::{Storage, StorageError, StorageErrorKind, StorageResult};
 use crate::unix_ns;
-use crate::writer::{Reached, Supply, Writer};
+use crate::writer::{Progress, SegmentSource, Writer};
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -24,9 +24,9 @@ use std::sync::{Arc, Mutex};
 /// has threads of its own for what takes long.
 ///
 /// ```
-/// use lanecast_journal::{Directory, Entry, Log, Settings};
+/// use lanecast_journal::{Directory, Entry, JournalConfig, Log};
 /// # let directory = tempfile::tempdir()?;
-/// let mut log = Log::open(Directory::new(directory.path()), Settings::default())?;
+/// let mut log = Log::open(Directory::new(directory.path()), JournalConfig::default())?;
 /// log.append(&[Entry { topic: 7, body: b"first", ..Entry::default() }])?;
 /// assert_eq!(log.commit()?, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,40 +34,40 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 pub struct Log<S: Storage> {
     source: Arc<Source<S>>,
-    settings: Settings,
+    settings: JournalConfig,
     encoder: Encoder,
-    group: Group,
+    batch: CommitBatch,
     writer: Writer<S>,
-    stock: Stock<S>,
-    holds: Holds,
+    preallocator: Preallocator<S>,
+    pins: RetentionPins,
     persisted: u64,
     failure: Option<StorageError>,
     recovered: Recovered,
-    _ownership: S::Ownership,
+    _lock: S::Lock,
 }
 
 /// Segments that are ready, made on the spot if there is none.
 #[derive(Debug)]
-struct Stock<S: Storage> {
+struct Preallocator<S: Storage> {
     storage: Arc<Source<S>>,
-    reserve: Reserve,
-    shape: Shape,
+    recycler: Recycler,
+    format: Format,
     spares: VecDeque<Segment<S::File>>,
     next: u64,
 }
 
-impl<S: Storage> Stock<S> {
-    fn make(&mut self) -> Outcome<()> {
-        let Self { storage, reserve, shape, next, .. } = self;
-        let made = Segment::make(&storage.storage, reserve, *shape, *next, &mut |_| true)?;
+impl<S: Storage> Preallocator<S> {
+    fn make(&mut self) -> StorageResult<()> {
+        let Self { storage, recycler, format, next, .. } = self;
+        let made = Segment::make(&storage.storage, recycler, *format, *next, &mut |_| true)?;
         self.next += 1;
         self.spares.push_back(made);
         Ok(())
     }
 }
 
-impl<S: Storage> Supply<S::File> for Stock<S> {
-    fn take(&mut self, number: u64) -> Outcome<Segment<S::File>> {
+impl<S: Storage> SegmentSource<S::File> for Preallocator<S> {
+    fn take(&mut self, number: u64) -> StorageResult<Segment<S::File>> {
         loop {
             match self.spares.pop_front() {
                 Some(segment) if segment.number == number => return Ok(segment),
@@ -84,27 +84,27 @@ impl<S: Storage> Log<S> {
     ///
     /// # Errors
     /// If another process owns it, if durable records are damaged, or if the disk refuses.
-    pub fn open(storage: S, settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(storage: S, settings: JournalConfig) -> Result<Self, OpenError> {
         let opened = Opened::open(&storage, &settings)?;
         let source = Arc::new(Source { storage, catalog: Mutex::new(opened.catalog) });
         Ok(Self {
-            stock: Stock {
+            preallocator: Preallocator {
                 storage: Arc::clone(&source),
-                reserve: opened.reserve,
-                shape: opened.shape,
+                recycler: opened.recycler,
+                format: opened.format,
                 spares: opened.spares,
                 next: opened.next_segment,
             },
             source,
             settings,
             encoder: opened.encoder,
-            group: Group::default(),
+            batch: CommitBatch::default(),
             writer: Writer::new(opened.current),
-            holds: Holds::default(),
+            pins: RetentionPins::default(),
             persisted: opened.recovered.last,
             failure: None,
             recovered: opened.recovered,
-            _ownership: opened.ownership,
+            _lock: opened.lock,
         })
     }
 
@@ -124,16 +124,16 @@ impl<S: Storage> Log<S> {
         if self.failure.is_some() {
             return Err(AppendError::Failed);
         }
-        if self.group.bytes.len() >= self.settings.pending_bytes {
+        if self.batch.bytes.len() >= self.settings.max_pending_bytes {
             return Err(AppendError::Full);
         }
-        if self.group.is_stalled {
+        if self.batch.is_stalled {
             return Err(AppendError::NoSpace);
         }
         entries.iter().try_for_each(|entry| self.encoder.check(entry.body))?;
         let first = self.encoder.next();
         for entry in entries {
-            self.encoder.encode(entry, self.persisted, &mut self.group);
+            self.encoder.encode(entry, self.persisted, &mut self.batch);
         }
         Ok(first..=self.encoder.next() - 1)
     }
@@ -142,22 +142,22 @@ impl<S: Storage> Log<S> {
     ///
     /// # Errors
     /// `NoSpace`: nothing is lost, and the next call goes on. Anything else is for good.
-    pub fn commit(&mut self) -> Outcome<u64> {
+    pub fn commit(&mut self) -> StorageResult<u64> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         let (persisted, catalog) = (&mut self.persisted, &self.source.catalog);
         let outcome =
-            self.writer.write(&mut self.group, &mut self.stock, |reached, piece, bytes| {
-                if let Reached::Persisted(sequence) = reached {
-                    lock(catalog).note(piece, bytes);
+            self.writer.write(&mut self.batch, &mut self.preallocator, |reached, part, bytes| {
+                if let Progress::Persisted(sequence) = reached {
+                    lock(catalog).note(part, bytes);
                     *persisted = sequence;
                 }
             });
         match outcome {
-            Ok(()) => self.group.clear(),
-            Err(error) if error.fault == Fault::NoSpace => {
-                self.group.is_stalled = true;
+            Ok(()) => self.batch.clear(),
+            Err(error) if error.kind == StorageErrorKind::NoSpace => {
+                self.batch.is_stalled = true;
                 return Err(error);
             }
             Err(error) => {
@@ -177,9 +177,9 @@ impl<S: Storage> Log<S> {
     ///
     /// # Errors
     /// If there is no space, or the disk refuses.
-    pub fn prepare(&mut self) -> Outcome<()> {
-        while self.stock.spares.len() < self.settings.spares {
-            self.stock.make()?;
+    pub fn preallocate(&mut self) -> StorageResult<()> {
+        while self.preallocator.spares.len() < self.settings.spare_segments {
+            self.preallocator.make()?;
         }
         Ok(())
     }
@@ -188,15 +188,15 @@ impl<S: Storage> Log<S> {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn retain(&mut self) -> Outcome<usize> {
+    pub fn apply_retention(&mut self) -> StorageResult<usize> {
         let Source { storage, catalog } = &*self.source;
-        let (reserve, retention) = (&self.stock.reserve, self.settings.retention);
-        retain(storage, catalog, reserve, retention, &self.holds, unix_ns())
+        let (recycler, retention) = (&self.preallocator.recycler, self.settings.retention);
+        retain(storage, catalog, recycler, retention, &self.pins, unix_ns())
     }
 
     /// Keeps records from `sequence` on from being removed.
-    pub fn hold(&self, sequence: u64) -> Hold {
-        self.holds.hold(sequence)
+    pub fn pin(&self, sequence: u64) -> RetentionPin {
+        self.pins.pin(sequence)
     }
 
     /// A cursor over what is written.
@@ -204,6 +204,6 @@ impl<S: Storage> Log<S> {
     /// # Errors
     /// If what it should start with is gone, or cannot be read.
     pub fn cursor(&self, from: Start) -> Result<Cursor<S>, ReadError> {
-        Cursor::new(Arc::clone(&self.source), None, Some(&self.holds), from)
+        Cursor::new(Arc::clone(&self.source), None, Some(&self.pins), from)
     }
 }

@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::cursor::{Cursor, Source, Start};
 use crate::error::{OpenError, ReadError};
-use crate::recovery::{Recovery, complete};
+use crate::recovery::{Recovery, contiguous_segments};
 use crate::storage::Storage;
 use std::sync::{Arc, Mutex};
 
@@ -21,11 +21,12 @@ impl<S: Storage> Reader<S> {
     /// # Errors
     /// If there is none, if a segment is missing or not one, or if the disk refuses.
     pub fn open(storage: S) -> Result<Self, OpenError> {
-        let numbers = complete(&storage)?;
-        if numbers.is_empty() {
-            return Err(OpenError::Absent { directory: storage.path("") });
+        let segment_numbers = contiguous_segments(&storage)?;
+        if segment_numbers.is_empty() {
+            return Err(OpenError::NoJournal { directory: storage.path("") });
         }
-        let catalog = Catalog::load(&mut Recovery::new(&storage, &numbers), &numbers)?;
+        let catalog =
+            Catalog::load(&mut Recovery::new(&storage, &segment_numbers), &segment_numbers)?;
         Ok(Self { source: Arc::new(Source { storage, catalog: Mutex::new(catalog) }) })
     }
 

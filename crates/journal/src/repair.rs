@@ -2,12 +2,12 @@
 
 use crate::checksum::of_segment;
 use crate::error::OpenError;
-use crate::name;
+use crate::file_name;
+use crate::read_buffer::ReadBuffer;
 use crate::recovery::{Recovery, blank};
-use crate::rest::Rest;
-use crate::segment::{Segment, numbers};
-use crate::storage::{Mode, Outcome, Storage, StoredFile};
-use crate::window::Window;
+use crate::segment::{Segment, segment_numbers};
+use crate::storage::{OpenMode, Storage, StorageResult, StoredFile};
+use crate::tail::Tail;
 use lanecast_wire::journal::{HEADER_OFFSETS, RECORDS_OFFSET};
 use zerocopy::IntoBytes;
 
@@ -23,9 +23,9 @@ pub struct Repair {
     /// How many readable records that loses. There were more if some cannot be read.
     pub lost_records: u64,
     /// Segments of which one copy of the header is written again.
-    pub halved: Vec<u64>,
+    pub damaged_headers: Vec<u64>,
     /// Segments whose files get the length that their headers say: zeros at the end, or none.
-    pub odd: Vec<u64>,
+    pub wrong_lengths: Vec<u64>,
 }
 
 impl Repair {
@@ -34,28 +34,29 @@ impl Repair {
     /// # Errors
     /// If there is no journal, or the disk refuses.
     pub fn plan<S: Storage>(storage: &S) -> Result<Self, OpenError> {
-        let numbers = numbers(storage)?;
-        if numbers.is_empty() {
-            return Err(OpenError::Absent { directory: storage.path("") });
+        let segment_numbers = segment_numbers(storage)?;
+        if segment_numbers.is_empty() {
+            return Err(OpenError::NoJournal { directory: storage.path("") });
         }
-        let gap = numbers.windows(2).position(|pair| pair[0] + 1 != pair[1]);
-        let together = gap.map_or(&numbers[..], |last| &numbers[..=last]);
+        let gap = segment_numbers.windows(2).position(|pair| pair[0] + 1 != pair[1]);
+        let together = gap.map_or(&segment_numbers[..], |last| &segment_numbers[..=last]);
         let mut repair = Self::default();
-        let read = Recovery::new(storage, together).bearing_odd().read_all(|_| {});
+        let read = Recovery::new(storage, together).allow_any_length().read_all(|_| {});
         let damage = match (read, gap) {
             (Err(error), _) => Some(error),
             (Ok(_), None) => None,
             (Ok(_), Some(last)) => {
-                let segment = numbers[last] + 1;
-                let path = storage.path(&name::segment(segment));
-                Some(OpenError::Missing { segment, path })
+                let segment = segment_numbers[last] + 1;
+                let path = storage.path(&file_name::segment(segment));
+                Some(OpenError::MissingSegment { segment, path })
             }
         };
         let removed_from = match &damage {
             None => u64::MAX,
             Some(OpenError::Corrupt(damage)) => {
                 // A first segment without a record knows no sequence, unless it is the very first.
-                let is_empty = damage.offset == RECORDS_OFFSET && damage.segment == numbers[0];
+                let is_empty =
+                    damage.offset == RECORDS_OFFSET && damage.segment == segment_numbers[0];
                 if is_empty && damage.segment > 1 {
                     damage.segment
                 } else {
@@ -64,22 +65,22 @@ impl Repair {
                 }
             }
             Some(
-                OpenError::Segment { segment, .. }
-                | OpenError::Mixed { segment, .. }
-                | OpenError::Missing { segment, .. },
+                OpenError::InvalidSegment { segment, .. }
+                | OpenError::ForeignSegment { segment, .. }
+                | OpenError::MissingSegment { segment, .. },
             ) => *segment,
             Some(other) => return Err(other.clone()),
         };
         repair.damage = damage;
-        repair.removed = numbers.iter().copied().filter(|n| *n >= removed_from).collect();
+        repair.removed = segment_numbers.iter().copied().filter(|n| *n >= removed_from).collect();
         repair.count_lost(storage)?;
-        for number in numbers.iter().filter(|number| **number < removed_from) {
-            let segment = Segment::open_odd(storage, *number, Mode::Read)?;
-            if segment.is_halved {
-                repair.halved.push(*number);
+        for number in segment_numbers.iter().filter(|number| **number < removed_from) {
+            let segment = Segment::open_any_length(storage, *number, OpenMode::Read)?;
+            if segment.has_damaged_header {
+                repair.damaged_headers.push(*number);
             }
             if let Err(error) = segment.check_length(storage) {
-                repair.odd.push(*number);
+                repair.wrong_lengths.push(*number);
                 // That is why there is no record where it is cut.
                 let is_why = repair.cut.is_some_and(|(cut, _)| cut == *number);
                 if is_why || repair.damage.is_none() {
@@ -92,7 +93,7 @@ impl Repair {
 
     /// Whether there is anything to do.
     pub fn is_needed(&self) -> bool {
-        self.damage.is_some() || !self.halved.is_empty()
+        self.damage.is_some() || !self.damaged_headers.is_empty()
     }
 
     /// Does it, and makes it durable.
@@ -100,40 +101,42 @@ impl Repair {
     /// # Errors
     /// If another process owns the journal, or the disk refuses.
     pub fn apply<S: Storage>(&self, storage: &S) -> Result<(), OpenError> {
-        let _ownership = storage.own()?;
+        let _lock = storage.lock()?;
         // From the newest on, each one durably: a crash must not leave a gap.
         for number in self.removed.iter().rev() {
-            storage.remove(&name::segment(*number))?;
+            storage.remove(&file_name::segment(*number))?;
             storage.sync_directory()?;
         }
-        for number in &self.odd {
-            let segment = Segment::open_odd(storage, *number, Mode::Write)?;
+        for number in &self.wrong_lengths {
+            let segment = Segment::open_any_length(storage, *number, OpenMode::Write)?;
             segment.file.set_length(segment.bytes)?;
             segment.file.sync_data()?;
         }
         if let Some((number, offset)) = self.cut {
-            let segment = Segment::open(storage, number, Mode::Write)?;
+            let segment = Segment::open(storage, number, OpenMode::Write)?;
             blank(&segment.file, offset..segment.bytes)?;
         }
-        for number in &self.halved {
-            write_headers(&Segment::open(storage, *number, Mode::Write)?)?;
+        for number in &self.damaged_headers {
+            write_headers(&Segment::open(storage, *number, OpenMode::Write)?)?;
         }
         Ok(())
     }
 
-    fn count_lost<S: Storage>(&mut self, storage: &S) -> Outcome<()> {
-        let mut window = Window::default();
+    fn count_lost<S: Storage>(&mut self, storage: &S) -> StorageResult<()> {
+        let mut read_buffer = ReadBuffer::default();
         let removed = self.removed.iter().map(|number| (*number, RECORDS_OFFSET));
         for (number, offset) in self.cut.into_iter().chain(removed) {
             // What has no header cannot be read, and is not counted.
-            let Ok(segment) = Segment::open_odd(storage, number, Mode::Read) else { continue };
-            self.lost_records += Rest::look(&mut window, &segment, offset)?.records;
+            let Ok(segment) = Segment::open_any_length(storage, number, OpenMode::Read) else {
+                continue;
+            };
+            self.lost_records += Tail::scan(&mut read_buffer, &segment, offset)?.records;
         }
         Ok(())
     }
 }
 
-fn write_headers<F: StoredFile>(segment: &Segment<F>) -> Outcome<()> {
+fn write_headers<F: StoredFile>(segment: &Segment<F>) -> StorageResult<()> {
     let mut header = segment.header();
     header.crc = of_segment(&header).into();
     // One after the other: there is always a good one.

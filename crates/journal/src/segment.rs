@@ -2,16 +2,16 @@
 
 use crate::checksum::{Seed, of_segment};
 use crate::error::OpenError;
-use crate::name;
-use crate::reserve::Reserve;
-use crate::storage::{Mode, Outcome, Pace, Storage, StoredFile};
+use crate::file_name;
+use crate::recycler::Recycler;
+use crate::storage::{OpenMode, Storage, StorageResult, StoredFile, Throttle};
 use crate::unix_ns;
 use lanecast_wire::journal::{FLAG_RECYCLED, HEADER_OFFSETS, SegmentError, SegmentHeader};
 use zerocopy::IntoBytes;
 
 /// What the segments of a journal have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct Format {
     /// The journal's number.
     pub(crate) journal: u64,
     /// The length of new segments.
@@ -29,9 +29,9 @@ pub(crate) struct Segment<F> {
     pub(crate) seed: Seed,
     pub(crate) created_unix_ns: u64,
     /// One copy of the header is damaged, the other tells all the same.
-    pub(crate) is_halved: bool,
+    pub(crate) has_damaged_header: bool,
     /// The file's length is another than the header says.
-    pub(crate) is_odd: bool,
+    pub(crate) has_wrong_length: bool,
     /// Its file was another segment before: what is no record of this one is left from that.
     pub(crate) is_recycled: bool,
 }
@@ -40,23 +40,24 @@ impl<F: StoredFile> Segment<F> {
     /// Makes a segment: complete and durable, or not there at all.
     ///
     /// It is a file from `reserve`, if there is one; else a new one, which takes its time as
-    /// `pace` says.
+    /// `throttle` says.
     pub(crate) fn make<S: Storage<File = F>>(
         storage: &S,
-        reserve: &Reserve,
-        shape: Shape,
+        recycler: &Recycler,
+        format: Format,
         number: u64,
-        pace: Pace<'_>,
-    ) -> Outcome<Self> {
-        let mut header = SegmentHeader::new(shape.journal, number, shape.segment_bytes, unix_ns());
-        let recycled = reserve.take();
+        throttle: Throttle<'_>,
+    ) -> StorageResult<Self> {
+        let mut header =
+            SegmentHeader::new(format.journal, number, format.segment_bytes, unix_ns());
+        let recycled = recycler.take();
         header.flags = if recycled.is_some() { FLAG_RECYCLED } else { 0 }.into();
         header.crc = of_segment(&header).into();
         let (name, file) = match recycled {
-            Some(name) => (name.clone(), storage.open(&name, Mode::Write)),
+            Some(name) => (name.clone(), storage.open(&name, OpenMode::Write)),
             None => {
-                let name = name::unfinished(number);
-                (name.clone(), create(storage, &name, shape.segment_bytes, pace))
+                let name = file_name::unfinished(number);
+                (name.clone(), create(storage, &name, format.segment_bytes, throttle))
             }
         };
         let written = file.and_then(|file| {
@@ -70,12 +71,12 @@ impl<F: StoredFile> Segment<F> {
             // What was reserved is given back; if that fails too, opening does it.
             let _ = storage.remove(&name);
         })?;
-        storage.rename(&name, &name::segment(number))?;
+        storage.rename(&name, &file_name::segment(number))?;
         storage.sync_directory()?;
         Ok(Self::new(file, &header, false))
     }
 
-    fn new(file: F, header: &SegmentHeader, is_halved: bool) -> Self {
+    fn new(file: F, header: &SegmentHeader, has_damaged_header: bool) -> Self {
         let (journal, number) = (header.journal.get(), header.segment.get());
         Self {
             file,
@@ -84,8 +85,8 @@ impl<F: StoredFile> Segment<F> {
             journal,
             seed: Seed::new(journal, number),
             created_unix_ns: header.created_unix_ns.get(),
-            is_halved,
-            is_odd: false,
+            has_damaged_header,
+            has_wrong_length: false,
             is_recycled: header.flags.get() & FLAG_RECYCLED != 0,
         }
     }
@@ -94,51 +95,59 @@ impl<F: StoredFile> Segment<F> {
     pub(crate) fn open<S: Storage<File = F>>(
         storage: &S,
         number: u64,
-        mode: Mode,
+        mode: OpenMode,
     ) -> Result<Self, OpenError> {
-        let segment = Self::open_odd(storage, number, mode)?;
+        let segment = Self::open_any_length(storage, number, mode)?;
         segment.check_length(storage)?;
         Ok(segment)
     }
 
     /// Whether the file is as long as its header says.
     pub(crate) fn check_length<S: Storage<File = F>>(&self, storage: &S) -> Result<(), OpenError> {
-        if !self.is_odd {
+        if !self.has_wrong_length {
             return Ok(());
         }
-        let why = SegmentError::Length { found: self.file.length()?, expected: self.bytes };
-        let path = storage.path(&name::segment(self.number));
-        Err(OpenError::Segment { segment: self.number, path, why })
+        let reason = SegmentError::Length { found: self.file.length()?, expected: self.bytes };
+        let path = storage.path(&file_name::segment(self.number));
+        Err(OpenError::InvalidSegment { segment: self.number, path, reason })
     }
 
     /// How far it can be read: to where its header says, unless its file is shorter.
-    pub(crate) fn readable(&self) -> Outcome<u64> {
+    pub(crate) fn readable(&self) -> StorageResult<u64> {
         let bytes = self.bytes;
-        if self.is_odd { self.file.length().map(|length| length.min(bytes)) } else { Ok(bytes) }
+        if self.has_wrong_length {
+            self.file.length().map(|length| length.min(bytes))
+        } else {
+            Ok(bytes)
+        }
     }
 
     /// Opens a segment, whatever its length, and checks its header.
-    pub(crate) fn open_odd<S: Storage<File = F>>(
+    pub(crate) fn open_any_length<S: Storage<File = F>>(
         storage: &S,
         number: u64,
-        mode: Mode,
+        mode: OpenMode,
     ) -> Result<Self, OpenError> {
-        let name = name::segment(number);
-        let refused = |why| OpenError::Segment { segment: number, path: storage.path(&name), why };
+        let name = file_name::segment(number);
+        let refused = |reason| OpenError::InvalidSegment {
+            segment: number,
+            path: storage.path(&name),
+            reason,
+        };
         let file = storage.open(&name, mode)?;
         let copies =
             [read_header(&file, HEADER_OFFSETS[0])?, read_header(&file, HEADER_OFFSETS[1])?];
         let header = match copies {
             [Ok(header), _] | [_, Ok(header)] => header,
-            [Err(why), _] => return Err(refused(why)),
+            [Err(reason), _] => return Err(refused(reason)),
         };
         let found = header.segment.get();
         if found != number {
             return Err(refused(SegmentError::Number { found }));
         }
-        let is_odd = file.length()? != header.segment_bytes.get();
-        let is_halved = copies.iter().any(Result::is_err);
-        Ok(Self { is_odd, ..Self::new(file, &header, is_halved) })
+        let has_wrong_length = file.length()? != header.segment_bytes.get();
+        let has_damaged_header = copies.iter().any(Result::is_err);
+        Ok(Self { has_wrong_length, ..Self::new(file, &header, has_damaged_header) })
     }
 
     /// Its header, without the checksum.
@@ -150,17 +159,22 @@ impl<F: StoredFile> Segment<F> {
     }
 }
 
-fn create<S: Storage>(storage: &S, name: &str, bytes: u64, pace: Pace<'_>) -> Outcome<S::File> {
+fn create<S: Storage>(
+    storage: &S,
+    name: &str,
+    bytes: u64,
+    throttle: Throttle<'_>,
+) -> StorageResult<S::File> {
     let file = storage.create(name)?;
     // The name is given back by whoever calls, as for all that fails from here on.
-    file.preallocate(bytes, pace)?;
+    file.preallocate(bytes, throttle)?;
     Ok(file)
 }
 
 fn read_header<F: StoredFile>(
     file: &F,
     offset: u64,
-) -> Outcome<Result<SegmentHeader, SegmentError>> {
+) -> StorageResult<Result<SegmentHeader, SegmentError>> {
     let mut bytes = [0; size_of::<SegmentHeader>()];
     let filled = file.fill_at(&mut bytes, offset)?;
     Ok(SegmentHeader::read(&bytes[..filled]).and_then(|header| {
@@ -170,8 +184,9 @@ fn read_header<F: StoredFile>(
 }
 
 /// The numbers of the segments that there are, in order.
-pub(crate) fn numbers<S: Storage>(storage: &S) -> Outcome<Vec<u64>> {
-    let mut numbers: Vec<u64> = storage.list()?.iter().filter_map(|n| name::number(n)).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
+pub(crate) fn segment_numbers<S: Storage>(storage: &S) -> StorageResult<Vec<u64>> {
+    let mut segment_numbers: Vec<u64> =
+        storage.list()?.iter().filter_map(|n| file_name::number(n)).collect();
+    segment_numbers.sort_unstable();
+    Ok(segment_numbers)
 }

@@ -4,13 +4,13 @@ use core::fmt;
 
 /// What went wrong, as far as the journal cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StorageErrorKind {
     /// There is no space left; there may be later.
     NoSpace,
     /// There is no such file.
-    Missing,
+    NotFound,
     /// Another process owns the directory.
-    Owned {
+    Locked {
         /// Its number, if it could write it down.
         pid: Option<u32>,
     },
@@ -22,35 +22,37 @@ pub enum Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageError {
     /// What was tried, such as `synchronise`.
-    pub act: &'static str,
+    pub operation: &'static str,
     /// With which file or directory.
     pub path: String,
     /// What went wrong.
-    pub fault: Fault,
+    pub kind: StorageErrorKind,
     /// The system's words.
-    pub why: String,
+    pub message: String,
 }
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { act, path, fault, why } = self;
-        match fault {
-            Fault::NoSpace => write!(
+        let Self { operation, path, kind, message } = self;
+        match kind {
+            StorageErrorKind::NoSpace => write!(
                 f,
-                "cannot {act} {path}: {why}; free some space, and appending goes on by itself"
+                "cannot {operation} {path}: {message}; free some space, and appending goes on by itself"
             ),
-            Fault::Missing => write!(f, "cannot {act} {path}: there is no such file"),
-            Fault::Owned { pid: Some(pid) } => write!(
+            StorageErrorKind::NotFound => {
+                write!(f, "cannot {operation} {path}: there is no such file")
+            }
+            StorageErrorKind::Locked { pid: Some(pid) } => write!(
                 f,
                 "{path} belongs to process {pid}, which is alive: end it, open the journal for \
                  reading only, or choose another directory"
             ),
-            Fault::Owned { pid: None } => write!(
+            StorageErrorKind::Locked { pid: None } => write!(
                 f,
                 "{path} belongs to another living process: end it, open the journal for reading \
                  only, or choose another directory"
             ),
-            Fault::Other => write!(f, "cannot {act} {path}: {why}"),
+            StorageErrorKind::Other => write!(f, "cannot {operation} {path}: {message}"),
         }
     }
 }
@@ -58,11 +60,11 @@ impl fmt::Display for StorageError {
 impl std::error::Error for StorageError {}
 
 /// What a call to the disk gives.
-pub type Outcome<T> = Result<T, StorageError>;
+pub type StorageResult<T> = Result<T, StorageError>;
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum OpenMode {
     /// Reading.
     Read,
     /// Reading and writing.
@@ -77,7 +79,7 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// An open file.
     type File: StoredFile;
     /// Proof that the directory is this process's, as long as it lives.
-    type Ownership: fmt::Debug + Send + Sync;
+    type Lock: fmt::Debug + Send + Sync;
 
     /// Where `name` is, for messages; the directory itself for an empty name.
     fn path(&self, name: &str) -> String;
@@ -85,49 +87,49 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// Takes the directory for this process, and makes it if it is missing.
     ///
     /// # Errors
-    /// [`Fault::Owned`], or if the disk refuses.
-    fn own(&self) -> Outcome<Self::Ownership>;
+    /// [`StorageErrorKind::Locked`], or if the disk refuses.
+    fn lock(&self) -> StorageResult<Self::Lock>;
 
     /// The names of all files.
     ///
     /// # Errors
     /// If the disk refuses.
-    fn list(&self) -> Outcome<Vec<String>>;
+    fn list(&self) -> StorageResult<Vec<String>>;
 
     /// Makes an empty file, in place of one that has the name.
     ///
     /// # Errors
     /// If the disk refuses.
-    fn create(&self, name: &str) -> Outcome<Self::File>;
+    fn create(&self, name: &str) -> StorageResult<Self::File>;
 
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Fault::Missing`], or if the disk refuses.
-    fn open(&self, name: &str, mode: Mode) -> Outcome<Self::File>;
+    /// [`StorageErrorKind::NotFound`], or if the disk refuses.
+    fn open(&self, name: &str, mode: OpenMode) -> StorageResult<Self::File>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// [`Fault::Missing`], or if the disk refuses.
-    fn remove(&self, name: &str) -> Outcome<()>;
+    /// [`StorageErrorKind::NotFound`], or if the disk refuses.
+    fn remove(&self, name: &str) -> StorageResult<()>;
 
     /// Gives a file another name.
     ///
     /// # Errors
-    /// [`Fault::Missing`], or if the disk refuses.
-    fn rename(&self, from: &str, to: &str) -> Outcome<()>;
+    /// [`StorageErrorKind::NotFound`], or if the disk refuses.
+    fn rename(&self, from: &str, to: &str) -> StorageResult<()>;
 
     /// Makes names durable: what was created, renamed or removed before.
     ///
     /// # Errors
     /// If the disk refuses.
-    fn sync_directory(&self) -> Outcome<()>;
+    fn sync_directory(&self) -> StorageResult<()>;
 }
 
 /// Hears after each part of a long work how many bytes are left, may let it rest, and tells
 /// whether the next part is urgent.
-pub type Pace<'a> = &'a mut dyn FnMut(u64) -> bool;
+pub type Throttle<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// An open file of a [`Storage`].
 pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
@@ -135,44 +137,44 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// If the disk refuses.
-    fn length(&self) -> Outcome<u64>;
+    fn length(&self) -> StorageResult<u64>;
 
     /// Makes the file `bytes` zero bytes long, so that writing to them needs no more space. If
     /// that takes long, it is done in parts, at that pace.
     ///
     /// # Errors
-    /// [`Fault::NoSpace`], or if the disk refuses.
-    fn preallocate(&self, bytes: u64, pace: Pace<'_>) -> Outcome<()>;
+    /// [`StorageErrorKind::NoSpace`], or if the disk refuses.
+    fn preallocate(&self, bytes: u64, throttle: Throttle<'_>) -> StorageResult<()>;
 
     /// Writes the beginning of `bytes` at `offset`; tells how many, at least one.
     ///
     /// # Errors
-    /// [`Fault::NoSpace`], or if the disk refuses.
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<usize>;
+    /// [`StorageErrorKind::NoSpace`], or if the disk refuses.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> StorageResult<usize>;
 
     /// Reads into the beginning of `bytes` from `offset` on; tells how many, 0 at the end.
     ///
     /// # Errors
     /// If the disk refuses.
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<usize>;
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize>;
 
     /// Makes what was written before durable.
     ///
     /// # Errors
     /// If the disk refuses: what was written before may be lost then, whatever later calls say.
-    fn sync_data(&self) -> Outcome<()>;
+    fn sync_data(&self) -> StorageResult<()>;
 
     /// Cuts the file, or makes it longer by zeros.
     ///
     /// # Errors
     /// If the disk refuses.
-    fn set_length(&self, bytes: u64) -> Outcome<()>;
+    fn set_length(&self, bytes: u64) -> StorageResult<()>;
 
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at); some of them may have been written.
-    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> Outcome<()> {
+    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> StorageResult<()> {
         while !bytes.is_empty() {
             let written = self.write_at(bytes, offset)?;
             bytes = &bytes[written..];
@@ -185,7 +187,7 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
-    fn fill_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<usize> {
+    fn fill_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
             match self.read_at(&mut bytes[filled..], offset + filled as u64)? {

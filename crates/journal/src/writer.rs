@@ -1,23 +1,23 @@
 //! Groups become durable.
 
-use crate::group::{Group, Piece};
+use crate::batch::{BatchPart, CommitBatch};
 use crate::segment::Segment;
-use crate::storage::{Outcome, Storage, StoredFile};
+use crate::storage::{Storage, StorageResult, StoredFile};
 
 /// Where the next segment comes from.
-pub(crate) trait Supply<F> {
+pub(crate) trait SegmentSource<F> {
     /// The segment with this number: prepared, or made now.
     ///
     /// # Errors
     /// If there is no space, or the disk refuses.
-    fn take(&mut self, number: u64) -> Outcome<Segment<F>>;
+    fn take(&mut self, number: u64) -> StorageResult<Segment<F>>;
 }
 
 /// How far a group has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reached {
+pub(crate) enum Progress {
     /// All up to this sequence is written.
-    Received(u64),
+    Written(u64),
     /// All up to this sequence is durable.
     Persisted(u64),
 }
@@ -34,28 +34,28 @@ impl<S: Storage> Writer<S> {
         Self { segment }
     }
 
-    /// Writes and synchronises what is left of `group`, and tells how far that has come, by
+    /// Writes and synchronises what is left of `batch`, and tells how far that has come, by
     /// which piece, and how long its segment is.
     ///
     /// # Errors
     /// `NoSpace`: calling it again with the same group goes on. Anything else is for good.
     pub(crate) fn write(
         &mut self,
-        group: &mut Group,
-        supply: &mut dyn Supply<S::File>,
-        mut tell: impl FnMut(Reached, &Piece, u64),
-    ) -> Outcome<()> {
-        let Group { bytes, pieces, done, .. } = group;
-        for piece in &pieces[*done..] {
+        batch: &mut CommitBatch,
+        supply: &mut dyn SegmentSource<S::File>,
+        mut tell: impl FnMut(Progress, &BatchPart, u64),
+    ) -> StorageResult<()> {
+        let CommitBatch { bytes, parts, done, .. } = batch;
+        for part in &parts[*done..] {
             let segment = match self.segment.take() {
-                Some(segment) if segment.number == piece.segment => segment,
-                _ => supply.take(piece.segment)?,
+                Some(segment) if segment.number == part.segment => segment,
+                _ => supply.take(part.segment)?,
             };
             let segment = self.segment.insert(segment);
-            segment.file.write_all_at(&bytes[piece.range.clone()], piece.offset)?;
-            tell(Reached::Received(piece.last), piece, segment.bytes);
+            segment.file.write_all_at(&bytes[part.range.clone()], part.offset)?;
+            tell(Progress::Written(part.last), part, segment.bytes);
             segment.file.sync_data()?;
-            tell(Reached::Persisted(piece.last), piece, segment.bytes);
+            tell(Progress::Persisted(part.last), part, segment.bytes);
             *done += 1;
         }
         Ok(())

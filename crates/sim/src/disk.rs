@@ -11,7 +11,7 @@ pub use file::SimulatedFile;
 
 use self::inode::Inode;
 use crate::dice::Dice;
-use lanecast_journal::{Fault, Mode, Outcome, Storage, StorageError};
+use lanecast_journal::{OpenMode, Storage, StorageError, StorageErrorKind, StorageResult};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -167,25 +167,25 @@ impl Change {
 
 impl State {
     /// Before every call: does the machine run?
-    fn look(&self, act: &'static str, path: &str) -> Outcome<()> {
+    fn look(&self, operation: &'static str, path: &str) -> StorageResult<()> {
         if self.is_stopped {
-            Err(fault(act, path, Fault::Other, "the machine stands still"))
+            Err(error(operation, path, StorageErrorKind::Other, "the machine stands still"))
         } else {
             Ok(())
         }
     }
 
     /// Before every call that changes something. True: the machine stops in the middle of it.
-    fn begin(&mut self, act: &'static str, path: &str) -> Outcome<bool> {
-        self.look(act, path)?;
+    fn begin(&mut self, operation: &'static str, path: &str) -> StorageResult<bool> {
+        self.look(operation, path)?;
         self.calls += 1;
         self.is_stopped = self.stops_at.is_some_and(|at| self.calls >= at);
         Ok(self.is_stopped)
     }
 
     /// After it.
-    fn end(&self, act: &'static str, path: &str) -> Outcome<()> {
-        self.look(act, path)
+    fn end(&self, operation: &'static str, path: &str) -> StorageResult<()> {
+        self.look(operation, path)
     }
 
     fn change(&mut self, change: Change) {
@@ -197,35 +197,42 @@ impl State {
         self.names.values().map(|inode| self.inodes[*inode].now().len() as u64).sum()
     }
 
-    fn find(&self, act: &'static str, name: &str) -> Outcome<usize> {
+    fn find(&self, operation: &'static str, name: &str) -> StorageResult<usize> {
         let found = self.names.get(name).copied();
-        found.ok_or_else(|| fault(act, name, Fault::Missing, "there is no such file"))
+        found.ok_or_else(|| {
+            error(operation, name, StorageErrorKind::NotFound, "there is no such file")
+        })
     }
 }
 
-fn fault(act: &'static str, path: &str, fault: Fault, why: &str) -> StorageError {
-    StorageError { act, path: format!("disk/{path}"), fault, why: why.to_owned() }
+fn error(
+    operation: &'static str,
+    path: &str,
+    kind: StorageErrorKind,
+    message: &str,
+) -> StorageError {
+    StorageError { operation, path: format!("disk/{path}"), kind, message: message.to_owned() }
 }
 
 impl Storage for SimulatedDisk {
     type File = SimulatedFile;
-    type Ownership = ();
+    type Lock = ();
 
     fn path(&self, name: &str) -> String {
         format!("disk/{name}")
     }
 
-    fn own(&self) -> Outcome<()> {
+    fn lock(&self) -> StorageResult<()> {
         self.state().look("own", "")
     }
 
-    fn list(&self) -> Outcome<Vec<String>> {
+    fn list(&self) -> StorageResult<Vec<String>> {
         let state = self.state();
         state.look("list", "")?;
         Ok(state.names.keys().cloned().collect())
     }
 
-    fn create(&self, name: &str) -> Outcome<SimulatedFile> {
+    fn create(&self, name: &str) -> StorageResult<SimulatedFile> {
         let mut state = self.state();
         state.begin("make", name)?;
         let inode = state.inodes.len();
@@ -235,14 +242,14 @@ impl Storage for SimulatedDisk {
         Ok(SimulatedFile::new(self.clone(), inode, state.life, name))
     }
 
-    fn open(&self, name: &str, _mode: Mode) -> Outcome<SimulatedFile> {
+    fn open(&self, name: &str, _mode: OpenMode) -> StorageResult<SimulatedFile> {
         let state = self.state();
         state.look("open", name)?;
         let inode = state.find("open", name)?;
         Ok(SimulatedFile::new(self.clone(), inode, state.life, name))
     }
 
-    fn remove(&self, name: &str) -> Outcome<()> {
+    fn remove(&self, name: &str) -> StorageResult<()> {
         let mut state = self.state();
         state.find("remove", name)?;
         state.begin("remove", name)?;
@@ -250,7 +257,7 @@ impl Storage for SimulatedDisk {
         state.end("remove", name)
     }
 
-    fn rename(&self, from: &str, to: &str) -> Outcome<()> {
+    fn rename(&self, from: &str, to: &str) -> StorageResult<()> {
         let mut state = self.state();
         let inode = state.find("rename", from)?;
         state.begin("rename", from)?;
@@ -258,7 +265,7 @@ impl Storage for SimulatedDisk {
         state.end("rename", from)
     }
 
-    fn sync_directory(&self) -> Outcome<()> {
+    fn sync_directory(&self) -> StorageResult<()> {
         let mut state = self.state();
         let stops = state.begin("synchronise", "")?;
         if !stops || state.dice.percent(50) {

@@ -9,9 +9,11 @@
 
 use lanecast_filter::Filter;
 use lanecast_filter::kind::Kind;
-use lanecast_journal::{AppendError, Directory, Settings};
-use lanecast_sow::durable::{Archive, StoreError};
-use lanecast_sow::{Event, Feed, Options, Publication, Query, Topic, TopicDefinition};
+use lanecast_journal::{AppendError, Directory, JournalConfig};
+use lanecast_sow::durable::{SowStore, WriteError};
+use lanecast_sow::{
+    Event, Publication, Query, SubscriptionOptions, SubscriptionSet, Topic, TopicDefinition,
+};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -88,11 +90,12 @@ fn shuffled(number: u64) -> u64 {
 /// Changes of known records, each matched against the filters of 1,000 subscribers.
 fn changes() {
     for (label, records) in [("1 K", 1_000), ("1 M", RECORDS)] {
-        let (mut topic, mut feed) = (filled(), Feed::new());
+        let (mut topic, mut feed) = (filled(), SubscriptionSet::new());
         for number in 0..1_000 {
             let text = format!("/55 = 'SYM{number}' AND /38 >= 5000");
             let filter = Filter::parse(&text).expect("a filter");
-            feed.subscribe(&mut topic, Some(&filter), Options::default()).expect("room");
+            feed.subscribe(&mut topic, Some(&filter), SubscriptionOptions::default())
+                .expect("room");
         }
         let (mut buffer, mut told) = (Vec::new(), 0_u64);
         let mut sink = |ids: &[u32], _: Event<'_>| told += ids.len() as u64;
@@ -101,7 +104,7 @@ fn changes() {
             message(&mut buffer, shuffled(change) % records, change);
             let start = Instant::now();
             let change = topic.publish(&Publication::of(&buffer), 0).expect("taken");
-            feed.apply(&change, &mut sink);
+            feed.on_change(&change, &mut sink);
             took += start.elapsed();
         }
         let each = took.as_nanos() as f64 / CHANGES as f64;
@@ -130,7 +133,7 @@ fn query_beside_publisher() {
 
 /// Publishes at a steady pace; 99 % of messages are told so many nanoseconds after they were due.
 fn publish(topic: &mut Topic, messages: &[Vec<u8>], asks: bool) -> f64 {
-    let (mut feed, mut given) = (Feed::new(), 0);
+    let (mut feed, mut given) = (SubscriptionSet::new(), 0);
     let mut sink = |_: &[u32], event: Event<'_>| {
         if let Event::Records(records) = event {
             given += records.len();
@@ -138,7 +141,7 @@ fn publish(topic: &mut Topic, messages: &[Vec<u8>], asks: bool) -> f64 {
     };
     let query = Query::from(Filter::parse("/38 >= 5000").expect("a filter"));
     if asks {
-        let options = Options { batch: 100, ..Options::default() };
+        let options = SubscriptionOptions { batch: 100, ..SubscriptionOptions::default() };
         feed.query_and_subscribe(topic, &query, options, 0, &mut sink).expect("room");
     }
     std::thread::sleep(REST);
@@ -162,7 +165,7 @@ fn publish(topic: &mut Topic, messages: &[Vec<u8>], asks: bool) -> f64 {
 fn publish_at_pace(
     topic: &mut Topic,
     messages: &[Vec<u8>],
-    feed: &mut Feed,
+    feed: &mut SubscriptionSet,
     sink: &mut impl lanecast_sow::Sink,
 ) -> (Vec<u64>, Vec<u64>) {
     // Written, so that the system has no memory to find later.
@@ -181,7 +184,7 @@ fn publish_at_pace(
             break;
         }
         let change = topic.publish(&Publication::of(message), 0).expect("taken");
-        feed.apply(&change, sink);
+        feed.on_change(&change, sink);
         let end = Instant::now();
         late.push((end - due).as_nanos() as u64);
         took.push((end - start).as_nanos() as u64);
@@ -195,17 +198,17 @@ fn restart(directory: &std::path::Path) {
     let place = tempfile::tempdir_in(directory).expect("a directory");
     let open = || {
         let storage = Directory::new(place.path());
-        let opened = Archive::open(storage, Settings::default(), vec![definition()]);
+        let opened = SowStore::open(storage, JournalConfig::default(), vec![definition()]);
         let (archive, mut topics) = opened.expect("opened");
         (archive, topics.remove(0))
     };
     let (mut archive, mut topic) = open();
-    let fill = |archive: &mut Archive<Directory>, topic: &mut Topic, count: u64, version| {
+    let fill = |archive: &mut SowStore<Directory>, topic: &mut Topic, count: u64, version| {
         let mut buffer = Vec::new();
         for number in 0..count {
             message(&mut buffer, number, version);
             while let Err(error) = archive.publish(topic, &Publication::of(&buffer), 0) {
-                assert_eq!(error, StoreError::Append(AppendError::Full));
+                assert_eq!(error, WriteError::Append(AppendError::Full));
                 std::thread::yield_now();
             }
         }
@@ -215,7 +218,7 @@ fn restart(directory: &std::path::Path) {
     let mut checkpoint = archive.begin_checkpoint().expect("begun");
     while checkpoint.advance(&[&topic], 10_000).expect("written") {}
     checkpoint.seal().expect("sealed");
-    archive.adopt(checkpoint, LONG).expect("adopted");
+    archive.install_checkpoint(checkpoint, LONG).expect("adopted");
     println!("checkpoint of {RECORDS} records: {:.2} s", start.elapsed().as_secs_f64());
     fill(&mut archive, &mut topic, RECORDS / 10, 1);
     drop((archive, topic));

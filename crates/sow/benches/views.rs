@@ -55,7 +55,7 @@ fn vwap(topic: &mut Topic, projection: &str) -> View {
         .project(&format!("/11 AS /customer, /55 AS /symbol, {projection}"))
         .group_by("/11, /55");
     let mut view = View::new(definition, &|_| Some(topic)).expect("a view");
-    view.read_along(topic).expect("room");
+    view.share_fields(topic).expect("room");
     write(&mut view);
     view
 }
@@ -98,7 +98,7 @@ fn updates_of(size: Size, criterion: &mut Criterion) {
                     let change = topic.publish(&next(), 0).expect("it is taken");
                     let after = change.after.expect("it is there");
                     if plan.holds(&after.message(&change.environment)) {
-                        view.apply(0, &change);
+                        view.on_change(0, &change);
                     }
                     since += 1;
                     if since == batch {

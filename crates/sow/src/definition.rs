@@ -17,7 +17,7 @@ pub struct TopicDefinition {
     pub lifetime: Option<Duration>,
     /// The fields by which queries with `=` or `IN` find records without looking at all of them.
     pub indexes: Vec<Path>,
-    /// Whether its records are to be there after a restart: an [`Archive`](crate::durable::Archive)
+    /// Whether its records are to be there after a restart: an [`SowStore`](crate::durable::Archive)
     /// sees to that.
     pub durable: bool,
 }

@@ -2,7 +2,7 @@
 //!
 //! It covers the records that the topic had when it began, and as they were then: as if all were
 //! deleted at once. It looks at some records at a time. A record that is about to change before its
-//! turn is [looked at](Deletion::claims) first; what is published after that is none of the
+//! turn is [looked at](Deletion::is_target) first; what is published after that is none of the
 //! deletion's.
 
 use crate::change::Change;
@@ -18,7 +18,7 @@ use lanecast_filter::{Message, Plan};
 /// A deletion of the records that meet a query's filter, or have its keys.
 ///
 /// Whoever runs it deletes the records that it [names](Self::next), asks it before other changes of
-/// the topic whether it [claims](Self::claims) the record, and [tells](Self::note) it of them.
+/// the topic whether it [claims](Self::is_target) the record, and [tells](Self::on_change) it of them.
 #[derive(Debug)]
 pub struct Deletion {
     unix_ns: u64,
@@ -81,19 +81,19 @@ impl Deletion {
     }
 
     /// Whether nothing is left to look at.
-    pub fn is_over(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.next >= self.end
     }
 
     /// The record is about to change. Whether it is to be deleted before: it is looked at now, and
     /// not later.
-    pub fn claims(&mut self, topic: &Topic, key: Key) -> bool {
+    pub fn is_target(&mut self, topic: &Topic, key: Key) -> bool {
         let Some(place) = topic.find(key) else { return false };
         self.settle(place) && self.meets(topic, place).is_some()
     }
 
     /// The topic has changed.
-    pub fn note(&mut self, change: &Change<'_>) {
+    pub fn on_change(&mut self, change: &Change<'_>) {
         self.settle(change.place);
     }
 

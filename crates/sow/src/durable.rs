@@ -12,8 +12,8 @@ mod error;
 mod restore;
 mod schema;
 
-pub use archive::{Archive, ClientSequence, Logged};
+pub use archive::{ClientSequence, LoggedChange, SowStore};
 pub use checkpoint::Checkpoint;
 pub use dump::{Dump, DumpedRecord};
-pub use error::{ArchiveError, Misfit, MisfitKind, StoreError};
+pub use error::{MismatchKind, SchemaMismatch, SowStoreError, WriteError};
 pub use schema::Schema;

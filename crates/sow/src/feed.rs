@@ -6,20 +6,20 @@
 
 use crate::change::{Cause, Change};
 use crate::deltas::Deltas;
+use crate::error::TopicError;
 use crate::query::Query;
-use crate::refusal::Refusal;
-use crate::scan::Scan;
-use crate::sink::{Event, Reason, Sink};
-use crate::subscription::{Held, Options, Progress, Subscription};
+use crate::scan::QueryCursor;
+use crate::sink::{Event, OutOfFocusReason, Sink};
+use crate::subscription::{Held, Progress, Subscription, SubscriptionOptions};
 use crate::topic::Topic;
 use lanecast_filter::index::{IndexStats, InsertError};
 use lanecast_filter::{Filter, Index};
 
 /// The subscriptions to one topic, and the queries of it that are being answered.
 ///
-/// It has to be told of every change of its topic, by [`Feed::apply`].
+/// It has to be told of every change of its topic, by [`SubscriptionSet::on_change`].
 #[derive(Debug)]
-pub struct Feed {
+pub struct SubscriptionSet {
     index: Index,
     all: Filter,
     subscriptions: Vec<Option<Subscription>>,
@@ -58,13 +58,13 @@ impl Way {
     }
 }
 
-impl Default for Feed {
+impl Default for SubscriptionSet {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Feed {
+impl SubscriptionSet {
     /// A feed that nobody follows.
     pub fn new() -> Self {
         Self {
@@ -93,8 +93,8 @@ impl Feed {
         &mut self,
         topic: &mut Topic,
         filter: Option<&Filter>,
-        options: Options,
-    ) -> Result<u32, Refusal> {
+        options: SubscriptionOptions,
+    ) -> Result<u32, TopicError> {
         let id = self.vacancy();
         self.file(topic, id, filter)?;
         self.deltas.of(topic.definition());
@@ -114,10 +114,10 @@ impl Feed {
         batch: usize,
         now_ns: u64,
         sink: &mut impl Sink,
-    ) -> Result<u32, Refusal> {
-        let scan = Scan::new(topic, query, now_ns)?;
+    ) -> Result<u32, TopicError> {
+        let scan = QueryCursor::new(topic, query, now_ns)?;
         let id = self.vacancy();
-        let options = Options { batch, ..Options::default() };
+        let options = SubscriptionOptions { batch, ..SubscriptionOptions::default() };
         self.seat(id, Subscription::new(options, false, Some(scan)));
         sink.deliver(&[id], Event::Begin);
         Ok(id)
@@ -133,10 +133,10 @@ impl Feed {
         &mut self,
         topic: &mut Topic,
         query: &Query,
-        options: Options,
+        options: SubscriptionOptions,
         now_ns: u64,
         sink: &mut impl Sink,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, TopicError> {
         let id = self.vacancy();
         self.begin(topic, id, query, options, now_ns, sink)?;
         Ok(id)
@@ -153,12 +153,12 @@ impl Feed {
         topic: &mut Topic,
         id: u32,
         query: &Query,
-        options: Options,
+        options: SubscriptionOptions,
         now_ns: u64,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TopicError> {
         if !self.unsubscribe(topic, id) {
-            return Err(Refusal::NoSubscription(id));
+            return Err(TopicError::NoSubscription(id));
         }
         self.free.pop();
         let result = self.begin(topic, id, query, options, now_ns, sink);
@@ -210,10 +210,10 @@ impl Feed {
     }
 
     /// Tells subscribers of a change.
-    pub fn apply(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
+    pub fn on_change(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
         for id in &self.busy {
             if let Some(subscription) = &mut self.subscriptions[*id as usize] {
-                subscription.note(change);
+                subscription.on_change(change);
             }
         }
         self.in_focus.clear();
@@ -244,7 +244,7 @@ impl Feed {
 
     /// The queries that are being answered, and the subscriptions that have begun with one and are
     /// not level with the topic yet.
-    pub fn busy(&self) -> &[u32] {
+    pub fn catching_up(&self) -> &[u32] {
         &self.busy
     }
 
@@ -258,12 +258,12 @@ impl Feed {
         limit: usize,
         sink: &mut impl Sink,
     ) -> bool {
-        self.advance_others(topic, now_ns, limit, &[], sink)
+        self.advance_except(topic, now_ns, limit, &[], sink)
     }
 
     /// The same but for those `paused`, who take no more for now: they have to be remembered by
     /// what was, which takes memory. Whether there is more to do for others.
-    pub fn advance_others(
+    pub fn advance_except(
         &mut self,
         topic: &mut Topic,
         now_ns: u64,
@@ -293,11 +293,11 @@ impl Feed {
         let Some(subscription) = subscription else { return };
         match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
             Progress::Busy => {}
-            Progress::Level if subscription.is_live => {
+            Progress::Durability if subscription.is_live => {
                 self.ways[id as usize].waits = false;
                 self.busy.retain(|other| *other != id);
             }
-            Progress::Level | Progress::Overrun => {
+            Progress::Durability | Progress::Overrun => {
                 self.unsubscribe(topic, id);
             }
         }
@@ -305,11 +305,11 @@ impl Feed {
 
     /// Tells conflated subscribers what they have not been told for long enough.
     pub fn flush(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        self.flush_some(now_ns, usize::MAX, sink);
+        self.flush_up_to(now_ns, usize::MAX, sink);
     }
 
     /// The same, up to `limit` events. The next time it goes on with those that had no turn.
-    pub fn flush_some(&mut self, now_ns: u64, limit: usize, sink: &mut impl Sink) {
+    pub fn flush_up_to(&mut self, now_ns: u64, limit: usize, sink: &mut impl Sink) {
         let (mut left, mut looked) = (limit, 0);
         while left > 0 && looked < self.conflated.len() {
             self.flushed %= self.conflated.len();
@@ -338,14 +338,14 @@ impl Feed {
         topic: &mut Topic,
         id: u32,
         query: &Query,
-        options: Options,
+        options: SubscriptionOptions,
         now_ns: u64,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TopicError> {
         if query.keys.is_some() {
-            return Err(Refusal::KeysNotFollowed);
+            return Err(TopicError::KeyListNotSupported);
         }
-        let scan = Scan::new(topic, query, now_ns)?;
+        let scan = QueryCursor::new(topic, query, now_ns)?;
         self.file(topic, id, query.filter.as_ref())?;
         self.deltas.of(topic.definition());
         self.seat(id, Subscription::new(options, true, Some(scan)));
@@ -359,12 +359,19 @@ impl Feed {
     }
 
     /// Has changes matched for `id` from now on.
-    fn file(&mut self, topic: &mut Topic, id: u32, filter: Option<&Filter>) -> Result<(), Refusal> {
+    fn file(
+        &mut self,
+        topic: &mut Topic,
+        id: u32,
+        filter: Option<&Filter>,
+    ) -> Result<(), TopicError> {
         let filter = filter.unwrap_or(&self.all);
         match topic.with_fields(|fields| self.index.insert(id, filter, fields)) {
             Ok(_) => Ok(()),
             Err(InsertError::SlotsTaken(taken)) => Err(taken.into()),
-            Err(InsertError::IdTaken(_) | InsertError::IdTooGreat(_)) => Err(Refusal::Subscribed),
+            Err(InsertError::IdTaken(_) | InsertError::IdTooGreat(_)) => {
+                Err(TopicError::TooManySubscriptions)
+            }
         }
     }
 
@@ -395,13 +402,13 @@ impl Feed {
         self.was_in_focus
             .retain(|id| ways[*id as usize].watches && in_focus.binary_search(id).is_err());
         let reason = match change.cause {
-            Cause::Published | Cause::Merged => Reason::Match,
-            Cause::Deleted => Reason::Deleted,
-            Cause::Expired => Reason::Expired,
+            Cause::Published | Cause::Merged => OutOfFocusReason::Match,
+            Cause::Deleted => OutOfFocusReason::Deleted,
+            Cause::Expired => OutOfFocusReason::Expired,
         };
         if let Some(version) = change.after.or(change.before) {
             let (record, sequence) = (version.record(), change.sequence);
-            let held = || Held::Left(record.clone(), reason, sequence);
+            let held = || Held::OutOfFocus(record.clone(), reason, sequence);
             let ids = std::mem::take(&mut self.was_in_focus);
             self.was_in_focus = self.tell(ids, held, change.environment.unix_ns, sink);
         }

@@ -3,10 +3,10 @@
 //! - [`TopicDefinition`]: what a topic's messages are, and by which fields they are told apart;
 //! - [`Topic`]: its [`Record`]s; each call that changes one says so with a [`Change`];
 //! - [`Change`], [`Version`]: what a record was and what it is now, for whoever follows a topic.
-//! - [`Query`], [`Scan`]: the records that meet a filter, sorted, at once or bit by bit.
-//! - [`Feed`]: who subscribes to a topic, by content; [`Event`]: what they are told.
+//! - [`Query`], [`QueryCursor`]: the records that meet a filter, sorted, at once or bit by bit.
+//! - [`SubscriptionSet`]: who subscribes to a topic, by content; [`Event`]: what they are told.
 //! - [`durable`]: topics that outlive their process.
-//! - [`View`], [`Cascade`]: topics that are made of others, joined, grouped and added up.
+//! - [`View`], [`ViewGraph`]: topics that are made of others, joined, grouped and added up.
 //!
 //! One thread owns a topic. Nothing here keeps time, which is an argument, in nanoseconds since
 //! 1970; and outside of [`durable`] nothing locks, waits or does I/O.
@@ -31,6 +31,7 @@ mod definition;
 mod deletion;
 mod deltas;
 pub mod durable;
+mod error;
 mod expiry;
 mod feed;
 mod hash_index;
@@ -41,7 +42,6 @@ mod queue;
 mod reading;
 mod record;
 mod records;
-mod refusal;
 mod scan;
 mod sink;
 mod sorting;
@@ -53,14 +53,14 @@ pub mod view;
 pub use change::{Cause, Change, Version};
 pub use definition::TopicDefinition;
 pub use deletion::Deletion;
-pub use feed::Feed;
+pub use error::TopicError;
+pub use feed::SubscriptionSet;
 pub use key::Key;
 pub use publication::Publication;
 pub use query::{Order, Query, SortMemory};
 pub use record::Record;
-pub use refusal::Refusal;
-pub use scan::{Answer, Scan};
-pub use sink::{Event, Reason, Sink};
-pub use subscription::Options;
+pub use scan::{QueryCursor, QueryStats};
+pub use sink::{Event, OutOfFocusReason, Sink};
+pub use subscription::SubscriptionOptions;
 pub use topic::Topic;
-pub use view::{Cascade, View, ViewDefinition, ViewError};
+pub use view::{View, ViewDefinition, ViewError, ViewGraph};

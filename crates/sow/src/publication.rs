@@ -14,7 +14,7 @@ pub struct Publication<'a> {
     /// Who publishes it.
     pub client: &'a str,
     /// Its publisher's own number of it, which a durable topic remembers by this name.
-    pub numbered: Option<(&'a str, u64)>,
+    pub client_sequence: Option<(&'a str, u64)>,
 }
 
 impl<'a> Publication<'a> {

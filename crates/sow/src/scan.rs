@@ -32,10 +32,10 @@ const SORT_BYTES: usize = 64 << 10;
 
 /// A query that is being answered.
 ///
-/// Between two calls of [`advance`](Self::advance) it has to be [told](Self::note) of every change
+/// Between two calls of [`advance`](Self::advance) it has to be [told](Self::on_change) of every change
 /// of the topic. [`Topic::query`] answers at once instead.
 #[derive(Debug)]
-pub struct Scan {
+pub struct QueryCursor {
     fence: u64,
     unix_ns: u64,
     source: Source,
@@ -51,12 +51,12 @@ pub struct Scan {
     exhausted: Option<usize>,
     skip: usize,
     left: usize,
-    answer: Answer,
+    answer: QueryStats,
 }
 
 /// What was found so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct QueryStats {
     /// Records of the topic.
     pub records: usize,
     /// Records that meet the filter, as far as it was necessary to look.
@@ -131,7 +131,7 @@ fn has(bits: &[u64], place: u32) -> bool {
     bits.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
 }
 
-impl Scan {
+impl QueryCursor {
     /// Begins to answer `query` as of now.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Scan {
             exhausted: None,
             skip: query.skip,
             left: query.top.unwrap_or(usize::MAX),
-            answer: Answer { records: topic.len(), ..Answer::default() },
+            answer: QueryStats { records: topic.len(), ..QueryStats::default() },
         })
     }
 
@@ -172,7 +172,7 @@ impl Scan {
     }
 
     /// What was found so far.
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> QueryStats {
         self.answer
     }
 
@@ -191,7 +191,7 @@ impl Scan {
 
     /// The topic has changed.
     #[inline]
-    pub fn note(&mut self, change: &Change<'_>) {
+    pub fn on_change(&mut self, change: &Change<'_>) {
         let place = change.place;
         let record = change.before.map(Version::record);
         match &mut self.source {

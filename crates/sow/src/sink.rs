@@ -2,7 +2,7 @@
 
 use crate::change::Cause;
 use crate::record::Record;
-use crate::scan::Answer;
+use crate::scan::QueryStats;
 
 /// Something that subscribers are told.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub enum Event<'a> {
     /// Records of the answer, at most as many as a batch has.
     Records(&'a [Record]),
     /// The answer is complete.
-    End(Answer),
+    End(QueryStats),
     /// A record is this now.
     Update {
         /// What it is.
@@ -33,24 +33,24 @@ pub enum Event<'a> {
         bytes: &'a [u8],
     },
     /// A record is none of the subscriber's any more: it is out of focus.
-    Left {
+    OutOfFocus {
         /// The record that does not meet the filter any more, or the last one before it was gone.
         record: &'a Record,
         /// Why.
-        reason: Reason,
+        reason: OutOfFocusReason,
         /// The number of the topic's change that made it so.
         sequence: u64,
     },
     /// What the answer is sorted by takes more memory than there is for it: the limit is so many
     /// bytes. The query has ended, and the subscription with it.
-    Exhausted(usize),
+    SortMemoryExceeded(usize),
     /// More was published during the query than may wait for its end. The subscription has ended.
     Overrun,
 }
 
 /// Why a record is out of focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum OutOfFocusReason {
     /// It does not meet the filter any more.
     Match,
     /// Somebody deleted it.

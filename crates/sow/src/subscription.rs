@@ -5,8 +5,8 @@ use crate::conflation::Conflation;
 use crate::deltas::Deltas;
 use crate::queue::Queue;
 use crate::record::Record;
-use crate::scan::{Answer, Scan};
-use crate::sink::{Event, Reason, Sink};
+use crate::scan::{QueryCursor, QueryStats};
+use crate::sink::{Event, OutOfFocusReason, Sink};
 use crate::topic::Topic;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const BATCH_BYTES: usize = 256 << 10;
 
 /// What a subscriber wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct SubscriptionOptions {
     /// To be told when records leave its focus.
     pub out_of_focus: bool,
     /// To be told what changed of a record that met the filter before, and not all of it.
@@ -32,7 +32,7 @@ pub struct Options {
     pub waiting_bytes_max: usize,
 }
 
-impl Default for Options {
+impl Default for SubscriptionOptions {
     fn default() -> Self {
         let (out_of_focus, delta) = (false, false);
         let (waiting_max, waiting_bytes_max) = (1 << 20, 1 << 30);
@@ -46,13 +46,15 @@ pub(crate) enum Held {
     Update(Record, Cause),
     /// What it was when the subscriber was told last, and what it is.
     Delta(Record, Record, Cause),
-    Left(Record, Reason, u64),
+    OutOfFocus(Record, OutOfFocusReason, u64),
 }
 
 impl Held {
     pub(crate) fn record(&self) -> &Record {
         match self {
-            Self::Update(record, _) | Self::Delta(_, record, _) | Self::Left(record, ..) => record,
+            Self::Update(record, _) | Self::Delta(_, record, _) | Self::OutOfFocus(record, ..) => {
+                record
+            }
         }
     }
 
@@ -73,9 +75,9 @@ impl Held {
                 sink.deliver(ids, Event::Update { record, cause: *cause });
             }
             Self::Delta(base, record, cause) => deltas.tell(ids, base, record, *cause, sink),
-            Self::Left(record, reason, sequence) => {
+            Self::OutOfFocus(record, reason, sequence) => {
                 let (reason, sequence) = (*reason, *sequence);
-                sink.deliver(ids, Event::Left { record, reason, sequence });
+                sink.deliver(ids, Event::OutOfFocus { record, reason, sequence });
             }
         }
     }
@@ -84,10 +86,10 @@ impl Held {
 /// One subscription, or one query.
 #[derive(Debug)]
 pub(crate) struct Subscription {
-    pub(crate) options: Options,
+    pub(crate) options: SubscriptionOptions,
     /// Whether it goes on after its query.
     pub(crate) is_live: bool,
-    scan: Option<Scan>,
+    scan: Option<QueryCursor>,
     /// Records of the answer that do not fill a batch yet.
     batch: Vec<Record>,
     batch_bytes: usize,
@@ -104,13 +106,17 @@ pub(crate) enum Progress {
     /// There is more to do.
     Busy,
     /// It has caught up with the topic.
-    Level,
+    Durability,
     /// It cannot go on.
     Overrun,
 }
 
 impl Subscription {
-    pub(crate) fn new(options: Options, is_live: bool, scan: Option<Scan>) -> Self {
+    pub(crate) fn new(
+        options: SubscriptionOptions,
+        is_live: bool,
+        scan: Option<QueryCursor>,
+    ) -> Self {
         let conflation = options.conflation.map(Conflation::new);
         let (batch, waiting) = (Vec::new(), Queue::default());
         let (batch_bytes, waiting_bytes, is_overrun) = (0, 0, false);
@@ -134,15 +140,15 @@ impl Subscription {
 
     /// The topic has changed.
     #[inline]
-    pub(crate) fn note(&mut self, change: &Change<'_>) {
+    pub(crate) fn on_change(&mut self, change: &Change<'_>) {
         if let Some(scan) = &mut self.scan {
-            scan.note(change);
+            scan.on_change(change);
         }
     }
 
     /// Keeps an event until the query is answered.
     pub(crate) fn wait(&mut self, held: Held) {
-        let Options { waiting_max, waiting_bytes_max, .. } = self.options;
+        let SubscriptionOptions { waiting_max, waiting_bytes_max, .. } = self.options;
         if self.waiting.len() < waiting_max && self.waiting_bytes < waiting_bytes_max {
             self.waiting_bytes += held.record().bytes().len();
             self.waiting.push_back(held);
@@ -168,7 +174,7 @@ impl Subscription {
         if let Some(scan) = &mut self.scan {
             let (is_more, bytes) = scan.advance_by(topic, limit, STEP_BYTES, &mut self.batch);
             if let Some(limit) = scan.exhausted() {
-                sink.deliver(&[id], Event::Exhausted(limit));
+                sink.deliver(&[id], Event::SortMemoryExceeded(limit));
                 return Progress::Overrun;
             }
             self.batch_bytes += bytes;
@@ -181,7 +187,7 @@ impl Subscription {
         }
         let mut bytes = 0;
         for _ in 0..limit {
-            let Some(held) = self.waiting.pop_front() else { return Progress::Level };
+            let Some(held) = self.waiting.pop_front() else { return Progress::Durability };
             let length = held.record().bytes().len();
             (bytes, self.waiting_bytes) = (bytes + length, self.waiting_bytes - length);
             self.hand_over(id, held, deltas, now_ns, sink);
@@ -189,7 +195,7 @@ impl Subscription {
                 break;
             }
         }
-        if self.waiting.is_empty() { Progress::Level } else { Progress::Busy }
+        if self.waiting.is_empty() { Progress::Durability } else { Progress::Busy }
     }
 
     /// Tells the subscriber now, or later if it wants no more than so much.
@@ -210,7 +216,7 @@ impl Subscription {
         }
     }
 
-    fn give_batches(&mut self, id: u32, is_more: bool, answer: Answer, sink: &mut impl Sink) {
+    fn give_batches(&mut self, id: u32, is_more: bool, answer: QueryStats, sink: &mut impl Sink) {
         let size = self.options.batch.max(1);
         let whole = self.batch.len() / size * size;
         let is_heavy = self.batch_bytes >= BATCH_BYTES;

@@ -2,6 +2,7 @@
 
 use crate::change::{Cause, Change, Version};
 use crate::definition::TopicDefinition;
+use crate::error::TopicError;
 use crate::expiry::Expiry;
 use crate::hash_index::{HashIndex, candidates};
 use crate::key::{Identity, Key, Sum};
@@ -10,8 +11,7 @@ use crate::query::Query;
 use crate::reading::Reading;
 use crate::record::{Header, NEVER, Record};
 use crate::records::Records;
-use crate::refusal::Refusal;
-use crate::scan::Scan;
+use crate::scan::QueryCursor;
 use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
 use lanecast_filter::merge::merge;
 use lanecast_filter::naive::Environment;
@@ -53,7 +53,7 @@ impl Topic {
     /// # Errors
     ///
     /// If it has more key fields than there is room for.
-    pub fn new(definition: TopicDefinition) -> Result<Self, Refusal> {
+    pub fn new(definition: TopicDefinition) -> Result<Self, TopicError> {
         let mut fields = Fields::new(definition.format);
         let keys = definition.keys.iter().map(|path| fields.slot(path));
         let keys = keys.collect::<Result<_, _>>()?;
@@ -116,7 +116,7 @@ impl Topic {
     ///
     /// If the query names more fields than there is room for.
     pub fn query(&self, query: &Query, now_ns: u64) -> Result<Vec<Record>, SlotsTaken> {
-        let (mut scan, mut found) = (Scan::new(self, query, now_ns)?, Vec::new());
+        let (mut scan, mut found) = (QueryCursor::new(self, query, now_ns)?, Vec::new());
         scan.advance(self, usize::MAX, &mut found);
         Ok(found)
     }
@@ -168,7 +168,7 @@ impl Topic {
         &'a mut self,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Change<'a>, Refusal> {
+    ) -> Result<Change<'a>, TopicError> {
         let next = self.prepare(publication, now_ns)?;
         Ok(self.commit(next, Cause::Published, publication.client, now_ns))
     }
@@ -184,7 +184,7 @@ impl Topic {
         &'a mut self,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Change<'a>, Refusal> {
+    ) -> Result<Change<'a>, TopicError> {
         let (next, cause) = self.prepare_delta(publication, now_ns)?;
         Ok(self.commit(next, cause, publication.client, now_ns))
     }
@@ -194,7 +194,7 @@ impl Topic {
     /// # Errors
     ///
     /// If the message has no key, or cannot be read.
-    pub fn key_of(&mut self, publication: &Publication<'_>) -> Result<Option<Key>, Refusal> {
+    pub fn key_of(&mut self, publication: &Publication<'_>) -> Result<Option<Key>, TopicError> {
         let place = self.find_as(publication)?;
         Ok(place.and_then(|place| self.records.get(place)).map(Record::key))
     }
@@ -214,7 +214,7 @@ impl Topic {
         &'a mut self,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Option<Change<'a>>, Refusal> {
+    ) -> Result<Option<Change<'a>>, TopicError> {
         let Some(place) = self.find_as(publication)? else { return Ok(None) };
         Ok(self.remove(place, Cause::Deleted, publication.client, now_ns))
     }
@@ -239,7 +239,7 @@ impl Topic {
     pub(crate) fn find_as(
         &mut self,
         publication: &Publication<'_>,
-    ) -> Result<Option<u32>, Refusal> {
+    ) -> Result<Option<u32>, TopicError> {
         let identity = self.identity(publication)?;
         Ok(self.records.find(identity))
     }
@@ -261,7 +261,7 @@ impl Topic {
         &mut self,
         publication: &Publication<'_>,
         now_ns: u64,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<Next, TopicError> {
         let (sequence, expires_ns) = (self.sequence + 1, self.expires_ns(publication, now_ns));
         self.prepare_as(publication, sequence, expires_ns)
     }
@@ -272,15 +272,15 @@ impl Topic {
         publication: &Publication<'_>,
         sequence: u64,
         expires_ns: u64,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<Next, TopicError> {
         let identity = self.identity(publication)?;
         let found = self.records.find(identity);
         let key = match found.and_then(|place| self.records.get(place)) {
             Some(record) => record.key(),
-            None => self.records.free_key(identity).ok_or(Refusal::Crowded)?,
+            None => self.records.free_key(identity).ok_or(TopicError::TooManyCollisions)?,
         };
         if found.is_none() && self.records.free_place().is_none() {
-            return Err(Refusal::Full);
+            return Err(TopicError::Full);
         }
         let header = Header::new(identity, key, sequence, expires_ns);
         let name = publication.key.unwrap_or_default();
@@ -292,7 +292,7 @@ impl Topic {
         &mut self,
         publication: &Publication<'_>,
         now_ns: u64,
-    ) -> Result<(Next, Cause), Refusal> {
+    ) -> Result<(Next, Cause), TopicError> {
         let found = self.find_as(publication)?;
         let Some(base) = found.and_then(|place| self.records.get(place)) else {
             return Ok((self.prepare(publication, now_ns)?, Cause::Published));
@@ -338,9 +338,9 @@ impl Topic {
         sequence: u64,
         expires_ns: u64,
         identity: Identity,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TopicError> {
         let next = self.prepare_as(publication, sequence, expires_ns)?;
-        (next.record.identity() == identity).then_some(()).ok_or(Refusal::OtherKey)?;
+        (next.record.identity() == identity).then_some(()).ok_or(TopicError::KeyMismatch)?;
         self.sequence = self.sequence.max(sequence);
         self.store(next.found, next.record);
         Ok(())
@@ -362,19 +362,19 @@ impl Topic {
 
     /// What a message's key values are. Leaves the message at hand.
     #[inline]
-    fn identity(&mut self, publication: &Publication<'_>) -> Result<Identity, Refusal> {
+    fn identity(&mut self, publication: &Publication<'_>) -> Result<Identity, TopicError> {
         let row = self.reading.read(publication.bytes)?;
         match (publication.key, &*self.keys) {
             (Some(key), []) if !key.is_empty() => {
                 Ok(self.sum.clone().with(key.as_bytes()).identity())
             }
-            (_, []) => Err(Refusal::NoKey),
-            (Some(_), _) => Err(Refusal::KeyNotWanted),
+            (_, []) => Err(TopicError::MissingKey),
+            (Some(_), _) => Err(TopicError::UnexpectedKey),
             (None, slots) => {
                 let mut sum = self.sum.clone();
                 for (slot, path) in slots.iter().zip(&self.definition.keys) {
                     let value = row.text(*slot, publication.bytes);
-                    sum.add(value.ok_or_else(|| Refusal::NoKeyField(path.clone()))?);
+                    sum.add(value.ok_or_else(|| TopicError::MissingKeyField(path.clone()))?);
                 }
                 Ok(sum.identity())
             }

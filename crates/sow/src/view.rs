@@ -20,16 +20,16 @@ mod share;
 mod tables;
 mod template;
 
-pub use cascade::Cascade;
+pub use cascade::ViewGraph;
 pub use decimal::Rounding;
 pub use definition::{Clause, Join, ViewDefinition, ViewError};
 
 use crate::change::{Change, Version};
 use crate::definition::TopicDefinition;
+use crate::error::TopicError;
 use crate::key::Key;
 use crate::publication::Publication;
 use crate::record::Record;
-use crate::refusal::Refusal;
 use crate::topic::Topic;
 use blueprint::Blueprint;
 use fold::{Fold, NOWHERE};
@@ -89,7 +89,7 @@ pub enum EmitError {
     Unwritable(Path),
     /// The view's topic did not take the record.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] TopicError),
 }
 
 impl View {
@@ -149,7 +149,7 @@ impl View {
     /// # Errors
     ///
     /// If the topic has no room for so many fields. The view goes on reading by itself.
-    pub fn read_along(&mut self, topic: &mut Topic) -> Result<(), SlotsTaken> {
+    pub fn share_fields(&mut self, topic: &mut Topic) -> Result<(), SlotsTaken> {
         if self.tables.is_none() && !self.reads_along {
             let (slots, plan) = topic.with_fields(|fields| self.wishes.bind(&mut [fields]))?;
             self.fold.rebind(slots, plan);
@@ -190,7 +190,7 @@ impl View {
 
     /// Learns of a change of one of its topics, counted from 0 in the order of the definition.
     #[inline]
-    pub fn apply<'a>(&mut self, number: usize, change: &Change<'a>) {
+    pub fn on_change<'a>(&mut self, number: usize, change: &Change<'a>) {
         let before = change.before.map(Version::record);
         let row = |after: Version<'a>| self.reads_along.then(|| after.row());
         let after = change.after.map(|after| (after.record(), row(after)));

@@ -56,26 +56,26 @@ impl Removal {
     ) -> Result<Option<Key>, CommandError> {
         if self.deletion.is_none() {
             let deletion = Deletion::new(topic, &self.query, now_ns);
-            self.deletion = Some(deletion.map_err(lanecast_sow::Refusal::from)?);
+            self.deletion = Some(deletion.map_err(lanecast_sow::TopicError::from)?);
             self.records = topic.len();
         }
         Ok(self.deletion.as_mut().and_then(|deletion| deletion.next(topic, looks)))
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.deletion.as_ref().is_some_and(Deletion::is_over)
+        self.deletion.as_ref().is_some_and(Deletion::is_done)
     }
 
     /// A record has changed.
     pub(crate) fn note(&mut self, change: &Change<'_>) {
         if let Some(deletion) = &mut self.deletion {
-            deletion.note(change);
+            deletion.on_change(change);
         }
     }
 
     /// Whether a record that is about to change is to be deleted before.
     pub(crate) fn claims(&mut self, topic: &Topic, key: Key) -> bool {
-        self.deletion.as_mut().is_some_and(|deletion| deletion.claims(topic, key))
+        self.deletion.as_mut().is_some_and(|deletion| deletion.is_target(topic, key))
     }
 }
 

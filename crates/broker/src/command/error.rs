@@ -83,7 +83,7 @@ pub(crate) enum CommandError {
     #[error("name in use: another connection is {0}")]
     NameInUse(String),
     #[error(transparent)]
-    Record(#[from] lanecast_sow::Refusal),
+    Record(#[from] lanecast_sow::TopicError),
     #[error("invalid topic: nothing is kept of {0}: give it a key where the server keeps topics")]
     NothingKept(String),
     #[error("invalid topic: this is a view, which its topics alone change")]

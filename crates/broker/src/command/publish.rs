@@ -183,7 +183,8 @@ impl Engine {
         let (bytes, key) = (header.body(), key.as_deref());
         let numbered = numbered_as.as_deref().zip(sequence);
         let numbered = numbered.filter(|_| self.sequences.is_on());
-        let publication = Publication { bytes, key, lifetime, client: publisher, numbered };
+        let publication =
+            Publication { bytes, key, lifetime, client: publisher, client_sequence: numbered };
         let taken = self.take(topic, &publication, merges, at.unix_ns, correlation.as_deref());
         // What could not be stored may be sent again.
         if let Some((name, sequence)) = numbered

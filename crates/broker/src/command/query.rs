@@ -16,7 +16,7 @@ use crate::topic::feed_subscriptions::QueryProgress;
 use crate::topic::sow_topic::{DeleteTarget, PendingQuery, SowTopic};
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Selection};
-use lanecast_sow::{Key, Options, Order, Query, SortMemory};
+use lanecast_sow::{Key, Order, Query, SortMemory, SubscriptionOptions};
 use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as Wishes};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) struct QueryRequest {
     pub(crate) filter: Option<Filter>,
     pub(crate) taste: FieldSelection,
     /// The subscription that goes on where the answer ends, if there is one.
-    pub(crate) follow: Option<(u32, Options)>,
+    pub(crate) follow: Option<(u32, SubscriptionOptions)>,
 }
 
 impl Engine {
@@ -281,7 +281,7 @@ impl Engine {
 }
 
 /// How a subscription is told of kept records.
-pub(crate) fn options(header: &Header<'_>) -> Result<Options, CommandError> {
+pub(crate) fn options(header: &Header<'_>) -> Result<SubscriptionOptions, CommandError> {
     let list = header.text(Field::Options).unwrap_or_default();
     let wishes = Wishes::parse(&list)?;
     let conflation = match wishes.value("conflation") {
@@ -290,7 +290,7 @@ pub(crate) fn options(header: &Header<'_>) -> Result<Options, CommandError> {
     };
     let batch = header.number(Field::BatchSize)?.unwrap_or(1).clamp(1, BATCH_MAX) as usize;
     let out_of_focus = wishes.has("oof") || header.flag(Field::SendOof)?;
-    Ok(Options { out_of_focus, conflation, batch, ..Options::default() })
+    Ok(SubscriptionOptions { out_of_focus, conflation, batch, ..SubscriptionOptions::default() })
 }
 
 /// Which parts of messages of a type a command asks for.

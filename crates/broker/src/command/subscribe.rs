@@ -12,7 +12,7 @@ use crate::topic::entry::{TopicEntry, is_pattern};
 use lanecast_base::budget::Reservation;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::{Filter, Pattern};
-use lanecast_sow::Options;
+use lanecast_sow::SubscriptionOptions;
 use lanecast_wire::command::{Field, Header, HeaderWriter, Options as Wishes};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ struct Wanted<'a> {
     topic: &'a str,
     name: &'a str,
     filter: Option<Filter>,
-    options: Options,
+    options: SubscriptionOptions,
     taste: FieldSelection,
 }
 
@@ -88,7 +88,7 @@ impl Engine {
         check_options(header, known)?;
         refuse_bookmark(header)?;
         let filter = self.filter(id, header)?;
-        let options = Options { delta: asked.deltas, ..inquiry::options(header)? };
+        let options = SubscriptionOptions { delta: asked.deltas, ..inquiry::options(header)? };
         let is_fickle = filter.as_ref().is_some_and(|filter| !filter.looks_back());
         if is_fickle && (options.out_of_focus || options.delta) {
             return Err(CommandError::Fickle);

@@ -7,8 +7,8 @@ use crate::topic::entry::TopicEntry;
 use crate::topic::sow_topic::SowTopic;
 use foldhash::{HashMap, HashSet};
 use lanecast_filter::kind::Kind;
-use lanecast_sow::durable::ArchiveError;
-use lanecast_sow::{Cascade, Refusal, Topic, TopicDefinition, ViewDefinition, ViewError};
+use lanecast_sow::durable::SowStoreError;
+use lanecast_sow::{Topic, TopicDefinition, TopicError, ViewDefinition, ViewError, ViewGraph};
 use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,14 +22,14 @@ pub enum CatalogError {
         /// Its name.
         name: Box<str>,
         /// Why.
-        refusal: Refusal,
+        refusal: TopicError,
     },
     /// A durable topic has nowhere to be.
     #[error("the topic {0} is to be durable: say in which directory, as storage")]
     Nowhere(Box<str>),
     /// What is on disk cannot be brought back.
     #[error("durable topics: {0}")]
-    Archive(Box<ArchiveError>),
+    Archive(Box<SowStoreError>),
     /// A topic is there twice.
     #[error("the topic {0} is there twice with one type: give one of them another name")]
     Twice(Box<str>),
@@ -54,7 +54,7 @@ pub enum CatalogError {
 /// The views, and where their topics are.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    pub(crate) cascade: Cascade,
+    pub(crate) cascade: ViewGraph,
     /// The topics of views, by name.
     views: HashMap<Box<str>, u32>,
     /// The topics that are kept.
@@ -90,7 +90,7 @@ impl Catalog {
         }
         world.add_views(settings, &mut kept)?;
         // What was on disk is in views before anybody asks.
-        world.cascade.settle(0, &mut |_, _| {});
+        world.cascade.refresh(0, &mut |_, _| {});
         for (at, one) in kept.iter().enumerate() {
             let is_same = |other: &SowTopic| (other.kind(), &other.name) == (one.kind(), &one.name);
             if kept[..at].iter().any(is_same) {
@@ -154,7 +154,7 @@ impl Catalog {
             let own = kept.iter_mut().find(|kept| *kept.name == *definition.topic);
             if let Some(topic) = own.and_then(SowTopic::own_topic_mut) {
                 // Without room for its fields the view reads by itself.
-                let _alone = self.cascade.views_mut()[number].read_along(topic);
+                let _alone = self.cascade.views_mut()[number].share_fields(topic);
             }
             for source in kept.iter_mut() {
                 source.is_viewed |= definition.topics().any(|topic| *topic == *source.name);
@@ -167,7 +167,7 @@ impl Catalog {
 
     /// A topic has changed that views look at.
     pub(crate) fn touch(&mut self, topic: &str, change: &lanecast_sow::Change<'_>) {
-        self.cascade.apply(topic, change);
+        self.cascade.on_change(topic, change);
         self.is_touched = true;
     }
 
@@ -183,7 +183,7 @@ impl Catalog {
         // What a publisher hands on belongs to its own message.
         post.correlation = None;
         let Self { cascade, views, view_errors, .. } = self;
-        cascade.settle_followed(now_ns, &mut |name, change| {
+        cascade.refresh_subscribed(now_ns, &mut |name, change| {
             let room = views.get(name).and_then(|number| topics.get_mut(*number as usize));
             match (room, change) {
                 (Some(TopicEntry::SowTopic(kept)), Ok(change)) => kept.hear(change, post),
@@ -197,9 +197,9 @@ impl Catalog {
         let Self { cascade, view_errors, .. } = self;
         if is_followed {
             // What changes of views that nobody has followed has nobody to be told to.
-            cascade.follow(view, 0, &mut |_, change| *view_errors += u64::from(change.is_err()));
+            cascade.subscribe(view, 0, &mut |_, change| *view_errors += u64::from(change.is_err()));
         } else {
-            cascade.unfollow(view);
+            cascade.unsubscribe(view);
         }
     }
 

@@ -5,11 +5,12 @@ use crate::client::ClientId;
 use crate::command::error::CommandError;
 use crate::config::storage::StorageConfig;
 use lanecast_journal::{
-    Directory, Fault, Health, Level, Outcome, Retention, Storage as _, StorageError,
+    Directory, Durability, Health, Retention, Storage as _, StorageError, StorageErrorKind,
+    StorageResult,
 };
 use lanecast_os::event::AwaitedBell;
 use lanecast_sow::durable::{
-    Archive, ArchiveError, Checkpoint, ClientSequence, Schema, StoreError,
+    Checkpoint, ClientSequence, Schema, SowStore, SowStoreError, WriteError,
 };
 use lanecast_sow::{Change, Key, Publication, Topic, TopicDefinition, ViewDefinition};
 use std::collections::VecDeque;
@@ -50,7 +51,7 @@ pub(crate) struct PendingAck {
 /// The durable topics' disk.
 #[derive(Debug)]
 pub(crate) struct DurableStore {
-    archive: Archive<Directory>,
+    archive: SowStore<Directory>,
     owed: VecDeque<PendingAck>,
     /// So many bytes may wait to be written before publishers have to.
     enough: usize,
@@ -73,7 +74,7 @@ enum CheckpointState {
     Writing(Box<Checkpoint<Directory>>),
     /// Being made durable; it may know of changes up to `needed`.
     Sealing {
-        thread: JoinHandle<Outcome<Checkpoint<Directory>>>,
+        thread: JoinHandle<StorageResult<Checkpoint<Directory>>>,
         needed: u64,
     },
     /// It waits for the journal, which is ahead of it as a rule.
@@ -82,7 +83,7 @@ enum CheckpointState {
         needed: u64,
     },
     /// Being put in force.
-    Placing(JoinHandle<Outcome<u64>>),
+    Placing(JoinHandle<StorageResult<u64>>),
 }
 
 impl DurableStore {
@@ -91,28 +92,28 @@ impl DurableStore {
         storage: &StorageConfig,
         topics: Vec<TopicDefinition>,
         views: Vec<ViewDefinition>,
-    ) -> Result<(Self, Vec<Topic>), ArchiveError> {
-        let settings = lanecast_journal::Settings {
+    ) -> Result<(Self, Vec<Topic>), SowStoreError> {
+        let settings = lanecast_journal::JournalConfig {
             segment_bytes: storage.segment_bytes,
-            pending_bytes: storage.waiting_bytes,
+            max_pending_bytes: storage.waiting_bytes,
             // What a checkpoint covers is not needed any more.
             retention: Retention { bytes: Some(storage.segment_bytes), age: None },
-            ..lanecast_journal::Settings::default()
+            ..lanecast_journal::JournalConfig::default()
         };
         // The other half is for what those have under way.
-        let enough = settings.pending_bytes / 2;
+        let enough = settings.max_pending_bytes / 2;
         let directory = Directory::new(&storage.directory);
         let schema = Schema { topics, views, forget: storage.forget.clone() };
         let no_bell = |error: io::Error| StorageError {
-            act: "make an eventfd for",
+            operation: "make an eventfd for",
             path: storage.directory.display().to_string(),
-            fault: Fault::Other,
-            why: error.to_string(),
+            kind: StorageErrorKind::Other,
+            message: error.to_string(),
         };
         let bell = Arc::new(AwaitedBell::new().map_err(no_bell)?);
         let ringing = Arc::clone(&bell);
         let (archive, topics) =
-            Archive::open_with(directory, settings, schema, move |_| ringing.notify())?;
+            SowStore::open_with(directory, settings, schema, move |_| ringing.notify())?;
         let (checkpoint_after, snapshot) = (storage.checkpoint_after.max(1), CheckpointState::None);
         let owed = VecDeque::new();
         let disk = Self {
@@ -132,7 +133,7 @@ impl DurableStore {
 
     /// The topics and views that were dropped from disk, as the settings allowed.
     pub(crate) fn forgotten(&self) -> &[Box<str>] {
-        self.archive.forgotten()
+        self.archive.dropped()
     }
 
     /// The clients that have numbered their messages, each with its last number.
@@ -157,7 +158,7 @@ impl DurableStore {
 
     /// Whether all changes up to that one are durable.
     pub(crate) fn has_reached(&self, journal: u64) -> bool {
-        journal <= self.archive.journal().reached(Level::Persisted)
+        journal <= self.archive.journal().last_sequence(Durability::Persisted)
     }
 
     /// Looks how the disk is, says what has changed, and gives what was said since then.
@@ -225,7 +226,7 @@ impl DurableStore {
 
     /// Whether so much waits to be written that no more should be published for now.
     pub(crate) fn has_enough(&self) -> bool {
-        self.archive.journal().waiting_bytes() >= self.enough
+        self.archive.journal().pending_bytes() >= self.enough
     }
 
     pub(crate) fn publish<'a>(
@@ -273,13 +274,13 @@ impl DurableStore {
         sequence: u64,
         now_ns: u64,
     ) -> Result<(), CommandError> {
-        self.archive.number(name, sequence, now_ns)?;
+        self.archive.record_client_sequence(name, sequence, now_ns)?;
         Ok(())
     }
 
     /// Forgets the last number of a client's name.
     pub(crate) fn forget_name(&mut self, name: &str, now_ns: u64) -> Result<(), CommandError> {
-        Ok(self.archive.forget_client(name, now_ns)?)
+        Ok(self.archive.remove_client(name, now_ns)?)
     }
 
     /// Somebody is to be told when all changes so far are durable.
@@ -303,7 +304,7 @@ impl DurableStore {
     pub(crate) fn next_told(&mut self) -> Option<(PendingAck, Result<(), CommandError>)> {
         let journal = self.archive.journal();
         let first = self.owed.front()?;
-        let told = match first.journal <= journal.reached(Level::Persisted) {
+        let told = match first.journal <= journal.last_sequence(Durability::Persisted) {
             true => Ok(()),
             false => Err(CommandError::DurableStore(Box::new(journal.failure()?))),
         };
@@ -344,7 +345,7 @@ impl DurableStore {
             }
             CheckpointState::Placing(thread) => match joined(thread) {
                 Ok(covered) => {
-                    self.archive.placed(covered);
+                    self.archive.checkpoint_installed(covered);
                     (CheckpointState::None, false)
                 }
                 Err(error) => self.give_up(&error),
@@ -391,7 +392,7 @@ impl DurableStore {
         }
         let storage = self.archive.storage().clone();
         let thread = std::thread::Builder::new().name("lanecast-place".to_owned());
-        match thread.spawn(move || checkpoint.place(&storage)) {
+        match thread.spawn(move || checkpoint.install(&storage)) {
             Ok(thread) => (CheckpointState::Placing(thread), false),
             Err(error) => self.give_up(&error),
         }
@@ -412,7 +413,7 @@ impl DurableStore {
         let last = self.archive.last();
         if last > 0 {
             // Acknowledgements that wait for it say what came of it.
-            let _told = self.archive.journal().wait(last, Level::Persisted, limit);
+            let _told = self.archive.journal().wait(last, Durability::Persisted, limit);
         }
     }
 }
@@ -429,10 +430,10 @@ impl Drop for DurableStore {
 }
 
 /// Why a change was not made; counts those that the disk did not take.
-fn refusal(error: StoreError, not_stored: &mut u64) -> CommandError {
+fn refusal(error: WriteError, not_stored: &mut u64) -> CommandError {
     match error {
-        StoreError::Refused(refusal) => refusal.into(),
-        StoreError::Append(error) => {
+        WriteError::Refused(refusal) => refusal.into(),
+        WriteError::Append(error) => {
             *not_stored += 1;
             CommandError::Unstored(error)
         }
@@ -440,7 +441,7 @@ fn refusal(error: StoreError, not_stored: &mut u64) -> CommandError {
 }
 
 /// What a thread has done that has finished.
-fn joined<T>(thread: JoinHandle<Outcome<T>>) -> Result<T, String> {
+fn joined<T>(thread: JoinHandle<StorageResult<T>>) -> Result<T, String> {
     let done = thread.join().map_err(|_| "its thread has panicked".to_owned())?;
     done.map_err(|error| error.to_string())
 }

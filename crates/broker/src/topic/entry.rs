@@ -9,7 +9,7 @@ use lanecast_filter::Filter;
 use lanecast_filter::kind::Kind;
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::naive::Environment;
-use lanecast_sow::Options;
+use lanecast_sow::SubscriptionOptions;
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -46,7 +46,7 @@ impl TopicEntry {
         &mut self,
         number: u32,
         filter: Option<&Filter>,
-        options: Options,
+        options: SubscriptionOptions,
         world: &mut Catalog,
     ) -> Result<(), CommandError> {
         match self {

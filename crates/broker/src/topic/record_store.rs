@@ -2,7 +2,7 @@
 
 use crate::command::error::CommandError;
 use crate::topic::durable_store::DurableStore;
-use lanecast_sow::{Cascade, Change, Key, Publication, Topic};
+use lanecast_sow::{Change, Key, Publication, Topic, ViewGraph};
 
 /// Where the records of a kept topic are.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl RecordStore {
         }
     }
 
-    pub(crate) fn topic_mut<'a>(&'a mut self, cascade: &'a mut Cascade) -> &'a mut Topic {
+    pub(crate) fn topic_mut<'a>(&'a mut self, cascade: &'a mut ViewGraph) -> &'a mut Topic {
         match self {
             Self::Own(topic) | Self::Durable(topic) => topic,
             Self::View(number) => cascade.views_mut()[*number].topic_mut(),

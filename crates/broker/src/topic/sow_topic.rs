@@ -15,7 +15,8 @@ use lanecast_base::budget::Reservation;
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
 use lanecast_sow::{
-    Answer, Change, Event, Feed, Options, Publication, Query, Reason, Record, Topic,
+    Change, Event, OutOfFocusReason, Publication, Query, QueryStats, Record, SubscriptionOptions,
+    SubscriptionSet, Topic,
 };
 use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter};
 use std::collections::VecDeque;
@@ -67,15 +68,18 @@ pub(crate) struct SowTopic {
 #[derive(Debug)]
 struct SowSubscribers {
     format: Format,
-    feed: Feed,
+    feed: SubscriptionSet,
     ties: FeedSubscriptions,
 }
 
 impl SowTopic {
     pub(crate) fn new(topic: Topic) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
-        let followers =
-            SowSubscribers { format, feed: Feed::new(), ties: FeedSubscriptions::default() };
+        let followers = SowSubscribers {
+            format,
+            feed: SubscriptionSet::new(),
+            ties: FeedSubscriptions::default(),
+        };
         let (removals, removed) = (VecDeque::new(), Vec::new());
         let topic = Box::new(topic);
         let holding = match topic.definition().durable {
@@ -88,8 +92,11 @@ impl SowTopic {
     /// What the view of that number shows.
     pub(crate) fn of_view(topic: &Topic, number: usize) -> Self {
         let (name, format) = (topic.definition().name.clone(), topic.definition().format);
-        let followers =
-            SowSubscribers { format, feed: Feed::new(), ties: FeedSubscriptions::default() };
+        let followers = SowSubscribers {
+            format,
+            feed: SubscriptionSet::new(),
+            ties: FeedSubscriptions::default(),
+        };
         let (removals, removed) = (VecDeque::new(), Vec::new());
         let holding = RecordStore::View(number);
         Self { name, holding, is_viewed: false, expire_again_ns: 0, followers, removals, removed }
@@ -145,7 +152,7 @@ impl SowTopic {
         &mut self,
         number: u32,
         filter: Option<&Filter>,
-        options: Options,
+        options: SubscriptionOptions,
         world: &mut Catalog,
     ) -> Result<(), CommandError> {
         self.begin_to_follow(world);
@@ -214,7 +221,7 @@ impl SowTopic {
         &mut self,
         inquiry: PendingQuery,
         query: &Query,
-        follow: Option<(u32, Options)>,
+        follow: Option<(u32, SubscriptionOptions)>,
         now_ns: u64,
         world: &mut Catalog,
     ) -> Result<(), CommandError> {
@@ -256,7 +263,7 @@ impl SowTopic {
         let topic = self.holding.topic_mut(&mut world.cascade);
         ties.begin_round();
         let mut is_going = false;
-        for id in feed.busy().to_vec() {
+        for id in feed.catching_up().to_vec() {
             // Asked before each: several queries of one client fill one outbox.
             if ties.is_paused(id, at.now, still_max, post) {
                 continue;
@@ -264,9 +271,9 @@ impl SowTopic {
             let mut sink = SowEventWriter { topic: &self.name, format: *format, ties, post };
             let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
             feed.advance_one(topic, id, at.unix_ns, STEP, &mut write);
-            is_going |= feed.busy().contains(&id);
+            is_going |= feed.catching_up().contains(&id);
         }
-        let is_done = feed.busy().is_empty();
+        let is_done = feed.catching_up().is_empty();
         self.end_following(world);
         match (is_going, is_done) {
             (true, _) => QueryProgress::Going,
@@ -280,7 +287,7 @@ impl SowTopic {
         let SowSubscribers { format, feed, ties } = &mut self.followers;
         let mut sink = SowEventWriter { topic: &self.name, format: *format, ties, post };
         let mut write = |ids: &[u32], event: Event<'_>| sink.write(ids, event);
-        feed.flush_some(now_ns, FLUSH_STEP, &mut write);
+        feed.flush_up_to(now_ns, FLUSH_STEP, &mut write);
     }
 
     /// When something expires or is to be told, in nanoseconds since 1970.
@@ -297,7 +304,7 @@ impl SowSubscribers {
         let Self { format, feed, ties } = self;
         let topic = change.environment.topic;
         let mut sink = SowEventWriter { topic, format: *format, ties, post };
-        feed.apply(change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
+        feed.on_change(change, &mut |ids: &[u32], event: Event<'_>| sink.write(ids, event));
     }
 }
 
@@ -323,15 +330,17 @@ impl SowEventWriter<'_, '_> {
                 let subject = Payload::Delta { record, base, changes, bytes };
                 self.fan_out(ids, Command::Publish, None, subject);
             }
-            Event::Left { record, reason, .. } => {
+            Event::OutOfFocus { record, reason, .. } => {
                 let reason = match reason {
-                    Reason::Match => "match",
-                    Reason::Deleted => "deleted",
-                    Reason::Expired => "expired",
+                    OutOfFocusReason::Match => "match",
+                    OutOfFocusReason::Deleted => "deleted",
+                    OutOfFocusReason::Expired => "expired",
                 };
                 self.fan_out(ids, Command::Oof, Some(reason), Payload::Record(record));
             }
-            Event::Exhausted(limit) => ids.iter().for_each(|id| self.exhausted(*id, limit)),
+            Event::SortMemoryExceeded(limit) => {
+                ids.iter().for_each(|id| self.exhausted(*id, limit))
+            }
             Event::Overrun => ids.iter().for_each(|id| self.overrun(*id)),
         }
     }
@@ -367,7 +376,7 @@ impl SowEventWriter<'_, '_> {
         });
     }
 
-    fn end(&mut self, id: u32, answer: Answer) {
+    fn end(&mut self, id: u32, answer: QueryStats) {
         let Some(inquiry) = self.ties.inquiries.remove(&id) else { return };
         self.post.write(inquiry.client, |out| {
             let header = HeaderWriter::command(out, Command::GroupEnd);

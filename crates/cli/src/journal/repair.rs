@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &RepairArgs) -> anyhow::Result<ExitCode> {
             "is_needed": repair.is_needed(), "is_done": does_it,
             "damage": repair.damage.as_ref().map(ToString::to_string),
             "cut": cut, "removed": repair.removed, "lost_records": repair.lost_records,
-            "halved": repair.halved, "odd": repair.odd,
+            "damaged_headers": repair.damaged_headers, "wrong_lengths": repair.wrong_lengths,
         }))?;
     } else {
         print(&to_text(&repair, arguments.yes))?;
@@ -67,7 +67,7 @@ fn to_text(repair: &Repair, is_done: bool) -> String {
     if let Some(damage) = &repair.damage {
         text += &format!("{}\n", printable(&damage.to_string()));
     }
-    for segment in &repair.odd {
+    for segment in &repair.wrong_lengths {
         text += &format!("the file of segment {segment} {given} the length that its header says\n");
     }
     if let Some((segment, offset)) = repair.cut {
@@ -79,7 +79,7 @@ fn to_text(repair: &Repair, is_done: bool) -> String {
     if repair.damage.is_some() {
         text += &format!("that {lost} {} readable records\n", grouped(repair.lost_records));
     }
-    for segment in &repair.halved {
+    for segment in &repair.damaged_headers {
         text += &format!("the damaged header of segment {segment} {written}\n");
     }
     if !is_done {

@@ -5,7 +5,7 @@ use crate::output::{print, print_json, say};
 use crate::printable::printable;
 use crate::table::{counted, grouped, render, size, table, utc};
 use indicatif::{ProgressBar, ProgressStyle};
-use lanecast_journal::{Directory, SegmentSurvey, Survey, Verdict};
+use lanecast_journal::{Directory, JournalReport, SegmentReport, Verdict};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -37,7 +37,7 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn inspect(arguments: &InspectArgs) -> anyhow::Result<ExitCode> {
     let directory = arguments.place.directory();
-    show(&directory, &Survey::glance(&directory)?, arguments.json)
+    show(&directory, &JournalReport::inspect(&directory)?, arguments.json)
 }
 
 pub(super) fn verify(arguments: &VerifyArgs) -> anyhow::Result<ExitCode> {
@@ -47,22 +47,22 @@ pub(super) fn verify(arguments: &VerifyArgs) -> anyhow::Result<ExitCode> {
     {
         bar.set_style(style);
     }
-    let survey = Survey::read(&directory, |read, all| {
+    let report = JournalReport::verify(&directory, |read, all| {
         bar.set_length(all as u64);
         bar.set_position(read as u64);
     });
     bar.finish_and_clear();
-    show(&directory, &survey?, arguments.json)
+    show(&directory, &report?, arguments.json)
 }
 
-fn show(directory: &Directory, survey: &Survey, is_json: bool) -> anyhow::Result<ExitCode> {
+fn show(directory: &Directory, report: &JournalReport, is_json: bool) -> anyhow::Result<ExitCode> {
     let owner = directory.owner();
     if is_json {
-        print_json(&to_json(survey, owner))?;
+        print_json(&to_json(report, owner))?;
     } else {
-        print(&to_text(survey, owner))?;
+        print(&to_text(report, owner))?;
     }
-    match &survey.verdict {
+    match &report.verdict {
         Verdict::Corrupt(damage) => {
             say(&format!("lanecast: {}", printable(&damage.to_string())));
             Ok(ExitCode::FAILURE)
@@ -71,11 +71,11 @@ fn show(directory: &Directory, survey: &Survey, is_json: bool) -> anyhow::Result
     }
 }
 
-fn to_json(survey: &Survey, owner: Option<u32>) -> Value {
-    let segments: Vec<Value> = survey.segments.iter().map(segment_json).collect();
+fn to_json(report: &JournalReport, owner: Option<u32>) -> Value {
+    let segments: Vec<Value> = report.segments.iter().map(segment_json).collect();
     let mut object = json!({"owner_pid": owner, "segments": segments});
-    match &survey.verdict {
-        Verdict::Whole => object["verdict"] = "whole".into(),
+    match &report.verdict {
+        Verdict::Intact => object["verdict"] = "whole".into(),
         Verdict::Torn { path, offset, bytes } => {
             object["verdict"] = "torn".into();
             object["torn"] = json!({"path": path, "offset": offset, "bytes": bytes});
@@ -88,21 +88,21 @@ fn to_json(survey: &Survey, owner: Option<u32>) -> Value {
     object
 }
 
-fn segment_json(segment: &SegmentSurvey) -> Value {
+fn segment_json(segment: &SegmentReport) -> Value {
     json!({
         "segment": segment.segment, "path": segment.path, "bytes": segment.bytes,
         "used_bytes": segment.used_bytes, "created_unix_ns": segment.created_unix_ns,
-        "is_halved": segment.is_halved, "is_sealed": segment.is_sealed,
+        "has_damaged_header": segment.has_damaged_header, "is_sealed": segment.is_sealed,
         "records": segment.records, "body_bytes": segment.body_bytes,
         "first": segment.first, "first_unix_ns": segment.first_unix_ns, "last": segment.last,
     })
 }
 
-fn to_text(survey: &Survey, owner: Option<u32>) -> String {
+fn to_text(report: &JournalReport, owner: Option<u32>) -> String {
     let columns =
         [">segment", ">size", ">used", ">records", ">first", ">last", "first appended", "state"];
     let mut rows = table(&columns);
-    for segment in &survey.segments {
+    for segment in &report.segments {
         let number = |number: u64| if number > 0 { number.to_string() } else { "-".into() };
         let first = segment.first > 0;
         rows.add_row([
@@ -116,9 +116,9 @@ fn to_text(survey: &Survey, owner: Option<u32>) -> String {
             state(segment).to_owned(),
         ]);
     }
-    let records: u64 = survey.segments.iter().map(|segment| segment.records).sum();
-    let bytes: u64 = survey.segments.iter().map(|segment| segment.bytes).sum();
-    let segments = survey.segments.len() as u64;
+    let records: u64 = report.segments.iter().map(|segment| segment.records).sum();
+    let bytes: u64 = report.segments.iter().map(|segment| segment.bytes).sum();
+    let segments = report.segments.len() as u64;
     let mut text = render(&rows);
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     text += &format!("{records}, {segments}, {}", size(bytes));
@@ -127,8 +127,8 @@ fn to_text(survey: &Survey, owner: Option<u32>) -> String {
         Some(pid) => format!("; process {pid} owns it\n"),
         None => "; nobody owns it\n".into(),
     };
-    text += &match &survey.verdict {
-        Verdict::Whole => "it is whole\n".into(),
+    text += &match &report.verdict {
+        Verdict::Intact => "it is whole\n".into(),
         Verdict::Torn { path, offset, bytes } if owner.is_none() => format!(
             "a crash has torn its end: {bytes} bytes at offset {offset} of {}; opening it for \
              writing cuts them off\n",
@@ -140,11 +140,11 @@ fn to_text(survey: &Survey, owner: Option<u32>) -> String {
     text
 }
 
-fn state(segment: &SegmentSurvey) -> &'static str {
+fn state(segment: &SegmentReport) -> &'static str {
     match segment {
-        SegmentSurvey { is_halved: true, .. } => "one header damaged: repair it",
-        SegmentSurvey { is_sealed: true, .. } => "sealed",
-        SegmentSurvey { records: 0, .. } => "ready",
+        SegmentReport { has_damaged_header: true, .. } => "one header damaged: repair it",
+        SegmentReport { is_sealed: true, .. } => "sealed",
+        SegmentReport { records: 0, .. } => "ready",
         _ => "in use",
     }
 }

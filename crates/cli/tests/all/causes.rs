@@ -4,7 +4,7 @@ use lanecast_broker::CatalogError;
 use lanecast_client::ClientError;
 use lanecast_os::interface::InterfaceError;
 use lanecast_os::{DirectoryError, FileError};
-use lanecast_sow::durable::ArchiveError;
+use lanecast_sow::durable::SowStoreError;
 use lanecast_wire::command::HeaderError;
 use std::error::Error;
 use std::io;
@@ -24,7 +24,7 @@ fn chain(error: &dyn Error) -> Vec<String> {
 fn no_cause_is_said_twice() {
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     let path = || "/a".into();
-    let archive = || ArchiveError::Wait(lanecast_journal::WaitError::NoSpace);
+    let archive = || SowStoreError::Wait(lanecast_journal::WaitError::NoSpace);
     let interface = || InterfaceError::System(denied());
     let net = || lanecast_net::OpenError::Interface(interface());
     let errors: [Box<dyn Error>; 14] = [

@@ -1,7 +1,7 @@
 //! `lanecast journal`: a journal as people meet it, whole, damaged and repaired.
 
 use crate::run::Stage;
-use lanecast_journal::{Directory, Entry, Log, Retention, Settings};
+use lanecast_journal::{Directory, Entry, JournalConfig, Log, Retention};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 const SEGMENT: u64 = 16 << 10;
 
 fn open(stage: &Stage) -> Log<Directory> {
-    let settings = Settings { segment_bytes: SEGMENT, ..Settings::default() };
+    let settings = JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() };
     Log::open(Directory::new(stage.path("j")), settings).unwrap()
 }
 
@@ -165,12 +165,12 @@ fn whatever_has_become_of_its_files_is_named_and_repaired() {
 fn a_journal_that_has_gone_round_is_whole() {
     let stage = Stage::new();
     let retention = Retention { bytes: Some(2 * SEGMENT), age: None };
-    let settings = Settings { segment_bytes: SEGMENT, retention, ..Settings::default() };
+    let settings = JournalConfig { segment_bytes: SEGMENT, retention, ..JournalConfig::default() };
     let mut log = Log::open(Directory::new(stage.path("j")), settings).unwrap();
     for _ in 0..500 {
         log.append(&[Entry { body: &[9; 300], ..Entry::default() }]).unwrap();
         log.commit().unwrap();
-        log.retain().unwrap();
+        log.apply_retention().unwrap();
     }
     drop(log);
     assert!(stage.run("journal inspect j").good().contains("it is whole"));

@@ -2,23 +2,23 @@
 
 use crate::run::Stage;
 use lanecast_filter::kind::Kind;
-use lanecast_journal::{Directory, Level, Settings};
-use lanecast_sow::durable::Archive;
+use lanecast_journal::{Directory, Durability, JournalConfig};
+use lanecast_sow::durable::SowStore;
 use lanecast_sow::{Publication, Topic, TopicDefinition};
 use serde_json::Value;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn open(stage: &Stage) -> (Archive<Directory>, Vec<Topic>) {
+fn open(stage: &Stage) -> (SowStore<Directory>, Vec<Topic>) {
     let orders = TopicDefinition::new("orders", Kind::Fix).key("/11").unwrap();
     let blobs = TopicDefinition::new("blobs", Kind::Binary);
-    let settings = Settings { segment_bytes: 64 << 10, ..Settings::default() };
-    Archive::open(Directory::new(stage.path("kept")), settings, vec![orders, blobs]).unwrap()
+    let settings = JournalConfig { segment_bytes: 64 << 10, ..JournalConfig::default() };
+    SowStore::open(Directory::new(stage.path("kept")), settings, vec![orders, blobs]).unwrap()
 }
 
 /// Two orders and a blob, of which a checkpoint has the first order, if there is one.
-fn fill(stage: &Stage, has_checkpoint: bool) -> (Archive<Directory>, Vec<Topic>) {
+fn fill(stage: &Stage, has_checkpoint: bool) -> (SowStore<Directory>, Vec<Topic>) {
     let (mut archive, mut topics) = open(stage);
     let [orders, blobs] = &mut *topics else { unreachable!("two topics") };
     let of = Publication::of;
@@ -27,14 +27,14 @@ fn fill(stage: &Stage, has_checkpoint: bool) -> (Archive<Directory>, Vec<Topic>)
         let mut checkpoint = archive.begin_checkpoint().unwrap();
         while checkpoint.advance(&[orders, blobs], 10).unwrap() {}
         checkpoint.seal().unwrap();
-        archive.adopt(checkpoint, LONG).unwrap();
+        archive.install_checkpoint(checkpoint, LONG).unwrap();
     }
     archive.publish(orders, &of(b"11=b\x0155=\x1b[2J\x01"), 1).unwrap();
     archive.publish(orders, &of(b"11=c\x01"), 2).unwrap();
     archive.delete_as(orders, &of(b"11=c\x01"), 3).unwrap();
     let blob = Publication { key: Some("one"), lifetime: Some(LONG), ..of(b"\xff\x00") };
     let last = archive.publish(blobs, &blob, 4).unwrap().journal_sequence;
-    archive.journal().wait(last, Level::Persisted, LONG).unwrap();
+    archive.journal().wait(last, Durability::Persisted, LONG).unwrap();
     (archive, topics)
 }
 

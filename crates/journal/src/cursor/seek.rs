@@ -1,13 +1,13 @@
 //! Where a cursor starts.
 
 use super::{Cursor, Source, Start};
-use crate::chain::Chain;
 use crate::error::{OpenError, ReadError};
 use crate::index::{Index, Mark};
 use crate::lock;
-use crate::segment::numbers;
+use crate::scanner::{RecordScanner, Step};
+use crate::segment::segment_numbers;
+use crate::sequence_check::SequenceCheck;
 use crate::storage::Storage;
-use crate::walk::{Step, Walk};
 use lanecast_wire::journal::RecordHeader;
 
 /// The segment in which to look, and what is known of it.
@@ -22,25 +22,30 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn find<S: Storage>(source: &Source<S>, from: Start) -> Result<Self, ReadError> {
         let catalog = lock(&source.catalog);
-        let listed = match from {
+        let entries = match from {
             Start::Oldest => catalog.oldest(),
-            Start::Sequence(wanted) => match (catalog.with_sequence(wanted), catalog.oldest()) {
-                (None, Some(oldest)) => {
-                    return Err(ReadError::Gone { wanted, oldest: oldest.first.sequence });
+            Start::Sequence(requested) => {
+                match (catalog.with_sequence(requested), catalog.oldest()) {
+                    (None, Some(oldest)) => {
+                        return Err(ReadError::Removed {
+                            requested,
+                            oldest: oldest.first.sequence,
+                        });
+                    }
+                    (found, _) => found,
                 }
-                (found, _) => found,
-            },
+            }
             Start::Time(unix_ns) => catalog.with_time(unix_ns),
             Start::End => catalog.newest(),
         };
-        if let Some(listed) = listed {
-            let (segment, first) = (listed.number, listed.first.sequence);
-            return Ok(Self { segment, first, index: listed.index.clone() });
+        if let Some(entry) = entries {
+            let (segment, first) = (entry.number, entry.first.sequence);
+            return Ok(Self { segment, first, index: entry.index.clone() });
         }
         drop(catalog);
-        match numbers(&source.storage)?.first() {
+        match segment_numbers(&source.storage)?.first() {
             Some(segment) => Ok(Self { segment: *segment, first: 1, index: None }),
-            None => Err(OpenError::Absent { directory: source.storage.path("") }.into()),
+            None => Err(OpenError::NoJournal { directory: source.storage.path("") }.into()),
         }
     }
 }
@@ -51,28 +56,31 @@ impl<S: Storage> Cursor<S> {
         if from == Start::Oldest {
             return Ok(());
         }
-        let limit = self.limit.as_ref().map(|limit| limit.intake.reached(limit.level));
+        let limit =
+            self.limit.as_ref().map(|limit| limit.append_queue.last_sequence(limit.durability));
         match (&index, from) {
-            (Some(index), Start::Sequence(wanted)) => self.jump(index.before_sequence(wanted)),
+            (Some(index), Start::Sequence(requested)) => {
+                self.jump(index.before_sequence(requested))
+            }
             (Some(index), Start::Time(unix_ns)) => self.jump(index.before_time(unix_ns)),
             (Some(index), _) => self.jump(index.before_sequence(u64::MAX)),
             (None, _) => {}
         }
         let mut made = index.is_none().then(Index::default);
         loop {
-            let next = self.walk.chain.next;
+            let next = self.scanner.sequence_check.next;
             let is_there = match from {
-                Start::Sequence(wanted) => next.is_some_and(|next| next >= wanted),
+                Start::Sequence(requested) => next.is_some_and(|next| next >= requested),
                 _ => false,
             };
             let is_behind = next.is_some_and(|next| limit.is_some_and(|limit| next > limit));
             if is_there || is_behind {
                 break;
             }
-            let before = self.walk;
-            match self.walk.step(&mut self.window, &self.segment)? {
+            let before = self.scanner;
+            match self.scanner.step(&mut self.read_buffer, &self.segment)? {
                 Step::Record(header, _) if is_from(&header, from) => {
-                    self.walk = before;
+                    self.scanner = before;
                     break;
                 }
                 Step::Record(header, _) => {
@@ -82,20 +90,20 @@ impl<S: Storage> Cursor<S> {
                 }
                 Step::Sealed => {
                     if let Some(made) = made.take() {
-                        lock(&self.source.catalog).learn(self.segment.number, made);
+                        lock(&self.source.catalog).set_index(self.segment.number, made);
                     }
                     self.is_sealed = true;
-                    if !self.go_on()? {
+                    if !self.next_segment()? {
                         break;
                     }
                 }
-                Step::Stopped(_) if self.look_again()? => {}
+                Step::Stopped(_) if self.retry()? => {}
                 Step::Stopped(_) => break,
             }
         }
-        match (from, self.walk.chain.next) {
-            (Start::Sequence(wanted), Some(next)) if next < wanted => {
-                Err(ReadError::Ahead { wanted, next })
+        match (from, self.scanner.sequence_check.next) {
+            (Start::Sequence(requested), Some(next)) if next < requested => {
+                Err(ReadError::Ahead { requested, next })
             }
             _ => Ok(()),
         }
@@ -103,8 +111,8 @@ impl<S: Storage> Cursor<S> {
 
     fn jump(&mut self, mark: Option<Mark>) {
         let Some(mark) = mark else { return };
-        let chain = Chain { next: Some(mark.sequence), ..Chain::ANYWHERE };
-        self.walk = Walk { chain, offset: mark.offset };
+        let sequence_check = SequenceCheck { next: Some(mark.sequence), ..SequenceCheck::ANYWHERE };
+        self.scanner = RecordScanner { sequence_check, offset: mark.offset };
     }
 }
 
@@ -112,7 +120,7 @@ impl<S: Storage> Cursor<S> {
 fn is_from(header: &RecordHeader, from: Start) -> bool {
     match from {
         Start::Time(unix_ns) => header.unix_ns.get() >= unix_ns,
-        Start::Sequence(wanted) => header.sequence.get() >= wanted,
+        Start::Sequence(requested) => header.sequence.get() >= requested,
         Start::Oldest | Start::End => false,
     }
 }
@@ -120,5 +128,5 @@ fn is_from(header: &RecordHeader, from: Start) -> bool {
 /// The sequence of the first record in a segment.
 pub(super) fn first_of<S: Storage>(source: &Source<S>, number: u64) -> Result<u64, ReadError> {
     let mut recovery = crate::recovery::Recovery::new(&source.storage, &[]);
-    Ok(recovery.list(number)?.map_or(0, |listed| listed.first.sequence))
+    Ok(recovery.list(number)?.map_or(0, |entry| entry.first.sequence))
 }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
-    AppendError, Entry, Fault, Journal, Level, Log, PersistError, ReadError, Reader, Retention,
-    Settings, Start, WaitError,
+    AppendError, Durability, Entry, Journal, JournalConfig, Log, PersistError, ReadError, Reader,
+    Retention, Start, StorageErrorKind, WaitError,
 };
 use lanecast_sim::disk::SimulatedDisk;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ const SEGMENT: u64 = 16 << 10;
 const ROOM: u64 = 4 << 20;
 const LONG: Duration = Duration::from_secs(60);
 
-fn settings() -> Settings {
-    Settings { segment_bytes: SEGMENT, ..Settings::default() }
+fn settings() -> JournalConfig {
+    JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() }
 }
 
 fn entry(body: &[u8]) -> Entry<'_> {
@@ -30,7 +30,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A log with records of 200 bytes, `unix_ns` ten times the sequence.
-fn filled(disk: &SimulatedDisk, settings: Settings, count: u64) -> Log<SimulatedDisk> {
+fn filled(disk: &SimulatedDisk, settings: JournalConfig, count: u64) -> Log<SimulatedDisk> {
     let mut log = Log::open(disk.clone(), settings).unwrap();
     for sequence in 1..=count {
         log.append(&[Entry { unix_ns: 10 * sequence, ..entry(&[7; 200]) }]).unwrap();
@@ -45,8 +45,8 @@ fn records_come_back_as_they_were_appended() {
     let last = journal.append(&[entry(b"one"), entry(b""), entry(&[9; 5000])]).unwrap();
     assert_eq!(last, 1..=3);
     assert!(journal.append(&[]).unwrap().is_empty());
-    journal.wait(3, Level::Persisted, LONG).unwrap();
-    let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).unwrap();
+    journal.wait(3, Durability::Persisted, LONG).unwrap();
+    let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted).unwrap();
     let record = cursor.read().unwrap().unwrap();
     assert_eq!((record.sequence, record.topic, record.client), (1, 1, 2));
     assert_eq!((record.client_sequence, record.unix_ns, record.flags), (3, 4, 5));
@@ -60,7 +60,7 @@ fn records_come_back_as_they_were_appended() {
 #[test]
 fn what_cannot_be_is_refused_at_once() {
     let disk = SimulatedDisk::new(1, ROOM);
-    let odd = Settings { segment_bytes: SEGMENT + 1, ..settings() };
+    let odd = JournalConfig { segment_bytes: SEGMENT + 1, ..settings() };
     assert!(Journal::open(disk.clone(), odd).unwrap_err().to_string().contains("segment_bytes"));
     let journal = Journal::open(disk, settings()).unwrap();
     let longest = (SEGMENT - 8304) as usize;
@@ -68,7 +68,7 @@ fn what_cannot_be_is_refused_at_once() {
     let many = [entry(b"fits"), entry(&too_long)];
     assert_eq!(journal.append(&many), Err(AppendError::TooLong));
     assert_eq!(journal.persist(&[entry(&vec![1; longest])], LONG), Ok(1), "all or none");
-    assert_eq!(journal.wait(2, Level::Received, LONG), Err(WaitError::Unknown));
+    assert_eq!(journal.wait(2, Durability::Written, LONG), Err(WaitError::UnknownSequence));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn times_never_run_backwards() {
 
 #[test]
 fn too_much_in_memory_is_back_pressure() {
-    let small = Settings { pending_bytes: 1000, ..settings() };
+    let small = JournalConfig { max_pending_bytes: 1000, ..settings() };
     let mut log = Log::open(SimulatedDisk::new(1, ROOM), small).unwrap();
     let mut accepted = 0;
     let refusal = loop {
@@ -114,10 +114,10 @@ fn a_full_disk_is_back_pressure_and_heals() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(accepted > 16 && journal.reached(Level::Persisted) < accepted);
+    assert!(accepted > 16 && journal.last_sequence(Durability::Persisted) < accepted);
     assert_eq!(journal.failure(), None, "it is no damage");
     disk.set_capacity(ROOM);
-    journal.wait(accepted, Level::Persisted, LONG).unwrap();
+    journal.wait(accepted, Durability::Persisted, LONG).unwrap();
     assert_eq!(journal.persist(&[entry(b"on")], LONG), Ok(accepted + 1));
     journal.close().unwrap();
     disk.crash();
@@ -129,16 +129,19 @@ fn a_full_disk_is_back_pressure_and_heals() {
 fn a_failed_synchronisation_is_for_good() {
     let disk = SimulatedDisk::new(1, ROOM);
     let journal = Journal::open(disk.clone(), settings()).unwrap();
-    journal.prepared().unwrap();
+    journal.wait_preallocated().unwrap();
     assert_eq!(journal.persist(&[entry(b"before")], LONG), Ok(1));
     disk.fail_sync_after(1);
     let lost = journal.persist(&[entry(b"lost")], LONG);
     assert_eq!(lost, Err(PersistError::Wait(WaitError::Failed)));
     assert_eq!(journal.append(&[entry(b"after")]), Err(AppendError::Failed));
-    assert_eq!(journal.reached(Level::Persisted), 1);
-    assert_eq!(journal.waiting_bytes(), 0, "to wait would be in vain");
+    assert_eq!(journal.last_sequence(Durability::Persisted), 1);
+    assert_eq!(journal.pending_bytes(), 0, "to wait would be in vain");
     let failure = journal.failure().unwrap();
-    assert!(failure.fault == Fault::Other && failure.to_string().contains("input/output error"));
+    assert!(
+        failure.kind == StorageErrorKind::Other
+            && failure.to_string().contains("input/output error")
+    );
     assert!(journal.close().is_err());
     // Another try in the same machine may find it, and then it is made durable once more.
     disk.kill();
@@ -161,7 +164,7 @@ fn cursors_start_where_they_are_told() {
     assert_eq!([at(Start::Sequence(501)), at(Start::End), at(Start::Time(5001))], [None; 3]);
     assert_eq!(at(Start::Time(0)), Some(1));
     let ahead = log.cursor(Start::Sequence(502)).unwrap_err();
-    assert_eq!(ahead, ReadError::Ahead { wanted: 502, next: 501 });
+    assert_eq!(ahead, ReadError::Ahead { requested: 502, next: 501 });
     // The same without an index at hand, beside the owner.
     let reader = Reader::open(disk).unwrap();
     for sequence in [1, 77, 500] {
@@ -177,7 +180,7 @@ fn cursors_start_where_they_are_told() {
 fn cursors_follow_the_end_across_segments() {
     let disk = SimulatedDisk::new(1, ROOM);
     let journal = Arc::new(Journal::open(disk.clone(), settings()).unwrap());
-    let mut inside = journal.cursor(Start::End, Level::Persisted).unwrap();
+    let mut inside = journal.cursor(Start::End, Durability::Persisted).unwrap();
     let mut beside = Reader::open(disk).unwrap().cursor(Start::End).unwrap();
     for sequence in 1..=300 {
         assert_eq!(inside.read(), Ok(None));
@@ -194,23 +197,23 @@ fn cursors_follow_the_end_across_segments() {
 fn retention_removes_the_oldest_and_nothing_that_is_held() {
     let disk = SimulatedDisk::new(1, ROOM);
     let retention = Retention { bytes: Some(3 * SEGMENT), age: None };
-    let mut log = filled(&disk, Settings { retention, ..settings() }, 300);
-    let hold = log.hold(100);
+    let mut log = filled(&disk, JournalConfig { retention, ..settings() }, 300);
+    let pin = log.pin(100);
     let mut cursor = log.cursor(Start::Sequence(60)).unwrap();
-    assert!(log.retain().unwrap() > 0);
+    assert!(log.apply_retention().unwrap() > 0);
     assert_eq!(cursor.read().unwrap().unwrap().sequence, 60);
     drop(cursor);
-    log.retain().unwrap();
+    log.apply_retention().unwrap();
     let oldest = |log: &Log<SimulatedDisk>| {
         log.cursor(Start::Oldest).unwrap().read().unwrap().unwrap().sequence
     };
     assert!((61..=100).contains(&oldest(&log)), "{}", oldest(&log));
     let gone = log.cursor(Start::Sequence(1)).unwrap_err();
-    assert!(matches!(gone, ReadError::Gone { wanted: 1, .. }), "{gone}");
-    hold.move_to(290);
-    log.retain().unwrap();
+    assert!(matches!(gone, ReadError::Removed { requested: 1, .. }), "{gone}");
+    pin.move_to(290);
+    log.apply_retention().unwrap();
     assert!((200..=290).contains(&oldest(&log)), "{}", oldest(&log));
-    drop((hold, log));
+    drop((pin, log));
     let log = Log::open(disk, settings()).unwrap();
     assert_eq!(log.recovered().last, 300);
     assert!(log.recovered().first > 100);
@@ -221,9 +224,9 @@ fn retention_by_age_keeps_the_newest_segment() {
     let disk = SimulatedDisk::new(1, ROOM);
     let retention = Retention { bytes: None, age: Some(Duration::from_secs(1)) };
     // All records are of 1970.
-    let mut log = filled(&disk, Settings { retention, ..settings() }, 300);
-    assert!(log.retain().unwrap() > 5);
-    assert_eq!(log.retain(), Ok(0));
+    let mut log = filled(&disk, JournalConfig { retention, ..settings() }, 300);
+    assert!(log.apply_retention().unwrap() > 5);
+    assert_eq!(log.apply_retention(), Ok(0));
     assert_eq!(log.append(&[entry(b"next")]), Ok(301..=301));
     log.commit().unwrap();
 }
@@ -239,13 +242,13 @@ fn many_threads_have_one_order_and_their_own() {
                     let body = client_sequence.to_le_bytes();
                     let entry = Entry { client, client_sequence, body: &body, ..entry(&[]) };
                     let sequence = journal.persist(&[entry], LONG).unwrap();
-                    assert!(journal.reached(Level::Persisted) >= sequence);
+                    assert!(journal.last_sequence(Durability::Persisted) >= sequence);
                 }
             });
         }
     });
     let mut last = [0; 8];
-    let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).unwrap();
+    let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted).unwrap();
     let count = cursor.for_each(usize::MAX, |record| {
         let last = &mut last[record.client as usize];
         assert_eq!(record.client_sequence, *last + 1);
@@ -273,9 +276,9 @@ fn a_listener_hears_of_all_that_is_persisted() {
 fn spares_of_another_length_are_made_anew() {
     let disk = SimulatedDisk::new(1, ROOM);
     let mut log = filled(&disk, settings(), 100);
-    log.prepare().unwrap();
+    log.preallocate().unwrap();
     drop(log);
-    let larger = Settings { segment_bytes: 4 * SEGMENT, ..settings() };
+    let larger = JournalConfig { segment_bytes: 4 * SEGMENT, ..settings() };
     let mut log = Log::open(disk.clone(), larger).unwrap();
     log.append(&vec![entry(&[6; 2000]); 20]).unwrap();
     log.append(&[entry(&[6; 40_000])]).unwrap();

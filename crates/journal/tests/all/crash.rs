@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 use crate::model::Model;
-use lanecast_journal::{AppendError, Entry, Fault, Log, OpenError, Retention, Settings, Start};
+use lanecast_journal::{
+    AppendError, Entry, JournalConfig, Log, OpenError, Retention, Start, StorageErrorKind,
+};
 use lanecast_sim::dice::Dice;
 use lanecast_sim::disk::SimulatedDisk;
 
@@ -17,7 +19,7 @@ struct Trial {
     dice: Dice,
     disk: SimulatedDisk,
     model: Model,
-    settings: Settings,
+    settings: JournalConfig,
     /// What this life's journal has said.
     persisted: u64,
 }
@@ -26,10 +28,10 @@ impl Trial {
     fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let bytes = dice.percent(50).then(|| dice.within(1..=4) * SEGMENT);
-        let settings = Settings {
+        let settings = JournalConfig {
             segment_bytes: SEGMENT + 8 * dice.within(0..=64),
-            spares: dice.within(0..=2) as usize,
-            pending_bytes: dice.pick(&[1 << 10, 64 << 10]),
+            spare_segments: dice.within(0..=2) as usize,
+            max_pending_bytes: dice.pick(&[1 << 10, 64 << 10]),
             retention: Retention { bytes, age: None },
         };
         let disk = SimulatedDisk::new(dice.any(), ROOM);
@@ -41,7 +43,7 @@ impl Trial {
     fn open(&mut self) -> Option<Log<SimulatedDisk>> {
         let mut log = match Log::open(self.disk.clone(), self.settings.clone()) {
             Ok(log) => log,
-            Err(OpenError::Storage(error)) if error.fault == Fault::Other => {
+            Err(OpenError::Storage(error)) if error.kind == StorageErrorKind::Other => {
                 return None;
             }
             Err(error) => panic!("seed {}: {error}", self.seed),
@@ -76,7 +78,7 @@ impl Trial {
             self.disk.fail_sync_after(self.dice.spread(1..=100));
         }
         let Some(mut log) = self.open() else { return };
-        let hold = self.dice.percent(50).then(|| log.hold(self.persisted + 1));
+        let pin = self.dice.percent(50).then(|| log.pin(self.persisted + 1));
         for _ in 0..self.dice.spread(1..=40) {
             if self.act(&mut log).is_none() {
                 break;
@@ -85,7 +87,7 @@ impl Trial {
             self.persisted = log.persisted();
         }
         self.persisted = log.persisted();
-        drop(hold);
+        drop(pin);
     }
 
     /// One step; `None` if the journal accepts nothing any more.
@@ -93,8 +95,8 @@ impl Trial {
         let done = match self.dice.within(0..=9) {
             0..=4 => return self.append(log),
             5..=6 => log.commit().map(drop),
-            7 => log.prepare(),
-            8 => log.retain().map(drop),
+            7 => log.preallocate(),
+            8 => log.apply_retention().map(drop),
             _ => {
                 let room = self.dice.pick(&[ROOM, ROOM, 3 * SEGMENT]);
                 self.disk.set_capacity(room);
@@ -103,7 +105,7 @@ impl Trial {
         };
         match done {
             Ok(()) => Some(()),
-            Err(error) if error.fault == Fault::NoSpace => Some(()),
+            Err(error) if error.kind == StorageErrorKind::NoSpace => Some(()),
             Err(_) => None,
         }
     }
@@ -158,11 +160,11 @@ fn no_call_is_a_bad_one_to_stop_at() {
     let life = |stop: Option<u64>, seed: u64| {
         let mut trial = Trial::new(7);
         trial.disk = SimulatedDisk::new(seed, ROOM);
-        trial.settings = Settings {
+        trial.settings = JournalConfig {
             segment_bytes: SEGMENT,
-            spares: 1,
+            spare_segments: 1,
             retention: Retention { bytes: Some(2 * SEGMENT), age: None },
-            ..Settings::default()
+            ..JournalConfig::default()
         };
         if let Some(stop) = stop {
             trial.disk.stop_after(stop);
@@ -171,8 +173,8 @@ fn no_call_is_a_bad_one_to_stop_at() {
             for round in 0..40 {
                 let _ = trial.append(&mut log);
                 let _ = log.commit();
-                let _ = if round % 4 == 0 { log.prepare() } else { Ok(()) };
-                let _ = log.retain();
+                let _ = if round % 4 == 0 { log.preallocate() } else { Ok(()) };
+                let _ = log.apply_retention();
                 trial.persisted = log.persisted();
             }
         }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
-    Corruption, Entry, Log, OpenError, ReadError, Reader, Repair, Settings, Start, Storage,
-    StoredFile, Survey, Verdict,
+    Corruption, Entry, JournalConfig, JournalReport, Log, OpenError, ReadError, Reader, Repair,
+    Start, Storage, StoredFile, Verdict,
 };
 use lanecast_sim::dice::Dice;
 use lanecast_sim::disk::SimulatedDisk;
@@ -14,8 +14,8 @@ const SEGMENT: u64 = 16 << 10;
 const GROUPS: u64 = 30;
 const TOGETHER: u64 = 10;
 
-fn settings() -> Settings {
-    Settings { segment_bytes: SEGMENT, ..Settings::default() }
+fn settings() -> JournalConfig {
+    JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() }
 }
 
 fn name(number: u64) -> String {
@@ -83,7 +83,7 @@ fn corruption(error: &OpenError) -> &Corruption {
 
 #[test]
 fn every_changed_byte_of_a_durable_record_is_found_and_named() {
-    let segments = Survey::read(&journal(), |_, _| {}).unwrap().segments;
+    let segments = JournalReport::verify(&journal(), |_, _| {}).unwrap().segments;
     assert!(segments.len() >= 4, "{segments:?}");
     let mut dice = Dice::new(5);
     for _ in 0..300 {
@@ -95,7 +95,7 @@ fn every_changed_byte_of_a_durable_record_is_found_and_named() {
         let byte = dice.within(0..=55 + u64::from(header.length.get()));
         disk.damage(&name(number), offset + byte, 1 << dice.within(0..=7));
 
-        let verdict = Survey::read(&disk, |_, _| {}).unwrap().verdict;
+        let verdict = JournalReport::verify(&disk, |_, _| {}).unwrap().verdict;
         let Verdict::Corrupt(error) = &verdict else { panic!("{verdict:?}") };
         let found = corruption(error);
         assert_eq!((found.segment, found.offset), (number, offset));
@@ -113,7 +113,7 @@ fn every_changed_byte_of_a_durable_record_is_found_and_named() {
         let behind = GROUPS * TOGETHER - sequence;
         assert!((behind..=behind + 1).contains(&plan.lost_records), "{plan:?}");
         plan.apply(&disk).unwrap();
-        assert_eq!(Survey::read(&disk, |_, _| {}).unwrap().verdict, Verdict::Whole);
+        assert_eq!(JournalReport::verify(&disk, |_, _| {}).unwrap().verdict, Verdict::Intact);
         let mut log = open(&disk).unwrap();
         assert_eq!(log.recovered().last, sequence - 1);
         log.append(&[Entry { body: &body(sequence), ..Entry::default() }]).unwrap();
@@ -126,7 +126,7 @@ fn every_changed_byte_of_a_durable_record_is_found_and_named() {
 #[test]
 fn an_owner_refuses_damage_near_the_end() {
     let disk = journal();
-    let last = Survey::read(&disk, |_, _| {}).unwrap().segments.len() as u64;
+    let last = JournalReport::verify(&disk, |_, _| {}).unwrap().segments.len() as u64;
     let (offset, header) = records(&disk, last)[0];
     assert!(header.sequence.get() + TOGETHER * 3 < GROUPS * TOGETHER);
     disk.damage(&name(last), offset + 20, 1);
@@ -137,15 +137,15 @@ fn an_owner_refuses_damage_near_the_end() {
 #[test]
 fn damage_in_the_last_group_alone_looks_torn() {
     let disk = journal();
-    let last = Survey::read(&disk, |_, _| {}).unwrap().segments.len() as u64;
+    let last = JournalReport::verify(&disk, |_, _| {}).unwrap().segments.len() as u64;
     let (offset, header) = *records(&disk, last).last().unwrap();
     disk.damage(&name(last), offset + 60, 1);
-    let verdict = Survey::read(&disk, |_, _| {}).unwrap().verdict;
+    let verdict = JournalReport::verify(&disk, |_, _| {}).unwrap().verdict;
     assert!(matches!(verdict, Verdict::Torn { offset: at, .. } if at == offset), "{verdict:?}");
     let log = open(&disk).unwrap();
     assert_eq!(log.recovered().last, header.sequence.get() - 1);
     assert!(log.recovered().torn_bytes > 0);
-    assert_eq!(Survey::read(&disk, |_, _| {}).unwrap().verdict, Verdict::Whole);
+    assert_eq!(JournalReport::verify(&disk, |_, _| {}).unwrap().verdict, Verdict::Intact);
 }
 
 #[test]
@@ -169,16 +169,16 @@ fn a_damaged_copy_of_a_header_is_borne_and_two_are_not() {
     let disk = journal();
     disk.damage(&name(2), 16, 1);
     assert_eq!(read(&disk), (GROUPS * TOGETHER, None));
-    let survey = Survey::read(&disk, |_, _| {}).unwrap();
-    assert!(survey.segments[1].is_halved && survey.verdict == Verdict::Whole);
+    let report = JournalReport::verify(&disk, |_, _| {}).unwrap();
+    assert!(report.segments[1].has_damaged_header && report.verdict == Verdict::Intact);
     let plan = Repair::plan(&disk).unwrap();
-    assert_eq!((plan.halved.as_slice(), plan.lost_records), (&[2][..], 0));
+    assert_eq!((plan.damaged_headers.as_slice(), plan.lost_records), (&[2][..], 0));
     plan.apply(&disk).unwrap();
     assert!(!Repair::plan(&disk).unwrap().is_needed());
 
     disk.damage(&name(2), 16, 1);
     disk.damage(&name(2), 4096 + 60, 1);
-    assert!(matches!(open(&disk), Err(OpenError::Segment { segment: 2, .. })));
+    assert!(matches!(open(&disk), Err(OpenError::InvalidSegment { segment: 2, .. })));
     let plan = Repair::plan(&disk).unwrap();
     assert_eq!(plan.removed.first(), Some(&2));
     let first = records(&disk, 1).len() as u64;
@@ -191,7 +191,7 @@ fn segments_that_are_missing_or_foreign_are_refused_by_name() {
     let disk = journal();
     disk.remove(&name(2)).unwrap();
     let error = open(&disk).unwrap_err();
-    assert!(matches!(error, OpenError::Missing { segment: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::MissingSegment { segment: 2, .. }), "{error}");
     let plan = Repair::plan(&disk).unwrap();
     assert_eq!(plan.removed[0], 3);
 
@@ -199,39 +199,39 @@ fn segments_that_are_missing_or_foreign_are_refused_by_name() {
     let file = disk.create(&name(2)).unwrap();
     file.write_all_at(&other.contents(&name(2)), 0).unwrap();
     let error = open(&disk).unwrap_err();
-    assert!(matches!(error, OpenError::Mixed { segment: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::ForeignSegment { segment: 2, .. }), "{error}");
 
     let disk = journal();
     disk.rename(&name(1), &name(9)).unwrap();
-    assert!(matches!(open(&disk), Err(OpenError::Missing { .. })));
+    assert!(matches!(open(&disk), Err(OpenError::MissingSegment { .. })));
 
     let empty = SimulatedDisk::new(1, 1 << 20);
-    assert!(matches!(Reader::open(empty), Err(OpenError::Absent { .. })));
+    assert!(matches!(Reader::open(empty), Err(OpenError::NoJournal { .. })));
 }
 
 #[test]
 fn a_file_that_was_cut_loses_what_was_cut_and_no_more() {
-    let last = Survey::read(&journal(), |_, _| {}).unwrap().segments.len() as u64;
+    let last = JournalReport::verify(&journal(), |_, _| {}).unwrap().segments.len() as u64;
     for number in [2, last] {
         let disk = journal();
         let (offset, header) = records(&disk, number)[3];
-        let file = disk.open(&name(number), lanecast_journal::Mode::Write).unwrap();
+        let file = disk.open(&name(number), lanecast_journal::OpenMode::Write).unwrap();
         file.set_length(offset + 10).unwrap();
         let error = open(&disk).unwrap_err();
-        assert!(matches!(error, OpenError::Segment { segment, .. } if segment == number));
+        assert!(matches!(error, OpenError::InvalidSegment { segment, .. } if segment == number));
         let text = error.to_string();
         assert!(text.contains(&format!("has {} bytes", offset + 10)), "{text}");
         let plan = Repair::plan(&disk).unwrap();
-        assert_eq!(plan.odd, [number]);
+        assert_eq!(plan.wrong_lengths, [number]);
         let behind: Vec<u64> = (number + 1..=last).collect();
         assert_eq!(plan.removed, behind, "{plan:?}");
         plan.apply(&disk).unwrap();
         // What is left of the record that was cut is a torn end to opening.
         assert_eq!(open(&disk).unwrap().recovered().last, header.sequence.get() - 1);
-        assert_eq!(Survey::read(&disk, |_, _| {}).unwrap().verdict, Verdict::Whole);
+        assert_eq!(JournalReport::verify(&disk, |_, _| {}).unwrap().verdict, Verdict::Intact);
     }
     let disk = journal();
-    let file = disk.open(&name(last), lanecast_journal::Mode::Write).unwrap();
+    let file = disk.open(&name(last), lanecast_journal::OpenMode::Write).unwrap();
     file.set_length(SEGMENT + 1).unwrap();
     let plan = Repair::plan(&disk).unwrap();
     assert!(plan.is_needed() && plan.lost_records == 0, "{plan:?}");
@@ -242,17 +242,17 @@ fn a_file_that_was_cut_loses_what_was_cut_and_no_more() {
 #[test]
 fn a_file_that_was_cut_is_looked_at_to_its_last_byte() {
     let disk = journal();
-    let last = Survey::read(&disk, |_, _| {}).unwrap().segments.len() as u64;
+    let last = JournalReport::verify(&disk, |_, _| {}).unwrap().segments.len() as u64;
     (3..=last).for_each(|number| disk.remove(&name(number)).unwrap());
     let places = records(&disk, 2);
     let (damaged, header) = places[5];
     let (end, durable) = places[20];
     assert!(durable.durable() >= header.sequence.get(), "it was durable");
-    let file = disk.open(&name(2), lanecast_journal::Mode::Write).unwrap();
+    let file = disk.open(&name(2), lanecast_journal::OpenMode::Write).unwrap();
     file.set_length(end + durable.bytes()).unwrap();
     file.write_all_at(&[0; 56], damaged).unwrap();
     let plan = Repair::plan(&disk).unwrap();
-    assert_eq!((plan.cut, &plan.odd[..]), (Some((2, damaged)), &[2][..]), "{plan:?}");
+    assert_eq!((plan.cut, &plan.wrong_lengths[..]), (Some((2, damaged)), &[2][..]), "{plan:?}");
     assert_eq!(plan.lost_records, 15);
     plan.apply(&disk).unwrap();
     assert_eq!(open(&disk).unwrap().recovered().last, header.sequence.get() - 1);
@@ -284,7 +284,7 @@ proptest! {
         cuts in prop::collection::vec((1_u64..6, 0..SEGMENT + 100), 0..2),
     ) {
         let disk = journal();
-        let write = lanecast_journal::Mode::Write;
+        let write = lanecast_journal::OpenMode::Write;
         for (number, offset, bytes) in patches {
             if let Ok(file) = disk.open(&name(number), write) {
                 file.write_all_at(&bytes, offset).unwrap();
@@ -295,7 +295,7 @@ proptest! {
                 file.set_length(length).unwrap();
             }
         }
-        let survey = Survey::read(&disk, |_, _| {});
+        let report = JournalReport::verify(&disk, |_, _| {});
         if let Ok(reader) = Reader::open(disk.clone())
             && let Ok(mut cursor) = reader.cursor(Start::Oldest)
         {
@@ -304,7 +304,7 @@ proptest! {
             }
         }
         let opened = open(&disk).is_ok();
-        if survey.is_ok_and(|survey| !matches!(survey.verdict, Verdict::Corrupt(_))) {
+        if report.is_ok_and(|report| !matches!(report.verdict, Verdict::Corrupt(_))) {
             prop_assert!(opened);
         }
         let plan = Repair::plan(&disk).unwrap();

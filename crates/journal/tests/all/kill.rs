@@ -2,7 +2,9 @@
 //! there for the next one.
 #![forbid(unsafe_code)]
 
-use lanecast_journal::{Directory, Entry, Fault, Journal, Level, Log, OpenError, Settings, Start};
+use lanecast_journal::{
+    Directory, Durability, Entry, Journal, JournalConfig, Log, OpenError, Start, StorageErrorKind,
+};
 use lanecast_sim::dice::Dice;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,8 +15,8 @@ const LONG: Duration = Duration::from_secs(60);
 /// Set for the process that is to be killed: where its journal is.
 const DIRECTORY: &str = "KILLED_JOURNAL";
 
-fn settings() -> Settings {
-    Settings { segment_bytes: 256 << 10, ..Settings::default() }
+fn settings() -> JournalConfig {
+    JournalConfig { segment_bytes: 256 << 10, ..JournalConfig::default() }
 }
 
 fn body(sequence: u64) -> Vec<u8> {
@@ -34,9 +36,12 @@ fn victim() {
         let entries: Vec<_> =
             bodies.iter().map(|body| Entry { body, ..Entry::default() }).collect();
         let last = *journal.append(&entries).unwrap().end();
-        let (level, word) =
-            if last.is_multiple_of(2) { (Level::Received, 'r') } else { (Level::Persisted, 'p') };
-        journal.wait(last, level, LONG).unwrap();
+        let (durability, word) = if last.is_multiple_of(2) {
+            (Durability::Written, 'r')
+        } else {
+            (Durability::Persisted, 'p')
+        };
+        journal.wait(last, durability, LONG).unwrap();
         writeln!(output, "said {word} {last}").unwrap();
         next = last + 1;
     }
@@ -111,7 +116,7 @@ fn a_directory_has_one_owner_and_readers_do_not_mind() {
     let refused = open().unwrap_err();
     let own = std::process::id();
     let OpenError::Storage(error) = &refused else { panic!("{refused}") };
-    assert_eq!(error.fault, Fault::Owned { pid: Some(own) });
+    assert_eq!(error.kind, StorageErrorKind::Locked { pid: Some(own) });
     let text = refused.to_string();
     assert!(text.contains(&format!("process {own}")) && text.contains("reading only"), "{text}");
     journal.persist(&[Entry { body: b"here", ..Entry::default() }], LONG).unwrap();

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
-    Directory, Entry, Journal, Level, Log, OpenError, ReadError, Reader, Repair, Retention,
-    Settings, Start, Storage, Survey, Verdict,
+    Directory, Durability, Entry, Journal, JournalConfig, JournalReport, Log, OpenError, ReadError,
+    Reader, Repair, Retention, Start, Storage, Verdict,
 };
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_wire::journal::{
@@ -15,9 +15,9 @@ use std::time::Duration;
 const SEGMENT: u64 = 16 << 10;
 const LONG: Duration = Duration::from_secs(60);
 
-fn settings() -> Settings {
+fn settings() -> JournalConfig {
     let retention = Retention { bytes: Some(2 * SEGMENT), age: None };
-    Settings { segment_bytes: SEGMENT, retention, ..Settings::default() }
+    JournalConfig { segment_bytes: SEGMENT, retention, ..JournalConfig::default() }
 }
 
 fn name(number: u64) -> String {
@@ -33,7 +33,7 @@ fn append(log: &mut Log<SimulatedDisk>, count: u64) -> u64 {
         let next = log.persisted() + 1;
         log.append(&[Entry { body: &body(next), ..Entry::default() }]).unwrap();
         log.commit().unwrap();
-        log.retain().unwrap();
+        log.apply_retention().unwrap();
     }
     log.persisted()
 }
@@ -55,8 +55,8 @@ fn journal() -> (SimulatedDisk, u64, u64, u64) {
 
 /// The newest segment with records, whether it is recycled, and where its records are.
 fn ends(disk: &SimulatedDisk) -> (u64, bool, Vec<u64>) {
-    let survey = Survey::glance(disk).unwrap();
-    let newest = survey.segments.iter().rev().find(|segment| segment.first > 0).unwrap();
+    let report = JournalReport::inspect(disk).unwrap();
+    let newest = report.segments.iter().rev().find(|segment| segment.first > 0).unwrap();
     let bytes = disk.contents(&name(newest.segment));
     let header = SegmentHeader::read(&bytes).unwrap();
     let (mut offset, mut records) = (RECORDS_OFFSET, Vec::new());
@@ -70,8 +70,8 @@ fn ends(disk: &SimulatedDisk) -> (u64, bool, Vec<u64>) {
 }
 
 fn verdict(disk: &SimulatedDisk) -> Verdict {
-    let verdict = Survey::read(disk, |_, _| {}).unwrap().verdict;
-    assert_eq!(Survey::glance(disk).unwrap().verdict, verdict);
+    let verdict = JournalReport::verify(disk, |_, _| {}).unwrap().verdict;
+    assert_eq!(JournalReport::inspect(disk).unwrap().verdict, verdict);
     verdict
 }
 
@@ -80,7 +80,7 @@ fn what_is_left_from_before_is_neither_a_record_nor_damage() {
     let (disk, last, segment, offset) = journal();
     let bytes = disk.contents(&name(segment));
     assert!(bytes[offset as usize + 1000..].iter().any(|byte| *byte != 0), "it is there");
-    assert_eq!(verdict(&disk), Verdict::Whole);
+    assert_eq!(verdict(&disk), Verdict::Intact);
     assert!(!Repair::plan(&disk).unwrap().is_needed());
     let mut log = Log::open(disk.clone(), settings()).unwrap();
     assert_eq!((log.recovered().last, log.recovered().torn_bytes), (last, 0));
@@ -109,7 +109,7 @@ fn torn_and_corrupt_are_told_apart_all_the_same() {
     assert_eq!((log.recovered().last, log.recovered().torn_bytes > 0), (last - 1, true));
     assert_eq!(append(&mut log, 1), last);
     drop(log);
-    assert_eq!(verdict(&disk), Verdict::Whole);
+    assert_eq!(verdict(&disk), Verdict::Intact);
 
     let before = ends(&disk).2[1];
     for byte in [0, 20, 60] {
@@ -122,7 +122,7 @@ fn torn_and_corrupt_are_told_apart_all_the_same() {
     disk.damage(&name(segment), HEADER_OFFSETS[0] + 12, FLAG_RECYCLED as u8);
     disk.damage(&name(segment), before, 1);
     Repair::plan(&disk).unwrap().apply(&disk).unwrap();
-    assert_eq!(verdict(&disk), Verdict::Whole);
+    assert_eq!(verdict(&disk), Verdict::Intact);
 }
 
 #[test]
@@ -130,15 +130,15 @@ fn a_spare_that_is_recycled_is_ready_for_the_next_owner() {
     let (disk, ..) = journal();
     let mut log = Log::open(disk.clone(), settings()).unwrap();
     append(&mut log, 100);
-    log.prepare().unwrap();
+    log.preallocate().unwrap();
     let last = log.persisted();
     drop(log);
-    assert_eq!(verdict(&disk), Verdict::Whole);
+    assert_eq!(verdict(&disk), Verdict::Intact);
     let mut log = Log::open(disk.clone(), settings()).unwrap();
     assert_eq!(log.recovered().last, last);
     append(&mut log, 200);
     drop(log);
-    assert_eq!(verdict(&disk), Verdict::Whole);
+    assert_eq!(verdict(&disk), Verdict::Intact);
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn a_reader_beside_the_owner_is_told_that_its_records_are_gone() {
                 Err(error) => break error,
             }
         };
-        let ReadError::Gone { wanted, oldest } = error else { panic!("{error}") };
-        assert!(wanted >= least && oldest > 400, "{wanted} of {oldest}");
+        let ReadError::Removed { requested, oldest } = error else { panic!("{error}") };
+        assert!(requested >= least && oldest > 400, "{requested} of {oldest}");
     }
 }
 
@@ -179,14 +179,14 @@ fn a_journal_of_real_files_goes_round() {
     }
     drop(journal);
     let place = Directory::new(directory.path());
-    assert_eq!(Survey::read(&place, |_, _| {}).unwrap().verdict, Verdict::Whole);
+    assert_eq!(JournalReport::verify(&place, |_, _| {}).unwrap().verdict, Verdict::Intact);
     let recycled = std::fs::read_dir(directory.path()).unwrap().filter(|file| {
         let bytes = std::fs::read(file.as_ref().unwrap().path()).unwrap();
         SegmentHeader::read(&bytes).is_ok_and(|header| header.flags.get() == FLAG_RECYCLED)
     });
     assert!(recycled.count() > 0);
     let journal = open();
-    let mut cursor = journal.cursor(Start::Oldest, Level::Persisted).unwrap();
+    let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted).unwrap();
     let mut next = journal.recovered().first;
     let read = cursor.for_each(usize::MAX, |record| {
         assert_eq!((record.sequence, record.body), (next, &body(next)[..]));

@@ -1,7 +1,7 @@
 //! An open file of the disk.
 
-use super::{SimulatedDisk, State, fault};
-use lanecast_journal::{Fault, Outcome, Pace, StoredFile};
+use super::{SimulatedDisk, State, error};
+use lanecast_journal::{StorageErrorKind, StorageResult, StoredFile, Throttle};
 
 /// An open file of a [`SimulatedDisk`].
 #[derive(Debug)]
@@ -17,39 +17,44 @@ impl SimulatedFile {
         Self { disk, inode, life, name: name.to_owned() }
     }
 
-    fn look(&self, state: &State, act: &'static str) -> Outcome<()> {
+    fn look(&self, state: &State, operation: &'static str) -> StorageResult<()> {
         if state.life != self.life {
-            return Err(fault(act, &self.name, Fault::Other, "it was opened before the crash"));
+            return Err(error(
+                operation,
+                &self.name,
+                StorageErrorKind::Other,
+                "it was opened before the crash",
+            ));
         }
-        state.look(act, &self.name)
+        state.look(operation, &self.name)
     }
 
-    fn begin(&self, state: &mut State, act: &'static str) -> Outcome<bool> {
-        self.look(state, act)?;
-        state.begin(act, &self.name)
+    fn begin(&self, state: &mut State, operation: &'static str) -> StorageResult<bool> {
+        self.look(state, operation)?;
+        state.begin(operation, &self.name)
     }
 }
 
 impl StoredFile for SimulatedFile {
-    fn length(&self) -> Outcome<u64> {
+    fn length(&self) -> StorageResult<u64> {
         let state = self.disk.state();
         self.look(&state, "look at")?;
         Ok(state.inodes[self.inode].now().len() as u64)
     }
 
-    fn preallocate(&self, bytes: u64, _pace: Pace<'_>) -> Outcome<()> {
+    fn preallocate(&self, bytes: u64, _throttle: Throttle<'_>) -> StorageResult<()> {
         let mut state = self.disk.state();
         self.begin(&mut state, "reserve space for")?;
         let has = state.inodes[self.inode].now().len() as u64;
         if state.used() + bytes.saturating_sub(has) > state.capacity {
-            let why = "no space left on the simulated disk";
-            return Err(fault("reserve space for", &self.name, Fault::NoSpace, why));
+            let message = "no space left on the simulated disk";
+            return Err(error("reserve space for", &self.name, StorageErrorKind::NoSpace, message));
         }
         state.inodes[self.inode].set_length(bytes as usize);
         state.end("reserve space for", &self.name)
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Outcome<usize> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> StorageResult<usize> {
         let mut state = self.disk.state();
         self.begin(&mut state, "write")?;
         let mut length = bytes.len();
@@ -61,7 +66,7 @@ impl StoredFile for SimulatedFile {
         Ok(length)
     }
 
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Outcome<usize> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize> {
         let state = self.disk.state();
         self.look(&state, "read")?;
         let now = state.inodes[self.inode].now();
@@ -71,7 +76,7 @@ impl StoredFile for SimulatedFile {
         Ok(length)
     }
 
-    fn sync_data(&self) -> Outcome<()> {
+    fn sync_data(&self) -> StorageResult<()> {
         let mut state = self.disk.state();
         let stops = self.begin(&mut state, "synchronise")?;
         let state = &mut *state;
@@ -79,8 +84,8 @@ impl StoredFile for SimulatedFile {
         if state.fails_at.is_some_and(|at| state.calls >= at) {
             state.fails_at = None;
             inode.sync_badly(&mut state.dice);
-            let why = "input/output error of the simulated disk";
-            return Err(fault("synchronise", &self.name, Fault::Other, why));
+            let message = "input/output error of the simulated disk";
+            return Err(error("synchronise", &self.name, StorageErrorKind::Other, message));
         }
         if !stops || state.dice.percent(50) {
             inode.sync();
@@ -88,7 +93,7 @@ impl StoredFile for SimulatedFile {
         state.end("synchronise", &self.name)
     }
 
-    fn set_length(&self, bytes: u64) -> Outcome<()> {
+    fn set_length(&self, bytes: u64) -> StorageResult<()> {
         let mut state = self.disk.state();
         self.begin(&mut state, "cut")?;
         state.inodes[self.inode].set_length(bytes as usize);

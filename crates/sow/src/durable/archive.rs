@@ -2,14 +2,16 @@
 
 use super::checkpoint::{Checkpoint, remove_others};
 use super::entry;
-use super::error::{ArchiveError, StoreError};
+use super::error::{SowStoreError, WriteError};
 use super::restore::Restoring;
 use super::schema::{Schema, texts_of_views};
 use crate::change::{Cause, Change};
 use crate::key::Key;
 use crate::publication::Publication;
 use crate::topic::{Next, Topic};
-use lanecast_journal::{AppendError, Entry, Hold, Journal, Level, Settings, Storage, StorageError};
+use lanecast_journal::{
+    AppendError, Durability, Entry, Journal, JournalConfig, RetentionPin, Storage, StorageError,
+};
 use lanecast_wire::state::{
     STATE_CLIENT, STATE_CLIENT_GONE, STATE_DEFINE, STATE_DELETE, STATE_EXPIRE, STATE_PUT,
 };
@@ -18,11 +20,11 @@ use std::time::Duration;
 
 /// Keeps topics on disk. They have to be changed through it, and through nothing else.
 #[derive(Debug)]
-pub struct Archive<S: Storage> {
+pub struct SowStore<S: Storage> {
     storage: S,
     journal: Journal<S>,
     /// What the last checkpoint does not cover.
-    hold: Hold,
+    pin: RetentionPin,
     covered: u64,
     /// The last journal record.
     last: u64,
@@ -54,27 +56,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A change that is on its way to the disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Logged<'a> {
+pub struct LoggedChange<'a> {
     /// What happened.
     pub change: Change<'a>,
     /// Its number in the journal: when that is persisted, the change is.
     pub journal_sequence: u64,
 }
 
-impl<S: Storage + Clone> Archive<S> {
+impl<S: Storage + Clone> SowStore<S> {
     /// Opens the archive in `storage`, or makes one; gives the topics as they were.
     ///
-    /// What has expired since then is still in them: see [`Archive::expire`].
+    /// What has expired since then is still in them: see [`SowStore::expire`].
     ///
     /// # Errors
     ///
-    /// See [`ArchiveError`]. If topics or views on disk are not those of `schema`, which does not
+    /// See [`SowStoreError`]. If topics or views on disk are not those of `schema`, which does not
     /// say that they may be forgotten, nothing has changed.
     pub fn open(
         storage: S,
-        settings: Settings,
+        settings: JournalConfig,
         schema: impl Into<Schema>,
-    ) -> Result<(Self, Vec<Topic>), ArchiveError> {
+    ) -> Result<(Self, Vec<Topic>), SowStoreError> {
         Self::open_with(storage, settings, schema, |_| ())
     }
 
@@ -82,27 +84,27 @@ impl<S: Storage + Clone> Archive<S> {
     ///
     /// # Errors
     ///
-    /// See [`ArchiveError`].
+    /// See [`SowStoreError`].
     pub fn open_with(
         storage: S,
-        settings: Settings,
+        settings: JournalConfig,
         schema: impl Into<Schema>,
         listener: impl Fn(u64) + Send + Sync + 'static,
-    ) -> Result<(Self, Vec<Topic>), ArchiveError> {
+    ) -> Result<(Self, Vec<Topic>), SowStoreError> {
         let schema = schema.into();
         let journal = Journal::open_with(storage.clone(), settings, listener)?;
-        let hold = journal.hold(0);
+        let pin = journal.pin(0);
         let mut restoring = Restoring::new(&schema.topics)?;
         let covered = restoring.load(&storage)?;
         restoring.replay(&journal, covered)?;
         let amendment = restoring.amend(&schema)?;
-        hold.move_to(covered + 1);
+        pin.move_to(covered + 1);
         let last = journal.recovered().last;
         let Restoring { topics, clients, .. } = restoring;
         let mut archive = Self {
             storage,
             journal,
-            hold,
+            pin,
             covered,
             last,
             clients,
@@ -116,12 +118,12 @@ impl<S: Storage + Clone> Archive<S> {
     }
 
     /// The topics and views that were dropped from disk, as [`Schema::forget`] allowed.
-    pub fn forgotten(&self) -> &[Box<str>] {
+    pub fn dropped(&self) -> &[Box<str>] {
         &self.forgotten
     }
 
     /// Appends entries before any change of a topic, several to a record.
-    fn append_definitions(&mut self, entries: &[Vec<u8>]) -> Result<(), ArchiveError> {
+    fn append_definitions(&mut self, entries: &[Vec<u8>]) -> Result<(), SowStoreError> {
         let mut entries = entries.iter().peekable();
         while entries.peek().is_some() {
             self.body.clear();
@@ -133,12 +135,12 @@ impl<S: Storage + Clone> Archive<S> {
             }
             let appended = match self.append(0, STATE_DEFINE, 0) {
                 Err(AppendError::Full) => {
-                    self.journal.wait(self.last, Level::Persisted, PATIENCE)?;
+                    self.journal.wait(self.last, Durability::Persisted, PATIENCE)?;
                     self.append(0, STATE_DEFINE, 0)
                 }
                 appended => appended,
             };
-            appended.map_err(ArchiveError::Append)?;
+            appended.map_err(SowStoreError::Append)?;
         }
         Ok(())
     }
@@ -168,7 +170,7 @@ impl<S: Storage + Clone> Archive<S> {
     /// # Errors
     ///
     /// If the journal does not take it. Then the number is still known.
-    pub fn forget_client(&mut self, name: &str, now_ns: u64) -> Result<(), AppendError> {
+    pub fn remove_client(&mut self, name: &str, now_ns: u64) -> Result<(), AppendError> {
         if self.clients.contains_key(name) {
             self.body.clear();
             entry::client_gone(name, &mut self.body);
@@ -188,7 +190,7 @@ impl<S: Storage + Clone> Archive<S> {
         topic: &'a mut Topic,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Logged<'a>, StoreError> {
+    ) -> Result<LoggedChange<'a>, WriteError> {
         let next = topic.prepare(publication, now_ns)?;
         self.put(topic, next, Cause::Published, publication, now_ns)
     }
@@ -203,7 +205,7 @@ impl<S: Storage + Clone> Archive<S> {
         topic: &'a mut Topic,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Logged<'a>, StoreError> {
+    ) -> Result<LoggedChange<'a>, WriteError> {
         let (next, cause) = topic.prepare_delta(publication, now_ns)?;
         self.put(topic, next, cause, publication, now_ns)
     }
@@ -219,7 +221,7 @@ impl<S: Storage + Clone> Archive<S> {
         key: Key,
         client: &'a str,
         now_ns: u64,
-    ) -> Result<Option<Logged<'a>>, StoreError> {
+    ) -> Result<Option<LoggedChange<'a>>, WriteError> {
         let place = topic.find(key);
         self.remove(topic, place, Cause::Deleted, client, now_ns)
     }
@@ -234,7 +236,7 @@ impl<S: Storage + Clone> Archive<S> {
         topic: &'a mut Topic,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Option<Logged<'a>>, StoreError> {
+    ) -> Result<Option<LoggedChange<'a>>, WriteError> {
         let place = topic.find_as(publication)?;
         self.remove(topic, place, Cause::Deleted, publication.client, now_ns)
     }
@@ -248,7 +250,7 @@ impl<S: Storage + Clone> Archive<S> {
         &mut self,
         topic: &'a mut Topic,
         now_ns: u64,
-    ) -> Result<Option<Logged<'a>>, StoreError> {
+    ) -> Result<Option<LoggedChange<'a>>, WriteError> {
         let place = topic.due(now_ns);
         self.remove(topic, place, Cause::Expired, "", now_ns)
     }
@@ -259,7 +261,12 @@ impl<S: Storage + Clone> Archive<S> {
     /// # Errors
     ///
     /// If the journal does not take it.
-    pub fn number(&mut self, name: &str, sequence: u64, now_ns: u64) -> Result<u64, AppendError> {
+    pub fn record_client_sequence(
+        &mut self,
+        name: &str,
+        sequence: u64,
+        now_ns: u64,
+    ) -> Result<u64, AppendError> {
         if is_name(name) {
             self.body.clear();
             entry::client(name, sequence, now_ns, &mut self.body);
@@ -284,28 +291,28 @@ impl<S: Storage + Clone> Archive<S> {
     /// # Errors
     ///
     /// If the disk refuses, or takes too long. The checkpoint before it remains in force.
-    pub fn adopt(
+    pub fn install_checkpoint(
         &mut self,
         checkpoint: Checkpoint<S>,
         timeout: Duration,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), SowStoreError> {
         if self.last > 0 {
-            self.journal.wait(self.last, Level::Persisted, timeout)?;
+            self.journal.wait(self.last, Durability::Persisted, timeout)?;
         }
-        let covered = checkpoint.place(&self.storage)?;
-        self.placed(covered);
+        let covered = checkpoint.install(&self.storage)?;
+        self.checkpoint_installed(covered);
         Ok(())
     }
 
-    /// Where a checkpoint is to be [placed](Checkpoint::place).
+    /// Where a checkpoint is to be [placed](Checkpoint::install).
     pub fn storage(&self) -> &S {
         &self.storage
     }
 
     /// A checkpoint that covers the journal up to `covered` is in force.
-    pub fn placed(&mut self, covered: u64) {
+    pub fn checkpoint_installed(&mut self, covered: u64) {
         self.covered = covered;
-        self.hold.move_to(covered + 1);
+        self.pin.move_to(covered + 1);
     }
 
     fn put<'a>(
@@ -315,19 +322,19 @@ impl<S: Storage + Clone> Archive<S> {
         cause: Cause,
         publication: &Publication<'a>,
         now_ns: u64,
-    ) -> Result<Logged<'a>, StoreError> {
+    ) -> Result<LoggedChange<'a>, WriteError> {
         self.body.clear();
         entry::put(topic.number(), next.record(), &mut self.body);
-        let numbered = publication.numbered.filter(|(name, _)| is_name(name));
-        if let Some((name, sequence)) = numbered {
+        let client_sequence = publication.client_sequence.filter(|(name, _)| is_name(name));
+        if let Some((name, sequence)) = client_sequence {
             entry::client(name, sequence, now_ns, &mut self.body);
         }
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
-        if let Some((name, sequence)) = numbered {
+        if let Some((name, sequence)) = client_sequence {
             self.remember(name, sequence, now_ns);
         }
         let change = topic.commit(next, cause, publication.client, now_ns);
-        Ok(Logged { change, journal_sequence })
+        Ok(LoggedChange { change, journal_sequence })
     }
 
     fn remember(&mut self, name: &str, sequence: u64, unix_ns: u64) {
@@ -346,7 +353,7 @@ impl<S: Storage + Clone> Archive<S> {
         cause: Cause,
         client: &'a str,
         now_ns: u64,
-    ) -> Result<Option<Logged<'a>>, StoreError> {
+    ) -> Result<Option<LoggedChange<'a>>, WriteError> {
         let Some((place, record)) = place.and_then(|place| Some((place, topic.at(place)?))) else {
             return Ok(None);
         };
@@ -356,7 +363,7 @@ impl<S: Storage + Clone> Archive<S> {
         entry::gone(number, kind, record.identity(), sequence, &mut self.body);
         let journal_sequence = self.append(number, kind, now_ns)?;
         let change = topic.remove(place, cause, client, now_ns);
-        Ok(change.map(|change| Logged { change, journal_sequence }))
+        Ok(change.map(|change| LoggedChange { change, journal_sequence }))
     }
 
     /// Appends what stands in `body`.

@@ -3,7 +3,7 @@
 use super::archive::Clients;
 use super::entry;
 use crate::topic::Topic;
-use lanecast_journal::{Outcome, Storage, StoredFile};
+use lanecast_journal::{Storage, StorageResult, StoredFile};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};
 use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
@@ -43,7 +43,7 @@ pub(crate) fn checksum(number: u64, entries: &[u8]) -> u32 {
 ///
 /// [`advance`](Self::advance) writes down some records at a time, between changes. Then
 /// [`seal`](Self::seal) makes the file durable, which may take long and can be done by any thread;
-/// then [`Archive::adopt`](super::Archive::adopt) puts it in force. One that is dropped before
+/// then [`SowStore::install_checkpoint`](super::Archive::adopt) puts it in force. One that is dropped before
 /// leaves an unfinished file, which the next one removes.
 #[derive(Debug)]
 pub struct Checkpoint<S: Storage> {
@@ -65,7 +65,7 @@ impl<S: Storage> Checkpoint<S> {
         covered: u64,
         clients: &Clients,
         views: &BTreeMap<Box<str>, String>,
-    ) -> Outcome<Self> {
+    ) -> StorageResult<Self> {
         let file = storage.create(&unfinished(covered))?;
         let mut header = CheckpointHeader::new(covered);
         header.crc = crc32c::crc32c(header.checked()).into();
@@ -98,7 +98,7 @@ impl<S: Storage> Checkpoint<S> {
     /// # Errors
     ///
     /// If the disk refuses. Then drop the checkpoint, and begin another one.
-    pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> Outcome<bool> {
+    pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> StorageResult<bool> {
         for _ in 0..limit {
             let Some(topic) = topics.get(self.topic) else { break };
             if self.place == 0 {
@@ -123,7 +123,7 @@ impl<S: Storage> Checkpoint<S> {
     /// # Errors
     ///
     /// If the disk refuses.
-    pub fn seal(&mut self) -> Outcome<()> {
+    pub fn seal(&mut self) -> StorageResult<()> {
         if !self.entries.is_empty() {
             self.write_block()?;
         }
@@ -136,12 +136,12 @@ impl<S: Storage> Checkpoint<S> {
     /// Gives the file its name, which puts it in the place of the one before, and removes that one.
     /// It may take long, and can be done by any thread. The journal has to be durable up to all
     /// that the checkpoint may know of. Tells what it covers, for
-    /// [`Archive::placed`](super::Archive::placed).
+    /// [`SowStore::checkpoint_installed`](super::Archive::placed).
     ///
     /// # Errors
     ///
     /// If the disk refuses.
-    pub fn place(mut self, storage: &S) -> Outcome<u64> {
+    pub fn install(mut self, storage: &S) -> StorageResult<u64> {
         if !self.is_sealed {
             self.seal()?;
         }
@@ -151,7 +151,7 @@ impl<S: Storage> Checkpoint<S> {
         Ok(self.covered)
     }
 
-    fn write_block(&mut self) -> Outcome<()> {
+    fn write_block(&mut self) -> StorageResult<()> {
         let length = self.entries.len() as u32;
         let crc = checksum(self.block, &self.entries);
         let header = BlockHeader { length: length.into(), crc: crc.into() };
@@ -166,7 +166,7 @@ impl<S: Storage> Checkpoint<S> {
 }
 
 /// Removes all checkpoints but the one that is in force, finished or not.
-pub(crate) fn remove_others(storage: &impl Storage, in_force: u64) -> Outcome<()> {
+pub(crate) fn remove_others(storage: &impl Storage, in_force: u64) -> StorageResult<()> {
     let kept = name_of(in_force);
     for name in storage.list()? {
         if is_checkpoint(&name) && name != kept {

@@ -1,6 +1,6 @@
 //! Looking at what is kept without its owner, and without knowing what the topics are.
 
-use super::error::ArchiveError;
+use super::error::SowStoreError;
 use super::restore::Blocks;
 use crate::key::{Key, Sum};
 use crate::record::NEVER;
@@ -24,7 +24,7 @@ pub struct Dump {
     /// The last journal record that was read; 0 if there was none.
     pub last: u64,
     /// What could not be read. Without any, this is all there is.
-    pub damage: Vec<ArchiveError>,
+    pub damage: Vec<SowStoreError>,
 }
 
 /// A record of some topic.
@@ -53,7 +53,7 @@ impl Dump {
     /// # Errors
     ///
     /// If there is none, or the disk refuses. What is merely damaged is told in the dump.
-    pub fn read<S: Storage + Clone>(storage: &S) -> Result<Self, ArchiveError> {
+    pub fn read<S: Storage + Clone>(storage: &S) -> Result<Self, SowStoreError> {
         let journal = Reader::open(storage.clone());
         let mut dump = Self::default();
         let mut records = Records::new();
@@ -78,9 +78,9 @@ impl Dump {
         Sum::new(topic).identity().checksum as u32
     }
 
-    fn note(&mut self, result: Result<(), ArchiveError>) -> Result<(), ArchiveError> {
+    fn note(&mut self, result: Result<(), SowStoreError>) -> Result<(), SowStoreError> {
         match result {
-            Err(error @ ArchiveError::Storage(_)) => Err(error),
+            Err(error @ SowStoreError::Storage(_)) => Err(error),
             Err(error) => {
                 self.damage.push(error);
                 Ok(())
@@ -89,7 +89,11 @@ impl Dump {
         }
     }
 
-    fn load<S: Storage>(&mut self, storage: &S, records: &mut Records) -> Result<(), ArchiveError> {
+    fn load<S: Storage>(
+        &mut self,
+        storage: &S,
+        records: &mut Records,
+    ) -> Result<(), SowStoreError> {
         let Some(mut blocks) = Blocks::newest(storage)? else { return Ok(()) };
         self.covered = blocks.covered();
         while let Some(mut entries) = blocks.next()? {
@@ -107,14 +111,14 @@ impl Dump {
         &mut self,
         journal: &Reader<S>,
         records: &mut Records,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), SowStoreError> {
         self.last = self.covered;
         let mut cursor = journal.cursor(Start::Sequence(self.covered + 1))?;
         while let Some(record) = cursor.read()? {
             let mut rest = record.body;
             // Behind a change may stand the number that its publisher gave it.
             loop {
-                rest = self.apply(rest, records).ok_or(ArchiveError::Foreign(record.sequence))?;
+                rest = self.apply(rest, records).ok_or(SowStoreError::Foreign(record.sequence))?;
                 if rest.is_empty() {
                     break;
                 }

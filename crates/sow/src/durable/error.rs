@@ -1,16 +1,16 @@
 //! Why topics cannot be kept, or brought back.
 
-use crate::refusal::Refusal;
+use crate::error::TopicError;
 use lanecast_journal::{AppendError, OpenError, ReadError, StorageError, WaitError};
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
 /// Why a change was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StoreError {
+pub enum WriteError {
     /// The topic does not take the message.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] TopicError),
     /// The journal does not take it.
     #[error(transparent)]
     Append(#[from] AppendError),
@@ -19,7 +19,7 @@ pub enum StoreError {
 /// Why an archive cannot be opened, or a checkpoint not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum ArchiveError {
+pub enum SowStoreError {
     /// The journal cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -55,7 +55,7 @@ pub enum ArchiveError {
     Foreign(u64),
     /// Topics or views on disk are not those of the settings.
     #[error("{}", told(.0))]
-    Misfits(Vec<Misfit>),
+    SchemaMismatch(Vec<SchemaMismatch>),
     /// Definitions cannot be written.
     #[error("the definitions of topics cannot be written: {0}")]
     Append(AppendError),
@@ -64,23 +64,23 @@ pub enum ArchiveError {
     SameNumber(String, String),
     /// A topic cannot be made.
     #[error(transparent)]
-    Topic(#[from] Refusal),
+    Topic(#[from] TopicError),
 }
 
 /// A topic or a view on disk that is not that of the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct SchemaMismatch {
     /// Whether it is a view.
     pub is_view: bool,
     /// Its name, or `#` and its number if that alone is known.
     pub name: Box<str>,
     /// How it differs.
-    pub why: MisfitKind,
+    pub why: MismatchKind,
 }
 
 /// How a topic or a view on disk differs from the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MisfitKind {
+pub enum MismatchKind {
     /// The settings do not have it, or not as one that is durable.
     Missing,
     /// Its definition is another one.
@@ -91,25 +91,25 @@ pub enum MisfitKind {
         is: String,
     },
     /// A stored message does not fit the definition in the settings.
-    Refused(Refusal),
+    Refused(TopicError),
 }
 
-impl Display for Misfit {
+impl Display for SchemaMismatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (kind, name) = (if self.is_view { "view" } else { "topic" }, &self.name);
         let one_line = |text: &str| text.replace('\n', ", ");
         match &self.why {
-            MisfitKind::Missing if self.is_view => {
+            MismatchKind::Missing if self.is_view => {
                 write!(f, "the view {name} is on disk, and not in the settings")
             }
-            MisfitKind::Missing => {
+            MismatchKind::Missing => {
                 write!(f, "the topic {name} is on disk, and no durable topic of the settings")
             }
-            MisfitKind::Changed { was, is } => {
+            MismatchKind::Changed { was, is } => {
                 let (was, is) = (one_line(was), one_line(is));
                 write!(f, "the {kind} {name} was ({was}) and would be ({is})")
             }
-            MisfitKind::Refused(refusal) => {
+            MismatchKind::Refused(refusal) => {
                 write!(f, "stored messages of the {kind} {name} do not fit the settings: {refusal}")
             }
         }
@@ -117,7 +117,7 @@ impl Display for Misfit {
 }
 
 /// All of them, and the way out.
-fn told(misfits: &[Misfit]) -> String {
+fn told(misfits: &[SchemaMismatch]) -> String {
     let all: Vec<_> = misfits.iter().map(ToString::to_string).collect();
     let names: Vec<_> = misfits.iter().map(|misfit| format!("{:?}", misfit.name)).collect();
     format!(
@@ -128,7 +128,7 @@ fn told(misfits: &[Misfit]) -> String {
     )
 }
 
-impl From<WaitError> for ArchiveError {
+impl From<WaitError> for SowStoreError {
     fn from(error: WaitError) -> Self {
         Self::Wait(error)
     }

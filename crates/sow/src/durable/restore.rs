@@ -2,13 +2,13 @@
 
 use super::archive::Clients;
 use super::checkpoint::{checksum, covered_by, name_of};
-use super::error::{ArchiveError, MisfitKind};
+use super::error::{MismatchKind, SowStoreError};
 use super::schema::{Amendment, Schema, Stored, text_of_topic};
 use crate::definition::TopicDefinition;
 use crate::key::Identity;
 use crate::publication::Publication;
 use crate::topic::Topic;
-use lanecast_journal::{Journal, Level, Mode, Start, Storage, StoredFile};
+use lanecast_journal::{Durability, Journal, OpenMode, Start, Storage, StoredFile};
 use lanecast_wire::command::SEQUENCE_MAX;
 use lanecast_wire::state::{
     BLOCK_MAX, BlockHeader, CHECKPOINT_MAGIC, CheckpointHeader, STATE_CLIENT, STATE_CLIENT_GONE,
@@ -30,14 +30,14 @@ pub(crate) struct Restoring {
 }
 
 impl Restoring {
-    pub(crate) fn new(definitions: &[TopicDefinition]) -> Result<Self, ArchiveError> {
+    pub(crate) fn new(definitions: &[TopicDefinition]) -> Result<Self, SowStoreError> {
         let (mut topics, mut indexes) = (Vec::<Topic>::new(), HashMap::new());
         for definition in definitions {
             let topic = Topic::new(definition.clone())?;
             if let Some(other) = indexes.insert(topic.number(), topics.len()) {
                 let [one, two] =
                     [&topics[other], &topic].map(|topic| topic.definition().name.to_string());
-                return Err(ArchiveError::SameNumber(one, two));
+                return Err(SowStoreError::SameNumber(one, two));
             }
             topics.push(topic);
         }
@@ -45,7 +45,7 @@ impl Restoring {
     }
 
     /// Reads the newest checkpoint; tells what it covers, 0 if there is none.
-    pub(crate) fn load<S: Storage>(&mut self, storage: &S) -> Result<u64, ArchiveError> {
+    pub(crate) fn load<S: Storage>(&mut self, storage: &S) -> Result<u64, SowStoreError> {
         let Some(mut file) = Blocks::newest(storage)? else { return Ok(0) };
         while let Some(entries) = file.next()? {
             let mut rest = entries;
@@ -64,12 +64,12 @@ impl Restoring {
         &mut self,
         journal: &Journal<S>,
         covered: u64,
-    ) -> Result<(), ArchiveError> {
-        let mut cursor = journal.cursor(Start::Sequence(covered + 1), Level::Persisted)?;
+    ) -> Result<(), SowStoreError> {
+        let mut cursor = journal.cursor(Start::Sequence(covered + 1), Durability::Persisted)?;
         while let Some(record) = cursor.read()? {
             let mut rest = record.body;
             loop {
-                rest = self.apply(rest)?.ok_or(ArchiveError::Foreign(record.sequence))?;
+                rest = self.apply(rest)?.ok_or(SowStoreError::Foreign(record.sequence))?;
                 if rest.is_empty() {
                     break;
                 }
@@ -80,7 +80,7 @@ impl Restoring {
 
     /// Compares what was read with `schema`, and drops the records of topics that may be
     /// forgotten; gives the entries to append.
-    pub(crate) fn amend(&mut self, schema: &Schema) -> Result<Amendment, ArchiveError> {
+    pub(crate) fn amend(&mut self, schema: &Schema) -> Result<Amendment, SowStoreError> {
         let amendment = self.stored.check(schema)?;
         for number in &amendment.dropped {
             self.drop_records(*number)?;
@@ -89,7 +89,7 @@ impl Restoring {
     }
 
     /// Applies the first entry of `bytes`; gives the rest, or nothing if they are no entry.
-    fn apply<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, ArchiveError> {
+    fn apply<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, SowStoreError> {
         let Some((entry, rest)) = StateEntry::split(bytes) else { return Ok(None) };
         let kind = entry.header.kind.get();
         let is_applied = match kind {
@@ -140,7 +140,7 @@ impl Restoring {
         let Some(topic) = index.map(|index| &mut self.topics[index]) else { return true };
         let is = text_of_topic(topic.definition());
         if !text.is_empty() && text != is {
-            stored.misfit = Some(MisfitKind::Changed { was: text.into(), is });
+            stored.misfit = Some(MismatchKind::Changed { was: text.into(), is });
         }
         if entry.header.kind.get() == STATE_TOPIC {
             // No more records than can be in the bytes at hand, whatever they say.
@@ -166,13 +166,13 @@ impl Restoring {
         let publication = Publication { key, ..Publication::of(entry.message) };
         let expires_ns = header.expires_unix_ns.get();
         if let Err(refusal) = topic.restore(&publication, sequence, expires_ns, identity) {
-            stored.misfit = Some(MisfitKind::Refused(refusal));
+            stored.misfit = Some(MismatchKind::Refused(refusal));
         }
         true
     }
 
     /// Empties a topic, if it is one of the settings.
-    fn drop_records(&mut self, number: u32) -> Result<(), ArchiveError> {
+    fn drop_records(&mut self, number: u32) -> Result<(), SowStoreError> {
         if let Some(index) = self.indexes.get(&number) {
             let topic = &mut self.topics[*index];
             *topic = Topic::new(topic.definition().clone())?;
@@ -197,7 +197,7 @@ pub(crate) struct Blocks<F> {
 
 impl<F: StoredFile> Blocks<F> {
     /// Those of the newest checkpoint, if there is one.
-    pub(crate) fn newest<S: Storage<File = F>>(storage: &S) -> Result<Option<Self>, ArchiveError> {
+    pub(crate) fn newest<S: Storage<File = F>>(storage: &S) -> Result<Option<Self>, SowStoreError> {
         let newest = storage.list()?.iter().filter_map(|name| covered_by(name)).max();
         newest.map(|covered| Self::open(storage, covered)).transpose()
     }
@@ -207,9 +207,9 @@ impl<F: StoredFile> Blocks<F> {
         self.covered
     }
 
-    fn open<S: Storage<File = F>>(storage: &S, covered: u64) -> Result<Self, ArchiveError> {
+    fn open<S: Storage<File = F>>(storage: &S, covered: u64) -> Result<Self, SowStoreError> {
         let name = name_of(covered);
-        let file = storage.open(&name, Mode::Read)?;
+        let file = storage.open(&name, OpenMode::Read)?;
         let (path, length) = (storage.path(&name), file.length()?);
         let (number, entries) = (0, Vec::new());
         let mut blocks = Self { file, path, covered, length, offset: 0, number, entries };
@@ -220,14 +220,14 @@ impl<F: StoredFile> Blocks<F> {
         }
         if !(STATE_VERSION_LEAST..=STATE_VERSION).contains(&header.version.get()) {
             let found = header.version.get();
-            return Err(ArchiveError::Version { path: blocks.path, found });
+            return Err(SowStoreError::Version { path: blocks.path, found });
         }
         blocks.offset = size_of::<CheckpointHeader>() as u64;
         Ok(blocks)
     }
 
     /// The entries of the next block; nothing behind the last one.
-    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, ArchiveError> {
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, SowStoreError> {
         self.offset += if self.number == 0 { 0 } else { BLOCK_HEADER + self.entries.len() as u64 };
         let header: BlockHeader = self.header()?;
         let length = header.length.get();
@@ -245,7 +245,7 @@ impl<F: StoredFile> Blocks<F> {
     }
 
     /// What stands at the offset.
-    fn header<T: FromBytes>(&self) -> Result<T, ArchiveError> {
+    fn header<T: FromBytes>(&self) -> Result<T, SowStoreError> {
         let mut bytes = [0; 64];
         let bytes = &mut bytes[..size_of::<T>()];
         if self.file.fill_at(bytes, self.offset)? < bytes.len() {
@@ -254,8 +254,8 @@ impl<F: StoredFile> Blocks<F> {
         T::read_from_bytes(bytes).map_err(|_| self.damaged())
     }
 
-    pub(crate) fn damaged(&self) -> ArchiveError {
-        ArchiveError::Damaged { path: self.path.clone(), offset: self.offset }
+    pub(crate) fn damaged(&self) -> SowStoreError {
+        SowStoreError::Damaged { path: self.path.clone(), offset: self.offset }
     }
 }
 

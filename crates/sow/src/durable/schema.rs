@@ -5,7 +5,7 @@
 //! a key has changed.
 
 use super::entry;
-use super::error::{ArchiveError, Misfit, MisfitKind};
+use super::error::{MismatchKind, SchemaMismatch, SowStoreError};
 use crate::definition::TopicDefinition;
 use crate::key::Sum;
 use crate::view::ViewDefinition;
@@ -41,7 +41,7 @@ pub(crate) struct StoredTopic {
     /// Its definition; files of version 1 have none.
     pub(crate) definition: Option<String>,
     /// Why its records are not those of the topic that the settings have.
-    pub(crate) misfit: Option<MisfitKind>,
+    pub(crate) misfit: Option<MismatchKind>,
 }
 
 /// What is on disk besides records.
@@ -65,7 +65,7 @@ pub(crate) struct Amendment {
 
 impl Stored {
     /// Compares what is on disk with the settings; gives the entries to append.
-    pub(crate) fn check(&self, schema: &Schema) -> Result<Amendment, ArchiveError> {
+    pub(crate) fn check(&self, schema: &Schema) -> Result<Amendment, SowStoreError> {
         let (mut amendment, mut misfits) = (Amendment::default(), Vec::new());
         let wanted: BTreeMap<u32, &TopicDefinition> =
             schema.topics.iter().map(|topic| (number_of(&topic.name), topic)).collect();
@@ -74,7 +74,7 @@ impl Stored {
         for (number, topic) in &self.topics {
             let why = match wanted.get(number) {
                 Some(_) => topic.misfit.clone(),
-                None => Some(MisfitKind::Missing),
+                None => Some(MismatchKind::Missing),
             };
             let Some(why) = why else { continue };
             let known = wanted.get(number).map(|wanted| &*wanted.name);
@@ -86,7 +86,7 @@ impl Stored {
                 amendment.forgotten.push(name.into());
             } else {
                 let name = name.map_or_else(|| format!("#{number}").into(), Box::from);
-                misfits.push(Misfit { is_view: false, name, why });
+                misfits.push(SchemaMismatch { is_view: false, name, why });
             }
         }
         for (number, topic) in wanted {
@@ -97,23 +97,28 @@ impl Stored {
             }
         }
         self.check_views(schema, &mut amendment, &mut misfits);
-        if misfits.is_empty() { Ok(amendment) } else { Err(ArchiveError::Misfits(misfits)) }
+        if misfits.is_empty() { Ok(amendment) } else { Err(SowStoreError::SchemaMismatch(misfits)) }
     }
 
-    fn check_views(&self, schema: &Schema, amendment: &mut Amendment, misfits: &mut Vec<Misfit>) {
+    fn check_views(
+        &self,
+        schema: &Schema,
+        amendment: &mut Amendment,
+        misfits: &mut Vec<SchemaMismatch>,
+    ) {
         let wanted = texts_of_views(&schema.views);
         for (name, was) in &self.views {
             let why = match wanted.get(name) {
                 Some(is) if is == was => continue,
-                Some(is) => MisfitKind::Changed { was: was.clone(), is: is.clone() },
-                None => MisfitKind::Missing,
+                Some(is) => MismatchKind::Changed { was: was.clone(), is: is.clone() },
+                None => MismatchKind::Missing,
             };
             if schema.forget.contains(name) {
                 amendment.forgotten.push(name.clone());
                 let text = wanted.get(name).map_or("", String::as_str);
                 amendment.entries.push(entry::view(name, text));
             } else {
-                misfits.push(Misfit { is_view: true, name: name.clone(), why });
+                misfits.push(SchemaMismatch { is_view: true, name: name.clone(), why });
             }
         }
         for (name, text) in &wanted {

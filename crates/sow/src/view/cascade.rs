@@ -12,13 +12,13 @@ const WAITING_MAX: usize = 4_096;
 
 /// Views, each over topics or over views that were added before it.
 #[derive(Debug, Default)]
-pub struct Cascade {
+pub struct ViewGraph {
     views: Vec<View>,
     names: Vec<Box<str>>,
     /// Which views look at a topic: as which one of theirs.
-    feeds: HashMap<Box<str>, Vec<Feed>, RandomState>,
+    inputs: HashMap<Box<str>, Vec<ViewInput>, RandomState>,
     /// The same for the topic of each view.
-    own_feeds: Vec<Vec<Feed>>,
+    view_inputs: Vec<Vec<ViewInput>>,
     /// Which views somebody follows.
     followed: Vec<bool>,
     /// Those, and the views that they look at.
@@ -26,12 +26,12 @@ pub struct Cascade {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Feed {
+struct ViewInput {
     view: usize,
     number: usize,
 }
 
-impl Cascade {
+impl ViewGraph {
     /// No views.
     pub fn new() -> Self {
         Self::default()
@@ -57,13 +57,13 @@ impl Cascade {
         }
         let view = View::new(definition, &all)?;
         for (number, name) in view.definition().topics().enumerate() {
-            let feed = Feed { view: self.views.len(), number };
+            let input = ViewInput { view: self.views.len(), number };
             match self.views.iter().position(|other| &*other.definition().name == name) {
-                Some(other) => self.own_feeds[other].push(feed),
-                None => self.feeds.entry(name.into()).or_default().push(feed),
+                Some(other) => self.view_inputs[other].push(input),
+                None => self.inputs.entry(name.into()).or_default().push(input),
             }
         }
-        self.own_feeds.push(Vec::new());
+        self.view_inputs.push(Vec::new());
         self.names.push(view.definition().name.clone());
         self.followed.push(false);
         self.needed.push(false);
@@ -87,37 +87,37 @@ impl Cascade {
     }
 
     /// Learns of a change of a topic outside.
-    pub fn apply(&mut self, topic: &str, change: &Change<'_>) {
-        let feeds = self.feeds.get(topic).map_or(&[][..], |feeds| feeds);
-        feeds.iter().for_each(|feed| self.views[feed.view].apply(feed.number, change));
+    pub fn on_change(&mut self, topic: &str, change: &Change<'_>) {
+        let inputs = self.inputs.get(topic).map_or(&[][..], |inputs| inputs);
+        inputs.iter().for_each(|input| self.views[input.view].on_change(input.number, change));
     }
 
     /// Brings all views up to date, and shows `see` what has changed: views before those that look
     /// at them.
-    pub fn settle(
+    pub fn refresh(
         &mut self,
         now_ns: u64,
         see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
     ) {
-        self.settle_to(now_ns, |_| 0, see);
+        self.refresh_to(now_ns, |_| 0, see);
     }
 
     /// Brings those views up to date that are followed, and shows `see` what has changed. Of each
-    /// other view some records may wait until somebody [follows](Self::follow) it.
-    pub fn settle_followed(
+    /// other view some records may wait until somebody [follows](Self::subscribe) it.
+    pub fn refresh_subscribed(
         &mut self,
         now_ns: u64,
         see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
     ) {
         let needed = std::mem::take(&mut self.needed);
-        self.settle_to(now_ns, |number| if needed[number] { 0 } else { WAITING_MAX }, see);
+        self.refresh_to(now_ns, |number| if needed[number] { 0 } else { WAITING_MAX }, see);
         self.needed = needed;
     }
 
     /// Somebody follows the view of this number, in the order in which they were added, from now
     /// on. It is brought up to date, and what it looks at; what has changed of them has no one to
     /// see it but `see`.
-    pub fn follow(
+    pub fn subscribe(
         &mut self,
         number: usize,
         now_ns: u64,
@@ -126,12 +126,12 @@ impl Cascade {
         if !self.followed[number] {
             self.followed[number] = true;
             self.find_needed();
-            self.settle_followed(now_ns, see);
+            self.refresh_subscribed(now_ns, see);
         }
     }
 
     /// Nobody follows the view of this number any more.
-    pub fn unfollow(&mut self, number: usize) {
+    pub fn unsubscribe(&mut self, number: usize) {
         if self.followed[number] {
             self.followed[number] = false;
             self.find_needed();
@@ -140,27 +140,27 @@ impl Cascade {
 
     fn find_needed(&mut self) {
         for number in (0..self.views.len()).rev() {
-            let is_seen = self.own_feeds[number].iter().any(|feed| self.needed[feed.view]);
+            let is_seen = self.view_inputs[number].iter().any(|input| self.needed[input.view]);
             self.needed[number] = self.followed[number] || is_seen;
         }
     }
 
     /// Brings records up to date until no more than so many of each view wait.
-    fn settle_to(
+    fn refresh_to(
         &mut self,
         now_ns: u64,
         waiting_max: impl Fn(usize) -> usize,
         see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
     ) {
-        for (number, feeds) in self.own_feeds.iter().enumerate() {
+        for (number, inputs) in self.view_inputs.iter().enumerate() {
             let (before, behind) = self.views.split_at_mut(number + 1);
             let view = &mut before[number];
             while view.waiting() > waiting_max(number)
                 && let Some(emitted) = view.emit(now_ns)
             {
                 if let Ok(change) = &emitted {
-                    for feed in feeds {
-                        behind[feed.view - number - 1].apply(feed.number, change);
+                    for input in inputs {
+                        behind[input.view - number - 1].on_change(input.number, change);
                     }
                 }
                 see(&self.names[number], emitted.as_ref().map_err(EmitError::clone));

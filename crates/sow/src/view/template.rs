@@ -18,7 +18,7 @@ pub(crate) struct Template {
 
 /// Why a format has no such field.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Misfit {
+pub(crate) enum UnsupportedField {
     #[error("binary messages have no fields")]
     NoFields,
     #[error("fields of FIX are numbers: project into nvfix, or write AS /6001 or the like")]
@@ -62,7 +62,7 @@ impl Template {
         format: Format,
         paths: &[Path],
         rounding: Rounding,
-    ) -> Result<Self, (usize, Misfit)> {
+    ) -> Result<Self, (usize, UnsupportedField)> {
         let mut template = Self { format, rounding, pieces: Vec::new(), tail: Box::default() };
         let mut root = Node::default();
         for (field, path) in paths.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Template {
             Kind::Json => template.object(&root, &mut text),
             Kind::Xml => {
                 if let [_, second, ..] = &*root.below {
-                    return Err((second.first_field(), Misfit::NoRoot));
+                    return Err((second.first_field(), UnsupportedField::NoRoot));
                 }
                 root.below.iter().for_each(|node| template.element(node, &mut text));
             }
@@ -90,25 +90,27 @@ impl Template {
         Ok(template)
     }
 
-    fn check(&self, path: &Path) -> Result<(), Misfit> {
+    fn check(&self, path: &Path) -> Result<(), UnsupportedField> {
         let format = self.format;
         let kind = format.kind();
         let steps = path.steps();
         let is_separator =
             |byte| [format.field_separator(), format.pair_separator()].contains(&byte);
         match (kind, path.only_name()) {
-            (Kind::Binary, _) => Err(Misfit::NoFields),
+            (Kind::Binary, _) => Err(UnsupportedField::NoFields),
             (Kind::Fix, Some(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => Ok(()),
-            (Kind::Fix, _) => Err(Misfit::NoTag),
+            (Kind::Fix, _) => Err(UnsupportedField::NoTag),
             (Kind::Nvfix, Some(name)) if !name.bytes().any(is_separator) => Ok(()),
-            (Kind::Nvfix, _) => Err(Misfit::NoName(kind)),
-            _ if steps.iter().any(|step| step.index().is_some()) => Err(Misfit::Subscript),
-            (Kind::Json, _) if steps.iter().any(|step| step.is_attribute()) => {
-                Err(Misfit::Attribute)
+            (Kind::Nvfix, _) => Err(UnsupportedField::NoName(kind)),
+            _ if steps.iter().any(|step| step.index().is_some()) => {
+                Err(UnsupportedField::Subscript)
             }
-            (Kind::Xml, _) if steps[0].is_attribute() => Err(Misfit::NoRoot),
+            (Kind::Json, _) if steps.iter().any(|step| step.is_attribute()) => {
+                Err(UnsupportedField::Attribute)
+            }
+            (Kind::Xml, _) if steps[0].is_attribute() => Err(UnsupportedField::NoRoot),
             (Kind::Xml, _) if !steps.iter().all(|step| is_xml_name(step.name())) => {
-                Err(Misfit::BadName)
+                Err(UnsupportedField::BadName)
             }
             _ => Ok(()),
         }
@@ -202,11 +204,11 @@ impl Template {
 }
 
 impl<'a> Node<'a> {
-    fn insert(&mut self, path: &'a Path, field: usize) -> Result<(), Misfit> {
+    fn insert(&mut self, path: &'a Path, field: usize) -> Result<(), UnsupportedField> {
         let mut node = self;
         for step in path.steps() {
             if node.field.is_some() && !step.is_attribute() {
-                return Err(Misfit::Taken);
+                return Err(UnsupportedField::Taken);
             }
             let (name, is_attribute) = (step.name(), step.is_attribute());
             let same = |child: &Self| child.name == name && child.is_attribute == is_attribute;
@@ -218,7 +220,7 @@ impl<'a> Node<'a> {
         }
         let has_children = node.below.iter().any(|child| !child.is_attribute);
         if has_children || node.field.is_some() {
-            return Err(Misfit::Taken);
+            return Err(UnsupportedField::Taken);
         }
         node.field = Some(field);
         Ok(())
@@ -308,18 +310,18 @@ mod tests {
     #[test]
     fn what_a_format_does_not_have_is_refused() {
         for (kind, paths, field, misfit) in [
-            (Kind::Fix, &["/55", "/customer"][..], 1, Misfit::NoTag),
-            (Kind::Nvfix, &["/a/b"], 0, Misfit::NoName(Kind::Nvfix)),
-            (Kind::Nvfix, &["/[a=b]"], 0, Misfit::NoName(Kind::Nvfix)),
-            (Kind::Json, &["/a[1]"], 0, Misfit::Subscript),
-            (Kind::Json, &["/a/@b"], 0, Misfit::Attribute),
-            (Kind::Json, &["/a/b", "/a"], 1, Misfit::Taken),
-            (Kind::Json, &["/a", "/a/b"], 1, Misfit::Taken),
-            (Kind::Nvfix, &["/a", "/a"], 1, Misfit::Taken),
-            (Kind::Xml, &["/a", "/b/c"], 1, Misfit::NoRoot),
-            (Kind::Xml, &["/@a"], 0, Misfit::NoRoot),
-            (Kind::Xml, &["/a/[odd name]"], 0, Misfit::BadName),
-            (Kind::Binary, &["/a"], 0, Misfit::NoFields),
+            (Kind::Fix, &["/55", "/customer"][..], 1, UnsupportedField::NoTag),
+            (Kind::Nvfix, &["/a/b"], 0, UnsupportedField::NoName(Kind::Nvfix)),
+            (Kind::Nvfix, &["/[a=b]"], 0, UnsupportedField::NoName(Kind::Nvfix)),
+            (Kind::Json, &["/a[1]"], 0, UnsupportedField::Subscript),
+            (Kind::Json, &["/a/@b"], 0, UnsupportedField::Attribute),
+            (Kind::Json, &["/a/b", "/a"], 1, UnsupportedField::Taken),
+            (Kind::Json, &["/a", "/a/b"], 1, UnsupportedField::Taken),
+            (Kind::Nvfix, &["/a", "/a"], 1, UnsupportedField::Taken),
+            (Kind::Xml, &["/a", "/b/c"], 1, UnsupportedField::NoRoot),
+            (Kind::Xml, &["/@a"], 0, UnsupportedField::NoRoot),
+            (Kind::Xml, &["/a/[odd name]"], 0, UnsupportedField::BadName),
+            (Kind::Binary, &["/a"], 0, UnsupportedField::NoFields),
         ] {
             let paths: Vec<Path> = paths.iter().map(|path| path.parse().expect("a path")).collect();
             let refused = Template::new(kind.into(), &paths, Rounding::DEFAULT);

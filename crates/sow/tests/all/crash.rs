@@ -4,11 +4,11 @@
 //! nothing is invented.
 
 use crate::topics::{State, change, definitions, settings, world};
-use lanecast_journal::{Level, Settings};
+use lanecast_journal::{Durability, JournalConfig};
 use lanecast_sim::dice::Dice;
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sow::Topic;
-use lanecast_sow::durable::{Archive, StoreError};
+use lanecast_sow::durable::{SowStore, WriteError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const NO_ROOM: u64 = 1 << 10;
 
 /// A life of the process: what it has seen, and what it was told.
 struct Life {
-    archive: Archive<SimulatedDisk>,
+    archive: SowStore<SimulatedDisk>,
     topics: Vec<Topic>,
     /// All states that the topics have had, by the journal's number.
     history: BTreeMap<u64, Vec<State>>,
@@ -27,8 +27,8 @@ struct Life {
 }
 
 impl Life {
-    fn begin(disk: &SimulatedDisk, settings: Settings) -> Option<Self> {
-        let (archive, topics) = Archive::open(disk.clone(), settings, definitions()).ok()?;
+    fn begin(disk: &SimulatedDisk, settings: JournalConfig) -> Option<Self> {
+        let (archive, topics) = SowStore::open(disk.clone(), settings, definitions()).ok()?;
         let first = archive.journal().recovered().last;
         // Opening may append definitions, which change no record.
         let opened = (first..=archive.last()).map(|sequence| (sequence, world(&topics).0));
@@ -40,7 +40,7 @@ impl Life {
         self.history.last_key_value().map_or(0, |(last, _)| *last)
     }
 
-    fn change(&mut self, dice: &mut Dice, now_ns: u64) -> Result<(), StoreError> {
+    fn change(&mut self, dice: &mut Dice, now_ns: u64) -> Result<(), WriteError> {
         if let Some(sequence) = change(&mut self.archive, &mut self.topics, dice, now_ns)? {
             self.history.insert(sequence, world(&self.topics).0);
         }
@@ -51,7 +51,7 @@ impl Life {
     fn persist(&self, disk: &SimulatedDisk) -> bool {
         disk.set_capacity(ROOM);
         let last = self.last();
-        last == self.first || self.archive.journal().wait(last, Level::Persisted, LONG).is_ok()
+        last == self.first || self.archive.journal().wait(last, Durability::Persisted, LONG).is_ok()
     }
 
     /// Takes a checkpoint, while changes go on. A disk that refuses is the next caller's business,
@@ -69,7 +69,7 @@ impl Life {
         if checkpoint.seal().is_ok() {
             // It waits for what is on its way.
             disk.set_capacity(ROOM);
-            let _ = self.archive.adopt(checkpoint, LONG);
+            let _ = self.archive.install_checkpoint(checkpoint, LONG);
         }
     }
 
@@ -80,7 +80,7 @@ impl Life {
             match self.change(dice, now_ns) {
                 Ok(()) => {}
                 // What is refused for want of space has changed nothing; there is some later.
-                Err(StoreError::Append(why)) if why.is_back_pressure() => {
+                Err(WriteError::Append(why)) if why.is_back_pressure() => {
                     if !self.persist(disk) {
                         break;
                     }
@@ -94,7 +94,7 @@ impl Life {
                 _ => {}
             }
         }
-        self.archive.journal().reached(Level::Persisted)
+        self.archive.journal().last_sequence(Durability::Persisted)
     }
 }
 
@@ -103,7 +103,8 @@ fn trial(seed: u64) -> u64 {
     let mut dice = Dice::new(seed);
     let disk = SimulatedDisk::new(dice.any(), ROOM);
     disk.write_short(dice.percent(30));
-    let settings = Settings { segment_bytes: (16 + 8 * dice.within(0..=2)) << 10, ..settings() };
+    let settings =
+        JournalConfig { segment_bytes: (16 + 8 * dice.within(0..=2)) << 10, ..settings() };
     let mut lives = 0;
     for number in 0..dice.within(1..=3) {
         if dice.percent(80) {

@@ -35,7 +35,7 @@ impl Run {
     fn before(&mut self, message: &str) {
         let key = self.topic.key_of(&Publication::of(message.as_bytes())).expect("a key");
         if let (Some(deletion), Some(key)) = (&mut self.deletion, key)
-            && deletion.claims(&self.topic, key)
+            && deletion.is_target(&self.topic, key)
         {
             self.topic.delete(key, "", 0).expect("it is there");
             self.deleted += 1;
@@ -54,7 +54,7 @@ impl Run {
             Other::Delete(_) => self.topic.delete_as(&publication, 0).expect("a key"),
         };
         if let (Some(change), Some(deletion)) = (change, &mut self.deletion) {
-            deletion.note(&change);
+            deletion.on_change(&change);
         }
     }
 
@@ -124,7 +124,7 @@ proptest! {
             }
         }
         run.step(usize::MAX);
-        prop_assert!(run.deletion.as_ref().is_some_and(Deletion::is_over));
+        prop_assert!(run.deletion.as_ref().is_some_and(Deletion::is_done));
         prop_assert_eq!(run.deleted, count);
         let mut expected: Vec<String> = model.into_values().collect();
         expected.sort();

@@ -2,26 +2,26 @@
 
 use crate::topics::{State, change, definitions, settings, state, world};
 use lanecast_filter::kind::Kind;
-use lanecast_journal::{Directory, Level};
+use lanecast_journal::{Directory, Durability};
 use lanecast_sim::dice::Dice;
-use lanecast_sow::durable::{Archive, ArchiveError, Dump, Schema, StoreError};
-use lanecast_sow::{Publication, Refusal, Topic, TopicDefinition};
+use lanecast_sow::durable::{Dump, Schema, SowStore, SowStoreError, WriteError};
+use lanecast_sow::{Publication, Topic, TopicDefinition, TopicError};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
-type Opened = (Archive<Directory>, Vec<Topic>);
+type Opened = (SowStore<Directory>, Vec<Topic>);
 
-fn open(directory: &tempfile::TempDir) -> Result<Opened, ArchiveError> {
-    Archive::open(Directory::new(directory.path()), settings(), definitions())
+fn open(directory: &tempfile::TempDir) -> Result<Opened, SowStoreError> {
+    SowStore::open(Directory::new(directory.path()), settings(), definitions())
 }
 
 fn checkpoint<S: lanecast_journal::Storage + Clone>(
-    archive: &mut Archive<S>,
+    archive: &mut SowStore<S>,
     topics: &mut [Topic],
     dice: &mut Dice,
     now_ns: u64,
-) -> Result<(), ArchiveError> {
+) -> Result<(), SowStoreError> {
     let mut checkpoint = archive.begin_checkpoint()?;
     loop {
         let all: Vec<&Topic> = topics.iter().collect();
@@ -32,7 +32,7 @@ fn checkpoint<S: lanecast_journal::Storage + Clone>(
         let _ = change(archive, topics, dice, now_ns);
     }
     checkpoint.seal()?;
-    archive.adopt(checkpoint, LONG)
+    archive.install_checkpoint(checkpoint, LONG)
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn what_is_refused_is_not_kept() {
     {
         let (mut archive, mut topics) = open(&directory).expect("opened");
         let refused = archive.publish(&mut topics[0], &Publication::of(b"38=1;"), 0);
-        assert!(matches!(refused, Err(StoreError::Refused(Refusal::NoKeyField(_)))));
+        assert!(matches!(refused, Err(WriteError::Refused(TopicError::MissingKeyField(_)))));
         let long = vec![b'x'; 40 << 10];
         let named = Publication { key: Some("a"), ..Publication::of(&long) };
         let refused = archive.publish(&mut topics[1], &named, 0);
-        assert!(matches!(refused, Err(StoreError::Append(_))));
+        assert!(matches!(refused, Err(WriteError::Append(_))));
         assert!(topics.iter().all(|topic| topic.is_empty() && topic.sequence() == 0));
     }
     let (_, topics) = open(&directory).expect("opened");
@@ -89,7 +89,7 @@ fn damage_to_a_checkpoint_is_named() {
             change(&mut archive, &mut topics, &mut dice, step).expect("taken");
         }
         checkpoint(&mut archive, &mut topics, &mut dice, 400).expect("taken");
-        assert!(archive.journal().retain().is_ok());
+        assert!(archive.journal().apply_retention().is_ok());
         archive.covered()
     };
     let path = directory.path().join(format!("{covered:016x}.checkpoint"));
@@ -103,11 +103,11 @@ fn damage_to_a_checkpoint_is_named() {
         assert!(text.contains("checkpoint"), "byte {at}: {text}");
         std::fs::write(&path, &whole[..at]).expect("written");
         let error = open(&directory).map(drop).expect_err("cut");
-        assert!(matches!(error, ArchiveError::Damaged { .. }), "cut at {at}: {error}");
+        assert!(matches!(error, SowStoreError::Damaged { .. }), "cut at {at}: {error}");
     }
     std::fs::remove_file(&path).expect("removed");
     let error = open(&directory).map(drop).expect_err("records are missing");
-    assert!(matches!(error, ArchiveError::Read(_)), "{error}");
+    assert!(matches!(error, SowStoreError::Read(_)), "{error}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn topics_are_told_apart_and_others_stay_when_one_is_forgotten() {
     let directory = tempfile::tempdir().expect("a directory");
     let twice = vec![TopicDefinition::new("a", Kind::Fix), TopicDefinition::new("a", Kind::Fix)];
     let storage = Directory::new(directory.path());
-    let error = Archive::open(storage.clone(), settings(), twice).map(drop).expect_err("twice");
+    let error = SowStore::open(storage.clone(), settings(), twice).map(drop).expect_err("twice");
     assert!(error.to_string().contains("rename one"), "{error}");
     let expected = {
         let (mut archive, mut topics) = open(&directory).expect("opened");
@@ -128,7 +128,7 @@ fn topics_are_told_apart_and_others_stay_when_one_is_forgotten() {
     let blobs = definitions().split_off(1);
     let forget = vec!["orders".into()];
     let schema = Schema { topics: blobs, forget, ..Schema::default() };
-    let (_, topics) = Archive::open(storage, settings(), schema).expect("opened");
+    let (_, topics) = SowStore::open(storage, settings(), schema).expect("opened");
     assert_eq!(state(&topics[0]), expected);
 }
 
@@ -150,7 +150,7 @@ fn dumped(dump: &Dump) -> Vec<State> {
 fn a_dump_shows_what_its_owner_has_and_changes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let storage = Directory::new(directory.path());
-    assert!(matches!(Dump::read(&storage), Err(ArchiveError::Open(_))), "nothing is there");
+    assert!(matches!(Dump::read(&storage), Err(SowStoreError::Open(_))), "nothing is there");
     let (mut archive, mut topics) = open(&directory).expect("new");
     let mut dice = Dice::new(11);
     for round in 0..4 {
@@ -159,7 +159,7 @@ fn a_dump_shows_what_its_owner_has_and_changes_nothing() {
             let logged = change(&mut archive, &mut topics, &mut dice, now_ns).expect("room");
             last = logged.unwrap_or(last);
         }
-        archive.journal().wait(last, Level::Persisted, LONG).expect("persisted");
+        archive.journal().wait(last, Durability::Persisted, LONG).expect("persisted");
         let dump = Dump::read(&storage).expect("readable");
         assert_eq!(dump.damage, []);
         assert_eq!((dumped(&dump), dump.last), (world(&topics).0, last), "round {round}");
@@ -181,5 +181,5 @@ fn a_dump_shows_what_its_owner_has_and_changes_nothing() {
     *bytes.get_mut(100).expect("a long file") ^= 1;
     std::fs::write(&path, bytes).expect("written");
     let dump = Dump::read(&storage).expect("readable");
-    assert!(matches!(&*dump.damage, [ArchiveError::Damaged { offset: 32, .. }]), "{dump:?}");
+    assert!(matches!(&*dump.damage, [SowStoreError::Damaged { offset: 32, .. }]), "{dump:?}");
 }

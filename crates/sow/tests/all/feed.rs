@@ -2,7 +2,10 @@
 
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_sow::{Event, Feed, Options, Publication, Query, Refusal, Topic, TopicDefinition};
+use lanecast_sow::{
+    Event, Publication, Query, SubscriptionOptions, SubscriptionSet, Topic, TopicDefinition,
+    TopicError,
+};
 use std::time::Duration;
 
 fn topic() -> Topic {
@@ -31,8 +34,8 @@ impl lanecast_sow::Sink for Told {
             Event::End(answer) => format!("end {} of {}", answer.returned, answer.records),
             Event::Update { record, .. } => format!("update {}", text(record)),
             Event::Delta { bytes, .. } => format!("delta {}", String::from_utf8_lossy(bytes)),
-            Event::Left { record, reason, .. } => format!("left {} {reason:?}", text(record)),
-            Event::Exhausted(_) => "exhausted".into(),
+            Event::OutOfFocus { record, reason, .. } => format!("left {} {reason:?}", text(record)),
+            Event::SortMemoryExceeded(_) => "exhausted".into(),
             Event::Overrun => "overrun".into(),
         };
         self.0.push(format!("{subscriptions:?} {event}"));
@@ -46,17 +49,23 @@ impl Told {
     }
 }
 
-fn publish(topic: &mut Topic, feed: &mut Feed, told: &mut Told, message: &str, now_ns: u64) {
+fn publish(
+    topic: &mut Topic,
+    feed: &mut SubscriptionSet,
+    told: &mut Told,
+    message: &str,
+    now_ns: u64,
+) {
     let change = topic.publish(&Publication::of(message.as_bytes()), now_ns).expect("taken");
-    feed.apply(&change, told);
+    feed.on_change(&change, told);
 }
 
 #[test]
 fn what_is_held_back_is_told_some_at_a_time_to_each_in_turn() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     let conflation = Some(Duration::from_nanos(10));
     for _ in 0..3 {
-        let options = Options { conflation, ..Options::default() };
+        let options = SubscriptionOptions { conflation, ..SubscriptionOptions::default() };
         feed.subscribe(&mut topic, None, options).expect("room");
     }
     for quantity in [1, 2] {
@@ -66,7 +75,7 @@ fn what_is_held_back_is_told_some_at_a_time_to_each_in_turn() {
     }
     told.0.clear();
     for expected in [[0, 0, 0], [1, 1, 1], [2, 2, 2], [0, 1, 2]] {
-        feed.flush_some(20, 3, &mut told);
+        feed.flush_up_to(20, 3, &mut told);
         let by: Vec<String> = told.0.drain(..).map(|line| line[..3].to_owned()).collect();
         assert_eq!(by, expected.map(|id| format!("[{id}]")));
     }
@@ -75,11 +84,12 @@ fn what_is_held_back_is_told_some_at_a_time_to_each_in_turn() {
 
 #[test]
 fn a_message_is_told_once_with_the_list_of_those_who_want_it() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     for text in ["/55 = 'IBM'", "/55 = 'IBM' AND /38 > 10", "/55 = 'MSFT'", "/38 > 10"] {
-        feed.subscribe(&mut topic, Some(&filter(text)), Options::default()).expect("room");
+        feed.subscribe(&mut topic, Some(&filter(text)), SubscriptionOptions::default())
+            .expect("room");
     }
-    feed.subscribe(&mut topic, None, Options::default()).expect("room");
+    feed.subscribe(&mut topic, None, SubscriptionOptions::default()).expect("room");
     publish(&mut topic, &mut feed, &mut told, "11=1;55=IBM;38=5;", 0);
     told.is(&["[0, 4] update 11=1;55=IBM;38=5;"]);
     publish(&mut topic, &mut feed, &mut told, "11=1;55=IBM;38=50;", 0);
@@ -93,10 +103,11 @@ fn a_message_is_told_once_with_the_list_of_those_who_want_it() {
 
 #[test]
 fn those_who_asked_for_it_hear_why_a_record_left() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
-    let watching = Options { out_of_focus: true, ..Options::default() };
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
+    let watching = SubscriptionOptions { out_of_focus: true, ..SubscriptionOptions::default() };
     feed.subscribe(&mut topic, Some(&filter("/38 > 10")), watching).expect("room");
-    feed.subscribe(&mut topic, Some(&filter("/38 > 10")), Options::default()).expect("room");
+    feed.subscribe(&mut topic, Some(&filter("/38 > 10")), SubscriptionOptions::default())
+        .expect("room");
     feed.subscribe(&mut topic, Some(&filter("/38 > 15")), watching).expect("room");
     publish(&mut topic, &mut feed, &mut told, "11=1;38=20;", 0);
     publish(&mut topic, &mut feed, &mut told, "11=1;38=12;", 0);
@@ -106,22 +117,22 @@ fn those_who_asked_for_it_hear_why_a_record_left() {
         "[0, 1] update 11=1;38=12;",
     ]);
     let change = topic.delete_as(&Publication::of(b"11=1;"), 0).expect("a key").expect("there");
-    feed.apply(&change, &mut told);
+    feed.on_change(&change, &mut told);
     told.is(&["[0] left 11=1;38=12; Deleted"]);
     let short =
         Publication { lifetime: Some(Duration::from_nanos(5)), ..Publication::of(b"11=2;38=99;") };
-    feed.apply(&topic.publish(&short, 0).expect("taken"), &mut told);
-    feed.apply(&topic.expire(5).expect("due"), &mut told);
+    feed.on_change(&topic.publish(&short, 0).expect("taken"), &mut told);
+    feed.on_change(&topic.expire(5).expect("due"), &mut told);
     told.is(&["[0, 1, 2] update 11=2;38=99;", "[0, 2] left 11=2;38=99; Expired"]);
 }
 
 #[test]
 fn an_answer_comes_in_batches_before_what_happens_meanwhile() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     for number in 0..5 {
         publish(&mut topic, &mut feed, &mut told, &format!("11={number};38=1;"), 0);
     }
-    let options = Options { batch: 2, ..Options::default() };
+    let options = SubscriptionOptions { batch: 2, ..SubscriptionOptions::default() };
     let query = Query::default();
     let id = feed.query_and_subscribe(&mut topic, &query, options, 0, &mut told);
     assert_eq!(id, Ok(0));
@@ -145,7 +156,7 @@ fn an_answer_comes_in_batches_before_what_happens_meanwhile() {
 
 #[test]
 fn a_query_alone_ends_by_itself() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     publish(&mut topic, &mut feed, &mut told, "11=1;38=1;", 0);
     let id = feed.query(&topic, &filter("/38 = 1").into(), 10, 0, &mut told).expect("room");
     publish(&mut topic, &mut feed, &mut told, "11=1;38=2;", 0);
@@ -156,11 +167,11 @@ fn a_query_alone_ends_by_itself() {
 
 #[test]
 fn too_much_waiting_ends_the_subscription() {
-    let few = Options { waiting_max: 2, ..Options::default() };
+    let few = SubscriptionOptions { waiting_max: 2, ..SubscriptionOptions::default() };
     // Two of the messages.
-    let short = Options { waiting_bytes_max: 10, ..Options::default() };
+    let short = SubscriptionOptions { waiting_bytes_max: 10, ..SubscriptionOptions::default() };
     for options in [few, short] {
-        let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+        let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
         let all = Query::default();
         feed.query_and_subscribe(&mut topic, &all, options, 0, &mut told).expect("room");
         for number in 0..3 {
@@ -174,11 +185,12 @@ fn too_much_waiting_ends_the_subscription() {
 
 #[test]
 fn conflated_subscribers_hear_of_each_record_once_in_a_while() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     let conflation = Some(Duration::from_nanos(10));
-    let options = Options { conflation, out_of_focus: true, ..Options::default() };
+    let options =
+        SubscriptionOptions { conflation, out_of_focus: true, ..SubscriptionOptions::default() };
     feed.subscribe(&mut topic, Some(&filter("/38 < 50")), options).expect("room");
-    feed.subscribe(&mut topic, None, Options::default()).expect("room");
+    feed.subscribe(&mut topic, None, SubscriptionOptions::default()).expect("room");
     for (message, now_ns) in [("11=a;38=1;", 0), ("11=a;38=2;", 1), ("11=b;38=1;", 2)] {
         publish(&mut topic, &mut feed, &mut told, message, now_ns);
     }
@@ -208,11 +220,11 @@ fn conflated_subscribers_hear_of_each_record_once_in_a_while() {
 
 #[test]
 fn another_query_takes_a_subscriptions_place() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     for number in 0..4 {
         publish(&mut topic, &mut feed, &mut told, &format!("11={number};38={number};"), 0);
     }
-    let options = Options::default();
+    let options = SubscriptionOptions::default();
     let id = feed.subscribe(&mut topic, Some(&filter("/38 = 1")), options).expect("room");
     let other = filter("/38 >= 2").into();
     feed.replace(&mut topic, id, &other, options, 0, &mut told).expect("room");
@@ -223,20 +235,21 @@ fn another_query_takes_a_subscriptions_place() {
     told.is(&["[0] update 11=9;38=5;"]);
     let keys = Query { keys: Some(Vec::new()), ..Query::default() };
     let refused = feed.replace(&mut topic, id, &keys, options, 0, &mut told);
-    assert_eq!(refused, Err(Refusal::KeysNotFollowed));
+    assert_eq!(refused, Err(TopicError::KeyListNotSupported));
     assert!(feed.is_empty());
     let refused = feed.replace(&mut topic, id, &other, options, 0, &mut told);
-    assert_eq!(refused, Err(Refusal::NoSubscription(id)));
+    assert_eq!(refused, Err(TopicError::NoSubscription(id)));
 }
 
 #[test]
 fn deltas_are_told_to_those_who_know_the_record() {
-    let (mut topic, mut feed, mut told) = (topic(), Feed::new(), Told::default());
-    let options = Options { delta: true, out_of_focus: true, ..Options::default() };
+    let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
+    let options =
+        SubscriptionOptions { delta: true, out_of_focus: true, ..SubscriptionOptions::default() };
     feed.subscribe(&mut topic, Some(&filter("/38 > 10")), options).expect("room");
-    feed.subscribe(&mut topic, None, Options::default()).expect("room");
+    feed.subscribe(&mut topic, None, SubscriptionOptions::default()).expect("room");
     let conflation = Some(Duration::from_nanos(10));
-    let slow = Options { conflation, ..options };
+    let slow = SubscriptionOptions { conflation, ..options };
     feed.subscribe(&mut topic, Some(&filter("/38 > 10")), slow).expect("room");
     publish(&mut topic, &mut feed, &mut told, "11=a;38=20;55=IBM;", 0);
     told.is(&["[2] update 11=a;38=20;55=IBM;", "[0, 1] update 11=a;38=20;55=IBM;"]);

@@ -5,8 +5,8 @@ use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
 use lanecast_filter::merge::merge;
 use lanecast_sow::{
-    Change, Event, Feed, Key, Options, Order, Publication, Query, Reason, Sink, Topic,
-    TopicDefinition,
+    Change, Event, Key, Order, OutOfFocusReason, Publication, Query, Sink, SubscriptionOptions,
+    SubscriptionSet, Topic, TopicDefinition,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -61,9 +61,14 @@ impl Wish {
         Query { order, ..Query::from(Filter::parse(&text).expect("a filter")) }
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> SubscriptionOptions {
         let delta = self.delta;
-        Options { out_of_focus: true, delta, batch: self.batch.into(), ..Options::default() }
+        SubscriptionOptions {
+            out_of_focus: true,
+            delta,
+            batch: self.batch.into(),
+            ..SubscriptionOptions::default()
+        }
     }
 }
 
@@ -174,14 +179,16 @@ impl Sink for World {
                     known.insert(record.key().0, merged);
                     self.after(id, record.sequence());
                 }
-                Event::Left { record, reason, sequence } => {
+                Event::OutOfFocus { record, reason, sequence } => {
                     self.before(id, sequence);
                     assert!(self.client(id).known.remove(&record.key().0).is_some());
                     let is_there = self.history[sequence as usize].contains_key(&record.key().0);
-                    assert_eq!(is_there, reason == Reason::Match);
+                    assert_eq!(is_there, reason == OutOfFocusReason::Match);
                     self.after(id, sequence);
                 }
-                Event::Exhausted(_) | Event::Overrun => unreachable!("so much is never waiting"),
+                Event::SortMemoryExceeded(_) | Event::Overrun => {
+                    unreachable!("so much is never waiting")
+                }
             }
         }
     }
@@ -230,7 +237,7 @@ fn topic(indexed: bool) -> Topic {
 /// The whole house, and the time.
 struct House {
     topic: Topic,
-    feed: Feed,
+    feed: SubscriptionSet,
     world: World,
     now_ns: u64,
 }
@@ -245,21 +252,21 @@ impl House {
                 let publication = Publication { lifetime, ..Publication::of(message.as_bytes()) };
                 let change = topic.publish(&publication, *now_ns).expect("taken");
                 world.record(&change);
-                feed.apply(&change, world);
+                feed.on_change(&change, world);
             }
             Act::Delete(id) => {
                 let message = format!("11={id};");
                 let publication = Publication::of(message.as_bytes());
                 if let Some(change) = topic.delete_as(&publication, *now_ns).expect("a key") {
                     world.record(&change);
-                    feed.apply(&change, world);
+                    feed.on_change(&change, world);
                 }
             }
             Act::Pass(ns) => {
                 *now_ns += u64::from(*ns);
                 while let Some(change) = topic.expire(*now_ns) {
                     world.record(&change);
-                    feed.apply(&change, world);
+                    feed.on_change(&change, world);
                 }
             }
             Act::Advance(limit) => {
@@ -336,7 +343,7 @@ proptest! {
         acts in prop::collection::vec(act(), 1..120),
     ) {
         let world = World { history: vec![State::new()], ..World::default() };
-        let mut house = House { topic: topic(indexed), feed: Feed::new(), world, now_ns: 0 };
+        let mut house = House { topic: topic(indexed), feed: SubscriptionSet::new(), world, now_ns: 0 };
         for act in &acts {
             house.act(act);
         }

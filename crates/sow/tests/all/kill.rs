@@ -2,9 +2,9 @@
 //! and the topic is what their changes up to some moment made of it.
 
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_journal::{Directory, Level, Retention, Settings};
+use lanecast_journal::{Directory, Durability, JournalConfig, Retention};
 use lanecast_sim::dice::Dice;
-use lanecast_sow::durable::Archive;
+use lanecast_sow::durable::SowStore;
 use lanecast_sow::{Publication, Topic, TopicDefinition};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,12 +16,12 @@ const LONG: Duration = Duration::from_secs(60);
 /// Set for the process that is to be killed: where its archive is.
 const DIRECTORY: &str = "KILLED_ARCHIVE";
 
-fn open(directory: &Path) -> (Archive<Directory>, Topic) {
+fn open(directory: &Path) -> (SowStore<Directory>, Topic) {
     let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
     let definition = TopicDefinition::new("orders", format).key("/11").expect("a path");
     let retention = Retention { bytes: Some(1), age: None };
-    let settings = Settings { segment_bytes: 64 << 10, retention, ..Settings::default() };
-    let opened = Archive::open(Directory::new(directory), settings, vec![definition]);
+    let settings = JournalConfig { segment_bytes: 64 << 10, retention, ..JournalConfig::default() };
+    let opened = SowStore::open(Directory::new(directory), settings, vec![definition]);
     let (archive, mut topics) = opened.expect("opened");
     (archive, topics.remove(0))
 }
@@ -72,7 +72,7 @@ fn victim() {
         };
         assert_eq!(logged, number + 1);
         if number.is_multiple_of(3) {
-            archive.journal().wait(logged, Level::Persisted, LONG).expect("persisted");
+            archive.journal().wait(logged, Durability::Persisted, LONG).expect("persisted");
             writeln!(output, "said {number}").expect("heard");
         }
         if number.is_multiple_of(40) && checkpoint.is_none() {
@@ -83,7 +83,7 @@ fn victim() {
                 checkpoint = Some(taken);
             } else {
                 taken.seal().expect("sealed");
-                archive.adopt(taken, LONG).expect("adopted");
+                archive.install_checkpoint(taken, LONG).expect("adopted");
             }
         }
     }

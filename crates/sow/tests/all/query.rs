@@ -2,7 +2,7 @@
 
 use lanecast_filter::Filter;
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_sow::{Key, Order, Publication, Query, Scan, Topic, TopicDefinition};
+use lanecast_sow::{Key, Order, Publication, Query, QueryCursor, Topic, TopicDefinition};
 
 fn topic(indexes: &[&str]) -> Topic {
     let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
@@ -65,11 +65,11 @@ fn an_index_finds_what_looking_at_all_records_finds() {
         actual.sort();
         assert!(!expected.is_empty(), "{text}");
         assert_eq!(actual, expected, "{text}");
-        let picked = Scan::new(&indexed, &query, 0).expect("room").picked();
+        let picked = QueryCursor::new(&indexed, &query, 0).expect("room").picked();
         assert_eq!(picked.is_some(), is_indexed, "{text}");
         assert!(picked.is_none_or(|picked| picked < 140), "{text}: {picked:?}");
     }
-    let few = Scan::new(&indexed, &filter("/38 = 14 AND /55 = 'IBM'"), 0).expect("room");
+    let few = QueryCursor::new(&indexed, &filter("/38 = 14 AND /55 = 'IBM'"), 0).expect("room");
     assert!(few.picked().is_some_and(|picked| picked <= 4), "the more selective index is taken");
 }
 
@@ -122,7 +122,7 @@ fn scans_count_and_come_to_an_end_in_slices() {
     let order = vec![Order::ascending("/38").expect("a path")];
     for order in [Vec::new(), order] {
         let query = Query { order, top: Some(30), ..filter("/55 = 'IBM'") };
-        let mut scan = Scan::new(&topic, &query, 0).expect("room");
+        let mut scan = QueryCursor::new(&topic, &query, 0).expect("room");
         let (mut slices, mut records) = (1, Vec::new());
         while scan.advance(&topic, 7, &mut records) {
             slices += 1;

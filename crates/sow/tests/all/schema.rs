@@ -1,13 +1,13 @@
 //! Settings that are not those that an archive was written with.
 
 use lanecast_filter::kind::Kind;
-use lanecast_journal::{Directory, Level, Settings};
-use lanecast_sow::durable::{Archive, ArchiveError, Dump, MisfitKind, Schema};
+use lanecast_journal::{Directory, Durability, JournalConfig};
+use lanecast_sow::durable::{Dump, MismatchKind, Schema, SowStore, SowStoreError};
 use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition};
 use std::path::Path;
 use std::time::Duration;
 
-type Opened = (Archive<Directory>, Vec<Topic>);
+type Opened = (SowStore<Directory>, Vec<Topic>);
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -24,8 +24,8 @@ fn schema(topics: &[TopicDefinition], views: &[ViewDefinition], forget: &[&str])
     Schema { topics: topics.to_vec(), views: views.to_vec(), forget }
 }
 
-fn open(directory: &Path, schema: Schema) -> Result<Opened, ArchiveError> {
-    Archive::open(Directory::new(directory), Settings::default(), schema)
+fn open(directory: &Path, schema: Schema) -> Result<Opened, SowStoreError> {
+    SowStore::open(Directory::new(directory), JournalConfig::default(), schema)
 }
 
 /// Twenty records of each topic, in a checkpoint or in the journal alone.
@@ -41,24 +41,26 @@ fn fill(directory: &Path, schema: Schema, has_checkpoint: bool) {
     if has_checkpoint {
         write_checkpoint(&mut archive, &topics);
     }
-    archive.journal().wait(archive.last(), Level::Persisted, LONG).expect("persisted");
+    archive.journal().wait(archive.last(), Durability::Persisted, LONG).expect("persisted");
 }
 
-fn write_checkpoint(archive: &mut Archive<Directory>, topics: &[Topic]) {
+fn write_checkpoint(archive: &mut SowStore<Directory>, topics: &[Topic]) {
     let mut checkpoint = archive.begin_checkpoint().expect("begun");
     let all: Vec<&Topic> = topics.iter().collect();
     while checkpoint.advance(&all, 7).expect("written") {}
-    archive.adopt(checkpoint, LONG).expect("adopted");
+    archive.install_checkpoint(checkpoint, LONG).expect("adopted");
 }
 
-fn misfits(opened: Result<Opened, ArchiveError>) -> Vec<(Box<str>, MisfitKind)> {
+fn misfits(opened: Result<Opened, SowStoreError>) -> Vec<(Box<str>, MismatchKind)> {
     match opened.map(drop).expect_err("it does not fit") {
-        ArchiveError::Misfits(all) => all.into_iter().map(|one| (one.name, one.why)).collect(),
+        SowStoreError::SchemaMismatch(all) => {
+            all.into_iter().map(|one| (one.name, one.why)).collect()
+        }
         other => panic!("{other}"),
     }
 }
 
-fn lengths(opened: Result<Opened, ArchiveError>) -> Vec<usize> {
+fn lengths(opened: Result<Opened, SowStoreError>) -> Vec<usize> {
     opened.expect("opened").1.iter().map(Topic::len).collect()
 }
 
@@ -81,7 +83,7 @@ fn a_topic_that_the_settings_lack_stays_until_it_is_forgotten_by_name() {
         assert_eq!(lengths(open(directory.path(), schema(&both, &[], &forget))), [20, 20]);
         let (mut archive, topics) =
             open(directory.path(), schema(one, &[], &["orders"])).expect("opened");
-        assert_eq!(archive.forgotten(), ["orders".into()]);
+        assert_eq!(archive.dropped(), ["orders".into()]);
         assert_eq!(topics[0].len(), 20);
         if has_checkpoint {
             write_checkpoint(&mut archive, &topics);
@@ -118,7 +120,7 @@ fn a_changed_key_or_type_is_refused_until_the_topic_is_forgotten() {
         fill(directory.path(), schema(&rekeyed, &[], &forget), false);
         assert_eq!(lengths(open(directory.path(), schema(&rekeyed, &[], &[]))), [3, 20]);
         let back = misfits(open(directory.path(), schema(&before, &[], &[])));
-        assert!(matches!(&*back, [(name, MisfitKind::Changed { .. })] if &**name == "orders"));
+        assert!(matches!(&*back, [(name, MismatchKind::Changed { .. })] if &**name == "orders"));
     }
 }
 
@@ -132,9 +134,9 @@ fn a_changed_view_is_refused_until_it_is_forgotten() {
     assert_eq!(lengths(open(directory.path(), schema(&topics, &spaced, &[]))), [20]);
     let changed =
         misfits(open(directory.path(), schema(&topics, std::slice::from_ref(&count), &[])));
-    assert!(matches!(&*changed, [(name, MisfitKind::Changed { .. })] if &**name == "total"));
+    assert!(matches!(&*changed, [(name, MismatchKind::Changed { .. })] if &**name == "total"));
     let missing = misfits(open(directory.path(), schema(&topics, &[], &[])));
-    assert!(matches!(&*missing, [(name, MisfitKind::Missing)] if &**name == "total"));
+    assert!(matches!(&*missing, [(name, MismatchKind::Missing)] if &**name == "total"));
     let count = [count];
     assert_eq!(lengths(open(directory.path(), schema(&topics, &count, &["total"]))), [20]);
     assert_eq!(lengths(open(directory.path(), schema(&topics, &count, &[]))), [20]);
@@ -148,8 +150,10 @@ fn a_changed_key_is_noticed_where_no_definition_is_on_disk() {
     let directory = tempfile::tempdir().expect("a directory");
     let written = [topic("orders", "/id")];
     {
-        let journal =
-            lanecast_journal::Journal::open(Directory::new(directory.path()), Settings::default());
+        let journal = lanecast_journal::Journal::open(
+            Directory::new(directory.path()),
+            JournalConfig::default(),
+        );
         let journal = journal.expect("opened");
         // An entry as version 1 has it: taken from an archive elsewhere.
         let elsewhere = tempfile::tempdir().expect("a directory");
@@ -162,17 +166,17 @@ fn a_changed_key_is_noticed_where_no_definition_is_on_disk() {
             let entry = lanecast_journal::Entry { body: record.body, ..Default::default() };
             last = *journal.append(&[entry]).expect("room").end();
         }
-        journal.wait(last, Level::Persisted, LONG).expect("persisted");
+        journal.wait(last, Durability::Persisted, LONG).expect("persisted");
     }
     let rekeyed = [topic("orders", "/sub")];
     let found = misfits(open(directory.path(), schema(&rekeyed, &[], &[])));
-    assert!(matches!(&*found, [(_, MisfitKind::Refused(_))]), "{found:?}");
+    assert!(matches!(&*found, [(_, MismatchKind::Refused(_))]), "{found:?}");
     let none = misfits(open(directory.path(), schema(&[], &[], &[])));
-    assert!(matches!(&*none, [(name, MisfitKind::Missing)] if name.starts_with('#')), "{none:?}");
+    assert!(matches!(&*none, [(name, MismatchKind::Missing)] if name.starts_with('#')), "{none:?}");
     assert_eq!(lengths(open(directory.path(), schema(&written, &[], &["orders"]))), [20]);
     // Now its definition is there as well.
     let found = misfits(open(directory.path(), schema(&rekeyed, &[], &[])));
-    assert!(matches!(&*found, [(_, MisfitKind::Changed { .. })]), "{found:?}");
+    assert!(matches!(&*found, [(_, MismatchKind::Changed { .. })]), "{found:?}");
     assert_eq!(lengths(open(directory.path(), schema(&rekeyed, &[], &["orders"]))), [0]);
     assert_eq!(lengths(open(directory.path(), schema(&rekeyed, &[], &[]))), [0]);
 }

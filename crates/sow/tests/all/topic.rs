@@ -1,7 +1,7 @@
 //! What publishing, deleting and time do to a topic.
 
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_sow::{Cause, Publication, Refusal, Topic, TopicDefinition};
+use lanecast_sow::{Cause, Publication, Topic, TopicDefinition, TopicError};
 use std::time::Duration;
 
 fn fix() -> Format {
@@ -104,17 +104,17 @@ fn what_has_no_key_is_refused_and_changes_nothing() {
     let mut topic = orders();
     let refusal = topic.publish(&of("38=1;"), 0).expect_err("no key");
     assert_eq!(refusal.to_string(), "the key field /11 is missing or empty: give it a value");
-    assert!(matches!(topic.publish(&of("11=;"), 0), Err(Refusal::NoKeyField(_))));
-    assert!(matches!(topic.publish(&of("x"), 0), Err(Refusal::Malformed(_))));
+    assert!(matches!(topic.publish(&of("11=;"), 0), Err(TopicError::MissingKeyField(_))));
+    assert!(matches!(topic.publish(&of("x"), 0), Err(TopicError::Malformed(_))));
     let named = Publication { key: Some("a"), ..of("11=1;") };
-    assert_eq!(topic.publish(&named, 0).err(), Some(Refusal::KeyNotWanted));
+    assert_eq!(topic.publish(&named, 0).err(), Some(TopicError::UnexpectedKey));
     assert_eq!((topic.len(), topic.sequence()), (0, 0));
 }
 
 #[test]
 fn publishers_supply_keys_where_there_are_no_key_fields() {
     let mut topic = Topic::new(TopicDefinition::new("blobs", Kind::Binary)).expect("a topic");
-    assert_eq!(topic.publish(&of("x"), 0).err(), Some(Refusal::NoKey));
+    assert_eq!(topic.publish(&of("x"), 0).err(), Some(TopicError::MissingKey));
     for (name, bytes) in [("one", "x"), ("two", "y"), ("one", "z")] {
         let named = Publication { key: Some(name), ..of(bytes) };
         topic.publish(&named, 0).expect("taken");
@@ -139,6 +139,6 @@ fn a_delta_changes_what_it_names_and_is_told_as_a_whole() {
     let mut blobs = Topic::new(TopicDefinition::new("blobs", Kind::Binary)).expect("a topic");
     let named = Publication { key: Some("one"), ..of("x") };
     blobs.publish(&named, 0).expect("taken");
-    assert!(matches!(blobs.publish_delta(&named, 0), Err(Refusal::Delta(_))));
+    assert!(matches!(blobs.publish_delta(&named, 0), Err(TopicError::Delta(_))));
     assert_eq!(blobs.sequence(), 1);
 }

@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "not all tests need all of it")]
 
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_journal::{Retention, Settings};
+use lanecast_journal::{JournalConfig, Retention};
 use lanecast_sim::dice::Dice;
-use lanecast_sow::durable::{Archive, StoreError};
+use lanecast_sow::durable::{SowStore, WriteError};
 use lanecast_sow::{Publication, Topic, TopicDefinition};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use std::time::Duration;
 /// What a topic holds, by key.
 pub(crate) type State = BTreeMap<u64, (Vec<u8>, u64, Option<u64>)>;
 
-pub(crate) fn settings() -> Settings {
+pub(crate) fn settings() -> JournalConfig {
     let retention = Retention { bytes: Some(1), age: None };
-    Settings { segment_bytes: 32 << 10, retention, ..Settings::default() }
+    JournalConfig { segment_bytes: 32 << 10, retention, ..JournalConfig::default() }
 }
 
 pub(crate) fn definitions() -> Vec<TopicDefinition> {
@@ -38,17 +38,17 @@ pub(crate) fn world(topics: &[Topic]) -> (Vec<State>, Vec<u64>) {
 
 /// Changes one of the topics in some way, and gives the number in the journal if it changed.
 pub(crate) fn change<S: lanecast_journal::Storage + Clone>(
-    archive: &mut Archive<S>,
+    archive: &mut SowStore<S>,
     topics: &mut [Topic],
     dice: &mut Dice,
     now_ns: u64,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<Option<u64>, WriteError> {
     let id = dice.within(0..=40);
     let lifetime = dice.percent(20).then(|| Duration::from_nanos(dice.within(1..=50)));
     let filling = "x".repeat(dice.spread(1..=300) as usize);
     let message = format!("11={id};38={};58={filling};", dice.within(0..=9));
-    let numbered = dice.percent(30).then_some(("desk", now_ns + 1));
-    let orders = Publication { lifetime, numbered, ..Publication::of(message.as_bytes()) };
+    let client_sequence = dice.percent(30).then_some(("desk", now_ns + 1));
+    let orders = Publication { lifetime, client_sequence, ..Publication::of(message.as_bytes()) };
     let name = format!("blob {id}");
     let blob = Publication { key: Some(&name), lifetime, ..Publication::of(message.as_bytes()) };
     let which = usize::from(dice.percent(40));

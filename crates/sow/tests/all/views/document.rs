@@ -146,7 +146,7 @@ fn a_value_that_cannot_be_written_is_named_and_the_rest_goes_on() {
     world.set(0, "1", Some("55=A\u{1}58=a;b\u{1}"));
     world.set(0, "2", Some("55=B\u{1}58=b\u{1}"));
     let mut said = Vec::new();
-    world.views.settle(1, &mut |_, change| {
+    world.views.refresh(1, &mut |_, change| {
         said.push(change.map(|change| change.key.0 > 0).map_err(|error| error.to_string()));
     });
     let refused = "the value of /text holds the separator of fields: write the view in another \

@@ -18,7 +18,7 @@ fn world() -> World {
 /// Settles what is followed; the names of views that had something to say.
 fn told(world: &mut World) -> Vec<String> {
     let mut names = Vec::new();
-    world.views.settle_followed(0, &mut |view, change| {
+    world.views.refresh_subscribed(0, &mut |view, change| {
         change.expect("it can be written");
         names.push(view.to_owned());
     });
@@ -28,7 +28,7 @@ fn told(world: &mut World) -> Vec<String> {
 /// Follows a view; how many records were brought up to date for that.
 fn follow(world: &mut World, view: usize) -> usize {
     let mut count = 0;
-    world.views.follow(view, 0, &mut |_, change| {
+    world.views.subscribe(view, 0, &mut |_, change| {
         change.expect("it can be written");
         count += 1;
     });
@@ -53,7 +53,7 @@ fn a_view_waits_until_somebody_follows_it_or_one_above() {
     assert_eq!(told(&mut world), ["sums", "most"]);
     assert_eq!(records(&world, 1), ["sym=X;qty=7;"]);
 
-    world.views.unfollow(1);
+    world.views.unsubscribe(1);
     world.set(0, "1", None);
     assert!(told(&mut world).is_empty());
     assert_eq!(follow(&mut world, 0), 1);

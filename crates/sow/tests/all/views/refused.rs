@@ -2,7 +2,7 @@
 
 use lanecast_filter::kind::Kind;
 use lanecast_sow::view::Clause;
-use lanecast_sow::{Cascade, Topic, TopicDefinition, View, ViewDefinition};
+use lanecast_sow::{Topic, TopicDefinition, View, ViewDefinition, ViewGraph};
 
 fn view() -> ViewDefinition {
     ViewDefinition::new("v", Kind::Nvfix, "a").project("/x, sum(/y) as /y").group_by("/x")
@@ -67,7 +67,7 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
 fn names_are_taken_once() {
     let topics = topics();
     let find = |name: &str| find(&topics, name);
-    let mut views = Cascade::new();
+    let mut views = ViewGraph::new();
     views.add(view(), &find).expect("a view");
     let error = views.add(view(), &find).expect_err("the name is taken");
     assert!(error.to_string().contains("another name"), "{error}");

@@ -1,7 +1,7 @@
 //! Topics with views, and what the views say.
 
 use lanecast_filter::kind::{Format, Kind};
-use lanecast_sow::{Cascade, Publication, Topic, TopicDefinition, ViewDefinition};
+use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition, ViewGraph};
 use std::collections::BTreeMap;
 
 /// What is written between fields here.
@@ -15,7 +15,7 @@ pub(crate) fn plain(kind: Kind) -> Format {
 /// Topics whose publishers supply the keys, and views.
 pub(crate) struct World {
     pub(crate) topics: Vec<Topic>,
-    pub(crate) views: Cascade,
+    pub(crate) views: ViewGraph,
     /// What the views have said: the records of each.
     pub(crate) told: BTreeMap<String, BTreeMap<u64, String>>,
     pub(crate) now_ns: u64,
@@ -28,7 +28,7 @@ impl World {
         let topic = |name: &&str| Topic::new(TopicDefinition::new(name, format)).expect("a topic");
         Self {
             topics: topics.iter().map(topic).collect(),
-            views: Cascade::new(),
+            views: ViewGraph::new(),
             told: BTreeMap::new(),
             now_ns: 0,
             reads_along: true,
@@ -43,7 +43,7 @@ impl World {
         let topic = self.topics.iter_mut().find(|topic| topic.definition().name == source);
         if let (Some(topic), true) = (topic, self.reads_along) {
             let view = self.views.view_mut(&view).expect("it was added");
-            view.read_along(topic).expect("there is room");
+            view.share_fields(topic).expect("there is room");
         }
         self
     }
@@ -60,13 +60,13 @@ impl World {
             None => topic.delete_as(&publication, self.now_ns).expect("it has a key"),
         };
         if let Some(change) = change {
-            self.views.apply(&name, &change);
+            self.views.on_change(&name, &change);
         }
     }
 
     pub(crate) fn settle(&mut self) {
         let told = &mut self.told;
-        self.views.settle(self.now_ns, &mut |view, change| {
+        self.views.refresh(self.now_ns, &mut |view, change| {
             let change = change.expect("it can be written");
             let records = told.entry(view.to_owned()).or_default();
             let before = match change.after {

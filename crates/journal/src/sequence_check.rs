@@ -1,11 +1,11 @@
 //! How records follow one another.
 
-use crate::error::Flaw;
+use crate::error::CorruptionKind;
 use lanecast_wire::journal::{KIND_ENTRY, RecordHeader};
 
 /// What the next record must be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chain {
+pub(crate) struct SequenceCheck {
     /// Its sequence, unless older segments were removed and nobody knows.
     pub(crate) next: Option<u64>,
     /// The checksum of the one before.
@@ -14,7 +14,7 @@ pub(crate) struct Chain {
     pub(crate) unix_ns: u64,
 }
 
-impl Chain {
+impl SequenceCheck {
     /// At the very beginning of a journal.
     pub(crate) const START: Self = Self { next: Some(1), previous: Some(0), unix_ns: 0 };
     /// In the middle, where nothing is known yet.
@@ -27,16 +27,16 @@ impl Chain {
 
     /// Whether a record is the next one.
     #[inline]
-    pub(crate) fn check(&self, header: &RecordHeader) -> Result<(), Flaw> {
+    pub(crate) fn check(&self, header: &RecordHeader) -> Result<(), CorruptionKind> {
         let found = header.sequence.get();
         if let Some(expected) = self.next
             && expected != found
         {
-            return Err(Flaw::Order { expected, found });
+            return Err(CorruptionKind::OutOfSequence { expected, found });
         }
         let follows = self.previous.is_none_or(|previous| previous == header.previous.get());
         let in_time = header.unix_ns.get() >= self.unix_ns;
-        if follows && in_time { Ok(()) } else { Err(Flaw::Chain) }
+        if follows && in_time { Ok(()) } else { Err(CorruptionKind::BrokenChain) }
     }
 
     /// Goes on behind a record.

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 /// What an owner may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct JournalConfig {
     /// The length of new segments: a multiple of 8, from 16 KiB to 1 GiB. The longest body is
     /// 8304 bytes shorter, and at most 16 MiB. Default 64 MiB.
     pub segment_bytes: u64,
     /// How many segments are prepared ahead, so that going on in the next one waits for nothing.
     /// Default 1.
-    pub spares: usize,
+    pub spare_segments: usize,
     /// How much may wait in memory to be written before appending is refused. Default 16 MiB.
-    pub pending_bytes: usize,
+    pub max_pending_bytes: usize,
     /// What is removed when. By default nothing is.
     pub retention: Retention,
 }
@@ -28,24 +28,24 @@ pub struct Retention {
     pub age: Option<Duration>,
 }
 
-impl Default for Settings {
+impl Default for JournalConfig {
     fn default() -> Self {
         Self {
             segment_bytes: 64 << 20,
-            spares: 1,
-            pending_bytes: 16 << 20,
+            spare_segments: 1,
+            max_pending_bytes: 16 << 20,
             retention: Retention::default(),
         }
     }
 }
 
-impl Settings {
+impl JournalConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let fits = (SEGMENT_MIN..=SEGMENT_MAX).contains(&self.segment_bytes);
         if fits && self.segment_bytes.is_multiple_of(8) {
             Ok(())
         } else {
-            Err(OpenError::Settings("segment_bytes: choose a multiple of 8 from 16KiB to 1GiB"))
+            Err(OpenError::Config("segment_bytes: choose a multiple of 8 from 16KiB to 1GiB"))
         }
     }
 }

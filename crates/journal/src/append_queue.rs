@@ -2,12 +2,12 @@
 //!
 //! Appenders, waiters, cursors and whoever commits meet here. Nothing here touches a file.
 
+use crate::batch::CommitBatch;
 use crate::encoder::Encoder;
 use crate::error::{AppendError, WaitError};
-use crate::group::Group;
 use crate::lock;
 use crate::record::Entry;
-use crate::storage::{Fault, Outcome, StorageError};
+use crate::storage::{StorageError, StorageErrorKind, StorageResult};
 use core::mem;
 use core::ops::RangeInclusive;
 use lanecast_base::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -19,9 +19,9 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// What may be said of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum Durability {
     /// It was written: it survives the death of the process, not that of the machine.
-    Received,
+    Written,
     /// It was written and synchronised: it survives both.
     Persisted,
 }
@@ -50,48 +50,48 @@ enum Phase {
 struct State {
     encoder: Encoder,
     /// What was appended and nobody writes yet.
-    group: Group,
+    batch: CommitBatch,
     /// What could not be written for lack of space.
-    stalled: Option<Group>,
+    stalled: Option<CommitBatch>,
     /// An empty one, for its memory.
-    idle: Group,
+    idle: CommitBatch,
     phase: Phase,
     is_committing: bool,
     /// The committer sleeps: whoever has work for it wakes it.
-    is_asleep: bool,
+    is_committer_asleep: bool,
     /// How many wait for records that are only to be received.
-    hasty: usize,
+    written_waiters: usize,
 }
 
 /// Where records wait to be written.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct AppendQueue {
     state: Mutex<State>,
     work: Condvar,
     changed: Condvar,
     received: AtomicU64,
     persisted: AtomicU64,
-    /// What [`waiting_bytes`](Self::waiting_bytes) tells: written under the lock, read without.
+    /// What [`pending_bytes`](Self::waiting_bytes) tells: written under the lock, read without.
     waiting: AtomicUsize,
     /// The same of [`health`](Self::health).
     health: AtomicU32,
-    pending_bytes: usize,
+    max_pending_bytes: usize,
 }
 
-impl Intake {
+impl AppendQueue {
     /// Of a journal that goes on with `encoder`; all before that is persisted.
-    pub(crate) fn new(encoder: Encoder, pending_bytes: usize) -> Self {
+    pub(crate) fn new(encoder: Encoder, max_pending_bytes: usize) -> Self {
         let last = encoder.next() - 1;
         Self {
             state: Mutex::new(State {
                 encoder,
-                group: Group::default(),
+                batch: CommitBatch::default(),
                 stalled: None,
-                idle: Group::default(),
+                idle: CommitBatch::default(),
                 phase: Phase::Open,
                 is_committing: false,
-                is_asleep: false,
-                hasty: 0,
+                is_committer_asleep: false,
+                written_waiters: 0,
             }),
             work: Condvar::new(),
             changed: Condvar::new(),
@@ -99,22 +99,22 @@ impl Intake {
             persisted: AtomicU64::new(last),
             waiting: AtomicUsize::new(0),
             health: AtomicU32::new(Health::Good as u32),
-            pending_bytes,
+            max_pending_bytes,
         }
     }
 
-    /// The last sequence of which `level` may be said.
-    pub(crate) fn reached(&self, level: Level) -> u64 {
-        match level {
+    /// The last sequence of which `durability` may be said.
+    pub(crate) fn last_sequence(&self, durability: Durability) -> u64 {
+        match durability {
             // PAIRS(journal-received): acquire here, release in `receive`.
-            Level::Received => self.received.load(Ordering::Acquire),
+            Durability::Written => self.received.load(Ordering::Acquire),
             // PAIRS(journal-persisted): acquire here, release in `persist`.
-            Level::Persisted => self.persisted.load(Ordering::Acquire),
+            Durability::Persisted => self.persisted.load(Ordering::Acquire),
         }
     }
 
     /// Bytes that were appended and nobody writes yet; none if nothing is taken for another reason.
-    pub(crate) fn waiting_bytes(&self) -> usize {
+    pub(crate) fn pending_bytes(&self) -> usize {
         // Relaxed: a level that others change at any time; no memory is handed over by it.
         self.waiting.load(Ordering::Relaxed)
     }
@@ -131,9 +131,9 @@ impl Intake {
         }
     }
 
-    /// Has [`waiting_bytes`](Self::waiting_bytes) tell what is true of `state`, which has changed.
+    /// Has [`pending_bytes`](Self::waiting_bytes) tell what is true of `state`, which has changed.
     fn note_waiting(&self, state: &State) {
-        let waiting = if state.phase == Phase::Open { state.group.bytes.len() } else { 0 };
+        let waiting = if state.phase == Phase::Open { state.batch.bytes.len() } else { 0 };
         self.waiting.store(waiting, Ordering::Relaxed);
     }
 
@@ -159,14 +159,14 @@ impl Intake {
             Phase::NoSpace => return Err(AppendError::NoSpace),
             Phase::Failed(_) | Phase::Closing => return Err(AppendError::Failed),
         }
-        if state.group.bytes.len() >= self.pending_bytes {
+        if state.batch.bytes.len() >= self.max_pending_bytes {
             return Err(AppendError::Full);
         }
         entries.iter().try_for_each(|entry| state.encoder.check(entry.body))?;
         let first = state.encoder.next();
         let durable = self.persisted.load(Ordering::Relaxed);
         for entry in entries {
-            state.encoder.encode(entry, durable, &mut state.group);
+            state.encoder.encode(entry, durable, &mut state.batch);
         }
         let last = state.encoder.next() - 1;
         self.note_waiting(state);
@@ -178,8 +178,8 @@ impl Intake {
 
     /// Wakes the committer if it sleeps and there is work that nobody does.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        if state.is_asleep && !state.is_committing && !state.group.is_empty() {
-            state.is_asleep = false;
+        if state.is_committer_asleep && !state.is_committing && !state.batch.is_empty() {
+            state.is_committer_asleep = false;
             drop(state);
             self.work.notify_one();
         }
@@ -187,7 +187,7 @@ impl Intake {
 
     /// The next group to write, once there is one; `None` when it is all done and closing.
     /// Whoever gets it brings it back.
-    pub(crate) fn wait_for_work(&self) -> Option<Group> {
+    pub(crate) fn next_batch(&self) -> Option<CommitBatch> {
         let mut state = lock(&self.state);
         loop {
             if state.stalled.is_some() && !state.is_committing {
@@ -196,17 +196,17 @@ impl Intake {
                 state.is_committing = true;
                 return state.stalled.take();
             }
-            if let Some(group) = self.take(&mut state) {
-                return Some(group);
+            if let Some(batch) = self.take(&mut state) {
+                return Some(batch);
             }
             match state.phase {
                 Phase::Failed(_) => return None,
                 Phase::Closing if !state.is_committing => return None,
                 _ => {}
             }
-            state.is_asleep = true;
+            state.is_committer_asleep = true;
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.is_asleep = false;
+            state.is_committer_asleep = false;
         }
     }
 
@@ -214,7 +214,7 @@ impl Intake {
     pub(crate) fn receive(&self, sequence: u64) {
         // PAIRS(journal-received): release here, acquire in `reached`.
         self.received.store(sequence, Ordering::Release);
-        if lock(&self.state).hasty > 0 {
+        if lock(&self.state).written_waiters > 0 {
             self.changed.notify_all();
         }
     }
@@ -226,26 +226,29 @@ impl Intake {
     }
 
     /// A group was written, or was not.
-    pub(crate) fn bring_back(&self, mut group: Group, outcome: Outcome<()>) {
+    pub(crate) fn finish_commit(&self, mut batch: CommitBatch, outcome: StorageResult<()>) {
         let mut state = lock(&self.state);
         state.is_committing = false;
         match outcome {
             Ok(()) => {
-                group.clear();
-                state.idle = group;
+                batch.clear();
+                state.idle = batch;
                 if state.phase == Phase::NoSpace {
                     state.phase = Phase::Open;
                 }
             }
-            Err(error) if error.fault == Fault::NoSpace && state.phase != Phase::Closing => {
-                state.stalled = Some(group);
+            Err(error)
+                if error.kind == StorageErrorKind::NoSpace && state.phase != Phase::Closing =>
+            {
+                state.stalled = Some(batch);
                 state.phase = Phase::NoSpace;
             }
             Err(error) => state.phase = Phase::Failed(error),
         }
         self.note_waiting(&state);
         self.note_health(&state);
-        let is_needed = state.is_asleep && (!state.group.is_empty() || state.phase != Phase::Open);
+        let is_needed =
+            state.is_committer_asleep && (!state.batch.is_empty() || state.phase != Phase::Open);
         drop(state);
         if is_needed {
             self.work.notify_one();
@@ -253,39 +256,39 @@ impl Intake {
         self.changed.notify_all();
     }
 
-    /// Waits until `level` may be said of `sequence`, or until there is a group that nobody
+    /// Waits until `durability` may be said of `sequence`, or until there is a group that nobody
     /// writes.
-    pub(crate) fn wait_or_lead(
+    pub(crate) fn wait_or_commit(
         &self,
         sequence: u64,
-        level: Level,
+        durability: Durability,
         deadline: Instant,
-    ) -> Result<Option<Group>, WaitError> {
+    ) -> Result<Option<CommitBatch>, WaitError> {
         let mut state = lock(&self.state);
         if sequence >= state.encoder.next() {
-            return Err(WaitError::Unknown);
+            return Err(WaitError::UnknownSequence);
         }
         loop {
-            if self.reached(level) >= sequence {
+            if self.last_sequence(durability) >= sequence {
                 return Ok(None);
             }
-            if let Some(group) = self.take(&mut state) {
-                return Ok(Some(group));
+            if let Some(batch) = self.take(&mut state) {
+                return Ok(Some(batch));
             }
-            state = self.sleep(state, level, deadline)?;
+            state = self.sleep(state, durability, deadline)?;
         }
     }
 
-    /// Waits until `level` may be said of `sequence`, whoever sees to that.
+    /// Waits until `durability` may be said of `sequence`, whoever sees to that.
     pub(crate) fn wait(
         &self,
         sequence: u64,
-        level: Level,
+        durability: Durability,
         deadline: Instant,
     ) -> Result<(), WaitError> {
         let mut state = lock(&self.state);
-        while self.reached(level) < sequence {
-            state = self.sleep(state, level, deadline)?;
+        while self.last_sequence(durability) < sequence {
+            state = self.sleep(state, durability, deadline)?;
         }
         Ok(())
     }
@@ -293,7 +296,7 @@ impl Intake {
     fn sleep<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        level: Level,
+        durability: Durability,
         deadline: Instant,
     ) -> Result<MutexGuard<'a, State>, WaitError> {
         if matches!(state.phase, Phase::Failed(_)) {
@@ -304,11 +307,11 @@ impl Intake {
             let is_full = state.phase == Phase::NoSpace;
             return Err(if is_full { WaitError::NoSpace } else { WaitError::TimedOut });
         }
-        let hasty = usize::from(level == Level::Received);
-        state.hasty += hasty;
+        let written_waiters = usize::from(durability == Durability::Written);
+        state.written_waiters += written_waiters;
         let waited = self.changed.wait_timeout(state, left);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        state.hasty -= hasty;
+        state.written_waiters -= written_waiters;
         Ok(state)
     }
 
@@ -332,15 +335,15 @@ impl Intake {
     }
 
     /// The group to write, if there is one and nobody writes.
-    fn take(&self, state: &mut State) -> Option<Group> {
+    fn take(&self, state: &mut State) -> Option<CommitBatch> {
         let is_open = matches!(state.phase, Phase::Open | Phase::Closing);
-        if state.is_committing || !is_open || state.stalled.is_some() || state.group.is_empty() {
+        if state.is_committing || !is_open || state.stalled.is_some() || state.batch.is_empty() {
             return None;
         }
         state.is_committing = true;
         let idle = mem::take(&mut state.idle);
-        let group = mem::replace(&mut state.group, idle);
+        let batch = mem::replace(&mut state.batch, idle);
         self.note_waiting(state);
-        Some(group)
+        Some(batch)
     }
 }

@@ -5,9 +5,9 @@ use core::ops::Range;
 
 /// Records, encoded, on their way to the disk: in one piece for each segment that they lie in.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct CommitBatch {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) parts: Vec<BatchPart>,
     /// There was no space for all of it.
     pub(crate) is_stalled: bool,
     /// How many pieces are durable already.
@@ -16,7 +16,7 @@ pub(crate) struct Group {
 
 /// The part of a group that lies in one segment.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct BatchPart {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) range: Range<usize>,
@@ -27,14 +27,14 @@ pub(crate) struct Piece {
     pub(crate) index: Index,
 }
 
-impl Group {
+impl CommitBatch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.parts.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.pieces.clear();
+        self.parts.clear();
         self.done = 0;
         self.is_stalled = false;
     }

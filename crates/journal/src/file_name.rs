@@ -18,7 +18,7 @@ pub(crate) fn unfinished(number: u64) -> String {
 }
 
 /// The name of a segment's file after retention has given the segment up.
-pub(crate) fn given_up(number: u64) -> String {
+pub(crate) fn recycled(number: u64) -> String {
     format!("{number:016x}.free")
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 }
 
 /// Whether it is the name of a file that may become a segment, and is none.
-pub(crate) fn is_no_segment_yet(name: &str) -> bool {
+pub(crate) fn is_unlinked_segment(name: &str) -> bool {
     let digits = name.strip_suffix(".new").or_else(|| name.strip_suffix(".free"));
     digits.and_then(parse).is_some()
 }
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(segment(0x1a), "000000000000001a.segment");
         assert_eq!(number(&segment(NUMBER_END - 1)), Some(NUMBER_END - 1));
         assert_eq!([0, NUMBER_END, u64::MAX].map(|n| number(&segment(n))), [None; 3]);
-        let loose = [unfinished(7), given_up(7), segment(7)].map(|name| is_no_segment_yet(&name));
+        let loose = [unfinished(7), recycled(7), segment(7)].map(|name| is_unlinked_segment(&name));
         assert_eq!(loose, [true, true, false]);
         let foreign = ["1a.segment", "000000000000001A.segment", "+00000000000001a.segment", OWNER];
         assert!(foreign.iter().all(|name| number(name).is_none()));

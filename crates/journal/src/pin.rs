@@ -12,15 +12,15 @@ struct Table {
 
 /// Everybody's holds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holds(Arc<Mutex<Table>>);
+pub(crate) struct RetentionPins(Arc<Mutex<Table>>);
 
-impl Holds {
-    pub(crate) fn hold(&self, sequence: u64) -> Hold {
+impl RetentionPins {
+    pub(crate) fn pin(&self, sequence: u64) -> RetentionPin {
         let mut table = lock(&self.0);
         let key = table.next;
         table.next += 1;
         table.held.insert(key, sequence);
-        Hold { holds: self.clone(), key }
+        RetentionPin { pins: self.clone(), key }
     }
 
     /// The lowest sequence that is held.
@@ -32,22 +32,22 @@ impl Holds {
 /// Keeps retention from removing records: those from some sequence on stay as long as it lives.
 ///
 /// Cursors have one. A checkpoint that covers all records before some sequence takes one from
-/// `Journal::hold`, and moves it when it covers more.
+/// `Journal::pin`, and moves it when it covers more.
 #[derive(Debug)]
-pub struct Hold {
-    holds: Holds,
+pub struct RetentionPin {
+    pins: RetentionPins,
     key: u64,
 }
 
-impl Hold {
+impl RetentionPin {
     /// From now on holds `sequence` and what is behind it.
     pub fn move_to(&self, sequence: u64) {
-        lock(&self.holds.0).held.insert(self.key, sequence);
+        lock(&self.pins.0).held.insert(self.key, sequence);
     }
 }
 
-impl Drop for Hold {
+impl Drop for RetentionPin {
     fn drop(&mut self) {
-        lock(&self.holds.0).held.remove(&self.key);
+        lock(&self.pins.0).held.remove(&self.key);
     }
 }

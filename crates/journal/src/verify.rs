@@ -1,14 +1,14 @@
 //! What is in a journal and whether it is right, for people and tools.
 
 use crate::error::OpenError;
-use crate::name;
-use crate::recovery::{End, Header, Recovery, Seen, complete};
+use crate::file_name;
+use crate::recovery::{End, Header, Recovery, ScanEvent, contiguous_segments};
 use crate::storage::Storage;
 use lanecast_wire::journal::RECORD_HEADER;
 
 /// What is in a segment, as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SegmentSurvey {
+pub struct SegmentReport {
     /// Its number.
     pub segment: u64,
     /// The file.
@@ -20,7 +20,7 @@ pub struct SegmentSurvey {
     /// When it was made, in nanoseconds since 1970.
     pub created_unix_ns: u64,
     /// One copy of its header is damaged; the other is read instead.
-    pub is_halved: bool,
+    pub has_damaged_header: bool,
     /// The journal goes on in the next one.
     pub is_sealed: bool,
     /// How many records it has.
@@ -35,14 +35,14 @@ pub struct SegmentSurvey {
     pub last: u64,
 }
 
-impl SegmentSurvey {
+impl SegmentReport {
     fn new<S: Storage>(storage: &S, header: &Header) -> Self {
         Self {
             segment: header.number,
-            path: storage.path(&name::segment(header.number)),
+            path: storage.path(&file_name::segment(header.number)),
             bytes: header.bytes,
             created_unix_ns: header.created_unix_ns,
-            is_halved: header.is_halved,
+            has_damaged_header: header.has_damaged_header,
             ..Self::default()
         }
     }
@@ -52,7 +52,7 @@ impl SegmentSurvey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is.
-    Whole,
+    Intact,
     /// It is, up to what a crash has left at the end: opening it for writing cuts that off. While
     /// its owner lives it may as well be a record on its way.
     Torn {
@@ -69,31 +69,31 @@ pub enum Verdict {
 
 /// What is in a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Survey {
+pub struct JournalReport {
     /// The segments, in order; those behind damage were not read.
-    pub segments: Vec<SegmentSurvey>,
+    pub segments: Vec<SegmentReport>,
     /// Whether it is right.
     pub verdict: Verdict,
 }
 
-impl Survey {
+impl JournalReport {
     /// Reads every record of the journal in `storage`; `tell` hears after each segment how many
     /// of how many were read.
     ///
     /// # Errors
     /// If there is no journal, or the disk refuses. Damage is a verdict, not an error.
-    pub fn read<S: Storage>(
+    pub fn verify<S: Storage>(
         storage: &S,
         mut tell: impl FnMut(usize, usize),
     ) -> Result<Self, OpenError> {
-        let mut segments: Vec<SegmentSurvey> = Vec::new();
-        let found = complete(storage).and_then(|numbers| {
-            if numbers.is_empty() {
-                return Err(OpenError::Absent { directory: storage.path("") });
+        let mut segments: Vec<SegmentReport> = Vec::new();
+        let found = contiguous_segments(storage).and_then(|segment_numbers| {
+            if segment_numbers.is_empty() {
+                return Err(OpenError::NoJournal { directory: storage.path("") });
             }
-            Recovery::new(storage, &numbers).read_all(|seen| {
-                if matches!(seen, Seen::Segment(_)) {
-                    tell(segments.len(), numbers.len());
+            Recovery::new(storage, &segment_numbers).read_all(|seen| {
+                if matches!(seen, ScanEvent::Segment(_)) {
+                    tell(segments.len(), segment_numbers.len());
                 }
                 note(&mut segments, storage, seen);
             })
@@ -106,36 +106,36 @@ impl Survey {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn glance<S: Storage>(storage: &S) -> Result<Self, OpenError> {
-        let mut segments: Vec<SegmentSurvey> = Vec::new();
-        let found = glance(storage, &mut segments);
+    pub fn inspect<S: Storage>(storage: &S) -> Result<Self, OpenError> {
+        let mut segments: Vec<SegmentReport> = Vec::new();
+        let found = inspect(storage, &mut segments);
         Ok(Self { segments, verdict: verdict(storage, found.as_ref())? })
     }
 }
 
-fn glance<S: Storage>(storage: &S, segments: &mut Vec<SegmentSurvey>) -> Result<End, OpenError> {
-    let numbers = complete(storage)?;
-    if numbers.is_empty() {
-        return Err(OpenError::Absent { directory: storage.path("") });
+fn inspect<S: Storage>(storage: &S, segments: &mut Vec<SegmentReport>) -> Result<End, OpenError> {
+    let segment_numbers = contiguous_segments(storage)?;
+    if segment_numbers.is_empty() {
+        return Err(OpenError::NoJournal { directory: storage.path("") });
     }
-    let mut recovery = Recovery::new(storage, &numbers);
-    for number in &numbers {
+    let mut recovery = Recovery::new(storage, &segment_numbers);
+    for number in &segment_numbers {
         let header = Header::of(&recovery.open(*number)?);
-        let mut survey = SegmentSurvey::new(storage, &header);
-        if let Some(listed) = recovery.list(*number)? {
-            let first = listed.first;
+        let mut report = SegmentReport::new(storage, &header);
+        if let Some(entry) = recovery.list(*number)? {
+            let first = entry.first;
             if let Some(before) = segments.last_mut().filter(|before| before.first > 0) {
                 before.last = first.sequence.saturating_sub(1);
                 before.records = first.sequence.saturating_sub(before.first);
                 before.is_sealed = true;
             }
-            (survey.first, survey.first_unix_ns) = (first.sequence, first.unix_ns);
+            (report.first, report.first_unix_ns) = (first.sequence, first.unix_ns);
         }
-        segments.push(survey);
+        segments.push(report);
     }
     let end = recovery.find_end()?;
     if let Some(newest) = segments.iter_mut().rev().find(|segment| segment.first > 0) {
-        newest.last = end.chain.last();
+        newest.last = end.sequence_check.last();
         newest.records = (newest.last + 1).saturating_sub(newest.first);
         newest.is_sealed = newest.segment != end.segment;
         newest.used_bytes = (newest.segment == end.segment).then_some(end.offset);
@@ -146,29 +146,29 @@ fn glance<S: Storage>(storage: &S, segments: &mut Vec<SegmentSurvey>) -> Result<
 fn verdict<S: Storage>(storage: &S, found: Result<&End, &OpenError>) -> Result<Verdict, OpenError> {
     let end = match found {
         Ok(end) => end,
-        Err(error @ (OpenError::Storage(_) | OpenError::Absent { .. })) => {
+        Err(error @ (OpenError::Storage(_) | OpenError::NoJournal { .. })) => {
             return Err(error.clone());
         }
         Err(error) => return Ok(Verdict::Corrupt(error.clone())),
     };
     Ok(match &end.torn {
-        None => Verdict::Whole,
+        None => Verdict::Intact,
         Some(range) => Verdict::Torn {
-            path: storage.path(&name::segment(end.segment)),
+            path: storage.path(&file_name::segment(end.segment)),
             offset: range.start,
             bytes: range.end - range.start,
         },
     })
 }
 
-fn note<S: Storage>(segments: &mut Vec<SegmentSurvey>, storage: &S, seen: Seen<'_>) {
-    if let Seen::Segment(header) = seen {
-        segments.push(SegmentSurvey::new(storage, header));
+fn note<S: Storage>(segments: &mut Vec<SegmentReport>, storage: &S, seen: ScanEvent<'_>) {
+    if let ScanEvent::Segment(header) = seen {
+        segments.push(SegmentReport::new(storage, header));
     }
     let Some(segment) = segments.last_mut() else { return };
     match seen {
-        Seen::Segment(_) => {}
-        Seen::Record(header, offset, body) => {
+        ScanEvent::Segment(_) => {}
+        ScanEvent::Record(header, offset, body) => {
             let at = (header.sequence.get(), header.unix_ns.get());
             if segment.records == 0 {
                 (segment.first, segment.first_unix_ns) = at;
@@ -178,7 +178,7 @@ fn note<S: Storage>(segments: &mut Vec<SegmentSurvey>, storage: &S, seen: Seen<'
             *segment.body_bytes.get_or_insert(0) += body.len() as u64;
             segment.used_bytes = Some(offset + header.bytes());
         }
-        Seen::Seal => {
+        ScanEvent::Seal => {
             segment.is_sealed = true;
             segment.used_bytes = segment.used_bytes.map(|used| used + RECORD_HEADER);
         }

@@ -1,6 +1,6 @@
 //! A part of a file in memory, read in large pieces.
 
-use crate::storage::{Outcome, StoredFile};
+use crate::storage::{StorageResult, StoredFile};
 
 /// The most that is read at a time: large enough that the system call does not count, small enough
 /// to stay in a core's second cache.
@@ -11,7 +11,7 @@ const LEAST: usize = 4 << 10;
 
 /// The part of one file that was read last.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
+pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
     start: u64,
     filled: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Window {
     stride: usize,
 }
 
-impl Window {
+impl ReadBuffer {
     /// The `length` bytes at `offset`, if the file has them.
     #[inline]
     pub(crate) fn get<F: StoredFile>(
@@ -27,10 +27,10 @@ impl Window {
         file: &F,
         offset: u64,
         length: usize,
-    ) -> Outcome<Option<&[u8]>> {
-        let has = |window: &Self| {
-            let at = offset.checked_sub(window.start)? as usize;
-            (at.checked_add(length)? <= window.filled).then_some(at)
+    ) -> StorageResult<Option<&[u8]>> {
+        let has = |read_buffer: &Self| {
+            let at = offset.checked_sub(read_buffer.start)? as usize;
+            (at.checked_add(length)? <= read_buffer.filled).then_some(at)
         };
         let at = match has(self) {
             Some(at) => at,
@@ -47,7 +47,7 @@ impl Window {
 
     /// Bytes that [`get`](Self::get) has given and that are still there.
     #[inline]
-    pub(crate) fn again(&self, offset: u64, length: usize) -> &[u8] {
+    pub(crate) fn cached(&self, offset: u64, length: usize) -> &[u8] {
         let at = (offset - self.start) as usize;
         &self.bytes[at..at + length]
     }
@@ -58,7 +58,7 @@ impl Window {
         self.stride = 0;
     }
 
-    fn read<F: StoredFile>(&mut self, file: &F, offset: u64, length: usize) -> Outcome<()> {
+    fn read<F: StoredFile>(&mut self, file: &F, offset: u64, length: usize) -> StorageResult<()> {
         self.stride = (2 * self.stride).clamp(LEAST, MOST);
         let wanted = length.max(self.stride);
         if self.bytes.len() < wanted {
