@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// A program's handle on lanecast: makes publishers and subscribers.
 ///
 /// A message takes the shortest path to each subscriber: memory of the process to another thread,
-/// a shared mapping to another process. The publisher writes it once for all of them. With `shm.reach = "process"`, no other process can join, and
-/// the session has no files.
+/// a shared mapping to another process. The publisher writes it once for all of them. With
+/// `shm.reach = "process"`, no other process can join, and the session has no files.
 ///
 /// With `transports = "shm+ru"` (or `shm+rm`, `shm+tcp`), messages also go to other hosts, and with
 /// `ru`, `rm` or `tcp` alone to all subscribers by network. Without one of these no socket is
@@ -104,8 +104,8 @@ impl Context {
         }
     }
 
-    /// A waiter for loops over several subscribers, with the configured strategy. Messages do not wake
-    /// it; a loop over one subscriber calls its `wait` instead.
+    /// A waiter for loops over several subscribers, with the configured strategy. Messages do not
+    /// wake it; a loop over one subscriber calls its `wait` instead.
     pub const fn waiter(&self) -> Waiter {
         Waiter::new(self.subscriber_wait())
     }

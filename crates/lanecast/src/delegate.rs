@@ -1,7 +1,7 @@
 //! Calls that go to the transport inside an enum with the variants `Shm`, `Net` and `Both`.
 
-/// Evaluates `$call` with `$inner` bound to the content of the variant. A `match` rather than a trait
-/// object, so that the path of a message is inlined.
+/// Evaluates `$call` with `$inner` bound to the content of the variant. A `match` rather than a
+/// trait object, so that the path of a message is inlined.
 macro_rules! delegate {
     ($value:expr, $kind:ident, $inner:ident => $call:expr) => {
         match $value {

@@ -1,9 +1,9 @@
 //! One topic, any distance: publish and subscribe with the same few calls.
 //!
-//! A [`Context`] reads the configuration ([`layers`](to_toml), the table of [`SETTINGS`], files of Ultra
-//! Messaging) and opens the transports. It makes [`Publisher`]s and [`Subscriber`]s, which delegate
-//! each call to `lanecast-shm`, `lanecast-net`, or both. No thread and no state of its own lies
-//! between the application and the transport.
+//! A [`Context`] reads the configuration ([`layers`](to_toml), the table of [`SETTINGS`], files of
+//! Ultra Messaging) and opens the transports. It makes [`Publisher`]s and [`Subscriber`]s, which
+//! delegate each call to `lanecast-shm`, `lanecast-net`, or both. No thread and no state of its own
+//! lies between the application and the transport.
 //!
 //! ```
 //! use lanecast::prelude::*;

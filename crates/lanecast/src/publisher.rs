@@ -44,7 +44,7 @@ impl Publisher {
 
     /// Number of claims that found no room.
     pub fn back_pressured(&mut self) -> u64 {
-        delegate!(&mut self.inner, Inner, publisher => publisher.back_pressured())
+        delegate!(&mut self.inner, Inner, it => it.back_pressured())
     }
 }
 
@@ -66,57 +66,53 @@ impl Publish for Publisher {
     type TopicError = TopicError;
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
-        Ok(delegate!(&mut self.inner, Inner, publisher => publisher.add_topic(name)?))
+        Ok(delegate!(&mut self.inner, Inner, it => it.add_topic(name)?))
     }
 
     #[inline(always)]
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<AnyClaim<'_>, ClaimError> {
-        Ok(
-            delegate_into!(&mut self.inner, Inner => AnyClaim, publisher => publisher.try_claim_on(topic, len)?),
-        )
+        Ok(delegate_into!(&mut self.inner, Inner => AnyClaim, it => it.try_claim_on(topic, len)?))
     }
 
     #[inline(always)]
     fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<AnyClaim<'_>, ClaimError> {
-        Ok(
-            delegate_into!(&mut self.inner, Inner => AnyClaim, publisher => publisher.claim_on(topic, len)?),
-        )
+        Ok(delegate_into!(&mut self.inner, Inner => AnyClaim, it => it.claim_on(topic, len)?))
     }
 
     fn batch(&mut self) -> AnyBatch<'_> {
-        delegate_into!(&mut self.inner, Inner => AnyBatch, publisher => publisher.batch())
+        delegate_into!(&mut self.inner, Inner => AnyBatch, it => it.batch())
     }
 
     fn session(&self) -> SessionId {
-        delegate!(&self.inner, Inner, publisher => publisher.session())
+        delegate!(&self.inner, Inner, it => it.session())
     }
 
     fn source(&self) -> &str {
-        delegate!(&self.inner, Inner, publisher => publisher.source())
+        delegate!(&self.inner, Inner, it => it.source())
     }
 
     fn longest_message(&self) -> usize {
-        delegate!(&self.inner, Inner, publisher => publisher.longest_message())
+        delegate!(&self.inner, Inner, it => it.longest_message())
     }
 
     fn subscribers(&self) -> usize {
-        delegate!(&self.inner, Inner, publisher => publisher.subscribers())
+        delegate!(&self.inner, Inner, it => it.subscribers())
     }
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
-        delegate!(&mut self.inner, Inner, publisher => publisher.wait_for_subscribers(count, timeout))
+        delegate!(&mut self.inner, Inner, it => it.wait_for_subscribers(count, timeout))
     }
 
     fn left_behind(&mut self) -> usize {
-        delegate!(&mut self.inner, Inner, publisher => publisher.left_behind())
+        delegate!(&mut self.inner, Inner, it => it.left_behind())
     }
 
     fn drain(&mut self, timeout: Duration) -> bool {
-        delegate!(&mut self.inner, Inner, publisher => publisher.drain(timeout))
+        delegate!(&mut self.inner, Inner, it => it.drain(timeout))
     }
 
     fn close(self, linger: Duration) -> bool {
-        delegate!(self.inner, Inner, publisher => publisher.close(linger))
+        delegate!(self.inner, Inner, it => it.close(linger))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The table of settings: the source of defaults, help texts, the reference page and `lanecast config`.
+//! The table of settings: the source of defaults, help texts, the reference page and `lanecast
+//! config`.
 
 mod net;
 mod net_accept;

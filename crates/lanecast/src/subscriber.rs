@@ -54,20 +54,20 @@ impl From<lanecast_net::Subscriber> for Subscriber {
 impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize {
-        delegate!(&mut self.inner, Inner, subscriber => subscriber.poll(limit, handler))
+        delegate!(&mut self.inner, Inner, it => it.poll(limit, handler))
     }
 
     #[inline]
     fn wait(&mut self, work: usize) {
-        delegate!(&mut self.inner, Inner, subscriber => subscriber.wait(work))
+        delegate!(&mut self.inner, Inner, it => it.wait(work))
     }
 
     fn longest_wait(&self) -> Duration {
-        delegate!(&self.inner, Inner, subscriber => subscriber.longest_wait())
+        delegate!(&self.inner, Inner, it => it.longest_wait())
     }
 
     fn streams(&self) -> usize {
-        delegate!(&self.inner, Inner, subscriber => subscriber.streams())
+        delegate!(&self.inner, Inner, it => it.streams())
     }
 }
 

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(reports(&look, Some("price")).len(), 2);
         let text = to_text(&all);
         let lines: Vec<&str> = text.lines().collect();
-        let start = "0000000000000007  publisher    12  ticker   alive  rm       10.0.0.7:4000";
+        let start = "0000000000000007  publisher    12  ticker   alive  rm         10.0.0.7:4000";
         assert!(lines[2].starts_with(start), "{text}");
         assert!(lines[2].contains("1  prices          3     1 234  2.0 k/s"), "{text}");
         assert!(lines[3].ends_with("5     6"), "{text}");

@@ -49,7 +49,8 @@ impl Publish for BothPublisher {
     type TopicError = TopicError;
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
-        // shm.topics_max <= net.topics_max, so if shared memory accepts the topic the network does too.
+        // shm.topics_max <= net.topics_max, so if shared memory accepts the topic the network does
+        // too.
         let topic = self.near.add_topic(name)?;
         self.far.add_topic(name)?;
         Ok(topic)

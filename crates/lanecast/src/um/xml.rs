@@ -3,8 +3,8 @@
 //! Such a file has templates of options and applications that use them. The application of the
 //! throughput and latency tools applies, or the only one. Options with an equivalent setting apply:
 //! first those of its templates, then its own; the others are listed as ignored. Each topic may
-//! have its own multicast group. All other settings of a lanecast program hold for all its topics, so
-//! options that differ from topic to topic are refused.
+//! have its own multicast group. All other settings of a lanecast program hold for all its topics,
+//! so options that differ from topic to topic are refused.
 
 use super::options::{self, GROUP_ADDRESS, GROUP_PORT, group, is_group};
 use crate::config::{Config, ConfigError};
