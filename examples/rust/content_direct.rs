@@ -8,7 +8,7 @@
 
 use lanecast::Context;
 use lanecast_content::{Event, Publisher, Settings, Subscriber};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_market::Day;
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ fn publish(mut publisher: Publisher<Context>) -> Outcome {
 }
 
 fn subscribe(context: &Context, filter: &str) -> Outcome {
-    let mut feed = Subscriber::new(context, "market", filter, &Settings::new(Kind::Fix))?;
+    let mut feed = Subscriber::new(context, "market", filter, &Settings::new(MessageType::Fix))?;
     let (mut messages, mut running) = (0, true);
     while running {
         let work = feed.poll(64, |event| match event {
@@ -54,7 +54,7 @@ fn subscribe(context: &Context, filter: &str) -> Outcome {
 
 fn main() -> Outcome {
     let context = Context::new()?;
-    let publisher = Publisher::new(&context, "market", Settings::new(Kind::Fix))?;
+    let publisher = Publisher::new(&context, "market", Settings::new(MessageType::Fix))?;
     std::thread::scope(|scope| {
         let subscribers = FILTERS.map(|filter| {
             let context = context.clone();

@@ -4,7 +4,7 @@
 //! Run it: `cargo run -p lanecast-examples --example order_view`
 #![forbid(unsafe_code)]
 
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition, ViewGraph};
 use std::error::Error;
 
@@ -20,14 +20,14 @@ const DAY: [(&str, Option<&str>); 6] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let format = |kind| Format::new(kind).with_separators(b';', b'=');
-    let orders = TopicDefinition::new("orders", format(Kind::Fix)?);
+    let orders = TopicDefinition::new("orders", format(MessageType::Fix)?);
     let mut orders = Topic::new(orders)?;
     let mut views = ViewGraph::new();
-    let vwap = ViewDefinition::new("VWAP", format(Kind::Nvfix)?, "orders")
+    let vwap = ViewDefinition::new("VWAP", format(MessageType::Nvfix)?, "orders")
         .project("/11 as /customer, /55 as /symbol, sum(/14 * /99)/sum(/14) AS /vwap")
         .group_by("/11, /55");
     views.add(vwap, &|name| (name == "orders").then_some(&orders))?;
-    let symbols = ViewDefinition::new("symbols", Kind::Json, "VWAP")
+    let symbols = ViewDefinition::new("symbols", MessageType::Json, "VWAP")
         .project("/symbol, count(/customer) AS /customers, max(/vwap) AS /dearest")
         .group_by("/symbol");
     views.add(symbols, &|_| None)?;

@@ -3,20 +3,20 @@
 //! of messages is what the naive walk says.
 #![no_main]
 
-use lanecast_filter::fields::{Fields, Slot};
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::{self, Environment, Record};
+use lanecast_filter::fields::{FieldSet, Slot};
+use lanecast_filter::message_type::MessageType;
+use lanecast_filter::interpreter::{self, Environment, FieldSource};
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
-use lanecast_filter::truth::Truth;
+use lanecast_filter::ternary::Ternary;
 use lanecast_filter::value::Value;
-use lanecast_filter::{Filter, Index, Limits, Message, Plan};
+use lanecast_filter::{Filter, Index, FilterLimits, Message, Plan};
 use lanecast_fuzz::{Grammar, Script};
 use libfuzzer_sys::fuzz_target;
 
 /// Patterns small enough for a fuzzer's patience.
-const LIMITS: Limits = Limits {
+const LIMITS: FilterLimits = FilterLimits {
     length_bytes: 4_096,
     depth: 64,
     pattern_bytes: 64 * 1024,
@@ -225,8 +225,8 @@ const MESSAGES: Grammar = Grammar(&[
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script::new(bytes);
-    let (kind, sign) = [(Kind::Nvfix, 'm'), (Kind::Json, 'j')][usize::from(script.byte() & 1)];
-    let (mut fields, mut index) = (Fields::new(kind), Index::new());
+    let (kind, sign) = [(MessageType::Nvfix, 'm'), (MessageType::Json, 'j')][usize::from(script.byte() & 1)];
+    let (mut fields, mut index) = (FieldSet::new(kind), Index::new());
     let mut all = Vec::new();
     for id in 0..u32::from(script.byte() % 8) + 1 {
         let Some(filter) = parse(&FILTERS.text(&mut script, 'e', 4)) else { continue };
@@ -256,7 +256,7 @@ fn parse(text: &str) -> Option<Filter> {
     let filter = match Filter::parse_with(text, &LIMITS) {
         Ok(filter) => filter,
         Err(error) => {
-            assert!(text.is_char_boundary(error.at), "{text}");
+            assert!(text.is_char_boundary(error.offset), "{text}");
             error.show(text);
             return None;
         }
@@ -269,11 +269,11 @@ fn parse(text: &str) -> Option<Filter> {
 }
 
 /// Index, plans and the naive walk say the same of a message.
-fn agree(all: &[(u32, Filter, Plan)], index: &Index, fields: &mut Fields, message: &Message<'_>) {
+fn agree(all: &[(u32, Filter, Plan)], index: &Index, fields: &mut FieldSet, message: &Message<'_>) {
     let mut ids = Vec::new();
     index.matches(message, &mut ids);
     ids.sort_unstable();
-    let holding = all.iter().filter(|(_, _, plan)| plan.holds(message));
+    let holding = all.iter().filter(|(_, _, plan)| plan.matches(message));
     assert_eq!(ids, holding.map(|(id, ..)| *id).collect::<Vec<_>>());
     for (_, filter, plan) in all {
         let print = filter.to_string();
@@ -284,16 +284,16 @@ fn agree(all: &[(u32, Filter, Plan)], index: &Index, fields: &mut Fields, messag
         let mut named = |path: &Path| Some((path.clone(), fields.slot(path).ok()?));
         let slots = filter.paths().into_iter().filter_map(&mut named).collect();
         let record = Named(slots, *message);
-        let truth = naive::truth(filter.expr(), &record, &ENVIRONMENT, filter.semantics());
-        assert_eq!(plan.truth(message), truth, "{print}");
-        assert_eq!(plan.holds(message), truth == Truth::True, "{print}");
+        let truth = interpreter::evaluate(filter.expr(), &record, &ENVIRONMENT, filter.semantics());
+        assert_eq!(plan.evaluate(message), truth, "{print}");
+        assert_eq!(plan.matches(message), truth == Ternary::True, "{print}");
     }
 }
 
 /// A message whose fields are named by paths.
 struct Named<'a>(Vec<(Path, Slot)>, Message<'a>);
 
-impl Record for Named<'_> {
+impl FieldSource for Named<'_> {
     fn values<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = Value<'a>> {
         let Self(slots, message) = self;
         let slot = slots.iter().find(|(other, _)| other == path).map(|(_, slot)| *slot);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use lanecast_broker::{ClientId, Engine, Now, ServerConfig, TopicDefinition, ViewDefinition};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_fuzz::Script;
 use lanecast_wire::command::{Field, HeaderWriter};
 use libfuzzer_sys::fuzz_target;
@@ -117,11 +117,11 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn settings() -> ServerConfig {
     let topic = |name, kind, key| TopicDefinition::new(name, kind).key(key).expect("a path");
-    let view = ViewDefinition::new("totals", Kind::Json, "orders")
+    let view = ViewDefinition::new("totals", MessageType::Json, "orders")
         .project("/by, SUM(/qty) AS /qty, MAX(/id) AS /id")
         .group_by("/by");
     ServerConfig {
-        kept: vec![topic("orders", Kind::Json, "/id"), topic("fills", Kind::Nvfix, "/id")],
+        kept: vec![topic("orders", MessageType::Json, "/id"), topic("fills", MessageType::Nvfix, "/id")],
         views: vec![view],
         topics_max: 50,
         subscriptions_max: 20,

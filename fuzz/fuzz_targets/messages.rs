@@ -4,8 +4,8 @@
 #![no_main]
 
 use lanecast_filter::difference::difference;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::merge::merge;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -16,16 +16,16 @@ use std::cell::RefCell;
 const PATHS: [&str; 8] = ["/1", "/1[1]", "/a", "/a/b", "/a/@b", "/a[1]/b", "/abcdefgh", "/a[0]"];
 
 thread_local! {
-    static READERS: RefCell<Vec<(Format, Fields, Reader)>> = RefCell::new(readers());
+    static READERS: RefCell<Vec<(Format, FieldSet, Reader)>> = RefCell::new(readers());
     static ROW: RefCell<Row> = RefCell::new(Row::new());
 }
 
-fn readers() -> Vec<(Format, Fields, Reader)> {
-    let readers = Kind::ALL.map(|kind| {
+fn readers() -> Vec<(Format, FieldSet, Reader)> {
+    let readers = MessageType::ALL.map(|kind| {
         let format = Format::new(kind).with_separators(b';', b'=').expect("they differ");
-        let mut fields = Fields::new(format);
+        let mut fields = FieldSet::new(format);
         for path in PATHS {
-            fields.slot_of_every(&path.parse().expect("a path")).expect("room");
+            fields.slot_for_all_values(&path.parse().expect("a path")).expect("room");
             fields.slot(&path.parse().expect("a path")).expect("room");
         }
         let reader = Reader::new(&fields);
@@ -35,7 +35,7 @@ fn readers() -> Vec<(Format, Fields, Reader)> {
 }
 
 /// What can be asked of a message is within it, or is not there.
-fn read(fields: &mut Fields, reader: &mut Reader, message: &[u8]) {
+fn read(fields: &mut FieldSet, reader: &mut Reader, message: &[u8]) {
     ROW.with_borrow_mut(|row| {
         let result = reader.read(message, row);
         for path in PATHS {

@@ -135,8 +135,8 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn open(settings: ServerConfig, script: &mut Script<'_>) {
-    let kept = settings.kept.iter().map(|topic| (topic.name.clone(), topic.format.kind()));
-    let views = settings.views.iter().map(|view| (view.name.clone(), view.format.kind()));
+    let kept = settings.kept.iter().map(|topic| (topic.name.clone(), topic.format.message_type()));
+    let views = settings.views.iter().map(|view| (view.name.clone(), view.format.message_type()));
     let rooms: Vec<_> = kept.chain(views).collect();
     let mut hub = match Engine::new(settings) {
         Ok(hub) => hub,

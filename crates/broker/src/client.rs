@@ -6,7 +6,7 @@ use crate::net::source::Source;
 use crate::queue::send_queue::SendQueue;
 use foldhash::HashMap;
 use lanecast_base::budget::Budget;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use std::sync::Arc;
 
 /// A query as long as this is answered before anything else of its client is done.
@@ -50,7 +50,7 @@ pub(crate) struct Client {
     /// Where users are known: who it is, and what it may do.
     pub(crate) pass: AuthState,
     /// The type of its messages.
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageType,
     /// Its subscriptions: their numbers, by the names that it gave them.
     pub(crate) subscriptions: HashMap<Box<str>, u32>,
     pub(crate) pulse: Option<Heartbeat>,
@@ -103,7 +103,7 @@ impl Client {
             numbered_as: None,
             has_logged_on: false,
             pass: AuthState::default(),
-            kind: Kind::Json,
+            kind: MessageType::Json,
             subscriptions: HashMap::default(),
             pulse: None,
             queries: Arc::new(()),

@@ -22,7 +22,7 @@ use crate::topic::expiry::Sweep;
 use crate::topic::sequences::SequenceStore;
 use foldhash::HashMap;
 use lanecast_base::budget::Budget;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::Publication;
 use lanecast_wire::command::Command;
 use std::collections::VecDeque;
@@ -85,7 +85,7 @@ pub struct Engine {
     pub(crate) topics: Vec<TopicEntry>,
     pub(crate) world: Catalog,
     /// The numbers of topics by name, for each type of messages.
-    pub(crate) numbers: HashMap<Kind, HashMap<Box<str>, u32>>,
+    pub(crate) numbers: HashMap<MessageType, HashMap<Box<str>, u32>>,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) patterns: Patterns,
     pub(crate) sweep: Sweep,

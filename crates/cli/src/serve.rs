@@ -10,7 +10,7 @@ use lanecast_broker::{
     Counters, DEFAULTS, Latency, OfflineSettings, PORT, Server, ServerConfig, TopicDefinition,
     WEBSOCKET_PORT, hash_password, parse_address,
 };
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
@@ -150,7 +150,7 @@ fn parse_kept(text: &str) -> Result<TopicDefinition, String> {
     let (Some(fields), Some(kind), Some(name)) = (fields, kind, name) else {
         return Err("write it as TOPIC:TYPE:FIELDS, such as orders:json:/id".to_owned());
     };
-    let kind = kind.parse::<Kind>().map_err(|error| error.to_string())?;
+    let kind = kind.parse::<MessageType>().map_err(|error| error.to_string())?;
     let definition = TopicDefinition::new(name, kind);
     let fields = fields.split(',').map(str::trim);
     fields.into_iter().try_fold(definition, |definition, field| {

@@ -2,8 +2,8 @@
 
 use crate::settings::Settings;
 use lanecast_base::budget::{Budget, Exhausted, Reservation};
-use lanecast_filter::fields::Fields;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message, malformed::Malformed};
@@ -28,7 +28,7 @@ struct Wanted {
 pub(crate) struct Filters {
     settings: Settings,
     topic: String,
-    fields: Fields,
+    fields: FieldSet,
     reader: Reader,
     row: Row,
     index: Index,
@@ -43,7 +43,7 @@ pub(crate) struct Filters {
 
 impl Filters {
     pub(crate) fn new(topic: &str, settings: Settings) -> Self {
-        let fields = Fields::new(settings.format);
+        let fields = FieldSet::new(settings.format);
         Self {
             topic: topic.to_owned(),
             reader: Reader::new(&fields),
@@ -153,11 +153,11 @@ impl Filters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast_filter::kind::Kind;
+    use lanecast_filter::message_type::MessageType;
 
     #[test]
     fn the_patterns_of_all_filters_have_a_budget() {
-        let mut settings = Settings::new(Kind::Json);
+        let mut settings = Settings::new(MessageType::Json);
         settings.patterns_bytes_max = 300 << 10;
         let mut filters = Filters::new("orders", settings);
         let mut take = |number: u64| {

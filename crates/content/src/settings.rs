@@ -1,7 +1,7 @@
 //! What both ends may be told.
 
-use lanecast_filter::Limits;
-use lanecast_filter::kind::Format;
+use lanecast_filter::FilterLimits;
+use lanecast_filter::message_type::Format;
 use std::time::Duration;
 
 /// How the ends of a topic behave.
@@ -10,7 +10,7 @@ pub struct Settings {
     /// What messages are written in.
     pub format: Format,
     /// What a filter may cost.
-    pub limits: Limits,
+    pub limits: FilterLimits,
     /// The most different filters that a publisher takes, at most 65,535.
     pub filters_max: usize,
     /// The most bytes that the patterns of a publisher's filters may take together, compiled and
@@ -25,7 +25,7 @@ impl Settings {
     pub fn new(format: impl Into<Format>) -> Self {
         Self {
             format: format.into(),
-            limits: Limits { length_bytes: 4 << 10, ..Limits::DEFAULT },
+            limits: FilterLimits { length_bytes: 4 << 10, ..FilterLimits::DEFAULT },
             filters_max: 1_000,
             patterns_bytes_max: 64 << 20,
             ask_again: Duration::from_millis(20),

@@ -8,9 +8,9 @@
 mod orders;
 
 use lanecast_base::clock::Clock;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::interpreter::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Message, Plan};
@@ -37,7 +37,7 @@ fn main() {
         "the clock alone", bare[0], bare[1], bare[2]
     );
     for text in FILTERS {
-        let mut fields = Fields::new(Kind::Fix);
+        let mut fields = FieldSet::new(MessageType::Fix);
         let plan = Plan::new(&Filter::parse(text).expect("a filter"), &mut fields).expect("room");
         // A field that no order has: so each is read to its end.
         fields.slot(&"/9999".parse().expect("a path")).expect("room");
@@ -45,7 +45,7 @@ fn main() {
         let environment = Environment { topic: "orders", ..Environment::default() };
         let mut look = |bytes: &[u8]| {
             reader.read(black_box(bytes), &mut row).expect("a message");
-            black_box(plan.holds(&Message { row: &row, bytes, environment: &environment }));
+            black_box(plan.matches(&Message { row: &row, bytes, environment: &environment }));
         };
         let [half, most, nearly] = distribution(&clock, &orders, &mut look);
         let mean = mean(&orders, &mut look);

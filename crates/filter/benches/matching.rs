@@ -7,9 +7,9 @@ mod orders;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group};
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::interpreter::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message, Plan};
@@ -38,8 +38,8 @@ fn ranges(count: u32) -> impl Iterator<Item = String> {
     })
 }
 
-fn index_of(filters: impl Iterator<Item = String>) -> (Index, Fields) {
-    let (mut index, mut fields) = (Index::new(), Fields::new(Kind::Fix));
+fn index_of(filters: impl Iterator<Item = String>) -> (Index, FieldSet) {
+    let (mut index, mut fields) = (Index::new(), FieldSet::new(MessageType::Fix));
     for (id, text) in filters.enumerate() {
         let filter = Filter::parse(&text).expect("a filter");
         index.insert(id as u32, &filter, &mut fields).expect("room");
@@ -51,7 +51,7 @@ fn index_of(filters: impl Iterator<Item = String>) -> (Index, Fields) {
 fn read(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
-    fields: &Fields,
+    fields: &FieldSet,
     messages: &Messages,
     mut see: impl FnMut(&Message<'_>),
 ) {
@@ -72,7 +72,7 @@ fn read(
 fn one(criterion: &mut Criterion) {
     let orders = orders();
     let mut group = criterion.benchmark_group("one filter");
-    let mut fields = Fields::new(Kind::Fix);
+    let mut fields = FieldSet::new(MessageType::Fix);
     for tag in ["/35", "/55", "/38"] {
         fields.slot(&tag.parse().expect("a path")).expect("room");
     }
@@ -86,11 +86,11 @@ fn one(criterion: &mut Criterion) {
         "/55 like '^S0.*1$'",
         "/38 * /44 > 100000",
     ] {
-        let mut fields = Fields::new(Kind::Fix);
+        let mut fields = FieldSet::new(MessageType::Fix);
         let filter = Filter::parse(text).expect("a filter");
         let plan = Plan::new(&filter, &mut fields).expect("room");
         read(&mut group, text, &fields, &orders, |message| {
-            black_box(plan.holds(message));
+            black_box(plan.matches(message));
         });
     }
 }
@@ -101,7 +101,7 @@ fn is_asked_for(name: &str) -> bool {
     last.is_none_or(|part| name.contains(&part) || part.contains("matching"))
 }
 
-fn match_all(criterion: &mut Criterion, name: &str, index: impl Fn() -> (Index, Fields)) {
+fn match_all(criterion: &mut Criterion, name: &str, index: impl Fn() -> (Index, FieldSet)) {
     if !is_asked_for(&format!("many filters/{name}")) {
         return;
     }
@@ -134,11 +134,11 @@ fn large(criterion: &mut Criterion) {
     }
     let text = "/5 <> 'a' and /25 <> 'b' and /50 not in ('value001','value002') \
                 and /75 > 'value' and /96 >= 10";
-    let mut fields = Fields::new(Kind::Fix);
+    let mut fields = FieldSet::new(MessageType::Fix);
     let plan = Plan::new(&Filter::parse(text).expect("a filter"), &mut fields).expect("room");
     let mut group = criterion.benchmark_group("large message");
     read(&mut group, "1 KB, 5 predicates", &fields, &messages, |message| {
-        black_box(plan.holds(message));
+        black_box(plan.matches(message));
     });
 }
 

@@ -4,8 +4,8 @@
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group};
-use lanecast_filter::fields::{Fields, Slot};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::fields::{FieldSet, Slot};
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use std::hint::black_box;
@@ -44,12 +44,14 @@ fn order(number: usize) -> [String; 10] {
     ]
 }
 
-fn message(kind: Kind, number: usize) -> Vec<u8> {
+fn message(message_type: MessageType, number: usize) -> Vec<u8> {
     let pairs = NAMES.iter().zip(order(number));
-    let text: String = match kind {
-        Kind::Fix => pairs.map(|((tag, ..), value)| format!("{tag}={value}\u{1}")).collect(),
-        Kind::Nvfix => pairs.map(|((_, name, _), value)| format!("{name}={value}\u{1}")).collect(),
-        Kind::Json => {
+    let text: String = match message_type {
+        MessageType::Fix => pairs.map(|((tag, ..), value)| format!("{tag}={value}\u{1}")).collect(),
+        MessageType::Nvfix => {
+            pairs.map(|((_, name, _), value)| format!("{name}={value}\u{1}")).collect()
+        }
+        MessageType::Json => {
             let is_text = |name| !matches!(name, "OrderQty" | "Price");
             let members = pairs.map(|((_, name, _), value)| match is_text(*name) {
                 true => format!("\"{name}\":\"{value}\""),
@@ -57,7 +59,7 @@ fn message(kind: Kind, number: usize) -> Vec<u8> {
             });
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         }
-        Kind::Xml => {
+        MessageType::Xml => {
             let (mut order, mut inner) = (String::new(), String::new());
             for ((.., path), value) in pairs {
                 let (element, attribute) = path.rsplit_once("/@").expect("an attribute");
@@ -66,16 +68,16 @@ fn message(kind: Kind, number: usize) -> Vec<u8> {
             }
             format!("<FIXML><Order{order}><OrdQty{inner}/></Order></FIXML>")
         }
-        Kind::Binary => unreachable!("it has no fields"),
+        MessageType::Binary => unreachable!("it has no fields"),
     };
     text.into_bytes()
 }
 
-/// The path of the field `name` in `kind`.
-fn path(kind: Kind, name: &(u32, &str, &str)) -> String {
-    match kind {
-        Kind::Fix => format!("/{}", name.0),
-        Kind::Xml => name.2.into(),
+/// The path of the field `name` in `message_type`.
+fn path(message_type: MessageType, name: &(u32, &str, &str)) -> String {
+    match message_type {
+        MessageType::Fix => format!("/{}", name.0),
+        MessageType::Xml => name.2.into(),
         _ => format!("/{}", name.1),
     }
 }
@@ -89,15 +91,15 @@ struct Bench {
 impl Bench {
     /// Orders of which the `wanted` fields are read, by their place in `NAMES`; a field that no
     /// order has makes the reader go to the end.
-    fn new(kind: Kind, wanted: &[usize], is_full: bool) -> Self {
-        let mut fields = Fields::new(kind);
+    fn new(message_type: MessageType, wanted: &[usize], is_full: bool) -> Self {
+        let mut fields = FieldSet::new(message_type);
         let mut want = |text: &str| fields.slot(&text.parse().expect(text)).expect("room");
         let slots: Vec<Slot> =
-            wanted.iter().map(|index| want(&path(kind, &NAMES[*index]))).collect();
+            wanted.iter().map(|index| want(&path(message_type, &NAMES[*index]))).collect();
         if is_full {
-            want(&path(kind, &(99, "Missing", "/FIXML/Missing")));
+            want(&path(message_type, &(99, "Missing", "/FIXML/Missing")));
         }
-        let messages = (0..MESSAGES).map(|number| message(kind, number)).collect();
+        let messages = (0..MESSAGES).map(|number| message(message_type, number)).collect();
         Self { messages, reader: Reader::new(&fields), slots }
     }
 
@@ -117,20 +119,21 @@ impl Bench {
 const ALL: [usize; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 fn messages(criterion: &mut Criterion) {
-    for kind in [Kind::Fix, Kind::Nvfix, Kind::Json, Kind::Xml] {
-        let mut group = criterion.benchmark_group(kind.name());
+    for message_type in [MessageType::Fix, MessageType::Nvfix, MessageType::Json, MessageType::Xml]
+    {
+        let mut group = criterion.benchmark_group(message_type.name());
         group.throughput(Throughput::Elements(1));
-        Bench::new(kind, &ALL, true).run(&mut group, "10 fields, to the end");
-        Bench::new(kind, &[0, 1, 3], true).run(&mut group, "3 fields, to the end");
-        Bench::new(kind, &[0, 1, 3], false).run(&mut group, "3 of the first 4 fields");
-        Bench::new(kind, &[6, 8, 9], false).run(&mut group, "3 of the last 4 fields");
+        Bench::new(message_type, &ALL, true).run(&mut group, "10 fields, to the end");
+        Bench::new(message_type, &[0, 1, 3], true).run(&mut group, "3 fields, to the end");
+        Bench::new(message_type, &[0, 1, 3], false).run(&mut group, "3 of the first 4 fields");
+        Bench::new(message_type, &[6, 8, 9], false).run(&mut group, "3 of the last 4 fields");
     }
 }
 
 /// What asking for a number adds, which is remembered.
 fn numbers(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("fix");
-    let mut bench = Bench::new(Kind::Fix, &[0, 1, 3], false);
+    let mut bench = Bench::new(MessageType::Fix, &[0, 1, 3], false);
     let mut row = Row::new();
     group.bench_function("3 of the first 4 fields, one of them a number", |bencher| {
         let mut index = 0;

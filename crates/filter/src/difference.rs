@@ -1,9 +1,9 @@
 //! What changed from one message to the next: a delta that leads from one to the other.
 
-use crate::kind::{Format, Kind};
-use crate::malformed::{Malformed, Reason};
+use crate::malformed::{Malformed, MalformedReason};
+use crate::members::{fields, is_object, members};
 use crate::merge::{DeltaError, LEVELS_MAX, Text, check_whole, write_fields};
-use crate::parts::{fields, is_object, members};
+use crate::message_type::{Format, MessageType};
 use crate::path::{Path, Step};
 
 /// Appends to `out` what changed from `old` to `new`, and the `keys` whether they changed or not.
@@ -24,10 +24,12 @@ pub fn difference(
 ) -> Result<usize, DeltaError> {
     let (format, length) = (format.into(), out.len());
     let keys: Vec<&[Step]> = keys.iter().map(Path::steps).collect();
-    let result = match format.kind() {
-        Kind::Fix | Kind::Nvfix => field_changes(format, old, new, &keys, out),
-        Kind::Json => whole_changes(Text::new(old), Text::new(new), &keys, out),
-        kind @ (Kind::Xml | Kind::Binary) => Err(DeltaError::NoDeltas(kind)),
+    let result = match format.message_type() {
+        MessageType::Fix | MessageType::Nvfix => field_changes(format, old, new, &keys, out),
+        MessageType::Json => whole_changes(Text::new(old), Text::new(new), &keys, out),
+        message_type @ (MessageType::Xml | MessageType::Binary) => {
+            Err(DeltaError::NoDeltas(message_type))
+        }
     };
     if result.is_err() {
         out.truncate(length);
@@ -87,7 +89,7 @@ fn member_changes(
     out: &mut Vec<u8>,
 ) -> Result<usize, DeltaError> {
     if level == LEVELS_MAX {
-        return Err(DeltaError::Second(Malformed::new(new.at, Reason::TooDeep)));
+        return Err(DeltaError::Second(Malformed::new(new.at, MalformedReason::TooDeep)));
     }
     let old = members(old.bytes, old.at).map_err(DeltaError::First)?;
     let new = members(new.bytes, new.at).map_err(DeltaError::Second)?;

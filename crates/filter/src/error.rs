@@ -12,9 +12,9 @@ const BEHIND: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct FilterError {
     /// The byte where reading stopped.
-    pub at: usize,
+    pub offset: usize,
     /// What is wrong there.
-    pub fault: Fault,
+    pub kind: FilterErrorKind,
     /// What to write instead, where that can be guessed.
     pub hint: Option<String>,
 }
@@ -22,7 +22,7 @@ pub struct FilterError {
 /// What can be wrong with the text of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum FilterErrorKind {
     /// Something else had to stand here.
     #[error("expected {wanted}, found {found}")]
     Unexpected {
@@ -102,8 +102,8 @@ pub enum Fault {
 }
 
 impl FilterError {
-    pub(crate) fn new(at: usize, fault: Fault) -> Self {
-        Self { at, fault, hint: None }
+    pub(crate) fn new(offset: usize, kind: FilterErrorKind) -> Self {
+        Self { offset, kind, hint: None }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -113,7 +113,7 @@ impl FilterError {
     /// The message below the line of `text` that it is about, with a mark under the place. Of a
     /// long line there is only what is around that.
     pub fn show(&self, text: &str) -> String {
-        let at = (0..=self.at.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+        let at = (0..=self.offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
         let (before, after) = text.split_at(at.unwrap_or(0));
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let (before, after) = (&before[start..], after.lines().next().unwrap_or(""));
@@ -124,10 +124,10 @@ impl FilterError {
         line.extend(after.chars().take(BEHIND));
         line.push_str(if after.chars().count() > BEHIND { "..." } else { "" });
         let line = line.replace(char::is_control, " ");
-        let place = if is_cut { format!("at byte {}: ", self.at) } else { String::new() };
+        let place = if is_cut { format!("at byte {}: ", self.offset) } else { String::new() };
         let mut shown = String::new();
         // Writing to a string cannot fail.
-        let _ = write!(shown, "{line}\n{:column$}^ {place}{}", "", self.fault);
+        let _ = write!(shown, "{line}\n{:column$}^ {place}{}", "", self.kind);
         if let Some(hint) = &self.hint {
             let _ = write!(shown, "\n{:column$}  {hint}", "");
         }
@@ -137,7 +137,7 @@ impl FilterError {
 
 impl Display for FilterError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.at, self.fault)?;
+        write!(f, "at byte {}: {}", self.offset, self.kind)?;
         match &self.hint {
             Some(hint) => write!(f, "; {hint}"),
             None => Ok(()),

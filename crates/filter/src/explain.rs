@@ -1,14 +1,14 @@
 //! What plans and indexes make of a filter, told to whoever wrote it.
 
 use crate::expr::Expr;
-use crate::fields::{Fields, Slot, SlotsTaken};
+use crate::fields::{FieldSet, Slot, TooManyFields};
 use crate::filter::Filter;
-use crate::index::Access;
-use crate::index::key::Hashing;
-use crate::index::way::{Variety, Way, alternatives};
-use crate::normal;
-use crate::plan::{bound, in_order};
-use crate::truth::Semantics;
+use crate::index::AccessMethod;
+use crate::index::access_path::{AccessPath, Cardinality, alternatives};
+use crate::index::key::KeyHasher;
+use crate::normalize;
+use crate::plan::{bind, ordered_conjuncts};
+use crate::ternary::Semantics;
 
 /// How a filter is evaluated, and how an index in which it stands alone finds it.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Explanation {
     /// What a message is asked, in this order, until an answer is not TRUE.
     pub steps: Vec<Step>,
     /// The ways of an index to it, any of which will do. None, if it can never hold.
-    pub approaches: Vec<Approach>,
+    pub access_plans: Vec<AccessPlan>,
 }
 
 /// A condition of a filter.
@@ -33,9 +33,9 @@ pub struct Step {
 
 /// How an index comes to a filter, or to one of its alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Approach {
+pub struct AccessPlan {
     /// What leads to it.
-    pub access: Access,
+    pub access: AccessMethod,
     /// The conditions that hold already when it is found.
     pub indexed: Vec<String>,
     /// Those that are evaluated then, the cheap ones first.
@@ -47,21 +47,24 @@ pub struct Approach {
 /// # Errors
 ///
 /// If there is no slot left. Then none stays taken.
-pub fn explain(filter: &Filter, fields: &mut Fields) -> Result<Explanation, SlotsTaken> {
+pub fn explain(filter: &Filter, fields: &mut FieldSet) -> Result<Explanation, TooManyFields> {
     let semantics = filter.semantics();
-    let expr = bound(&normal::condition(filter.expr(), semantics), fields)?;
+    let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
     let names = Names(fields);
-    let (mut variety, hashing) = (Variety::default(), Hashing::new());
-    let ways = alternatives(&expr, semantics, &mut variety, &hashing);
+    let (mut cardinality, hasher) = (Cardinality::default(), KeyHasher::new());
+    let ways = alternatives(&expr, semantics, &mut cardinality, &hasher);
     Ok(Explanation {
         normal: names.named(&expr),
         steps: names.steps(&expr, semantics),
-        approaches: ways.iter().map(|(part, way)| names.approach(part, way, semantics)).collect(),
+        access_plans: ways
+            .iter()
+            .map(|(part, access_path)| names.approach(part, access_path, semantics))
+            .collect(),
     })
 }
 
 /// The names of slots.
-struct Names<'a>(&'a Fields);
+struct Names<'a>(&'a FieldSet);
 
 impl Names<'_> {
     fn named(&self, expr: &Expr<Slot>) -> Expr<String> {
@@ -75,24 +78,29 @@ impl Names<'_> {
     }
 
     fn steps(&self, expr: &Expr<Slot>, semantics: Semantics) -> Vec<Step> {
-        let parts = in_order(expr, semantics).into_iter();
+        let parts = ordered_conjuncts(expr, semantics).into_iter();
         parts
             .map(|(part, node)| Step { text: self.named(part).to_string(), cost: node.cost() })
             .collect()
     }
 
-    fn approach(&self, part: &Expr<Slot>, way: &Way, semantics: Semantics) -> Approach {
-        let access = match (&way.keys, way.range, &way.residual) {
-            (Some((slot, _)), _, _) => Access::Value(*slot),
-            (None, Some(limits), _) => Access::Range(limits.slot),
-            (None, None, Some(_)) => Access::Evaluated,
-            (None, None, None) => Access::Every,
+    fn approach(
+        &self,
+        part: &Expr<Slot>,
+        access_path: &AccessPath,
+        semantics: Semantics,
+    ) -> AccessPlan {
+        let access = match (&access_path.keys, access_path.range, &access_path.residual) {
+            (Some((slot, _)), _, _) => AccessMethod::Value(*slot),
+            (None, Some(limits), _) => AccessMethod::Range(limits.slot),
+            (None, None, Some(_)) => AccessMethod::Evaluated,
+            (None, None, None) => AccessMethod::Every,
         };
-        let left = way.residual.as_ref().map_or(&[][..], conjuncts);
+        let left = access_path.residual.as_ref().map_or(&[][..], conjuncts);
         let indexed = conjuncts(part).iter().filter(|part| !left.contains(part));
-        let indexed = indexed.filter(|part| normal::constant(part).is_none());
-        let residual = way.residual.as_ref();
-        Approach {
+        let indexed = indexed.filter(|part| normalize::constant(part).is_none());
+        let residual = access_path.residual.as_ref();
+        AccessPlan {
             access,
             indexed: indexed.map(|part| self.named(part).to_string()).collect(),
             residual: residual.map_or(Vec::new(), |expr| self.steps(expr, semantics)),
@@ -111,10 +119,11 @@ fn conjuncts(expr: &Expr<Slot>) -> &[Expr<Slot>] {
 mod tests {
     use super::*;
     use crate::index::Index;
-    use crate::kind::Kind;
+    use crate::message_type::MessageType;
 
-    fn explained(text: &str) -> (Explanation, Fields) {
-        let (filter, mut fields) = (Filter::parse(text).expect(text), Fields::new(Kind::Fix));
+    fn explained(text: &str) -> (Explanation, FieldSet) {
+        let (filter, mut fields) =
+            (Filter::parse(text).expect(text), FieldSet::new(MessageType::Fix));
         let explanation = explain(&filter, &mut fields).expect("room");
         (explanation, fields)
     }
@@ -129,7 +138,7 @@ mod tests {
         assert_eq!(told.normal.to_string(), "/58 LIKE 'big' AND /38 >= 5000 AND /55 = 'IBM'");
         assert_eq!(texts(&told.steps), ["/55 = 'IBM'", "/38 >= 5000", "/58 LIKE 'big'"]);
         assert!(told.steps.is_sorted_by_key(|step| step.cost));
-        let [approach] = &*told.approaches else { panic!("one way: {told:?}") };
+        let [approach] = &*told.access_plans else { panic!("one access path: {told:?}") };
         assert_eq!(approach.indexed, ["/55 = 'IBM'"]);
         assert_eq!(texts(&approach.residual), ["/38 >= 5000", "/58 LIKE 'big'"]);
     }
@@ -137,21 +146,22 @@ mod tests {
     #[test]
     fn alternatives_have_ways_of_their_own() {
         let (told, fields) = explained("/55 = 'IBM' or /38 > 7 and /44 is null");
-        let ways: Vec<_> = told.approaches.iter().map(|way| &*way.indexed[0]).collect();
+        let ways: Vec<_> =
+            told.access_plans.iter().map(|access_path| &*access_path.indexed[0]).collect();
         assert_eq!(ways, ["/55 = 'IBM'", "/38 > 7"]);
-        let Access::Range(slot) = told.approaches[1].access else { panic!("{told:?}") };
+        let AccessMethod::Range(slot) = told.access_plans[1].access else { panic!("{told:?}") };
         assert_eq!(fields.path(slot).map(ToString::to_string).as_deref(), Some("/38"));
-        assert_eq!(texts(&told.approaches[1].residual), ["/44 IS NULL"]);
+        assert_eq!(texts(&told.access_plans[1].residual), ["/44 IS NULL"]);
     }
 
     #[test]
     fn what_always_or_never_holds_says_so() {
         let (told, _) = explained("1 = 1");
-        assert_eq!(told.approaches[0].access, Access::Every);
-        assert!(explained("/1 = 1 and 1 = 2").0.approaches.is_empty());
+        assert_eq!(told.access_plans[0].access, AccessMethod::Every);
+        assert!(explained("/1 = 1 and 1 = 2").0.access_plans.is_empty());
         let (told, _) = explained("/58 like 'x'");
-        assert_eq!(told.approaches[0].access, Access::Evaluated);
-        assert!(told.approaches[0].indexed.is_empty());
+        assert_eq!(told.access_plans[0].access, AccessMethod::Evaluated);
+        assert!(told.access_plans[0].indexed.is_empty());
     }
 
     #[test]
@@ -165,10 +175,11 @@ mod tests {
         ] {
             let filter = Filter::parse(text).expect(text);
             let (told, mut fields) = explained(text);
-            let placing = Index::new().insert(1, &filter, &mut fields).expect("room");
-            let mut ways: Vec<Access> = told.approaches.iter().map(|way| way.access).collect();
+            let placement = Index::new().insert(1, &filter, &mut fields).expect("room");
+            let mut ways: Vec<AccessMethod> =
+                told.access_plans.iter().map(|access_path| access_path.access).collect();
             ways.dedup();
-            assert_eq!(ways, placing.accesses, "{text}");
+            assert_eq!(ways, placement.methods, "{text}");
         }
     }
 }

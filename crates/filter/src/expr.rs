@@ -4,6 +4,7 @@ use crate::function::Function;
 use crate::number::Number;
 use crate::path::Path;
 use crate::pattern::Pattern;
+use crate::quoted::write_quoted;
 use crate::value::{Comparison, Value};
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -80,7 +81,7 @@ pub enum Arithmetic {
 
 /// How tightly what holds an expression together binds: the tighter, the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Power {
+pub(crate) enum Precedence {
     Or,
     And,
     Not,
@@ -88,7 +89,7 @@ pub(crate) enum Power {
     Sum,
     Product,
     Sign,
-    Whole,
+    Primary,
 }
 
 impl Literal {
@@ -197,22 +198,45 @@ impl<F> Expr<F> {
         })
     }
 
-    fn power(&self) -> Power {
+    /// Puts the name of a server where it is asked for.
+    pub(crate) fn bind_instance_name(&mut self, instance: &str) {
         match self {
-            Self::Literal(_) | Self::Field(_) | Self::Pattern(_) | Self::Call(..) => Power::Whole,
-            Self::Negate(_) => Power::Sign,
-            Self::Arithmetic(operation, _) => operation.power(),
+            Self::Call(Function::InstanceName, _) => {
+                *self = Self::Literal(Literal::from(Value::Text(instance.as_bytes())));
+            }
+            _ => self.parts_mut().for_each(|part| part.bind_instance_name(instance)),
+        }
+    }
+
+    /// The fields that it asks for, each as often as it does.
+    pub fn fields(&self) -> Vec<&F> {
+        let mut fields = Vec::new();
+        self.visit(&mut |expr| {
+            if let Expr::Field(field) = expr {
+                fields.push(field);
+            }
+        });
+        fields
+    }
+
+    fn precedence(&self) -> Precedence {
+        match self {
+            Self::Literal(_) | Self::Field(_) | Self::Pattern(_) | Self::Call(..) => {
+                Precedence::Primary
+            }
+            Self::Negate(_) => Precedence::Sign,
+            Self::Arithmetic(operation, _) => operation.precedence(),
             // These print with the NOT inside.
-            Self::Not(part) if part.denial().is_some() => Power::Compare,
-            Self::Not(_) => Power::Not,
-            Self::And(_) => Power::And,
-            Self::Or(_) => Power::Or,
-            _ => Power::Compare,
+            Self::Not(part) if part.negatable().is_some() => Precedence::Compare,
+            Self::Not(_) => Precedence::Not,
+            Self::And(_) => Precedence::And,
+            Self::Or(_) => Precedence::Or,
+            _ => Precedence::Compare,
         }
     }
 
     /// How the middle of this condition is written, if NOT may stand before it.
-    fn denial(&self) -> Option<&'static str> {
+    fn negatable(&self) -> Option<&'static str> {
         match self {
             Self::Between(_) => Some("BETWEEN "),
             Self::In(..) => Some("IN "),
@@ -237,18 +261,18 @@ fn listed<F, G, E>(parts: &[Expr<F>], name: Renamed<'_, F, G, E>) -> Result<Vec<
 }
 
 impl Arithmetic {
-    pub(crate) fn power(self) -> Power {
+    pub(crate) fn precedence(self) -> Precedence {
         match self {
-            Self::Add | Self::Subtract => Power::Sum,
-            _ => Power::Product,
+            Self::Add | Self::Subtract => Precedence::Sum,
+            _ => Precedence::Product,
         }
     }
 }
 
 impl<F: Display> Expr<F> {
     /// Writes this, in parentheses if it binds less than `least`.
-    fn write(&self, least: Power, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.power() < least {
+    fn write(&self, least: Precedence, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.precedence() < least {
             f.write_char('(')?;
             self.write_bare(f)?;
             return f.write_char(')');
@@ -265,13 +289,16 @@ impl<F: Display> Expr<F> {
                 f.write_char('-')?;
                 // A sign before digits would be taken for the number's.
                 let is_number = matches!(&**part, Self::Literal(literal) if literal.is_number());
-                if is_number { write!(f, "({part})") } else { part.write(Power::Sign, f) }
+                if is_number { write!(f, "({part})") } else { part.write(Precedence::Sign, f) }
             }
             Self::Arithmetic(operation, parts) => {
-                parts[0].write(operation.power(), f)?;
+                parts[0].write(operation.precedence(), f)?;
                 write!(f, " {operation} ")?;
-                let tighter =
-                    if operation.power() == Power::Sum { Power::Product } else { Power::Sign };
+                let tighter = if operation.precedence() == Precedence::Sum {
+                    Precedence::Product
+                } else {
+                    Precedence::Sign
+                };
                 parts[1].write(tighter, f)
             }
             Self::Call(function, parts) => {
@@ -279,34 +306,34 @@ impl<F: Display> Expr<F> {
                 write_list(parts, f)
             }
             Self::Compare(comparison, parts) => {
-                parts[0].write(Power::Sum, f)?;
+                parts[0].write(Precedence::Sum, f)?;
                 write!(f, " {comparison} ")?;
-                parts[1].write(Power::Sum, f)
+                parts[1].write(Precedence::Sum, f)
             }
-            Self::Not(part) if part.denial().is_some() => part.write_middle(true, f),
+            Self::Not(part) if part.negatable().is_some() => part.write_middle(true, f),
             Self::Not(part) => {
                 f.write_str("NOT ")?;
-                part.write(Power::Not, f)
+                part.write(Precedence::Not, f)
             }
-            Self::And(parts) => write_joined(parts, " AND ", Power::Not, f),
-            Self::Or(parts) => write_joined(parts, " OR ", Power::And, f),
+            Self::And(parts) => write_joined(parts, " AND ", Precedence::Not, f),
+            Self::Or(parts) => write_joined(parts, " OR ", Precedence::And, f),
             _ => self.write_middle(false, f),
         }
     }
 
     /// Writes a condition before whose middle NOT may stand.
-    fn write_middle(&self, is_denied: bool, f: &mut Formatter<'_>) -> fmt::Result {
+    fn write_middle(&self, is_negated: bool, f: &mut Formatter<'_>) -> fmt::Result {
         for subject in self.parts().take(1) {
-            subject.write(Power::Sum, f)?;
+            subject.write(Precedence::Sum, f)?;
         }
         let is = matches!(self, Self::IsNull(_) | Self::IsNan(_));
-        let not = if is_denied { "NOT " } else { "" };
-        write!(f, " {}{not}{}", if is { "IS " } else { "" }, self.denial().unwrap_or_default())?;
+        let not = if is_negated { "NOT " } else { "" };
+        write!(f, " {}{not}{}", if is { "IS " } else { "" }, self.negatable().unwrap_or_default())?;
         match self {
             Self::Between(parts) => {
-                parts[1].write(Power::Sum, f)?;
+                parts[1].write(Precedence::Sum, f)?;
                 f.write_str(" AND ")?;
-                parts[2].write(Power::Sum, f)
+                parts[2].write(Precedence::Sum, f)
             }
             Self::In(_, set) | Self::BeginsWith(_, set) | Self::EndsWith(_, set) => {
                 write_list(set, f)
@@ -320,7 +347,7 @@ impl<F: Display> Expr<F> {
 fn write_joined<F: Display>(
     parts: &[Expr<F>],
     joint: &str,
-    least: Power,
+    least: Precedence,
     f: &mut Formatter<'_>,
 ) -> fmt::Result {
     for (number, part) in parts.iter().enumerate() {
@@ -332,13 +359,13 @@ fn write_joined<F: Display>(
 
 fn write_list<F: Display>(parts: &[Expr<F>], f: &mut Formatter<'_>) -> fmt::Result {
     f.write_char('(')?;
-    write_joined(parts, ", ", Power::Or, f)?;
+    write_joined(parts, ", ", Precedence::Or, f)?;
     f.write_char(')')
 }
 
 impl<F: Display> Display for Expr<F> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.write(Power::Or, f)
+        self.write(Precedence::Or, f)
     }
 }
 
@@ -363,47 +390,8 @@ impl Display for Literal {
             Self::Uint(number) => number.fmt(f),
             // Writes a point or an exponent also where the number is whole.
             Self::Float(number) => write!(f, "{number:?}"),
-            Self::Text(text) => write_text(text, f),
+            Self::Text(text) => write_quoted(text, f),
         }
-    }
-}
-
-/// Writes `text` in quotes, so that it can be read on any terminal.
-pub(crate) fn write_text(text: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
-    f.write_char('\'')?;
-    for chunk in text.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
-                '\'' | '\\' => write!(f, "\\{character}")?,
-                '\n' => f.write_str("\\n")?,
-                '\r' => f.write_str("\\r")?,
-                '\t' => f.write_str("\\t")?,
-                _ if character.is_control() => {
-                    let mut bytes = [0; 4];
-                    for byte in character.encode_utf8(&mut bytes).bytes() {
-                        write!(f, "\\x{byte:02X}")?;
-                    }
-                }
-                _ => f.write_char(character)?,
-            }
-        }
-        for byte in chunk.invalid() {
-            write!(f, "\\x{byte:02X}")?;
-        }
-    }
-    f.write_char('\'')
-}
-
-impl Display for Comparison {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Equal => "=",
-            Self::NotEqual => "<>",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The fields of a format that somebody wants, each with a slot.
 
-use crate::kind::Format;
+use crate::message_type::Format;
 use crate::path::Path;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -31,7 +31,7 @@ impl Display for Slot {
 pub(crate) struct Wanted {
     pub(crate) path: Path,
     /// Whether all fields of one tag are wanted, where otherwise only the first is.
-    pub(crate) is_every: bool,
+    pub(crate) wants_all: bool,
 }
 
 /// The wanted fields of one format.
@@ -39,25 +39,25 @@ pub(crate) struct Wanted {
 /// A [`Reader`](crate::reader::Reader) is made of it, and has to be made anew when it changes.
 /// Paths that the format cannot have, such as `/a/b` in FIX, are allowed, and never present.
 #[derive(Clone, Debug)]
-pub struct Fields {
+pub struct FieldSet {
     format: Format,
-    held: Vec<Option<Held>>,
+    held: Vec<Option<SlotUse>>,
     slots: HashMap<Wanted, Slot>,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct SlotUse {
     wanted: Wanted,
     /// How often it was asked for and not yet released.
-    holders: u32,
+    references: u32,
 }
 
 /// There is no room for another field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("filters, keys and views name more than 1024 fields: have fewer, or end some")]
-pub struct SlotsTaken;
+pub struct TooManyFields;
 
-impl Fields {
+impl FieldSet {
     /// A registry for messages of `format`, empty.
     pub fn new(format: impl Into<Format>) -> Self {
         Self { format: format.into(), held: Vec::new(), slots: HashMap::new() }
@@ -76,38 +76,38 @@ impl Fields {
     /// # Errors
     ///
     /// If all slots are taken.
-    pub fn slot(&mut self, path: &Path) -> Result<Slot, SlotsTaken> {
-        self.hold(path, false)
+    pub fn slot(&mut self, path: &Path) -> Result<Slot, TooManyFields> {
+        self.acquire(path, false)
     }
 
-    /// The slot for all values of `path`: other than [`Fields::slot`] also of repeated FIX and
+    /// The slot for all values of `path`: other than [`FieldSet::slot`] also of repeated FIX and
     /// NVFIX fields. The reader then never stops before the end of such a message.
     ///
     /// # Errors
     ///
     /// If all slots are taken.
-    pub fn slot_of_every(&mut self, path: &Path) -> Result<Slot, SlotsTaken> {
-        use crate::kind::Kind::{Fix, Nvfix};
-        self.hold(path, matches!(self.format.kind(), Fix | Nvfix))
+    pub fn slot_for_all_values(&mut self, path: &Path) -> Result<Slot, TooManyFields> {
+        use crate::message_type::MessageType::{Fix, Nvfix};
+        self.acquire(path, matches!(self.format.message_type(), Fix | Nvfix))
     }
 
-    fn hold(&mut self, path: &Path, is_every: bool) -> Result<Slot, SlotsTaken> {
-        let wanted = Wanted { path: path.clone(), is_every };
+    fn acquire(&mut self, path: &Path, wants_all: bool) -> Result<Slot, TooManyFields> {
+        let wanted = Wanted { path: path.clone(), wants_all };
         if let Some(slot) = self.slots.get(&wanted) {
             let held = self.held[slot.index()].as_mut().expect("a slot that has a name is held");
-            held.holders += 1;
+            held.references += 1;
             return Ok(*slot);
         }
         let free = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
         if free == SLOTS_MAX {
-            return Err(SlotsTaken);
+            return Err(TooManyFields);
         }
         if free == self.held.len() {
             self.held.push(None);
         }
         let slot = Slot(free as u16);
         self.slots.insert(wanted.clone(), slot);
-        self.held[free] = Some(Held { wanted, holders: 1 });
+        self.held[free] = Some(SlotUse { wanted, references: 1 });
         Ok(slot)
     }
 
@@ -115,8 +115,8 @@ impl Fields {
     pub fn release(&mut self, slot: Slot) {
         let Some(place) = self.held.get_mut(slot.index()) else { return };
         let Some(held) = place else { return };
-        held.holders -= 1;
-        if held.holders == 0 {
+        held.references -= 1;
+        if held.references == 0 {
             self.slots.remove(&held.wanted);
             *place = None;
         }
@@ -147,7 +147,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Kind;
+    use crate::message_type::MessageType;
 
     fn path(text: &str) -> Path {
         text.parse().expect(text)
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn one_path_has_one_slot_however_it_is_spelt() {
-        let mut fields = Fields::new(Kind::Xml);
+        let mut fields = FieldSet::new(MessageType::Xml);
         let one = fields.slot(&path("/FIXML/Order@Sym")).expect("room");
         assert_eq!(fields.slot(&path("/FIXML/Order/@Sym")), Ok(one));
-        assert_eq!(fields.slot_of_every(&path("/FIXML/Order/@Sym")), Ok(one));
+        assert_eq!(fields.slot_for_all_values(&path("/FIXML/Order/@Sym")), Ok(one));
         assert_ne!(fields.slot(&path("/FIXML/Order")), Ok(one));
         assert_eq!((fields.len(), fields.is_empty()), (2, false));
         assert_eq!(fields.path(one), Some(&path("/FIXML/Order/@Sym")));
@@ -166,22 +166,22 @@ mod tests {
 
     #[test]
     fn the_first_field_of_fix_and_all_of_a_tag_differ() {
-        let mut fields = Fields::new(Kind::Fix);
+        let mut fields = FieldSet::new(MessageType::Fix);
         let first = fields.slot(&path("/448")).expect("room");
-        let every = fields.slot_of_every(&path("/448")).expect("room");
+        let every = fields.slot_for_all_values(&path("/448")).expect("room");
         assert_ne!(first, every);
         assert_eq!(fields.path(first), fields.path(every));
     }
 
     #[test]
     fn released_slots_are_given_again() {
-        let mut fields = Fields::new(Kind::Json);
+        let mut fields = FieldSet::new(MessageType::Json);
         let slots: Vec<_> =
             (0..SLOTS_MAX).map(|n| fields.slot(&path(&format!("/a{n}"))).expect("room")).collect();
-        assert_eq!(fields.slot(&path("/b")), Err(SlotsTaken));
+        assert_eq!(fields.slot(&path("/b")), Err(TooManyFields));
         assert_eq!(fields.slot(&path("/a3")), Ok(slots[3]));
         fields.release(slots[3]);
-        assert_eq!(fields.slot(&path("/b")), Err(SlotsTaken), "it was asked for twice");
+        assert_eq!(fields.slot(&path("/b")), Err(TooManyFields), "it was asked for twice");
         fields.release(slots[3]);
         assert_eq!(fields.path(slots[3]), None);
         assert_eq!(fields.slot(&path("/b")), Ok(slots[3]));

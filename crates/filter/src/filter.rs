@@ -1,54 +1,14 @@
 //! A filter: the condition that a message has to meet.
 
 use crate::error::FilterError;
-use crate::expr::{Expr, Literal};
+use crate::expr::Expr;
 use crate::function::Function;
+use crate::limits::FilterLimits;
 use crate::parser::{self, Aggregates};
 use crate::path::Path;
-use crate::pattern::PatternBudget;
-use crate::truth::Semantics;
-use crate::value::Value;
+use crate::ternary::Semantics;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
-
-/// What a filter may cost whoever reads it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of the text.
-    pub length_bytes: usize,
-    /// Expressions within expressions.
-    pub depth: usize,
-    /// Bytes of each compiled regular expression.
-    pub pattern_bytes: usize,
-    /// Bytes of all of them together, with what matching may come to take: at least 64 KiB for
-    /// each that is more than a text.
-    pub patterns_bytes: usize,
-    /// Steps of compiling them all: about one for each state of their automata.
-    pub patterns_work: usize,
-}
-
-impl Limits {
-    /// 64 KiB of text, 128 levels, 1 MiB for each pattern, 16 MiB and 200,000 steps for all.
-    pub const DEFAULT: Self = Self {
-        length_bytes: 64 * 1024,
-        depth: 128,
-        pattern_bytes: 1024 * 1024,
-        patterns_bytes: 16 * 1024 * 1024,
-        patterns_work: 200_000,
-    };
-
-    /// What the patterns of one text may cost.
-    pub(crate) fn patterns(&self) -> PatternBudget {
-        let Self { pattern_bytes: each, patterns_bytes: bytes, patterns_work: work, .. } = *self;
-        PatternBudget { each, bytes, work }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
 
 /// A condition on one message. It prints as text that is read as the same filter.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,21 +20,21 @@ pub struct Filter {
 impl Filter {
     /// Reads a filter, within the default limits.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        Self::parse_with(text, &Limits::DEFAULT)
+        Self::parse_with(text, &FilterLimits::DEFAULT)
     }
 
     /// Reads a filter, within these limits.
-    pub fn parse_with(text: &str, limits: &Limits) -> Result<Self, FilterError> {
-        Ok(Self::from(parser::parse(text, limits, Aggregates::Refused)?))
+    pub fn parse_with(text: &str, limits: &FilterLimits) -> Result<Self, FilterError> {
+        Ok(Self::from(parser::parse(text, limits, Aggregates::Forbidden)?))
     }
 
     /// The same; adds the steps of compiling its patterns to `work`, also if it is refused.
     pub fn parse_counted(
         text: &str,
-        limits: &Limits,
+        limits: &FilterLimits,
         work: &mut usize,
     ) -> Result<Self, FilterError> {
-        Ok(Self::from(parser::parse_counted(text, limits, Aggregates::Refused, work)?))
+        Ok(Self::from(parser::parse_counted(text, limits, Aggregates::Forbidden, work)?))
     }
 
     /// The same filter, with AND and OR read like this.
@@ -85,8 +45,8 @@ impl Filter {
 
     /// The same filter at a server of this name: that is what `INSTANCE_NAME()` yields.
     #[must_use]
-    pub fn at(mut self, instance: &str) -> Self {
-        self.expr.settle(instance);
+    pub fn with_instance_name(mut self, instance: &str) -> Self {
+        self.expr.bind_instance_name(instance);
         self
     }
 
@@ -123,7 +83,7 @@ impl Filter {
 
     /// Whether it says the same of the same bytes at any time, whoever publishes them: then it can
     /// be told of a record that has changed whether it met the filter before.
-    pub fn looks_back(&self) -> bool {
+    pub fn is_pure(&self) -> bool {
         self.calls_just(|function| function.is_deterministic() && function != Function::ClientName)
     }
 
@@ -135,36 +95,6 @@ impl Filter {
             }
         });
         are_all
-    }
-}
-
-impl Expr {
-    /// Reads an expression as views have them, where aggregate functions may stand.
-    pub fn parse(text: &str, limits: &Limits) -> Result<Self, FilterError> {
-        parser::parse(text, limits, Aggregates::Allowed)
-    }
-}
-
-impl<F> Expr<F> {
-    /// Puts the name of a server where it is asked for.
-    fn settle(&mut self, instance: &str) {
-        match self {
-            Self::Call(Function::InstanceName, _) => {
-                *self = Self::Literal(Literal::from(Value::Text(instance.as_bytes())));
-            }
-            _ => self.parts_mut().for_each(|part| part.settle(instance)),
-        }
-    }
-
-    /// The fields that it asks for, each as often as it does.
-    pub fn fields(&self) -> Vec<&F> {
-        let mut fields = Vec::new();
-        self.visit(&mut |expr| {
-            if let Expr::Field(field) = expr {
-                fields.push(field);
-            }
-        });
-        fields
     }
 }
 

@@ -6,40 +6,40 @@
 //!
 //! The index has one owner, who changes it between messages. Nothing in it locks or waits.
 
+pub(crate) mod access_path;
 mod bucket;
 mod entries;
+mod interval_blocks;
 pub(crate) mod key;
-mod order;
-mod placing;
-mod ranges;
+mod ordinal;
+mod placement;
+mod range_index;
 mod slab;
-mod sorted;
-mod spans;
+mod sorted_blocks;
 mod target;
-pub(crate) mod way;
 
 use crate::expr::Expr;
-use crate::fields::{Fields, Slot, SlotsTaken};
+use crate::fields::{FieldSet, Slot, TooManyFields};
 use crate::filter::Filter;
 use crate::message::Message;
-use crate::normal;
-use crate::plan::{Plan, bound};
-use crate::truth::Semantics;
-use bucket::{Bucket, Place};
-use entries::{Entries, Entry, Post};
-use key::Keys;
-pub use placing::{Access, IndexStats, Placing};
+use crate::normalize;
+use crate::plan::{Plan, bind};
+use crate::ternary::Semantics;
+use access_path::{AccessPath, Cardinality};
+use bucket::{Bucket, BucketPosition};
+use entries::{Entries, Entry, Posting};
+use key::{ExprHash, Keys};
+pub use placement::{AccessMethod, IndexStats, Placement};
 use slab::Slab;
 use std::collections::HashMap;
-use target::{Bare, Group, Guard, Target, Targets};
+use target::{IdGroup, ResidualCheck, Target, TargetKind, Targets};
 use thiserror::Error;
-use way::{Variety, Way};
 
 /// Ids are smaller than this.
 pub const IDS_MAX: u32 = 1 << 30;
 
 /// The bucket of what has no key.
-const OPEN: u32 = 0;
+const UNKEYED: u32 = 0;
 
 /// Many filters, each with an id.
 #[derive(Clone, Debug)]
@@ -50,19 +50,16 @@ pub struct Index {
     targets: Targets,
     residuals: Slab<Residual>,
     /// The residual conditions by what they say.
-    same_residuals: HashMap<Identity, u32>,
-    variety: Variety,
+    same_residuals: HashMap<ExprHash, u32>,
+    cardinality: Cardinality,
 }
-
-/// What an expression says, as a hash that nobody can foresee.
-type Identity = (u64, u64);
 
 /// A condition that is left when a filter was found.
 #[derive(Clone, Debug)]
 struct Residual {
     plan: Plan,
-    identity: Identity,
-    holders: u32,
+    expr_hash: ExprHash,
+    references: u32,
 }
 
 /// Why a filter was not taken.
@@ -73,10 +70,10 @@ pub enum InsertError {
     IdTaken(u32),
     /// The id cannot be used.
     #[error("the id {0} is too great: ids are less than {IDS_MAX}")]
-    IdTooGreat(u32),
+    IdOutOfRange(u32),
     /// The filter names more fields than there is room for.
     #[error(transparent)]
-    SlotsTaken(#[from] SlotsTaken),
+    TooManyFields(#[from] TooManyFields),
 }
 
 impl Default for Index {
@@ -90,7 +87,7 @@ impl Index {
     pub fn new() -> Self {
         let mut buckets = Slab::default();
         let open = buckets.insert(Bucket::default());
-        debug_assert_eq!(open, OPEN);
+        debug_assert_eq!(open, UNKEYED);
         Self {
             entries: Entries::default(),
             keys: Keys::new(),
@@ -98,7 +95,7 @@ impl Index {
             targets: Targets::default(),
             residuals: Slab::default(),
             same_residuals: HashMap::new(),
-            variety: Variety::default(),
+            cardinality: Cardinality::default(),
         }
     }
 
@@ -113,34 +110,34 @@ impl Index {
         &mut self,
         id: u32,
         filter: &Filter,
-        fields: &mut Fields,
-    ) -> Result<Placing, InsertError> {
+        fields: &mut FieldSet,
+    ) -> Result<Placement, InsertError> {
         if id >= IDS_MAX {
-            return Err(InsertError::IdTooGreat(id));
+            return Err(InsertError::IdOutOfRange(id));
         }
         if self.entries.number_of(id).is_some() {
             return Err(InsertError::IdTaken(id));
         }
         let semantics = filter.semantics();
-        let expr = bound(&normal::condition(filter.expr(), semantics), fields)?;
-        let identity = self.identity(&expr, semantics);
-        let number = match self.entries.same_as(identity) {
+        let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
+        let expr_hash = self.expr_hash(&expr, semantics);
+        let number = match self.entries.same_as(expr_hash) {
             Some(number) => {
                 expr.fields().into_iter().for_each(|slot| fields.release(*slot));
-                self.share(number, id);
+                self.add_id(number, id);
                 number
             }
-            None => self.file(id, &expr, semantics, identity),
+            None => self.add_filter(id, &expr, semantics, expr_hash),
         };
         self.entries.name(id, number);
-        Ok(self.placing(number))
+        Ok(self.placement(number))
     }
 
     /// Takes the filter of `id` out, and gives its slots back to `fields`. Whether there was one.
-    pub fn remove(&mut self, id: u32, fields: &mut Fields) -> bool {
+    pub fn remove(&mut self, id: u32, fields: &mut FieldSet) -> bool {
         let Some(number) = self.entries.unname(id) else { return false };
         let Some(entry) = self.entries.get(number) else { return false };
-        if let Bare::Group(group) = entry.target.bare()
+        if let TargetKind::Group(group) = entry.target.kind()
             && let Some(group) = self.targets.groups.get_mut(group)
         {
             group.ids.retain(|other| *other != id);
@@ -149,14 +146,14 @@ impl Index {
             }
         }
         let Some(entry) = self.entries.remove(number) else { return false };
-        entry.posts.iter().for_each(|post| self.unfile(post));
-        if let Bare::Group(group) = entry.target.bare() {
+        entry.postings.iter().for_each(|posting| self.remove_posting(posting));
+        if let TargetKind::Group(group) = entry.target.kind() {
             self.targets.groups.remove(group);
         }
         for slot in entry.slots {
             fields.release(slot);
             if fields.path(slot).is_none() {
-                self.variety.forget(slot);
+                self.cardinality.forget(slot);
             }
         }
         true
@@ -166,7 +163,7 @@ impl Index {
     #[inline]
     pub fn matches(&self, message: &Message<'_>, ids: &mut Vec<u32>) {
         ids.clear();
-        let mut repeats = self.has_open() && self.find(OPEN, message, ids);
+        let mut repeats = self.has_unkeyed() && self.find(UNKEYED, message, ids);
         let has_several = self.keys.find(message, |bucket| {
             repeats |= self.find(bucket, message, ids);
         });
@@ -181,20 +178,20 @@ impl Index {
     }
 
     /// By what the filter of `id` is found.
-    pub fn placing_of(&self, id: u32) -> Option<Placing> {
-        Some(self.placing(self.entries.number_of(id)?))
+    pub fn placement_of(&self, id: u32) -> Option<Placement> {
+        Some(self.placement(self.entries.number_of(id)?))
     }
 
     /// The ids of all filters that are evaluated for every message.
     pub fn unindexed(&self) -> Vec<u32> {
         let mut ids = Vec::new();
-        for target in self.buckets.get(OPEN).into_iter().flat_map(Bucket::rest) {
-            match target.bare() {
-                Bare::Id(id) => ids.push(id),
-                Bare::Group(group) => {
+        for target in self.buckets.get(UNKEYED).into_iter().flat_map(Bucket::residual_targets) {
+            match target.kind() {
+                TargetKind::Id(id) => ids.push(id),
+                TargetKind::Group(group) => {
                     ids.extend(self.targets.groups.get(group).iter().flat_map(|group| &group.ids));
                 }
-                Bare::Guard(_) => {}
+                TargetKind::ResidualCheck(_) => {}
             }
         }
         ids.sort_unstable();
@@ -209,14 +206,14 @@ impl Index {
             filters: self.entries.len(),
             keys: self.keys.len(),
             residuals: self.residuals.len(),
-            unindexed: self.buckets.get(OPEN).map_or(0, |open| open.rest().count()),
+            unindexed: self.buckets.get(UNKEYED).map_or(0, |open| open.residual_targets().count()),
         }
     }
 
     /// Whether there are filters without a key.
     #[inline]
-    fn has_open(&self) -> bool {
-        self.buckets.get(OPEN).is_some_and(|open| !open.is_empty())
+    fn has_unkeyed(&self) -> bool {
+        self.buckets.get(UNKEYED).is_some_and(|open| !open.is_empty())
     }
 
     #[inline]
@@ -227,7 +224,7 @@ impl Index {
 
     #[inline]
     fn holds(&self, residual: u32, message: &Message<'_>) -> bool {
-        self.residuals.get(residual).is_some_and(|residual| residual.plan.holds(message))
+        self.residuals.get(residual).is_some_and(|residual| residual.plan.matches(message))
     }
 
     /// Replaces what is no id by the ids that it stands for. Whether one may have come twice.
@@ -236,36 +233,37 @@ impl Index {
         while let Some(offset) = target::first_marked(&found[at..]) {
             at += offset;
             let target = found.swap_remove(at);
-            match Target(target).bare() {
-                Bare::Group(group) => {
+            match Target(target).kind() {
+                TargetKind::Group(group) => {
                     if let Some(group) = self.targets.groups.get(group) {
                         found.extend_from_slice(&group.ids);
                         repeats |= group.repeats;
                     }
                 }
-                Bare::Guard(guard) => {
-                    let guard = self.targets.guards.get(guard);
-                    let open = guard.filter(|guard| self.holds(guard.residual, message));
-                    found.extend(open.map(|guard| guard.target.0));
+                TargetKind::ResidualCheck(residual_check) => {
+                    let residual_check = self.targets.residual_checks.get(residual_check);
+                    let open = residual_check
+                        .filter(|residual_check| self.holds(residual_check.residual, message));
+                    found.extend(open.map(|residual_check| residual_check.target.0));
                 }
-                Bare::Id(_) => {}
+                TargetKind::Id(_) => {}
             }
         }
         repeats
     }
 
-    fn identity(&self, expr: &Expr<Slot>, semantics: Semantics) -> Identity {
-        self.keys.hashing.hash(format!("{semantics:?} {expr}").as_bytes())
+    fn expr_hash(&self, expr: &Expr<Slot>, semantics: Semantics) -> ExprHash {
+        self.keys.hasher.hash(format!("{semantics:?} {expr}").as_bytes())
     }
 
     /// Makes `id` another name of the filter `number`.
-    fn share(&mut self, number: u32, id: u32) {
+    fn add_id(&mut self, number: u32, id: u32) {
         let Some(entry) = self.entries.get(number) else { return };
-        let group = match entry.target.bare() {
-            Bare::Group(group) => group,
+        let group = match entry.target.kind() {
+            TargetKind::Group(group) => group,
             _ => {
                 let ids = vec![entry.target.0];
-                let group = self.targets.groups.insert(Group { ids, repeats: false });
+                let group = self.targets.groups.insert(IdGroup { ids, repeats: false });
                 self.redirect(number, Target::group(group));
                 group
             }
@@ -279,135 +277,143 @@ impl Index {
     fn redirect(&mut self, number: u32, target: Target) {
         let Some(entry) = self.entries.get_mut(number) else { return };
         entry.target = target;
-        for post in &mut entry.posts {
-            if let Bare::Guard(guard) = post.target.bare() {
-                if let Some(guard) = self.targets.guards.get_mut(guard) {
-                    guard.target = target;
+        for posting in &mut entry.postings {
+            if let TargetKind::ResidualCheck(residual_check) = posting.target.kind() {
+                if let Some(residual_check) = self.targets.residual_checks.get_mut(residual_check) {
+                    residual_check.target = target;
                 }
-            } else if let Some(bucket) = self.buckets.get_mut(post.bucket) {
-                bucket.remove(post.place, post.target);
-                bucket.insert(post.place, target);
-                post.target = target;
+            } else if let Some(bucket) = self.buckets.get_mut(posting.bucket) {
+                bucket.remove(posting.position, posting.target);
+                bucket.insert(posting.position, target);
+                posting.target = target;
             }
         }
     }
 
     /// Files a filter that says what no other does.
-    fn file(
+    fn add_filter(
         &mut self,
         id: u32,
         expr: &Expr<Slot>,
         semantics: Semantics,
-        identity: Identity,
+        expr_hash: ExprHash,
     ) -> u32 {
-        let ways = way::ways(expr, semantics, &mut self.variety, &self.keys.hashing);
-        let repeats = ways.len() > 1 || ways.iter().any(Way::repeats);
+        let ways =
+            access_path::access_paths(expr, semantics, &mut self.cardinality, &self.keys.hasher);
+        let repeats = ways.len() > 1 || ways.iter().any(AccessPath::repeats);
         let target = if repeats {
-            Target::group(self.targets.groups.insert(Group { ids: vec![id], repeats }))
+            Target::group(self.targets.groups.insert(IdGroup { ids: vec![id], repeats }))
         } else {
             Target(id)
         };
-        let mut posts = Vec::new();
+        let mut postings = Vec::new();
         for way in ways {
-            self.lay(way, target, semantics, &mut posts);
+            self.add_access_path(way, target, semantics, &mut postings);
         }
         let slots = expr.fields().into_iter().copied().collect();
-        self.entries.insert(Entry { identity, target, posts: posts.into(), slots })
+        self.entries.insert(Entry { expr_hash, target, postings: postings.into(), slots })
     }
 
     /// Makes `way` lead to `target`.
-    fn lay(&mut self, way: Way, target: Target, semantics: Semantics, posts: &mut Vec<Post>) {
+    fn add_access_path(
+        &mut self,
+        way: AccessPath,
+        target: Target,
+        semantics: Semantics,
+        postings: &mut Vec<Posting>,
+    ) {
         let residual = way.residual.map(|expr| self.residual(&expr, semantics));
-        let (place, target) = match (way.range, residual) {
-            (None, None) => (Place::Always, target),
-            (None, Some(residual)) => (Place::Rest(residual), target),
-            (Some(limits), None) => (Place::Range(limits), target),
+        let (position, target) = match (way.range, residual) {
+            (None, None) => (BucketPosition::Unconditional, target),
+            (None, Some(residual)) => (BucketPosition::Residual(residual), target),
+            (Some(limits), None) => (BucketPosition::Range(limits), target),
             (Some(limits), Some(residual)) => {
-                let guard = self.targets.guards.insert(Guard { residual, target });
-                (Place::Range(limits), Target::guard(guard))
+                let residual_check =
+                    self.targets.residual_checks.insert(ResidualCheck { residual, target });
+                (BucketPosition::Range(limits), Target::residual_check(residual_check))
             }
         };
         let Some((slot, keys)) = way.keys else {
-            return self.post(Post { bucket: OPEN, place, target }, posts);
+            return self.posting(Posting { bucket: UNKEYED, position, target }, postings);
         };
         for (number, key) in keys.into_iter().enumerate() {
             if let (Some(residual), true) = (residual, number > 0)
                 && let Some(residual) = self.residuals.get_mut(residual)
             {
-                residual.holders += 1;
+                residual.references += 1;
             }
             let bucket = self.keys.get(&key).unwrap_or_else(|| {
                 let bucket = self.buckets.insert(Bucket::of(key, slot));
                 self.keys.insert(key, slot, bucket);
                 bucket
             });
-            self.post(Post { bucket, place, target }, posts);
+            self.posting(Posting { bucket, position, target }, postings);
         }
     }
 
-    fn post(&mut self, post: Post, posts: &mut Vec<Post>) {
-        if let Some(bucket) = self.buckets.get_mut(post.bucket) {
-            bucket.insert(post.place, post.target);
+    fn posting(&mut self, posting: Posting, postings: &mut Vec<Posting>) {
+        if let Some(bucket) = self.buckets.get_mut(posting.bucket) {
+            bucket.insert(posting.position, posting.target);
         }
-        posts.push(post);
+        postings.push(posting);
     }
 
-    fn unfile(&mut self, post: &Post) {
-        let Some(bucket) = self.buckets.get_mut(post.bucket) else { return };
-        bucket.remove(post.place, post.target);
+    fn remove_posting(&mut self, posting: &Posting) {
+        let Some(bucket) = self.buckets.get_mut(posting.bucket) else { return };
+        bucket.remove(posting.position, posting.target);
         if let (Some((key, _)), true) = (bucket.key, bucket.is_empty()) {
             self.keys.remove(&key);
-            self.buckets.remove(post.bucket);
+            self.buckets.remove(posting.bucket);
         }
-        if let Place::Rest(residual) = post.place {
+        if let BucketPosition::Residual(residual) = posting.position {
             self.release_residual(residual);
         }
-        if let Bare::Guard(guard) = post.target.bare()
-            && let Some(guard) = self.targets.guards.remove(guard)
+        if let TargetKind::ResidualCheck(residual_check) = posting.target.kind()
+            && let Some(residual_check) = self.targets.residual_checks.remove(residual_check)
         {
-            self.release_residual(guard.residual);
+            self.release_residual(residual_check.residual);
         }
     }
 
     /// The number of a residual condition, which is held once more.
     fn residual(&mut self, expr: &Expr<Slot>, semantics: Semantics) -> u32 {
-        let identity = self.identity(expr, semantics);
-        if let Some(&number) = self.same_residuals.get(&identity)
+        let expr_hash = self.expr_hash(expr, semantics);
+        if let Some(&number) = self.same_residuals.get(&expr_hash)
             && let Some(residual) = self.residuals.get_mut(number)
         {
-            residual.holders += 1;
+            residual.references += 1;
             return number;
         }
         let plan = Plan::of_condition(expr, semantics);
-        let number = self.residuals.insert(Residual { plan, identity, holders: 1 });
-        self.same_residuals.insert(identity, number);
+        let number = self.residuals.insert(Residual { plan, expr_hash, references: 1 });
+        self.same_residuals.insert(expr_hash, number);
         number
     }
 
     fn release_residual(&mut self, number: u32) {
         let Some(residual) = self.residuals.get_mut(number) else { return };
-        residual.holders -= 1;
-        if residual.holders == 0 {
-            self.same_residuals.remove(&residual.identity);
+        residual.references -= 1;
+        if residual.references == 0 {
+            self.same_residuals.remove(&residual.expr_hash);
             self.residuals.remove(number);
         }
     }
 
-    fn placing(&self, number: u32) -> Placing {
-        let Some(entry) = self.entries.get(number) else { return Placing::default() };
-        let mut placing = Placing::default();
-        for post in &entry.posts {
-            let key = self.buckets.get(post.bucket).and_then(|bucket| bucket.key);
-            let access = match (key, post.place) {
-                (Some((_, slot)), _) => Access::Value(slot),
-                (None, Place::Range(limits)) => Access::Range(limits.slot),
-                (None, Place::Always) => Access::Every,
-                (None, Place::Rest(_)) => Access::Evaluated,
+    fn placement(&self, number: u32) -> Placement {
+        let Some(entry) = self.entries.get(number) else { return Placement::default() };
+        let mut placement = Placement::default();
+        for posting in &entry.postings {
+            let key = self.buckets.get(posting.bucket).and_then(|bucket| bucket.key);
+            let access = match (key, posting.position) {
+                (Some((_, slot)), _) => AccessMethod::Value(slot),
+                (None, BucketPosition::Range(limits)) => AccessMethod::Range(limits.slot),
+                (None, BucketPosition::Unconditional) => AccessMethod::Every,
+                (None, BucketPosition::Residual(_)) => AccessMethod::Evaluated,
             };
-            if !placing.accesses.contains(&access) {
-                placing.accesses.push(access);
+            if !placement.methods.contains(&access) {
+                placement.methods.push(access);
             }
         }
-        placing
+        placement
     }
 }

@@ -3,7 +3,7 @@
 //! A slash starts a path where a value may stand and divides where an operator may stand, so each
 //! token depends on the one before it.
 
-use crate::error::{Fault, FilterError};
+use crate::error::{FilterError, FilterErrorKind};
 use crate::number::Number;
 use crate::path::Path;
 
@@ -14,16 +14,16 @@ pub(crate) enum Token<'a> {
     Number(Number),
     Text(Vec<u8>),
     Word(&'a str),
-    Sign(&'static str),
+    Symbol(&'static str),
     End,
 }
 
 /// The signs, so that none stands before one that it begins.
-const SIGNS: [&str; 16] =
+const SYMBOLS: [&str; 16] =
     ["<=", "<>", "<", ">=", ">", "==", "=", "!=", "+", "-", "*", "/", "%", "(", ")", ","];
 
 /// Signs of other languages, and what they are called here.
-const FOREIGN: [(&str, &str); 8] = [
+const FOREIGN_OPERATORS: [(&str, &str); 8] = [
     ("=>", "write `>=`"),
     ("=<", "write `<=`"),
     ("&&", "write AND"),
@@ -54,7 +54,7 @@ impl<'a> Lexer<'a> {
         let token = self.token()?;
         self.wants_value = match &token {
             Token::Path(_) | Token::Number(_) | Token::Text(_) | Token::End => false,
-            Token::Sign(sign) => *sign != ")",
+            Token::Symbol(sign) => *sign != ")",
             Token::Word(word) => !["TRUE", "FALSE", "NULL", "NAN"]
                 .iter()
                 .any(|value| word.eq_ignore_ascii_case(value)),
@@ -80,8 +80,8 @@ impl<'a> Lexer<'a> {
 
     fn path(&mut self) -> Result<Token<'a>, FilterError> {
         let scanned = Path::scan(self.text, self.at);
-        let (path, end) =
-            scanned.map_err(|error| FilterError::new(error.at, Fault::Path(error.what)))?;
+        let (path, end) = scanned
+            .map_err(|error| FilterError::new(error.at, FilterErrorKind::Path(error.what)))?;
         self.at = end;
         Ok(Token::Path(path))
     }
@@ -96,16 +96,18 @@ impl<'a> Lexer<'a> {
 
     fn sign(&mut self, first: char) -> Result<Token<'a>, FilterError> {
         let rest = &self.text[self.at..];
-        let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
-        let foreign = FOREIGN.into_iter().find(|(sign, _)| rest.starts_with(sign));
+        let sign = SYMBOLS.into_iter().find(|sign| rest.starts_with(sign));
+        let foreign = FOREIGN_OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign));
         match (sign, foreign) {
             // `=` and `!` also begin signs of other languages.
             (Some(sign), foreign) if foreign.is_none_or(|(other, _)| other.len() < sign.len()) => {
                 self.at += sign.len();
-                Ok(Token::Sign(sign))
+                Ok(Token::Symbol(sign))
             }
-            (_, Some((_, hint))) => Err(self.error(Fault::Unknown(first)).with_hint(hint)),
-            _ => Err(self.error(Fault::Unknown(first))),
+            (_, Some((_, hint))) => {
+                Err(self.error(FilterErrorKind::Unknown(first)).with_hint(hint))
+            }
+            _ => Err(self.error(FilterErrorKind::Unknown(first))),
         }
     }
 
@@ -128,7 +130,7 @@ impl<'a> Lexer<'a> {
                 Ok(Token::Number(number))
             }
             _ => Err(self
-                .error(Fault::Number(rest[..end].to_owned()))
+                .error(FilterErrorKind::Number(rest[..end].to_owned()))
                 .with_hint(format!("a text stands in quotes: '{}'", &rest[..end]))),
         }
     }
@@ -137,7 +139,7 @@ impl<'a> Lexer<'a> {
         let start = self.at + 2;
         let quote = &self.text[self.at + 1..start];
         let Some(length) = self.text[start..].find(quote) else {
-            return Err(self.error(Fault::OpenText));
+            return Err(self.error(FilterErrorKind::OpenText));
         };
         self.at = start + length + 1;
         Ok(Token::Text(self.text[start..start + length].into()))
@@ -150,7 +152,7 @@ impl<'a> Lexer<'a> {
         loop {
             let rest = &self.text[self.at..];
             let Some(special) = rest.find([quote, '\\']) else {
-                return Err(FilterError::new(start, Fault::OpenText));
+                return Err(FilterError::new(start, FilterErrorKind::OpenText));
             };
             text.extend_from_slice(&rest.as_bytes()[..special]);
             self.at += special + 1;
@@ -165,7 +167,7 @@ impl<'a> Lexer<'a> {
     fn escape(&mut self) -> Result<u8, FilterError> {
         let rest = &self.text[self.at..];
         let Some(letter) = rest.chars().next() else {
-            return Err(FilterError::new(self.at - 1, Fault::OpenText));
+            return Err(FilterError::new(self.at - 1, FilterErrorKind::OpenText));
         };
         let (byte, length) = match letter {
             'a' => (Some(0x07), 1),
@@ -180,15 +182,15 @@ impl<'a> Lexer<'a> {
             _ => (None, 0),
         };
         let Some(byte) = byte else {
-            let error = FilterError::new(self.at - 1, Fault::Escape(letter));
+            let error = FilterError::new(self.at - 1, FilterErrorKind::Escape(letter));
             return Err(error.with_hint("a backslash is written `\\\\`, or in a raw text: r'\\d+'"));
         };
         self.at += length;
         Ok(byte)
     }
 
-    fn error(&self, fault: Fault) -> FilterError {
-        FilterError::new(self.at, fault)
+    fn error(&self, kind: FilterErrorKind) -> FilterError {
+        FilterError::new(self.at, kind)
     }
 }
 

@@ -2,15 +2,15 @@
 //! the matching of one message against many filters.
 //!
 //! - [`path`]: names of fields, such as `/55` and `/FIXML/Order/@Sym`;
-//! - [`kind`]: what messages are written in;
+//! - [`message_type`]: what messages are written in;
 //! - [`fields`]: the fields that somebody wants, each with a slot;
 //! - [`reader`], [`row`]: from the bytes of a message to the values in those slots;
 //! - [`malformed`]: why a message could not be read;
-//! - [`compose`], [`merge`], [`difference`]: messages made of values, and of deltas;
+//! - [`write_message`], [`merge`], [`difference`]: messages made of values, and of deltas;
 //! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
 //! - [`Selection`]: which fields of messages somebody wants to have;
 //! - [`Filter`], [`Projection`], [`expr`]: the language, read from text and printed again;
-//! - [`naive`]: what expressions mean; [`Plan`]: the same, faster;
+//! - [`interpreter`]: what expressions mean; [`Plan`]: the same, faster;
 //! - [`index`]: the same for many filters at once;
 //! - [`explain`]: what plans and indexes make of a filter, for people.
 //!
@@ -19,8 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod arithmetic;
-mod call;
-pub mod compose;
+mod builtins;
 mod date;
 pub mod difference;
 mod error;
@@ -30,34 +29,39 @@ pub mod fields;
 pub mod filter;
 mod function;
 pub mod index;
-pub mod kind;
+pub mod interpreter;
 mod lexer;
+mod limits;
 pub mod malformed;
+mod members;
 pub mod merge;
 mod message;
-pub mod naive;
-mod names;
-mod normal;
+pub mod message_type;
+pub mod message_writer;
+mod name_table;
+mod normalize;
 pub mod number;
 mod parser;
-mod parts;
 pub mod path;
+mod path_trie;
 mod pattern;
 mod plan;
 mod predicate;
 mod projection;
+mod quoted;
 pub mod reader;
 pub mod row;
 mod selection;
-mod tree;
-pub mod truth;
+pub mod ternary;
 pub mod value;
 
-pub use error::{Fault, FilterError};
-pub use filter::{Filter, Limits};
+pub use error::{FilterError, FilterErrorKind};
+pub use filter::Filter;
 pub use function::Function;
 pub use index::Index;
+pub use limits::FilterLimits;
 pub use message::Message;
+pub use parser::parse_expr;
 pub use pattern::Pattern;
 pub use plan::Plan;
 pub use projection::Projection;

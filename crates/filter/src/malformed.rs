@@ -9,13 +9,13 @@ pub struct Malformed {
     /// The byte of the message where reading stopped.
     pub offset: usize,
     /// What is wrong there.
-    pub reason: Reason,
+    pub reason: MalformedReason,
 }
 
 /// What can be wrong with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum MalformedReason {
     /// It has 4 GiB or more.
     #[error("more than 4 GiB")]
     TooLong,
@@ -55,7 +55,7 @@ pub enum Reason {
 }
 
 impl Malformed {
-    pub(crate) fn new(offset: usize, reason: Reason) -> Self {
+    pub(crate) fn new(offset: usize, reason: MalformedReason) -> Self {
         Self { offset, reason }
     }
 }

@@ -1,8 +1,8 @@
 //! A message and a delta made one: what the delta names is replaced, all else stays.
 
-use crate::kind::{Format, Kind};
-use crate::malformed::{Malformed, Reason};
-use crate::parts::{fields, is_object, members};
+use crate::malformed::{Malformed, MalformedReason};
+use crate::members::{fields, is_object, members};
+use crate::message_type::{Format, MessageType};
 use thiserror::Error;
 
 /// Objects within one another that deltas may change.
@@ -19,7 +19,7 @@ pub enum DeltaError {
     Second(Malformed),
     /// Messages of this kind have no deltas.
     #[error("{0} messages have no deltas: publish whole messages, or use fix, nvfix or json")]
-    NoDeltas(Kind),
+    NoDeltas(MessageType),
 }
 
 /// Appends `base`, changed by `delta`, to `out`.
@@ -37,10 +37,12 @@ pub fn merge(
     out: &mut Vec<u8>,
 ) -> Result<(), DeltaError> {
     let (format, length) = (format.into(), out.len());
-    let result = match format.kind() {
-        Kind::Fix | Kind::Nvfix => merge_fields(format, base, delta, out),
-        Kind::Json => merge_values(Text::new(base), Text::new(delta), 0, out),
-        kind @ (Kind::Xml | Kind::Binary) => Err(DeltaError::NoDeltas(kind)),
+    let result = match format.message_type() {
+        MessageType::Fix | MessageType::Nvfix => merge_fields(format, base, delta, out),
+        MessageType::Json => merge_values(Text::new(base), Text::new(delta), 0, out),
+        message_type @ (MessageType::Xml | MessageType::Binary) => {
+            Err(DeltaError::NoDeltas(message_type))
+        }
     };
     if result.is_err() {
         out.truncate(length);
@@ -105,7 +107,7 @@ fn merge_values(
         return Ok(());
     }
     if level == LEVELS_MAX {
-        return Err(DeltaError::Second(Malformed::new(delta.at, Reason::TooDeep)));
+        return Err(DeltaError::Second(Malformed::new(delta.at, MalformedReason::TooDeep)));
     }
     let old = members(base.bytes, base.at).map_err(DeltaError::First)?;
     let new = members(delta.bytes, delta.at).map_err(DeltaError::Second)?;
@@ -138,6 +140,6 @@ pub(crate) fn check_whole(text: Text<'_>) -> Result<(), Malformed> {
     })?;
     match &members.list[..] {
         [(_, member)] if member.value.len() == text.bytes.len() => Ok(()),
-        _ => Err(Malformed::new(text.at, Reason::Unexpected)),
+        _ => Err(Malformed::new(text.at, MalformedReason::Unexpected)),
     }
 }

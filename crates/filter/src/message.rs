@@ -1,7 +1,7 @@
 //! A message as filters look at it.
 
 use crate::fields::Slot;
-use crate::naive::{Environment, Record};
+use crate::interpreter::{Environment, FieldSource};
 use crate::row::Row;
 use crate::value::Value;
 
@@ -16,7 +16,7 @@ pub struct Message<'a> {
     pub environment: &'a Environment<'a>,
 }
 
-impl Record<Slot> for Message<'_> {
+impl FieldSource<Slot> for Message<'_> {
     #[inline]
     fn values<'a>(&'a self, slot: &'a Slot) -> impl Iterator<Item = Value<'a>> {
         self.row.values(*slot, self.bytes)

@@ -1,33 +1,40 @@
 //! From text to tree, by precedence climbing.
 
-mod list;
-mod pattern;
+mod cursor;
+mod patterns;
 
-use crate::error::{Fault, FilterError};
-use crate::expr::{Arithmetic, Expr, Literal, Power};
-use crate::filter::Limits;
+use crate::error::{FilterError, FilterErrorKind};
+use crate::expr::{Arithmetic, Expr, Literal, Precedence};
 use crate::function::Function;
-use crate::lexer::{Lexer, Token};
+use crate::lexer::Token;
+use crate::limits::FilterLimits;
 use crate::number::Number;
-use crate::pattern::PatternBudget;
+use crate::path::Path;
+use crate::pattern::Pattern;
 use crate::value::Comparison;
-pub(crate) use list::parse_projections;
+use cursor::Cursor;
+use patterns::PatternCompiler;
 
 /// Whether aggregate functions may stand here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aggregates {
     /// No: this is about one message.
-    Refused,
+    Forbidden,
     /// Yes.
     Allowed,
     /// No: this stands within one.
-    Within,
+    Nested,
+}
+
+/// Parses an expression of a view, which may call aggregate functions.
+pub fn parse_expr(text: &str, limits: &FilterLimits) -> Result<Expr, FilterError> {
+    parse(text, limits, Aggregates::Allowed)
 }
 
 /// Reads all of `text`.
 pub(crate) fn parse(
     text: &str,
-    limits: &Limits,
+    limits: &FilterLimits,
     aggregates: Aggregates,
 ) -> Result<Expr, FilterError> {
     parse_counted(text, limits, aggregates, &mut 0)
@@ -36,38 +43,53 @@ pub(crate) fn parse(
 /// The same; adds the steps of compiling its patterns to `work`, whatever comes of it.
 pub(crate) fn parse_counted(
     text: &str,
-    limits: &Limits,
+    limits: &FilterLimits,
     aggregates: Aggregates,
     work: &mut usize,
 ) -> Result<Expr, FilterError> {
     let mut parser = Parser::new(text, limits, aggregates)?;
-    let read = parser.whole();
-    *work += limits.patterns_work.saturating_sub(parser.patterns.work);
+    let read = parser.parse_all();
+    *work += parser.patterns.work();
     read
 }
 
+/// Reads all of `text` as projections separated by commas.
+pub(crate) fn parse_projections(
+    text: &str,
+    limits: &FilterLimits,
+) -> Result<Vec<ProjectionParts>, FilterError> {
+    let mut parser = Parser::new(text, limits, Aggregates::Allowed)?;
+    let mut list = Vec::new();
+    loop {
+        list.push(parser.projection()?);
+        if matches!(parser.cursor.token, Token::End) {
+            return Ok(list);
+        }
+        if !parser.cursor.skip_symbol(",")? {
+            return Err(parser.cursor.unexpected("`,` or the end"));
+        }
+    }
+}
+
+/// Expression, result path, and offset of the expression in its text.
+type ProjectionParts = (Expr, Path, usize);
+
 struct Parser<'a> {
-    lexer: Lexer<'a>,
-    token: Token<'a>,
-    /// Where `token` starts.
-    at: usize,
-    limits: &'a Limits,
-    /// What is left for patterns.
-    patterns: PatternBudget,
-    /// How many there were.
-    compiled: usize,
+    cursor: Cursor<'a>,
+    limits: &'a FilterLimits,
+    patterns: PatternCompiler<'a>,
     aggregates: Aggregates,
     /// Expressions that are being read around the one at `token`.
     level: usize,
 }
 
 /// An expression and how many levels it has, so that later walks need no more stack than this one.
-struct Tall {
+struct Subtree {
     expr: Expr,
     height: usize,
 }
 
-impl From<Expr> for Tall {
+impl From<Expr> for Subtree {
     fn from(expr: Expr) -> Self {
         Self { expr, height: 1 }
     }
@@ -81,51 +103,55 @@ enum Infix {
     Arithmetic(Arithmetic),
     Compare(Comparison),
     /// IN, BETWEEN, LIKE, BEGINS, ENDS, IS, or NOT before one of them.
-    Middle,
+    Predicate,
 }
 
 impl Infix {
-    fn power(self) -> Power {
+    fn precedence(self) -> Precedence {
         match self {
-            Self::Or => Power::Or,
-            Self::And => Power::And,
-            Self::Compare(_) | Self::Middle => Power::Compare,
-            Self::Arithmetic(operation) => operation.power(),
+            Self::Or => Precedence::Or,
+            Self::And => Precedence::And,
+            Self::Compare(_) | Self::Predicate => Precedence::Compare,
+            Self::Arithmetic(operation) => operation.precedence(),
         }
     }
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, limits: &'a Limits, aggregates: Aggregates) -> Result<Self, FilterError> {
+    fn new(
+        text: &'a str,
+        limits: &'a FilterLimits,
+        aggregates: Aggregates,
+    ) -> Result<Self, FilterError> {
         if text.len() > limits.length_bytes {
-            let fault = Fault::TooLong { length: text.len(), limit: limits.length_bytes };
+            let fault = FilterErrorKind::TooLong { length: text.len(), limit: limits.length_bytes };
             return Err(FilterError::new(0, fault));
         }
-        let mut lexer = Lexer::new(text);
-        let (token, at) = lexer.next()?;
-        let (patterns, compiled) = (limits.patterns(), 0);
-        Ok(Self { lexer, token, at, limits, patterns, compiled, aggregates, level: 0 })
+        let (cursor, patterns) = (Cursor::new(text)?, PatternCompiler::new(limits));
+        Ok(Self { cursor, limits, patterns, aggregates, level: 0 })
     }
 
-    fn whole(&mut self) -> Result<Expr, FilterError> {
-        let expr = self.expression(Power::Or)?.expr;
-        match self.token {
+    fn parse_all(&mut self) -> Result<Expr, FilterError> {
+        let expr = self.expression(Precedence::Or)?.expr;
+        match self.cursor.token {
             Token::End => Ok(expr),
-            Token::Sign(")") => Err(self.unexpected("the end, AND or OR").with_hint("remove `)`")),
-            _ => Err(self.unexpected("an operator, AND, OR or the end")),
+            Token::Symbol(")") => {
+                Err(self.cursor.unexpected("the end, AND or OR").with_hint("remove `)`"))
+            }
+            _ => Err(self.cursor.unexpected("an operator, AND, OR or the end")),
         }
     }
 
     /// Reads an expression that nothing within holds together less than `least`.
-    fn expression(&mut self, least: Power) -> Result<Tall, FilterError> {
+    fn expression(&mut self, least: Precedence) -> Result<Subtree, FilterError> {
         self.level += 1;
         self.check_depth(self.level)?;
         let mut left = self.operand()?;
-        while let Some(infix) = self.infix().filter(|infix| infix.power() >= least) {
+        while let Some(infix) = self.infix().filter(|infix| infix.precedence() >= least) {
             left = self.join(left, infix)?;
-            let chains = self.infix().is_some_and(|next| next.power() == Power::Compare);
-            if infix.power() == Power::Compare && chains {
-                let error = self.unexpected("AND, OR or the end");
+            let chains = self.infix().is_some_and(|next| next.precedence() == Precedence::Compare);
+            if infix.precedence() == Precedence::Compare && chains {
+                let error = self.cursor.unexpected("AND, OR or the end");
                 return Err(error.with_hint("comparisons do not chain: join them by AND"));
             }
         }
@@ -134,45 +160,48 @@ impl<'a> Parser<'a> {
     }
 
     fn infix(&self) -> Option<Infix> {
-        Some(match self.token {
-            Token::Sign("+") => Infix::Arithmetic(Arithmetic::Add),
-            Token::Sign("-") => Infix::Arithmetic(Arithmetic::Subtract),
-            Token::Sign("*") => Infix::Arithmetic(Arithmetic::Multiply),
-            Token::Sign("/") => Infix::Arithmetic(Arithmetic::Divide),
-            Token::Sign("%") => Infix::Arithmetic(Arithmetic::Remainder),
-            Token::Sign("=" | "==") => Infix::Compare(Comparison::Equal),
-            Token::Sign("<>" | "!=") => Infix::Compare(Comparison::NotEqual),
-            Token::Sign("<") => Infix::Compare(Comparison::Less),
-            Token::Sign("<=") => Infix::Compare(Comparison::LessOrEqual),
-            Token::Sign(">") => Infix::Compare(Comparison::Greater),
-            Token::Sign(">=") => Infix::Compare(Comparison::GreaterOrEqual),
+        Some(match self.cursor.token {
+            Token::Symbol("+") => Infix::Arithmetic(Arithmetic::Add),
+            Token::Symbol("-") => Infix::Arithmetic(Arithmetic::Subtract),
+            Token::Symbol("*") => Infix::Arithmetic(Arithmetic::Multiply),
+            Token::Symbol("/") => Infix::Arithmetic(Arithmetic::Divide),
+            Token::Symbol("%") => Infix::Arithmetic(Arithmetic::Remainder),
+            Token::Symbol("=" | "==") => Infix::Compare(Comparison::Equal),
+            Token::Symbol("<>" | "!=") => Infix::Compare(Comparison::NotEqual),
+            Token::Symbol("<") => Infix::Compare(Comparison::Less),
+            Token::Symbol("<=") => Infix::Compare(Comparison::LessOrEqual),
+            Token::Symbol(">") => Infix::Compare(Comparison::Greater),
+            Token::Symbol(">=") => Infix::Compare(Comparison::GreaterOrEqual),
             Token::Word(word) => match word.to_ascii_uppercase().as_str() {
                 "OR" => Infix::Or,
                 "AND" => Infix::And,
                 "MOD" => Infix::Arithmetic(Arithmetic::Remainder),
-                "IN" | "BETWEEN" | "LIKE" | "BEGINS" | "ENDS" | "IS" | "NOT" => Infix::Middle,
+                "IN" | "BETWEEN" | "LIKE" | "BEGINS" | "ENDS" | "IS" | "NOT" => Infix::Predicate,
                 _ => return None,
             },
             _ => return None,
         })
     }
 
-    fn join(&mut self, left: Tall, infix: Infix) -> Result<Tall, FilterError> {
+    fn join(&mut self, left: Subtree, infix: Infix) -> Result<Subtree, FilterError> {
         match infix {
-            Infix::Or => self.joined(left, "OR", Power::And, Expr::Or),
-            Infix::And => self.joined(left, "AND", Power::Not, Expr::And),
-            Infix::Middle => self.middle(left),
+            Infix::Or => self.joined(left, "OR", Precedence::And, Expr::Or),
+            Infix::And => self.joined(left, "AND", Precedence::Not, Expr::And),
+            Infix::Predicate => self.predicate(left),
             Infix::Compare(comparison) => {
-                self.advance()?;
-                let right = self.expression(Power::Sum)?;
-                self.tall([left, right], |parts| Expr::Compare(comparison, parts.into()))
+                self.cursor.advance()?;
+                let right = self.expression(Precedence::Sum)?;
+                self.build([left, right], |parts| Expr::Compare(comparison, parts.into()))
             }
             Infix::Arithmetic(operation) => {
-                self.advance()?;
-                let tighter =
-                    if operation.power() == Power::Sum { Power::Product } else { Power::Sign };
+                self.cursor.advance()?;
+                let tighter = if operation.precedence() == Precedence::Sum {
+                    Precedence::Product
+                } else {
+                    Precedence::Sign
+                };
                 let right = self.expression(tighter)?;
-                self.tall([left, right], |parts| Expr::Arithmetic(operation, parts.into()))
+                self.build([left, right], |parts| Expr::Arithmetic(operation, parts.into()))
             }
         }
     }
@@ -180,136 +209,150 @@ impl<'a> Parser<'a> {
     /// Reads the rest of `first AND second AND third`, or the same with OR.
     fn joined(
         &mut self,
-        first: Tall,
+        first: Subtree,
         word: &str,
-        least: Power,
+        least: Precedence,
         make: fn(Vec<Expr>) -> Expr,
-    ) -> Result<Tall, FilterError> {
+    ) -> Result<Subtree, FilterError> {
         let mut parts = vec![first];
-        while self.skip_word(word)? {
+        while self.cursor.skip_word(word)? {
             parts.push(self.expression(least)?);
         }
-        self.tall(parts, make)
+        self.build(parts, make)
     }
 
     /// Reads what may have NOT before it, behind `subject`.
-    fn middle(&mut self, subject: Tall) -> Result<Tall, FilterError> {
-        if self.skip_word("IS")? {
-            let is_denied = self.skip_word("NOT")?;
-            let make = if self.skip_word("NULL")? {
+    fn predicate(&mut self, subject: Subtree) -> Result<Subtree, FilterError> {
+        if self.cursor.skip_word("IS")? {
+            let is_negated = self.cursor.skip_word("NOT")?;
+            let make = if self.cursor.skip_word("NULL")? {
                 Expr::IsNull
-            } else if self.skip_word("NAN")? {
+            } else if self.cursor.skip_word("NAN")? {
                 Expr::IsNan
             } else {
-                return Err(self.unexpected("NULL, NOT NULL or NAN"));
+                return Err(self.cursor.unexpected("NULL, NOT NULL or NAN"));
             };
-            let made = self.tall([subject], |[part]| make(part.into()))?;
-            return self.denied(made, is_denied);
+            let made = self.build([subject], |[part]| make(part.into()))?;
+            return self.negated_if(made, is_negated);
         }
-        let is_denied = self.skip_word("NOT")?;
-        let made = if self.skip_word("IN")? {
+        let is_negated = self.cursor.skip_word("NOT")?;
+        let made = if self.cursor.skip_word("IN")? {
             self.set(subject, Expr::In)
-        } else if self.skip_word("BETWEEN")? {
-            let low = self.expression(Power::Sum)?;
-            self.expect_word("AND", "AND between the two limits")?;
-            let high = self.expression(Power::Sum)?;
-            self.tall([subject, low, high], |parts| Expr::Between(parts.into()))
-        } else if self.skip_word("LIKE")? {
+        } else if self.cursor.skip_word("BETWEEN")? {
+            let low = self.expression(Precedence::Sum)?;
+            self.cursor.expect_word("AND", "AND between the two limits")?;
+            let high = self.expression(Precedence::Sum)?;
+            self.build([subject, low, high], |parts| Expr::Between(parts.into()))
+        } else if self.cursor.skip_word("LIKE")? {
             let pattern = self.pattern()?;
-            self.tall([subject], |[part]| Expr::Like(part.into(), pattern))
-        } else if self.skip_word("BEGINS")? {
-            self.expect_word("WITH", "WITH")?;
+            self.build([subject], |[part]| Expr::Like(part.into(), pattern))
+        } else if self.cursor.skip_word("BEGINS")? {
+            self.cursor.expect_word("WITH", "WITH")?;
             self.set(subject, Expr::BeginsWith)
-        } else if self.skip_word("ENDS")? {
-            self.expect_word("WITH", "WITH")?;
+        } else if self.cursor.skip_word("ENDS")? {
+            self.cursor.expect_word("WITH", "WITH")?;
             self.set(subject, Expr::EndsWith)
         } else {
-            return Err(self.unexpected("IN, BETWEEN, LIKE, BEGINS WITH or ENDS WITH"));
+            return Err(self.cursor.unexpected("IN, BETWEEN, LIKE, BEGINS WITH or ENDS WITH"));
         }?;
-        self.denied(made, is_denied)
+        self.negated_if(made, is_negated)
     }
 
-    fn denied(&self, made: Tall, is_denied: bool) -> Result<Tall, FilterError> {
-        if is_denied { self.tall([made], |[part]| Expr::Not(part.into())) } else { Ok(made) }
+    fn negated_if(&self, made: Subtree, is_negated: bool) -> Result<Subtree, FilterError> {
+        if is_negated { self.build([made], |[part]| Expr::Not(part.into())) } else { Ok(made) }
+    }
+
+    fn pattern(&mut self) -> Result<Pattern, FilterError> {
+        let Token::Text(text) = self.cursor.token.clone() else {
+            return Err(self.cursor.unexpected("a pattern in quotes"));
+        };
+        let at = self.cursor.at;
+        self.cursor.advance()?;
+        self.patterns.compile(&text, false, at)
     }
 
     /// Reads the set behind `subject`: a list in parentheses, or for affixes a single text.
     fn set(
         &mut self,
-        subject: Tall,
+        subject: Subtree,
         make: fn(Box<Expr>, Vec<Expr>) -> Expr,
-    ) -> Result<Tall, FilterError> {
+    ) -> Result<Subtree, FilterError> {
         let mut parts = vec![subject];
-        if matches!(self.token, Token::Sign("(")) {
-            self.advance()?;
+        if matches!(self.cursor.token, Token::Symbol("(")) {
+            self.cursor.advance()?;
             self.list(&mut parts)?;
             if parts.len() == 1 {
-                return Err(self.unexpected("a value"));
+                return Err(self.cursor.unexpected("a value"));
             }
         } else if matches!(make(Expr::Literal(Literal::Null).into(), vec![]), Expr::In(..)) {
-            return Err(self.unexpected("`(` and a list of values"));
+            return Err(self.cursor.unexpected("`(` and a list of values"));
         } else {
-            parts.push(self.expression(Power::Sum)?);
+            parts.push(self.expression(Precedence::Sum)?);
         }
-        self.tall(parts, |mut parts| {
+        self.build(parts, |mut parts| {
             let set = parts.split_off(1);
             make(parts.remove(0).into(), set)
         })
     }
 
-    fn operand(&mut self) -> Result<Tall, FilterError> {
-        let at = self.at;
-        match self.token.clone() {
+    fn operand(&mut self) -> Result<Subtree, FilterError> {
+        let at = self.cursor.at;
+        match self.cursor.token.clone() {
             Token::Path(path) => {
-                self.advance()?;
+                self.cursor.advance()?;
                 Ok(Expr::Field(path).into())
             }
             Token::Number(number) => {
-                self.advance()?;
+                self.cursor.advance()?;
                 Ok(Expr::Literal(number.into()).into())
             }
             Token::Text(text) => {
-                self.advance()?;
+                self.cursor.advance()?;
                 Ok(Expr::Literal(Literal::Text(text.into())).into())
             }
-            Token::Sign("(") => {
-                self.advance()?;
-                let inner = self.expression(Power::Or)?;
-                if self.skip_sign(")")? { Ok(inner) } else { Err(self.unexpected("`)`")) }
+            Token::Symbol("(") => {
+                self.cursor.advance()?;
+                let inner = self.expression(Precedence::Or)?;
+                if self.cursor.skip_symbol(")")? {
+                    Ok(inner)
+                } else {
+                    Err(self.cursor.unexpected("`)`"))
+                }
             }
-            Token::Sign("-") => self.negative(),
+            Token::Symbol("-") => self.negative(),
             Token::Word(word) => {
-                self.advance()?;
+                self.cursor.advance()?;
                 self.word(word, at)
             }
-            _ => Err(self.unexpected("a field, a value or a function")),
+            _ => Err(self.cursor.unexpected("a field, a value or a function")),
         }
     }
 
-    fn negative(&mut self) -> Result<Tall, FilterError> {
-        self.advance()?;
-        if let Token::Number(number) = self.token {
-            self.advance()?;
+    fn negative(&mut self) -> Result<Subtree, FilterError> {
+        self.cursor.advance()?;
+        if let Token::Number(number) = self.cursor.token {
+            self.cursor.advance()?;
             return Ok(Expr::Literal(negated(number).into()).into());
         }
-        let part = self.expression(Power::Sign)?;
-        self.tall([part], |[part]| Expr::Negate(part.into()))
+        let part = self.expression(Precedence::Sign)?;
+        self.build([part], |[part]| Expr::Negate(part.into()))
     }
 
     /// Reads what starts with `word`, which was at the byte `at` and is behind.
-    fn word(&mut self, word: &'a str, at: usize) -> Result<Tall, FilterError> {
+    fn word(&mut self, word: &'a str, at: usize) -> Result<Subtree, FilterError> {
         let literal = match word.to_ascii_uppercase().as_str() {
             "NOT" => {
-                let part = self.expression(Power::Not)?;
-                return self.tall([part], |[part]| Expr::Not(part.into()));
+                let part = self.expression(Precedence::Not)?;
+                return self.build([part], |[part]| Expr::Not(part.into()));
             }
             "TRUE" => Literal::Bool(true),
             "FALSE" => Literal::Bool(false),
             "NULL" => Literal::Null,
-            _ if matches!(self.token, Token::Sign("(")) => return self.call(word, at),
+            _ if matches!(self.cursor.token, Token::Symbol("(")) => return self.call(word, at),
             _ => {
                 let found = format!("`{word}`");
-                let fault = Fault::Unexpected { wanted: "a field, a value or a function", found };
+                let fault =
+                    FilterErrorKind::Unexpected { wanted: "a field, a value or a function", found };
                 let hint = format!("write '{word}' if it is a text, /{word} if it is a field");
                 return Err(FilterError::new(at, fault).with_hint(hint));
             }
@@ -317,19 +360,19 @@ impl<'a> Parser<'a> {
         Ok(Expr::Literal(literal).into())
     }
 
-    fn call(&mut self, name: &str, at: usize) -> Result<Tall, FilterError> {
+    fn call(&mut self, name: &str, at: usize) -> Result<Subtree, FilterError> {
         let Some(function) = Function::named(name) else {
-            let error = FilterError::new(at, Fault::Function(name.to_owned()));
+            let error = FilterError::new(at, FilterErrorKind::Function(name.to_owned()));
             return Err(match Function::like(name) {
                 Some(near) => error.with_hint(format!("write {near}")),
                 None => error,
             });
         };
-        self.advance()?;
+        self.cursor.advance()?;
         let mut parts = Vec::new();
         self.arguments(function, at, &mut parts)?;
         let refused = |wanted: String| {
-            FilterError::new(at, Fault::Arguments { function: function.name(), wanted })
+            FilterError::new(at, FilterErrorKind::Arguments { function: function.name(), wanted })
         };
         if !function.takes(parts.len()) {
             return Err(refused(format!(
@@ -346,63 +389,104 @@ impl<'a> Parser<'a> {
                 return Err(refused("a pattern in quotes as its second argument".to_owned()));
             };
             let has_groups = function == Function::RegexpReplace;
-            parts[1].expr = Expr::Pattern(self.compiled(text, has_groups, at)?);
+            parts[1].expr = Expr::Pattern(self.patterns.compile(text, has_groups, at)?);
         }
-        self.tall(parts, |parts| Expr::Call(function, parts))
+        self.build(parts, |parts| Expr::Call(function, parts))
+    }
+
+    fn projection(&mut self) -> Result<ProjectionParts, FilterError> {
+        let at = self.cursor.at;
+        let expr = self.expression(Precedence::Or)?.expr;
+        if !self.cursor.skip_word("AS")? {
+            let is_over = matches!(self.cursor.token, Token::Symbol(",") | Token::End);
+            return match &expr {
+                Expr::Field(path) if is_over => Ok((expr.clone(), path.clone(), at)),
+                _ => Err(self.nameless(&expr)),
+            };
+        }
+        let path = self.name()?;
+        Ok((expr, path, at))
+    }
+
+    /// The path behind AS.
+    fn name(&mut self) -> Result<Path, FilterError> {
+        match self.cursor.token.clone() {
+            Token::Path(path) => {
+                self.cursor.advance()?;
+                Ok(path)
+            }
+            Token::Word(word) => {
+                let error = self.cursor.unexpected("AS and the path of the outcome");
+                Err(error.with_hint(format!("write /{word}")))
+            }
+            _ => Err(self.cursor.unexpected("AS and the path of the outcome")),
+        }
+    }
+
+    fn nameless(&self, expr: &Expr) -> FilterError {
+        let error = self.cursor.unexpected("AS and the path of the outcome");
+        match expr {
+            Expr::Literal(literal) if literal.is_number() => {
+                error.with_hint(format!("if that is the field, write /{literal}"))
+            }
+            _ => error,
+        }
+    }
+
+    /// Reads the arguments of `function`, which was at the byte `at`, behind the parenthesis.
+    fn arguments(
+        &mut self,
+        function: Function,
+        at: usize,
+        parts: &mut Vec<Subtree>,
+    ) -> Result<(), FilterError> {
+        if !function.is_aggregate() {
+            return self.list(parts);
+        }
+        let fault = match self.aggregates {
+            Aggregates::Forbidden => FilterErrorKind::Aggregate(function.name()),
+            Aggregates::Nested => FilterErrorKind::Nested(function.name()),
+            Aggregates::Allowed => {
+                self.aggregates = Aggregates::Nested;
+                let result = self.list(parts);
+                self.aggregates = Aggregates::Allowed;
+                return result;
+            }
+        };
+        Err(FilterError::new(at, fault))
+    }
+
+    /// Reads values separated by commas, and the closing parenthesis.
+    fn list(&mut self, parts: &mut Vec<Subtree>) -> Result<(), FilterError> {
+        if self.cursor.skip_symbol(")")? {
+            return Ok(());
+        }
+        loop {
+            parts.push(self.expression(Precedence::Or)?);
+            if self.cursor.skip_symbol(")")? {
+                return Ok(());
+            }
+            if !self.cursor.skip_symbol(",")? {
+                return Err(self.cursor.unexpected("`,` or `)`"));
+            }
+        }
     }
 
     /// One expression of `parts`, if that is not too high.
-    fn tall<T, P>(&self, parts: T, make: impl FnOnce(P) -> Expr) -> Result<Tall, FilterError>
+    fn build<T, P>(&self, parts: T, make: impl FnOnce(P) -> Expr) -> Result<Subtree, FilterError>
     where
         T: Parts<Exprs = P>,
     {
         let (height, parts) = parts.split();
         self.check_depth(height + 1)?;
-        Ok(Tall { expr: make(parts), height: height + 1 })
+        Ok(Subtree { expr: make(parts), height: height + 1 })
     }
 
     fn check_depth(&self, depth: usize) -> Result<(), FilterError> {
         if depth <= self.limits.depth {
             return Ok(());
         }
-        Err(FilterError::new(self.at, Fault::TooDeep(self.limits.depth)))
-    }
-
-    fn advance(&mut self) -> Result<(), FilterError> {
-        (self.token, self.at) = self.lexer.next()?;
-        Ok(())
-    }
-
-    fn skip_sign(&mut self, sign: &str) -> Result<bool, FilterError> {
-        let is_here = matches!(self.token, Token::Sign(here) if here == sign);
-        if is_here {
-            self.advance()?;
-        }
-        Ok(is_here)
-    }
-
-    fn skip_word(&mut self, word: &str) -> Result<bool, FilterError> {
-        let is_here = matches!(self.token, Token::Word(here) if here.eq_ignore_ascii_case(word));
-        if is_here {
-            self.advance()?;
-        }
-        Ok(is_here)
-    }
-
-    fn expect_word(&mut self, word: &str, wanted: &'static str) -> Result<(), FilterError> {
-        if self.skip_word(word)? { Ok(()) } else { Err(self.unexpected(wanted)) }
-    }
-
-    fn unexpected(&self, wanted: &'static str) -> FilterError {
-        let found = match &self.token {
-            Token::Path(path) => format!("`{path}`"),
-            Token::Number(number) => format!("`{number}`"),
-            Token::Text(_) => "a text".to_owned(),
-            Token::Word(word) => format!("`{word}`"),
-            Token::Sign(sign) => format!("`{sign}`"),
-            Token::End => "the end".to_owned(),
-        };
-        FilterError::new(self.at, Fault::Unexpected { wanted, found })
+        Err(FilterError::new(self.cursor.at, FilterErrorKind::TooDeep(self.limits.depth)))
     }
 }
 
@@ -412,7 +496,7 @@ trait Parts {
     fn split(self) -> (usize, Self::Exprs);
 }
 
-impl<const N: usize> Parts for [Tall; N] {
+impl<const N: usize> Parts for [Subtree; N] {
     type Exprs = [Expr; N];
 
     fn split(self) -> (usize, [Expr; N]) {
@@ -421,7 +505,7 @@ impl<const N: usize> Parts for [Tall; N] {
     }
 }
 
-impl Parts for Vec<Tall> {
+impl Parts for Vec<Subtree> {
     type Exprs = Vec<Expr>;
 
     fn split(self) -> (usize, Vec<Expr>) {

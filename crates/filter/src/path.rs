@@ -33,7 +33,7 @@ impl Path {
 
     /// Its only name, if it has but one, which is neither an attribute nor subscripted: a tag of
     /// FIX, or a name of NVFIX.
-    pub fn only_name(&self) -> Option<&str> {
+    pub fn single_name(&self) -> Option<&str> {
         match &*self.steps {
             [Step { name, index: None, is_attribute: false }] => Some(name),
             _ => None,
@@ -290,8 +290,8 @@ mod tests {
         assert_eq!(legs.steps()[1].name(), "legs");
         assert_eq!(legs.steps()[1].index(), Some(2));
         assert!(path("/a/@b").steps()[1].is_attribute());
-        assert_eq!(path("/55").only_name(), Some("55"));
-        assert_eq!(path("/55[1]").only_name(), None);
+        assert_eq!(path("/55").single_name(), Some("55"));
+        assert_eq!(path("/55[1]").single_name(), None);
         assert_eq!(path("/@a").steps().len(), 1);
         assert_eq!(path("/[odd \\] name]").steps()[0].name(), "odd ] name");
     }

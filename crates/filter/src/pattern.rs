@@ -3,7 +3,7 @@
 //! A pattern has a price, counted before and after it is compiled, never in time: the work of
 //! compiling it, and the memory that it takes, with what its matching may come to take.
 
-use crate::expr::write_text;
+use crate::quoted::write_quoted;
 use regex_automata::meta::{Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::ast::parse::ParserBuilder;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 mod size;
 
-use size::Size;
+use size::PatternSize;
 
 /// Groups within groups.
 const NEST_MAX: u32 = 128;
@@ -52,48 +52,49 @@ pub(crate) struct PatternBudget {
 
 /// Why a pattern is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PatternFault {
+pub(crate) enum PatternError {
     /// It says nothing, is too large by itself, or asks for what cannot be linear.
-    Wrong(String),
+    Invalid(String),
     /// Together with those before it, it takes too many bytes.
-    Bytes,
+    MemoryBudget,
     /// Together with those before it, it takes too many steps.
-    Work,
+    WorkBudget,
 }
 
 impl Pattern {
     /// Compiles `text`, if that takes at most `limit_bytes`; otherwise says what is wrong with it.
     pub fn new(text: &str, limit_bytes: usize) -> Result<Self, String> {
         let alone = PatternBudget { each: limit_bytes, bytes: usize::MAX, work: limit_bytes };
-        Self::within(text, false, &mut { alone }).map_err(|fault| match fault {
-            PatternFault::Wrong(what) => what,
-            PatternFault::Bytes | PatternFault::Work => too_large(limit_bytes),
+        Self::compile(text, false, &mut { alone }).map_err(|fault| match fault {
+            PatternError::Invalid(what) => what,
+            PatternError::MemoryBudget | PatternError::WorkBudget => too_large(limit_bytes),
         })
     }
 
     /// Compiles `text` and takes what that costs from `budget`. With `groups`,
     /// [`replace`](Self::replace) knows what was found for each.
-    pub(crate) fn within(
+    pub(crate) fn compile(
         text: &str,
         groups: bool,
         budget: &mut PatternBudget,
-    ) -> Result<Self, PatternFault> {
-        let wrong = |error: regex_syntax::Error| PatternFault::Wrong(describe(&error));
+    ) -> Result<Self, PatternError> {
+        let wrong = |error: regex_syntax::Error| PatternError::Invalid(describe(&error));
         // Reading a text costs no more than its length.
         let read = ParserBuilder::new().nest_limit(NEST_MAX).build().parse(text);
         let read = read.map_err(|error| wrong(error.into()))?;
-        let size = Size::of(&read);
-        budget.work = budget.work.checked_sub(size.work(text.len())).ok_or(PatternFault::Work)?;
+        let size = PatternSize::of(&read);
+        budget.work =
+            budget.work.checked_sub(size.work(text.len())).ok_or(PatternError::WorkBudget)?;
         let cache = match size.is_literal {
             true => 0,
             false => size.states.saturating_mul(CACHE_BYTES).min(budget.each).max(CACHE_MIN),
         };
         let slots = if groups { size.slots_bytes() } else { 0 };
         if slots > budget.each {
-            return Err(PatternFault::Wrong(too_large(budget.each)));
+            return Err(PatternError::Invalid(too_large(budget.each)));
         }
         let beside = OWN_BYTES + text.len() + cache + slots;
-        let left = budget.bytes.checked_sub(beside).ok_or(PatternFault::Bytes)?;
+        let left = budget.bytes.checked_sub(beside).ok_or(PatternError::MemoryBudget)?;
         let mut reader = TranslatorBuilder::new().unicode(false).utf8(false).build();
         let meaning = reader.translate(text, &read).map_err(|error| wrong(error.into()))?;
         let which = if groups { WhichCaptures::All } else { WhichCaptures::Implicit };
@@ -105,11 +106,11 @@ impl Pattern {
             .hybrid_cache_capacity(cache.max(CACHE_MIN));
         let regex = Regex::builder().configure(config).build_from_hir(&meaning);
         let regex = regex.map_err(|error| match error.size_limit() {
-            Some(limit) if limit < budget.each => PatternFault::Bytes,
-            Some(limit) => PatternFault::Wrong(too_large(limit)),
-            None => PatternFault::Wrong(error.to_string()),
+            Some(limit) if limit < budget.each => PatternError::MemoryBudget,
+            Some(limit) => PatternError::Invalid(too_large(limit)),
+            None => PatternError::Invalid(error.to_string()),
         })?;
-        budget.bytes = left.checked_sub(regex.memory_usage()).ok_or(PatternFault::Bytes)?;
+        budget.bytes = left.checked_sub(regex.memory_usage()).ok_or(PatternError::MemoryBudget)?;
         let bytes = beside + regex.memory_usage();
         let text = text.into();
         Ok(Self { compiled: Arc::new(Compiled { text, regex, bytes }) })
@@ -127,7 +128,7 @@ impl Pattern {
 
     /// Whether it is found anywhere in `text`.
     #[inline]
-    pub fn is_in(&self, text: &[u8]) -> bool {
+    pub fn is_match(&self, text: &[u8]) -> bool {
         self.compiled.regex.is_match(text)
     }
 
@@ -171,7 +172,7 @@ impl PartialEq for Pattern {
 
 impl Display for Pattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_text(self.text().as_bytes(), f)
+        write_quoted(self.text().as_bytes(), f)
     }
 }
 
@@ -185,12 +186,12 @@ mod tests {
 
     #[test]
     fn patterns_are_found_anywhere_unless_anchored() {
-        assert!(pattern("BM").is_in(b"IBM"));
-        assert!(!pattern("^BM").is_in(b"IBM"));
-        assert!(pattern("(?i)ibm$").is_in(b"IBM"));
-        assert!(pattern("a.c").is_in(b"a\xFFc"));
+        assert!(pattern("BM").is_match(b"IBM"));
+        assert!(!pattern("^BM").is_match(b"IBM"));
+        assert!(pattern("(?i)ibm$").is_match(b"IBM"));
+        assert!(pattern("a.c").is_match(b"a\xFFc"));
         let mut budget = PatternBudget { each: 1 << 20, bytes: 1 << 20, work: 1_000 };
-        let groups = Pattern::within("(a+)b", true, &mut budget).expect("a pattern");
+        let groups = Pattern::compile("(a+)b", true, &mut budget).expect("a pattern");
         let replaced = |limit| groups.replace(b"xaababy", b"<$1>", limit);
         assert_eq!(replaced(20).as_deref(), Some(&b"x<aa><a>y"[..]));
         assert_eq!(replaced(5), None);
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn nested_repetition_does_not_explode() {
         let text = vec![b'a'; 10_000];
-        assert!(!pattern("(a|aa)*(a|aa)*(a|aa)*b").is_in(&text));
+        assert!(!pattern("(a|aa)*(a|aa)*(a|aa)*b").is_match(&text));
     }
 
     #[test]
@@ -220,7 +221,7 @@ mod tests {
         let start = PatternBudget { each: 1 << 20, bytes: 1 << 20, work: 100_000 };
         let cost = |text: &str, groups| {
             let mut budget = start;
-            let pattern = Pattern::within(text, groups, &mut budget).expect(text);
+            let pattern = Pattern::compile(text, groups, &mut budget).expect(text);
             assert_eq!(start.bytes - budget.bytes, pattern.bytes(), "{text}");
             (pattern.bytes(), start.work - budget.work)
         };
@@ -229,9 +230,16 @@ mod tests {
         let (large, many) = cost("(a{10}){100}", false);
         assert!(large > 200_000 && many > 1_000, "{large} bytes, {many} steps");
         assert!(cost("((a)b){20}", true).0 > cost("((a)b){20}", false).0, "groups take memory");
-        let refused = |text: &str, groups| Pattern::within(text, groups, &mut { start });
-        assert_eq!(refused("(a{1000}){1000}", false), Err(PatternFault::Work), "not even tried");
+        let refused = |text: &str, groups| Pattern::compile(text, groups, &mut { start });
+        assert_eq!(
+            refused("(a{1000}){1000}", false),
+            Err(PatternError::WorkBudget),
+            "not even tried"
+        );
         let groups = "()".repeat(2_000);
-        assert!(matches!(refused(&groups, true), Err(PatternFault::Wrong(_))), "a table of groups");
+        assert!(
+            matches!(refused(&groups, true), Err(PatternError::Invalid(_))),
+            "a table of groups"
+        );
     }
 }

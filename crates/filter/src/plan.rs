@@ -1,26 +1,26 @@
 //! A filter made ready for messages: in normal form, bound to slots, the cheap parts first.
 
 use crate::expr::{Expr, Literal};
-use crate::fields::{Fields, Slot, SlotsTaken};
+use crate::fields::{FieldSet, Slot, TooManyFields};
 use crate::filter::Filter;
+use crate::interpreter::Interpreter;
 use crate::message::Message;
-use crate::naive::Walk;
-use crate::normal;
+use crate::normalize;
 use crate::path::Path;
 use crate::predicate::Predicate;
-use crate::truth::{Semantics, Truth};
+use crate::ternary::{Semantics, Ternary};
 
 /// A condition on messages whose fields stand in slots. It says what the filter says.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    conjuncts: Box<[Node]>,
+    conjuncts: Box<[PlanNode]>,
     semantics: Semantics,
 }
 
 /// A part of a plan.
 #[derive(Clone, Debug)]
-pub(crate) enum Node {
-    Constant(Truth),
+pub(crate) enum PlanNode {
+    Constant(Ternary),
     /// One field and literals.
     Predicate(Predicate),
     /// Anything else, walked.
@@ -36,43 +36,46 @@ impl Plan {
     /// # Errors
     ///
     /// If there is no slot left. Then none stays taken.
-    pub fn new(filter: &Filter, fields: &mut Fields) -> Result<Self, SlotsTaken> {
+    pub fn new(filter: &Filter, fields: &mut FieldSet) -> Result<Self, TooManyFields> {
         let semantics = filter.semantics();
-        let expr = bound(&normal::condition(filter.expr(), semantics), fields)?;
+        let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
         Ok(Self::of_condition(&expr, semantics))
     }
 
     /// The plan of a condition in normal form.
     pub(crate) fn of_condition(expr: &Expr<Slot>, semantics: Semantics) -> Self {
-        let parts = in_order(expr, semantics);
+        let parts = ordered_conjuncts(expr, semantics);
         Self { conjuncts: parts.into_iter().map(|(_, node)| node).collect(), semantics }
     }
 
     /// Whether `message` meets the condition.
     #[inline]
-    pub fn holds(&self, message: &Message<'_>) -> bool {
-        self.conjuncts.iter().all(|node| node.truth(message, self.semantics) == Truth::True)
+    pub fn matches(&self, message: &Message<'_>) -> bool {
+        self.conjuncts.iter().all(|node| node.truth(message, self.semantics) == Ternary::True)
     }
 
     /// What the condition says of `message`.
-    pub fn truth(&self, message: &Message<'_>) -> Truth {
+    pub fn evaluate(&self, message: &Message<'_>) -> Ternary {
         self.semantics.all(self.conjuncts.iter().map(|node| node.truth(message, self.semantics)))
     }
 
     /// Gives the slots that it took back to `fields`.
-    pub fn release(&self, fields: &mut Fields) {
+    pub fn release(&self, fields: &mut FieldSet) {
         self.conjuncts.iter().for_each(|node| node.visit_slots(&mut |slot| fields.release(slot)));
     }
 }
 
 /// What has to hold for the condition `expr`, in normal form, to hold: the cheap parts first.
-pub(crate) fn in_order(expr: &Expr<Slot>, semantics: Semantics) -> Vec<(&Expr<Slot>, Node)> {
+pub(crate) fn ordered_conjuncts(
+    expr: &Expr<Slot>,
+    semantics: Semantics,
+) -> Vec<(&Expr<Slot>, PlanNode)> {
     let parts = match expr {
         Expr::And(parts) => parts,
         other => std::slice::from_ref(other),
     };
-    let mut parts: Vec<(&Expr<Slot>, Node)> =
-        parts.iter().map(|part| (part, Node::new(part, semantics))).collect();
+    let mut parts: Vec<(&Expr<Slot>, PlanNode)> =
+        parts.iter().map(|part| (part, PlanNode::new(part, semantics))).collect();
     // The order matters only where NULL on the left side decides.
     if semantics == Semantics::Sql {
         parts.sort_by_key(|(_, node)| node.cost());
@@ -85,12 +88,12 @@ pub(crate) fn in_order(expr: &Expr<Slot>, semantics: Semantics) -> Vec<(&Expr<Sl
 /// # Errors
 ///
 /// If there is no slot left. Then none stays taken.
-pub(crate) fn bound(expr: &Expr, fields: &mut Fields) -> Result<Expr<Slot>, SlotsTaken> {
+pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, TooManyFields> {
     let mut taken = Vec::new();
-    let every = of_every_value(expr);
+    let every = all_value_paths(expr);
     let result = expr.rename(&mut |path: &Path| {
         let is_every = every.iter().any(|one| std::ptr::eq(*one, path));
-        let slot = if is_every { fields.slot_of_every(path) } else { fields.slot(path) }?;
+        let slot = if is_every { fields.slot_for_all_values(path) } else { fields.slot(path) }?;
         taken.push(slot);
         Ok(slot)
     });
@@ -101,7 +104,7 @@ pub(crate) fn bound(expr: &Expr, fields: &mut Fields) -> Result<Expr<Slot>, Slot
 }
 
 /// The fields that functions of arrays ask for.
-fn of_every_value(expr: &Expr) -> Vec<&Path> {
+fn all_value_paths(expr: &Expr) -> Vec<&Path> {
     let mut every = Vec::new();
     expr.visit(&mut |part| match part {
         Expr::Call(function, parts) if function.takes_array() => {
@@ -114,11 +117,11 @@ fn of_every_value(expr: &Expr) -> Vec<&Path> {
     every
 }
 
-impl Node {
+impl PlanNode {
     fn new(expr: &Expr<Slot>, semantics: Semantics) -> Self {
         match expr {
             Expr::And(_) => {
-                let parts = in_order(expr, semantics);
+                let parts = ordered_conjuncts(expr, semantics);
                 Self::And(parts.into_iter().map(|(_, node)| node).collect())
             }
             Expr::Or(list) => {
@@ -131,7 +134,7 @@ impl Node {
                 Self::Or(parts.into())
             }
             Expr::Not(part) => Self::Not(Self::new(part, semantics).into()),
-            _ => match (normal::constant(expr), Predicate::new(expr)) {
+            _ => match (normalize::constant(expr), Predicate::new(expr)) {
                 (Some(truth), _) => Self::Constant(truth),
                 (_, Some(predicate)) => Self::Predicate(predicate),
                 _ => Self::Tree(expr.clone().into()),
@@ -140,23 +143,24 @@ impl Node {
     }
 
     #[inline]
-    fn truth(&self, message: &Message<'_>, semantics: Semantics) -> Truth {
+    fn truth(&self, message: &Message<'_>, semantics: Semantics) -> Ternary {
         match self {
             Self::Predicate(predicate) => predicate.truth(message),
             Self::Not(node) => !node.truth(message, semantics),
-            _ => self.rare_truth(message, semantics),
+            _ => self.evaluate_slow(message, semantics),
         }
     }
 
     #[inline(never)]
-    fn rare_truth(&self, message: &Message<'_>, semantics: Semantics) -> Truth {
+    fn evaluate_slow(&self, message: &Message<'_>, semantics: Semantics) -> Ternary {
         let truth = |node: &Self| node.truth(message, semantics);
         match self {
             Self::Constant(truth) => *truth,
             Self::And(nodes) => semantics.all(nodes.iter().map(truth)),
             Self::Or(nodes) => semantics.any(nodes.iter().map(truth)),
             Self::Tree(expr) => {
-                Walk { record: message, environment: message.environment, semantics }.truth(expr)
+                Interpreter { record: message, environment: message.environment, semantics }
+                    .truth(expr)
             }
             _ => self.truth(message, semantics),
         }

@@ -3,9 +3,9 @@
 use crate::expr::{Expr, Literal};
 use crate::fields::Slot;
 use crate::message::Message;
-use crate::normal::membership;
+use crate::normalize::membership;
 use crate::number::Number;
-use crate::truth::{Semantics, Truth};
+use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
 use std::cmp::Ordering;
 
@@ -79,7 +79,7 @@ impl Predicate {
     }
 
     #[inline]
-    pub(crate) fn truth(&self, message: &Message<'_>) -> Truth {
+    pub(crate) fn truth(&self, message: &Message<'_>) -> Ternary {
         if self.test.is_of_text()
             && let Some(text) = message.row.only_text(self.slot, message.bytes)
         {
@@ -90,7 +90,7 @@ impl Predicate {
 
     /// The same of any values. Apart, so that nothing has to be saved where there is one text.
     #[inline(never)]
-    fn truth_of_any(&self, message: &Message<'_>) -> Truth {
+    fn truth_of_any(&self, message: &Message<'_>) -> Ternary {
         if self.test.is_of_number()
             && let Some(number) = message.row.only_number(self.slot, message.bytes)
         {
@@ -146,7 +146,7 @@ impl Test {
 
     /// What such a test says of a text.
     #[inline(never)]
-    fn truth_of_text(&self, value: &[u8]) -> Truth {
+    fn truth_of_text(&self, value: &[u8]) -> Ternary {
         let is_met = match self {
             Self::Text(text) => value == &**text,
             Self::Texts(texts) => return is_one_of(value, texts),
@@ -154,7 +154,7 @@ impl Test {
             Self::Value(comparison, Literal::Text(text)) => {
                 comparison.accepts(Some(value.cmp(&**text)))
             }
-            _ => return Truth::Unknown,
+            _ => return Ternary::Unknown,
         };
         is_met.into()
     }
@@ -167,23 +167,23 @@ impl Test {
 
     /// What such a test says of a value that is not NULL.
     #[inline]
-    fn truth_of_number(&self, number: Option<Number>) -> Truth {
+    fn truth_of_number(&self, number: Option<Number>) -> Ternary {
         let is_met = match self {
             Self::Number(comparison, other) => comparison.accepts(order(number, *other)),
             Self::Numbers(low, high) => {
                 let is_above = order(number, *low).is_some_and(Ordering::is_ge);
                 is_above && order(number, *high).is_some_and(Ordering::is_le)
             }
-            _ => return Truth::Unknown,
+            _ => return Ternary::Unknown,
         };
         is_met.into()
     }
 
     /// What the test says of `value`, which is `number` if the test is about numbers.
     #[inline]
-    fn truth(&self, value: Value<'_>, number: Option<Number>) -> Truth {
+    fn truth(&self, value: Value<'_>, number: Option<Number>) -> Ternary {
         if value.is_null() {
-            return Truth::Unknown;
+            return Ternary::Unknown;
         }
         match self {
             Self::Number(..) | Self::Numbers(..) => self.truth_of_number(number),
@@ -199,7 +199,7 @@ impl Test {
 }
 
 #[inline(never)]
-fn is_one_of(value: &[u8], texts: &[Box<[u8]>]) -> Truth {
+fn is_one_of(value: &[u8], texts: &[Box<[u8]>]) -> Ternary {
     let is_one = match texts.len() {
         ..=FEW => texts.iter().any(|text| value == &**text),
         _ => texts.binary_search_by(|text| (**text).cmp(value)).is_ok(),
@@ -207,7 +207,7 @@ fn is_one_of(value: &[u8], texts: &[Box<[u8]>]) -> Truth {
     is_one.into()
 }
 
-fn is_member<'a>(value: Value<'_>, set: impl Iterator<Item = Value<'a>>) -> Truth {
+fn is_member<'a>(value: Value<'_>, set: impl Iterator<Item = Value<'a>>) -> Ternary {
     Semantics::Sql.any(set.map(|member| value.compare(Comparison::Equal, member)))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::FilterError;
 use crate::expr::Expr;
-use crate::filter::Limits;
+use crate::limits::FilterLimits;
 use crate::parser;
 use crate::path::Path;
 use std::fmt::{self, Display, Formatter};
@@ -25,8 +25,9 @@ impl Projection {
     /// # Errors
     ///
     /// If the text is no such list, or an aggregate function stands within another.
-    pub fn parse_list(text: &str, limits: &Limits) -> Result<Vec<Self>, FilterError> {
-        parser::parse_projections(text, limits)
+    pub fn parse_list(text: &str, limits: &FilterLimits) -> Result<Vec<Self>, FilterError> {
+        let list = parser::parse_projections(text, limits)?;
+        Ok(list.into_iter().map(|(expr, path, at)| Self { expr, path, at }).collect())
     }
 }
 
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Projection>, FilterError> {
-        Projection::parse_list(text, &Limits::DEFAULT)
+        Projection::parse_list(text, &FilterLimits::DEFAULT)
     }
 
     #[test]
@@ -72,7 +73,7 @@ mod tests {
             ("sum(/1 + max(/2)) as /x", 9, "within another"),
         ] {
             let error = read(text).expect_err(text);
-            assert_eq!(error.at, at, "{text}: {error}");
+            assert_eq!(error.offset, at, "{text}: {error}");
             assert!(error.to_string().contains(part), "{text}: {error}");
         }
     }

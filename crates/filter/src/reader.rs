@@ -1,16 +1,16 @@
 //! Readers: from the bytes of a message to the values that somebody wants.
 
 pub(crate) mod json;
-mod pairs;
+mod tag_value;
 mod xml;
 
-use crate::fields::Fields;
-use crate::kind::Kind;
-use crate::malformed::{Malformed, Reason};
+use crate::fields::FieldSet;
+use crate::malformed::{Malformed, MalformedReason};
+use crate::message_type::MessageType;
 use crate::row::Row;
-use json::Json;
-use pairs::Pairs;
-use xml::Xml;
+use json::JsonReader;
+use tag_value::TagValueReader;
+use xml::XmlReader;
 
 /// Reads messages of one format for those fields that were wanted when it was made.
 ///
@@ -24,21 +24,21 @@ pub struct Reader {
 
 #[derive(Clone, Debug)]
 enum Body {
-    Pairs(Pairs),
-    Json(Json),
-    Xml(Xml),
+    TagValue(TagValueReader),
+    Json(JsonReader),
+    Xml(XmlReader),
     /// Has no fields.
     Binary,
 }
 
 impl Reader {
     /// A reader for `fields`.
-    pub fn new(fields: &Fields) -> Self {
-        let body = match fields.format().kind() {
-            Kind::Fix | Kind::Nvfix => Body::Pairs(Pairs::new(fields)),
-            Kind::Json => Body::Json(Json::new(fields)),
-            Kind::Xml => Body::Xml(Xml::new(fields)),
-            Kind::Binary => Body::Binary,
+    pub fn new(fields: &FieldSet) -> Self {
+        let body = match fields.format().message_type() {
+            MessageType::Fix | MessageType::Nvfix => Body::TagValue(TagValueReader::new(fields)),
+            MessageType::Json => Body::Json(JsonReader::new(fields)),
+            MessageType::Xml => Body::Xml(XmlReader::new(fields)),
+            MessageType::Binary => Body::Binary,
         };
         Self { slots: fields.len(), body }
     }
@@ -52,16 +52,18 @@ impl Reader {
     /// If the message is malformed before everything was found. Then the row is empty.
     #[inline]
     pub fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
-        row.begin(self.slots);
+        row.reset(self.slots);
         let result = match &mut self.body {
-            _ if bytes.len() >= u32::MAX as usize => Err(Malformed::new(0, Reason::TooLong)),
-            Body::Pairs(pairs) => pairs.read(bytes, row),
+            _ if bytes.len() >= u32::MAX as usize => {
+                Err(Malformed::new(0, MalformedReason::TooLong))
+            }
+            Body::TagValue(reader) => reader.read(bytes, row),
             Body::Json(json) => json.read(bytes, row),
             Body::Xml(xml) => xml.read(bytes, row),
             Body::Binary => Ok(()),
         };
         if result.is_err() {
-            row.begin(self.slots);
+            row.reset(self.slots);
         }
         result
     }

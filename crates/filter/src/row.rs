@@ -27,13 +27,13 @@ struct Entry {
     /// The first value.
     start: u32,
     end: u32,
-    form: Form,
+    form: ValueForm,
     has_several: bool,
-    memo: Cell<Memo>,
+    cache: Cell<NumberCache>,
     /// Where in `more` the second and the last value are, if there are several.
     second: u32,
     last: u32,
-    /// The first value as a number, as `memo` says.
+    /// The first value as a number, as `cache` says.
     number: Cell<u64>,
 }
 
@@ -42,23 +42,23 @@ const _: () = assert!(size_of::<Entry>() == 32);
 
 /// One value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ValueSpan {
     pub(crate) start: u32,
     pub(crate) end: u32,
-    pub(crate) form: Form,
+    pub(crate) form: ValueForm,
 }
 
 /// A value that is not the first of its slot.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    piece: Piece,
+    span: ValueSpan,
     /// Where in `more` the next one is, or `NONE`.
     next: u32,
 }
 
 /// How a value stands in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ValueForm {
     Null,
     False,
     True,
@@ -70,10 +70,10 @@ pub(crate) enum Form {
 
 /// Which kind of number the first value is.
 #[derive(Clone, Copy, Debug)]
-enum Memo {
+enum NumberCache {
     /// Nobody has asked.
-    Unread,
-    No,
+    Unparsed,
+    NotANumber,
     Int,
     Uint,
     Float,
@@ -81,10 +81,10 @@ enum Memo {
 
 const NONE: u32 = u32::MAX;
 
-impl Piece {
+impl ValueSpan {
     /// A value that stands from `start` to `end`.
     #[inline(always)]
-    pub(crate) fn new(form: Form, start: usize, end: usize) -> Self {
+    pub(crate) fn new(form: ValueForm, start: usize, end: usize) -> Self {
         Self { start: start as u32, end: end as u32, form }
     }
 }
@@ -100,7 +100,7 @@ impl Row {
     pub fn value<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Value<'a> {
         let Some(entry) = self.entry(slot) else { return Value::Null };
         match entry.form {
-            Form::Number => entry.number(self, bytes).map_or(Value::Null, Value::from),
+            ValueForm::Number => entry.number(self, bytes).map_or(Value::Null, Value::from),
             _ => self.value_of(entry.first(), bytes),
         }
     }
@@ -109,10 +109,10 @@ impl Row {
     #[inline]
     pub fn values<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Values<'a> {
         match self.entry(slot) {
-            None => Values { row: self, bytes, piece: None, next: NONE },
+            None => Values { row: self, bytes, span: None, next: NONE },
             Some(entry) => {
                 let next = if entry.has_several { entry.second } else { NONE };
-                Values { row: self, bytes, piece: Some(entry.first()), next }
+                Values { row: self, bytes, span: Some(entry.first()), next }
             }
         }
     }
@@ -137,9 +137,9 @@ impl Row {
     /// The first value of `slot` as a whole number, if it is one and its number was asked for
     /// before: this reads nothing.
     #[inline]
-    pub fn known_whole(&self, slot: Slot) -> Option<i64> {
+    pub fn cached_integer(&self, slot: Slot) -> Option<i64> {
         let entry = self.entry(slot)?;
-        matches!(entry.memo.get(), Memo::Int).then(|| entry.number.get().cast_signed())
+        matches!(entry.cache.get(), NumberCache::Int).then(|| entry.number.get().cast_signed())
     }
 
     /// The first value of `slot` as it is written, numbers to their last digit. Escapes and
@@ -154,7 +154,7 @@ impl Row {
     pub(crate) fn only_text<'a>(&self, slot: Slot, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let entry = self.entry(slot)?;
         let text = bytes.get(entry.start as usize..entry.end as usize)?;
-        (entry.form == Form::Text && !entry.has_several && !text.is_empty()).then_some(text)
+        (entry.form == ValueForm::Text && !entry.has_several && !text.is_empty()).then_some(text)
     }
 
     /// The value of `slot` as a number, if it is one, and the only one.
@@ -169,27 +169,27 @@ impl Row {
     }
 
     #[inline]
-    fn text_of<'a>(&'a self, piece: Piece, bytes: &'a [u8]) -> &'a [u8] {
-        let source = match piece.form {
-            Form::Null => return &[],
-            Form::False => return b"false",
-            Form::True => return b"true",
-            Form::Number | Form::Text => bytes,
-            Form::Scratch => &self.scratch,
+    fn text_of<'a>(&'a self, span: ValueSpan, bytes: &'a [u8]) -> &'a [u8] {
+        let source = match span.form {
+            ValueForm::Null => return &[],
+            ValueForm::False => return b"false",
+            ValueForm::True => return b"true",
+            ValueForm::Number | ValueForm::Text => bytes,
+            ValueForm::Scratch => &self.scratch,
         };
-        source.get(piece.start as usize..piece.end as usize).unwrap_or_default()
+        source.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 
     #[inline]
-    fn value_of<'a>(&'a self, piece: Piece, bytes: &'a [u8]) -> Value<'a> {
-        match piece.form {
-            Form::Null => Value::Null,
-            Form::False => Value::Bool(false),
-            Form::True => Value::Bool(true),
-            Form::Number => {
-                Number::parse(self.text_of(piece, bytes)).map_or(Value::Null, Value::from)
+    fn value_of<'a>(&'a self, span: ValueSpan, bytes: &'a [u8]) -> Value<'a> {
+        match span.form {
+            ValueForm::Null => Value::Null,
+            ValueForm::False => Value::Bool(false),
+            ValueForm::True => Value::Bool(true),
+            ValueForm::Number => {
+                Number::parse(self.text_of(span, bytes)).map_or(Value::Null, Value::from)
             }
-            Form::Text | Form::Scratch => match self.text_of(piece, bytes) {
+            ValueForm::Text | ValueForm::Scratch => match self.text_of(span, bytes) {
                 [] => Value::Null,
                 text => Value::Text(text),
             },
@@ -198,7 +198,7 @@ impl Row {
 
     /// Forgets everything, and makes room for slots below `slots`.
     #[inline]
-    pub(crate) fn begin(&mut self, slots: usize) {
+    pub(crate) fn reset(&mut self, slots: usize) {
         if self.epoch == u32::MAX || self.entries.len() < slots {
             self.grow(slots);
         }
@@ -217,8 +217,8 @@ impl Row {
 
     /// Where a reader puts what it finds.
     #[inline(always)]
-    pub(crate) fn sink(&mut self) -> Sink<'_> {
-        Sink {
+    pub(crate) fn writer(&mut self) -> RowWriter<'_> {
+        RowWriter {
             epoch: self.epoch,
             entries: &mut self.entries,
             more: &mut self.more,
@@ -229,47 +229,52 @@ impl Row {
 
 /// A row that is being filled, in parts that stay in registers.
 #[derive(Debug)]
-pub(crate) struct Sink<'a> {
+pub(crate) struct RowWriter<'a> {
     epoch: u32,
     entries: &'a mut [Entry],
     more: &'a mut Vec<Link>,
     scratch: &'a mut Vec<u8>,
 }
 
-impl Sink<'_> {
+impl RowWriter<'_> {
     /// The same, to be given away: so this one need not be in memory.
     #[inline(always)]
-    pub(crate) fn lend(&mut self) -> Sink<'_> {
-        Sink { epoch: self.epoch, entries: self.entries, more: self.more, scratch: self.scratch }
+    pub(crate) fn reborrow(&mut self) -> RowWriter<'_> {
+        RowWriter {
+            epoch: self.epoch,
+            entries: self.entries,
+            more: self.more,
+            scratch: self.scratch,
+        }
     }
 
     /// Gives `slot` its value, unless it has one. Whether it had none.
     #[inline(always)]
-    pub(crate) fn set(&mut self, slot: Slot, piece: Piece) -> bool {
-        self.try_set(slot.0, piece) == Some(true)
+    pub(crate) fn set(&mut self, slot: Slot, span: ValueSpan) -> bool {
+        self.try_set(slot.0, span) == Some(true)
     }
 
     /// The same with the number of a slot; nothing if there is no room for one of this number.
     #[inline(always)]
-    pub(crate) fn try_set(&mut self, slot: u16, piece: Piece) -> Option<bool> {
+    pub(crate) fn try_set(&mut self, slot: u16, span: ValueSpan) -> Option<bool> {
         let entry = self.entries.get_mut(usize::from(slot))?;
         if entry.epoch == self.epoch {
             return Some(false);
         }
         entry.epoch = self.epoch;
-        entry.start = piece.start;
-        entry.end = piece.end;
-        entry.form = piece.form;
+        entry.start = span.start;
+        entry.end = span.end;
+        entry.form = span.form;
         entry.has_several = false;
-        entry.memo.set(Memo::Unread);
+        entry.cache.set(NumberCache::Unparsed);
         Some(true)
     }
 
     /// Gives `slot` one more value.
     #[inline]
-    pub(crate) fn push(&mut self, slot: Slot, piece: Piece) {
-        if !self.set(slot, piece) {
-            self.push_more(slot, piece);
+    pub(crate) fn push(&mut self, slot: Slot, span: ValueSpan) {
+        if !self.set(slot, span) {
+            self.push_more(slot, span);
         }
     }
 
@@ -278,10 +283,10 @@ impl Sink<'_> {
         self.scratch
     }
 
-    fn push_more(&mut self, slot: Slot, piece: Piece) {
+    fn push_more(&mut self, slot: Slot, span: ValueSpan) {
         let Some(entry) = self.entries.get_mut(slot.index()) else { return };
         let index = self.more.len() as u32;
-        self.more.push(Link { piece, next: NONE });
+        self.more.push(Link { span, next: NONE });
         if entry.has_several {
             self.more[entry.last as usize].next = index;
         } else {
@@ -297,9 +302,9 @@ impl Entry {
             epoch: 0,
             start: 0,
             end: 0,
-            form: Form::Null,
+            form: ValueForm::Null,
             has_several: false,
-            memo: Cell::new(Memo::Unread),
+            cache: Cell::new(NumberCache::Unparsed),
             second: NONE,
             last: NONE,
             number: Cell::new(0),
@@ -307,31 +312,31 @@ impl Entry {
     }
 
     #[inline(always)]
-    fn first(&self) -> Piece {
-        Piece { start: self.start, end: self.end, form: self.form }
+    fn first(&self) -> ValueSpan {
+        ValueSpan { start: self.start, end: self.end, form: self.form }
     }
 
     #[inline]
     fn number(&self, row: &Row, bytes: &[u8]) -> Option<Number> {
-        match self.memo.get() {
-            Memo::Int => Some(Number::Int(self.number.get().cast_signed())),
-            Memo::Float => Some(Number::Float(f64::from_bits(self.number.get()))),
-            Memo::Uint => Some(Number::Uint(self.number.get())),
-            Memo::No => None,
-            Memo::Unread => {
+        match self.cache.get() {
+            NumberCache::Int => Some(Number::Int(self.number.get().cast_signed())),
+            NumberCache::Float => Some(Number::Float(f64::from_bits(self.number.get()))),
+            NumberCache::Uint => Some(Number::Uint(self.number.get())),
+            NumberCache::NotANumber => None,
+            NumberCache::Unparsed => {
                 let number = match self.form {
-                    Form::Null => None,
-                    Form::False => Some(Number::Int(0)),
-                    Form::True => Some(Number::Int(1)),
+                    ValueForm::Null => None,
+                    ValueForm::False => Some(Number::Int(0)),
+                    ValueForm::True => Some(Number::Int(1)),
                     _ => Number::parse(row.text_of(self.first(), bytes)),
                 };
-                let (memo, bits) = match number {
-                    None => (Memo::No, 0),
-                    Some(Number::Int(number)) => (Memo::Int, number.cast_unsigned()),
-                    Some(Number::Uint(number)) => (Memo::Uint, number),
-                    Some(Number::Float(number)) => (Memo::Float, number.to_bits()),
+                let (cache, bits) = match number {
+                    None => (NumberCache::NotANumber, 0),
+                    Some(Number::Int(number)) => (NumberCache::Int, number.cast_unsigned()),
+                    Some(Number::Uint(number)) => (NumberCache::Uint, number),
+                    Some(Number::Float(number)) => (NumberCache::Float, number.to_bits()),
                 };
-                self.memo.set(memo);
+                self.cache.set(cache);
                 self.number.set(bits);
                 number
             }
@@ -344,7 +349,7 @@ impl Entry {
 pub struct Values<'a> {
     row: &'a Row,
     bytes: &'a [u8],
-    piece: Option<Piece>,
+    span: Option<ValueSpan>,
     next: u32,
 }
 
@@ -353,11 +358,11 @@ impl<'a> Iterator for Values<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Value<'a>> {
-        let piece = self.piece?;
+        let span = self.span?;
         let link = self.row.more.get(self.next as usize);
-        self.piece = link.map(|link| link.piece);
+        self.span = link.map(|link| link.span);
         self.next = link.map_or(NONE, |link| link.next);
-        Some(self.row.value_of(piece, self.bytes))
+        Some(self.row.value_of(span, self.bytes))
     }
 }
 
@@ -371,7 +376,7 @@ mod tests {
 
     fn row() -> Row {
         let mut row = Row::new();
-        row.begin(2);
+        row.reset(2);
         row
     }
 
@@ -391,8 +396,8 @@ mod tests {
     fn values_are_where_the_reader_put_them() {
         let mut row = row();
         assert!(row.value(A, BYTES).is_null() && row.count(A) == 0);
-        row.sink().set(A, Piece::new(Form::Text, 0, 3));
-        row.sink().set(B, Piece::new(Form::Number, 9, 14));
+        row.writer().set(A, ValueSpan::new(ValueForm::Text, 0, 3));
+        row.writer().set(B, ValueSpan::new(ValueForm::Number, 9, 14));
         assert_eq!(
             (show(row.value(A, BYTES)), show(row.value(B, BYTES))),
             ("IBM".into(), "Float(34.5)".into())
@@ -406,12 +411,12 @@ mod tests {
     #[test]
     fn several_values_keep_their_order() {
         let mut row = row();
-        row.sink().push(A, Piece::new(Form::Text, 0, 3));
-        row.sink().push(B, Piece::new(Form::Null, 0, 0));
+        row.writer().push(A, ValueSpan::new(ValueForm::Text, 0, 3));
+        row.writer().push(B, ValueSpan::new(ValueForm::Null, 0, 0));
         assert!(!row.has_several(A));
-        row.sink().push(A, Piece::new(Form::Number, 4, 8));
-        row.sink().push(B, Piece::new(Form::True, 0, 0));
-        row.sink().push(A, Piece::new(Form::Number, 9, 14));
+        row.writer().push(A, ValueSpan::new(ValueForm::Number, 4, 8));
+        row.writer().push(B, ValueSpan::new(ValueForm::True, 0, 0));
+        row.writer().push(A, ValueSpan::new(ValueForm::Number, 9, 14));
         assert!(row.has_several(A));
         assert_eq!(shown(&row, A), ["IBM", "Int(5000)", "Float(34.5)"]);
         assert_eq!(shown(&row, B), ["Null", "Bool(true)"]);
@@ -421,24 +426,24 @@ mod tests {
     #[test]
     fn the_next_message_sees_nothing_of_the_last() {
         let mut row = row();
-        row.sink().push(A, Piece::new(Form::Number, 4, 8));
+        row.writer().push(A, ValueSpan::new(ValueForm::Number, 4, 8));
         assert_eq!(row.number(A, BYTES).map(Number::to_f64), Some(5000.0));
-        row.begin(2);
+        row.reset(2);
         assert!(row.value(A, BYTES).is_null() && row.number(A, BYTES).is_none());
-        row.sink().push(A, Piece::new(Form::Text, 9, 14));
+        row.writer().push(A, ValueSpan::new(ValueForm::Text, 9, 14));
         assert_eq!(row.number(A, BYTES).map(Number::to_f64), Some(34.5), "not remembered");
         row.epoch = u32::MAX;
-        row.begin(1);
+        row.reset(1);
         assert!(row.value(A, BYTES).is_null());
-        row.sink().set(B, Piece::new(Form::False, 0, 0));
+        row.writer().set(B, ValueSpan::new(ValueForm::False, 0, 0));
         assert_eq!(shown(&row, B), ["Bool(false)"], "room is never taken away");
     }
 
     #[test]
     fn another_message_is_answered_with_nonsense() {
         let mut row = row();
-        row.sink().set(A, Piece::new(Form::Number, 4, 8));
-        row.sink().set(B, Piece::new(Form::Text, 4, 8));
+        row.writer().set(A, ValueSpan::new(ValueForm::Number, 4, 8));
+        row.writer().set(B, ValueSpan::new(ValueForm::Text, 4, 8));
         assert!(row.value(A, b"").is_null());
         assert!(row.value(B, b"x").is_null() && row.text(B, b"x").is_none());
     }

@@ -1,8 +1,8 @@
 //! Parts of messages: which of their fields somebody wants to have.
 
-use crate::kind::{Format, Kind};
-use crate::malformed::{Malformed, Reason};
-use crate::parts::{is_object, members};
+use crate::malformed::{Malformed, MalformedReason};
+use crate::members::{is_object, members};
+use crate::message_type::{Format, MessageType};
 use crate::path::{Path, PathError, Step};
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -79,8 +79,8 @@ impl Display for Selection {
 
 impl Selection {
     /// Whether messages of this kind have fields that can be selected.
-    pub fn is_for(kind: Kind) -> bool {
-        matches!(kind, Kind::Fix | Kind::Nvfix | Kind::Json)
+    pub fn is_for(message_type: MessageType) -> bool {
+        matches!(message_type, MessageType::Fix | MessageType::Nvfix | MessageType::Json)
     }
 
     /// Appends what is selected of a message, in the message's own order and bytes. Arrays stay or
@@ -97,9 +97,11 @@ impl Selection {
     ) -> Result<(), Malformed> {
         let (format, length) = (format.into(), out.len());
         let stays = self.root.stays.unwrap_or(true);
-        let done = match format.kind() {
-            Kind::Fix | Kind::Nvfix => self.root.select_fields(format, message, stays, out),
-            Kind::Json => {
+        let done = match format.message_type() {
+            MessageType::Fix | MessageType::Nvfix => {
+                self.root.select_fields(format, message, stays, out)
+            }
+            MessageType::Json => {
                 let text = message.trim_ascii_start();
                 let at = message.len() - text.len();
                 match text.trim_ascii_end() {
@@ -110,7 +112,7 @@ impl Selection {
                     }
                 }
             }
-            Kind::Xml | Kind::Binary => {
+            MessageType::Xml | MessageType::Binary => {
                 out.extend_from_slice(message);
                 Ok(())
             }
@@ -161,7 +163,7 @@ impl Node {
         let mut start = 0;
         for field in message.split_inclusive(|byte| *byte == format.field_separator()) {
             let middle = field.iter().position(|byte| *byte == format.pair_separator());
-            let middle = middle.ok_or(Malformed::new(start, Reason::NoValue))?;
+            let middle = middle.ok_or(Malformed::new(start, MalformedReason::NoValue))?;
             let node = self.below(&field[..middle]);
             if node.and_then(|node| node.stays).unwrap_or(stays) {
                 out.extend_from_slice(field);
@@ -180,7 +182,7 @@ impl Node {
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
         if level == LEVELS_MAX {
-            return Err(Malformed::new(at, Reason::TooDeep));
+            return Err(Malformed::new(at, MalformedReason::TooDeep));
         }
         let members = members(object, at)?;
         out.push(b'{');
@@ -217,7 +219,7 @@ impl Node {
 mod tests {
     use super::*;
 
-    fn selected(list: &str, kind: Kind, message: &str) -> String {
+    fn selected(list: &str, kind: MessageType, message: &str) -> String {
         let selection: Selection = list.parse().expect(list);
         assert_eq!(selection.to_string(), list);
         let mut out = b"before ".to_vec();
@@ -236,13 +238,16 @@ mod tests {
             ("-/,+/none/below,+/at/none", "{}"),
             ("-/id,+/id,-/at,-/legs", r#"{"id":1,"px":2.50}"#),
         ] {
-            assert_eq!(selected(list, Kind::Json, message), expected, "{list}");
+            assert_eq!(selected(list, MessageType::Json, message), expected, "{list}");
         }
-        assert_eq!(selected("-/", Kind::Json, " 7 "), "7");
+        assert_eq!(selected("-/", MessageType::Json, " 7 "), "7");
         let message = "35=D\u{1}55=IBM\u{1}448=A\u{1}447=D\u{1}448=B\u{1}447=E\u{1}";
-        assert_eq!(selected("-/,+/35,+/447", Kind::Fix, message), "35=D\u{1}447=D\u{1}447=E\u{1}");
+        assert_eq!(
+            selected("-/,+/35,+/447", MessageType::Fix, message),
+            "35=D\u{1}447=D\u{1}447=E\u{1}"
+        );
         let left = "35=D\u{1}448=A\u{1}447=D\u{1}448=B\u{1}447=E\u{1}";
-        assert_eq!(selected("-/55", Kind::Fix, message), left);
+        assert_eq!(selected("-/55", MessageType::Fix, message), left);
     }
 
     #[test]
@@ -259,9 +264,9 @@ mod tests {
         }
         let selection: Selection = "-/a/x".parse().expect("a list");
         let mut out = b"x".to_vec();
-        selection.select(Kind::Json, br#"{"a":{"b":}}"#, &mut out).expect_err("no value");
-        selection.select(Kind::Fix, b"35=D\x0155\x01", &mut out).expect_err("no value");
+        selection.select(MessageType::Json, br#"{"a":{"b":}}"#, &mut out).expect_err("no value");
+        selection.select(MessageType::Fix, b"35=D\x0155\x01", &mut out).expect_err("no value");
         assert_eq!(out, b"x");
-        assert!(!Selection::is_for(Kind::Xml) && Selection::is_for(Kind::Nvfix));
+        assert!(!Selection::is_for(MessageType::Xml) && Selection::is_for(MessageType::Nvfix));
     }
 }

@@ -1,8 +1,10 @@
 //! A value of a message or a filter, and how two of them compare.
 
 use crate::number::Number;
-use crate::truth::Truth;
+use crate::ternary::Ternary;
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt::{self, Display, Formatter};
 
 /// What a path stands for in one message. An empty text is NULL.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +41,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
     /// Whether there is nothing here.
     #[inline]
     pub fn is_null(self) -> bool {
@@ -59,14 +61,26 @@ impl Value<'_> {
         }
     }
 
+    /// The text of this value; empty if it is NULL.
+    pub(crate) fn to_text(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Null => Cow::Borrowed(b""),
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Bool(truth) => Cow::Borrowed(if truth { b"true" } else { b"false" }),
+            _ => Cow::Owned(
+                self.number().map(|number| number.to_string().into()).unwrap_or_default(),
+            ),
+        }
+    }
+
     /// Whether `self comparison other`: unknown if one of them is NULL.
     ///
     /// Two texts compare as bytes, all else as numbers. A text that is no number is greater than
     /// any number; what is not a number (NaN) is only ever unequal.
     #[inline]
-    pub fn compare(self, comparison: Comparison, other: Value<'_>) -> Truth {
+    pub fn compare(self, comparison: Comparison, other: Value<'_>) -> Ternary {
         if self.is_null() || other.is_null() {
-            return Truth::Unknown;
+            return Ternary::Unknown;
         }
         comparison.accepts(self.order(other)).into()
     }
@@ -112,6 +126,19 @@ impl Comparison {
     }
 }
 
+impl Display for Comparison {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
 impl From<Number> for Value<'_> {
     #[inline]
     fn from(number: Number) -> Self {
@@ -123,19 +150,19 @@ impl From<Number> for Value<'_> {
     }
 }
 
-impl From<Truth> for Value<'_> {
-    fn from(truth: Truth) -> Self {
+impl From<Ternary> for Value<'_> {
+    fn from(truth: Ternary) -> Self {
         match truth {
-            Truth::False => Self::Bool(false),
-            Truth::Unknown => Self::Null,
-            Truth::True => Self::Bool(true),
+            Ternary::False => Self::Bool(false),
+            Ternary::Unknown => Self::Null,
+            Ternary::True => Self::Bool(true),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, Truth, Value};
+    use super::{Comparison, Ternary, Value};
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     use Value::{Bool, Float, Int, Null, Text, Uint};
 
@@ -143,8 +170,8 @@ mod tests {
     fn nothing_compares_with_nothing() {
         for comparison in [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual] {
             for (left, right) in [(Null, Null), (Null, Int(1)), (Text(b""), Text(b"a"))] {
-                assert_eq!(left.compare(comparison, right), Truth::Unknown);
-                assert_eq!(right.compare(comparison, left), Truth::Unknown);
+                assert_eq!(left.compare(comparison, right), Ternary::Unknown);
+                assert_eq!(right.compare(comparison, left), Ternary::Unknown);
             }
         }
     }
@@ -167,8 +194,8 @@ mod tests {
             (Float(f64::NAN), NotEqual, Text(b"abc")),
             (Text(b"IBM"), LessOrEqual, Text(b"IBM")),
         ] {
-            assert_eq!(left.compare(comparison, right), Truth::True, "{left:?} {right:?}");
-            assert_eq!(right.compare(comparison.mirrored(), left), Truth::True);
+            assert_eq!(left.compare(comparison, right), Ternary::True, "{left:?} {right:?}");
+            assert_eq!(right.compare(comparison.mirrored(), left), Ternary::True);
         }
     }
 
@@ -176,8 +203,8 @@ mod tests {
     fn what_is_not_a_number_is_neither_less_nor_greater() {
         for comparison in [Equal, Less, LessOrEqual, Greater, GreaterOrEqual] {
             for other in [Int(1), Float(f64::NAN), Text(b"abc")] {
-                assert_eq!(Float(f64::NAN).compare(comparison, other), Truth::False);
-                assert_eq!(other.compare(comparison, Float(f64::NAN)), Truth::False);
+                assert_eq!(Float(f64::NAN).compare(comparison, other), Ternary::False);
+                assert_eq!(other.compare(comparison, Float(f64::NAN)), Ternary::False);
             }
         }
     }

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use lanecast_filter::Filter;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{AppendError, Directory, JournalConfig};
 use lanecast_sow::durable::{SowStore, WriteError};
 use lanecast_sow::{
@@ -55,7 +55,7 @@ fn main() {
 }
 
 fn definition() -> TopicDefinition {
-    TopicDefinition::new("orders", Kind::Fix).key("/11").expect("a path")
+    TopicDefinition::new("orders", MessageType::Fix).key("/11").expect("a path")
 }
 
 /// A message of about 200 bytes in `buffer`.

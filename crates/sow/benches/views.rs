@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{Criterion, Throughput, criterion_group};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{Filter, Plan};
 use lanecast_sow::{Publication, Topic, TopicDefinition, View, ViewDefinition};
 use std::hint::black_box;
@@ -39,7 +39,7 @@ fn message(round: u64, size: Size) -> Vec<u8> {
 
 /// A topic that is full, a filter on it, and the messages to come.
 fn orders(size: Size) -> (Topic, Plan, Vec<Vec<u8>>) {
-    let definition = TopicDefinition::new("orders", Kind::Fix).key("/37").expect("a path");
+    let definition = TopicDefinition::new("orders", MessageType::Fix).key("/37").expect("a path");
     let mut topic = Topic::new(definition).expect("a topic");
     let filter = Filter::parse("/35 IN ('D', 'C') AND /14 >= 1").expect("a filter");
     let plan = topic.with_fields(|fields| Plan::new(&filter, fields)).expect("slots");
@@ -51,7 +51,7 @@ fn orders(size: Size) -> (Topic, Plan, Vec<Vec<u8>>) {
 }
 
 fn vwap(topic: &mut Topic, projection: &str) -> View {
-    let definition = ViewDefinition::new("VWAP", Kind::Nvfix, "orders")
+    let definition = ViewDefinition::new("VWAP", MessageType::Nvfix, "orders")
         .project(&format!("/11 AS /customer, /55 AS /symbol, {projection}"))
         .group_by("/11, /55");
     let mut view = View::new(definition, &|_| Some(topic)).expect("a view");
@@ -80,7 +80,7 @@ fn updates_of(size: Size, criterion: &mut Criterion) {
         bencher.iter(|| {
             let change = topic.publish(&next(), 0).expect("it is taken");
             let after = change.after.expect("it is there");
-            black_box(plan.holds(&after.message(&change.environment)))
+            black_box(plan.matches(&after.message(&change.environment)))
         });
     });
     let exact = "sum(/14 * /99) / sum(/14) AS /vwap, count(/14) AS /count";
@@ -97,7 +97,7 @@ fn updates_of(size: Size, criterion: &mut Criterion) {
                 bencher.iter(|| {
                     let change = topic.publish(&next(), 0).expect("it is taken");
                     let after = change.after.expect("it is there");
-                    if plan.holds(&after.message(&change.environment)) {
+                    if plan.matches(&after.message(&change.environment)) {
                         view.on_change(0, &change);
                     }
                     since += 1;

@@ -4,7 +4,7 @@ use crate::key::Key;
 use crate::reading::Reading;
 use crate::record::Record;
 use lanecast_filter::Message;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::row::Row;
 
 /// Why a record changed.

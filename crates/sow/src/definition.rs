@@ -1,6 +1,6 @@
 //! What a topic is.
 
-use lanecast_filter::kind::Format;
+use lanecast_filter::message_type::Format;
 use lanecast_filter::path::{Path, PathError};
 use std::time::Duration;
 

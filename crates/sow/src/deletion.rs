@@ -9,8 +9,8 @@ use crate::change::Change;
 use crate::key::Key;
 use crate::query::Query;
 use crate::topic::Topic;
-use lanecast_filter::fields::{Fields, SlotsTaken};
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::{FieldSet, TooManyFields};
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Message, Plan};
@@ -40,8 +40,8 @@ impl Deletion {
     /// # Errors
     ///
     /// If the filter names more fields than there is room for.
-    pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, SlotsTaken> {
-        let mut fields = Fields::new(topic.definition().format);
+    pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, TooManyFields> {
+        let mut fields = FieldSet::new(topic.definition().format);
         let filter = query.filter.as_ref();
         let plan = filter.map(|filter| Plan::new(filter, &mut fields)).transpose()?;
         let places = topic.candidates(query).map(|mut places| {
@@ -125,7 +125,7 @@ impl Deletion {
             let name = &*topic.definition().name;
             let environment = &Environment { topic: name, client: "", unix_ns: self.unix_ns };
             let message = Message { row: &self.row, bytes: record.bytes(), environment };
-            if !plan.holds(&message) {
+            if !plan.matches(&message) {
                 return None;
             }
         }

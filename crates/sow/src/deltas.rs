@@ -5,7 +5,7 @@ use crate::definition::TopicDefinition;
 use crate::record::Record;
 use crate::sink::{Event, Sink};
 use lanecast_filter::difference::difference;
-use lanecast_filter::kind::Format;
+use lanecast_filter::message_type::Format;
 use lanecast_filter::path::Path;
 
 /// What changes are made of, for one topic.

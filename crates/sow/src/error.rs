@@ -1,6 +1,6 @@
 //! Why a message was not taken.
 
-use lanecast_filter::fields::SlotsTaken;
+use lanecast_filter::fields::TooManyFields;
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::merge::DeltaError;
 use lanecast_filter::path::Path;
@@ -45,5 +45,5 @@ pub enum TopicError {
     TooManySubscriptions,
     /// More fields than there is room for.
     #[error(transparent)]
-    SlotsTaken(#[from] SlotsTaken),
+    TooManyFields(#[from] TooManyFields),
 }

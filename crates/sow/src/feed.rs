@@ -368,8 +368,8 @@ impl SubscriptionSet {
         let filter = filter.unwrap_or(&self.all);
         match topic.with_fields(|fields| self.index.insert(id, filter, fields)) {
             Ok(_) => Ok(()),
-            Err(InsertError::SlotsTaken(taken)) => Err(taken.into()),
-            Err(InsertError::IdTaken(_) | InsertError::IdTooGreat(_)) => {
+            Err(InsertError::TooManyFields(taken)) => Err(taken.into()),
+            Err(InsertError::IdTaken(_) | InsertError::IdOutOfRange(_)) => {
                 Err(TopicError::TooManySubscriptions)
             }
         }

@@ -12,9 +12,9 @@
 //! 1970; and outside of [`durable`] nothing locks, waits or does I/O.
 //!
 //! ```
-//! use lanecast_filter::kind::Kind;
+//! use lanecast_filter::message_type::MessageType;
 //! use lanecast_sow::{Publication, Topic, TopicDefinition};
-//! let definition = TopicDefinition::new("orders", Kind::Nvfix).key("/id")?;
+//! let definition = TopicDefinition::new("orders", MessageType::Nvfix).key("/id")?;
 //! let mut topic = Topic::new(definition)?;
 //! topic.publish(&Publication::of(b"id=1\x01qty=5\x01"), 0)?;
 //! let change = topic.publish(&Publication::of(b"id=1\x01qty=7\x01"), 1)?;

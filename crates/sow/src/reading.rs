@@ -1,6 +1,6 @@
 //! What stands in the fields of one message, read when somebody first asks.
 
-use lanecast_filter::fields::Fields;
+use lanecast_filter::fields::FieldSet;
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -21,7 +21,7 @@ impl Debug for Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(fields: &Fields) -> Self {
+    pub(crate) fn new(fields: &FieldSet) -> Self {
         Self {
             reader: RefCell::new(Reader::new(fields)),
             row: OnceCell::new(),

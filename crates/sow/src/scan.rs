@@ -12,8 +12,8 @@ use crate::sorting::SortKey;
 use crate::topic::Topic;
 use foldhash::fast::RandomState;
 use lanecast_base::budget::{Budget, Exhausted, Reservation};
-use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::{FieldSet, Slot, TooManyFields};
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Message, Plan};
@@ -137,13 +137,13 @@ impl QueryCursor {
     /// # Errors
     ///
     /// If the query names more fields than there is room for.
-    pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, SlotsTaken> {
-        let mut fields = Fields::new(topic.definition().format);
+    pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, TooManyFields> {
+        let mut fields = FieldSet::new(topic.definition().format);
         let filter = query.filter.as_ref();
         let plan = filter.map(|filter| Plan::new(filter, &mut fields)).transpose()?;
         let order = query.order.iter();
         let order = order.map(|order| Ok((fields.slot(&order.path)?, order.descending)));
-        let order = order.collect::<Result<_, SlotsTaken>>()?;
+        let order = order.collect::<Result<_, TooManyFields>>()?;
         let source = match topic.candidates(query) {
             Some(places) => Source::Some { places, next: 0, before: HashMap::default() },
             None => Source::all(topic.end()),
@@ -288,7 +288,7 @@ impl QueryCursor {
         }
         if let Some(plan) = &self.plan {
             let environment = &Environment { topic, client: "", unix_ns: self.unix_ns };
-            if !plan.holds(&Message { row: &self.row, bytes: record.bytes(), environment }) {
+            if !plan.matches(&Message { row: &self.row, bytes: record.bytes(), environment }) {
                 return;
             }
         }

@@ -12,9 +12,9 @@ use crate::reading::Reading;
 use crate::record::{Header, NEVER, Record};
 use crate::records::Records;
 use crate::scan::QueryCursor;
-use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
+use lanecast_filter::fields::{FieldSet, Slot, TooManyFields};
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::merge::merge;
-use lanecast_filter::naive::Environment;
 use lanecast_filter::path::Path;
 
 /// A record that is about to be.
@@ -35,7 +35,7 @@ impl Next {
 pub struct Topic {
     definition: TopicDefinition,
     sum: Sum,
-    fields: Fields,
+    fields: FieldSet,
     keys: Box<[Slot]>,
     records: Records,
     indexes: Box<[(Path, HashIndex)]>,
@@ -54,12 +54,12 @@ impl Topic {
     ///
     /// If it has more key fields than there is room for.
     pub fn new(definition: TopicDefinition) -> Result<Self, TopicError> {
-        let mut fields = Fields::new(definition.format);
+        let mut fields = FieldSet::new(definition.format);
         let keys = definition.keys.iter().map(|path| fields.slot(path));
         let keys = keys.collect::<Result<_, _>>()?;
         let indexes = definition.indexes.iter();
         let indexes = indexes.map(|path| Ok((path.clone(), HashIndex::new(fields.slot(path)?))));
-        let indexes = indexes.collect::<Result<_, SlotsTaken>>()?;
+        let indexes = indexes.collect::<Result<_, TooManyFields>>()?;
         Ok(Self {
             sum: Sum::new(&definition.name),
             keys,
@@ -115,7 +115,7 @@ impl Topic {
     /// # Errors
     ///
     /// If the query names more fields than there is room for.
-    pub fn query(&self, query: &Query, now_ns: u64) -> Result<Vec<Record>, SlotsTaken> {
+    pub fn query(&self, query: &Query, now_ns: u64) -> Result<Vec<Record>, TooManyFields> {
         let (mut scan, mut found) = (QueryCursor::new(self, query, now_ns)?, Vec::new());
         scan.advance(self, usize::MAX, &mut found);
         Ok(found)
@@ -146,12 +146,12 @@ impl Topic {
     }
 
     /// The fields that somebody wants of this topic.
-    pub fn fields(&self) -> &Fields {
+    pub fn fields(&self) -> &FieldSet {
         &self.fields
     }
 
     /// Lets `want` ask for fields, or release some. Changes from then on have them in their rows.
-    pub fn with_fields<R>(&mut self, want: impl FnOnce(&mut Fields) -> R) -> R {
+    pub fn with_fields<R>(&mut self, want: impl FnOnce(&mut FieldSet) -> R) -> R {
         let result = want(&mut self.fields);
         self.past = None;
         self.past_reading = Reading::new(&self.fields);

@@ -34,7 +34,7 @@ use crate::topic::Topic;
 use blueprint::Blueprint;
 use fold::{Fold, NOWHERE};
 use groups::Age;
-use lanecast_filter::fields::{Fields, Slot, SlotsTaken};
+use lanecast_filter::fields::{FieldSet, Slot, TooManyFields};
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -116,8 +116,8 @@ impl View {
         let key = own.keys.is_empty().then(|| own.name.clone());
         let topic = Topic::new(own).map_err(|error| ViewError::new(Clause::Grouping, 0, error))?;
         let wishes = Wishes { inputs: blueprint.inputs.clone(), filter: blueprint.filter.clone() };
-        let mut fields: Vec<Fields> =
-            topics.iter().map(|topic| Fields::new(topic.definition().format)).collect();
+        let mut fields: Vec<FieldSet> =
+            topics.iter().map(|topic| FieldSet::new(topic.definition().format)).collect();
         let (slots, plan) = wishes.bind(&mut fields.iter_mut().collect::<Vec<_>>())?;
         let sources = fields.iter().map(Source::new).collect();
         let tables = (topics.len() > 1).then(|| Tables::new(&blueprint.links, &slots));
@@ -149,7 +149,7 @@ impl View {
     /// # Errors
     ///
     /// If the topic has no room for so many fields. The view goes on reading by itself.
-    pub fn share_fields(&mut self, topic: &mut Topic) -> Result<(), SlotsTaken> {
+    pub fn share_fields(&mut self, topic: &mut Topic) -> Result<(), TooManyFields> {
         if self.tables.is_none() && !self.reads_along {
             let (slots, plan) = topic.with_fields(|fields| self.wishes.bind(&mut [fields]))?;
             self.fold.rebind(slots, plan);
@@ -271,7 +271,7 @@ impl View {
 }
 
 impl Source {
-    fn new(fields: &Fields) -> Self {
+    fn new(fields: &FieldSet) -> Self {
         Self { reader: Reader::new(fields), row: Row::new() }
     }
 
@@ -306,7 +306,7 @@ type Bound = (Box<[(usize, Slot)]>, Option<Plan>);
 
 impl Wishes {
     /// The slots of all inputs, and the plan of the filter if there is but one topic.
-    fn bind(&self, fields: &mut [&mut Fields]) -> Result<Bound, SlotsTaken> {
+    fn bind(&self, fields: &mut [&mut FieldSet]) -> Result<Bound, TooManyFields> {
         let mut slots = Vec::new();
         let plan = self.hold(fields, &mut slots);
         if plan.is_err() {
@@ -317,9 +317,9 @@ impl Wishes {
 
     fn hold(
         &self,
-        fields: &mut [&mut Fields],
+        fields: &mut [&mut FieldSet],
         slots: &mut Vec<(usize, Slot)>,
-    ) -> Result<Option<Plan>, SlotsTaken> {
+    ) -> Result<Option<Plan>, TooManyFields> {
         for (topic, path) in &self.inputs {
             slots.push((*topic, fields[*topic].slot(path)?));
         }

@@ -1,7 +1,7 @@
 //! What a user may do.
 
 use crate::topic::entry::is_pattern;
-use lanecast_filter::{Filter, Limits, Pattern};
+use lanecast_filter::{Filter, FilterLimits, Pattern};
 
 /// What a pattern for topics may take when compiled, in bytes.
 const PATTERN_BYTES: usize = 256 << 10;
@@ -80,14 +80,14 @@ impl Topics {
     fn has(&self, topic: &str) -> bool {
         match self {
             Self::Named(name) => name == topic,
-            Self::Like(pattern) => pattern.is_in(topic.as_bytes()),
+            Self::Like(pattern) => pattern.is_match(topic.as_bytes()),
         }
     }
 }
 
 /// Whether a text is a filter.
 pub(crate) fn check_filter(text: &str) -> Result<(), String> {
-    Filter::parse_with(text, &Limits::default()).map(drop).map_err(|error| error.to_string())
+    Filter::parse_with(text, &FilterLimits::default()).map(drop).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::command::publish::{CommandResult, fail, succeed};
 use crate::command::query::Deleted;
 use crate::engine::{Engine, Now};
 use crate::topic::entry::TopicEntry;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::{Change, Deletion, Key, Query, Topic};
 use lanecast_wire::command::{Ack, Acks, Header};
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Engine {
     }
 
     /// Whether a client's type and a name are those of a topic that writes to disk.
-    pub(crate) fn is_durable(&self, kind: Kind, name: &str) -> bool {
+    pub(crate) fn is_durable(&self, kind: MessageType, name: &str) -> bool {
         let topic = self.kept(kind, name).ok().map(|topic| &self.topics[topic as usize]);
         matches!(topic, Some(TopicEntry::SowTopic(kept)) if kept.is_durable())
     }
@@ -184,7 +184,7 @@ mod tests {
     use crate::client::ClientId;
     use crate::engine::Now;
     use crate::test_broker::TestBroker;
-    use lanecast_filter::kind::Kind;
+    use lanecast_filter::message_type::MessageType;
     use lanecast_sow::TopicDefinition;
     use std::time::Duration;
 
@@ -192,7 +192,7 @@ mod tests {
 
     /// A server of a topic with many records, of which every other one is of the kind `a`.
     fn desk() -> (TestBroker, ClientId, ClientId) {
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         let mut desk = TestBroker::new(|settings| settings.kept = vec![topic]);
         let (one, other) = (desk.client(), desk.client());
         for id in 0..RECORDS {
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_expires_at_once_goes_in_turns() {
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         let topic = topic.lifetime(Duration::from_secs(1));
         let mut desk = TestBroker::new(|settings| settings.kept = vec![topic]);
         let one = desk.client();

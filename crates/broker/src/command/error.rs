@@ -2,8 +2,8 @@
 
 use lanecast_base::budget::Exhausted;
 use lanecast_filter::index::InsertError;
-use lanecast_filter::kind::Kind;
 use lanecast_filter::malformed::Malformed;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{FilterError, SelectionError};
 use lanecast_journal::{AppendError, StorageError};
 use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
@@ -63,9 +63,9 @@ pub(crate) enum CommandError {
     #[error("bad options: select: {0}")]
     Selection(SelectionError),
     #[error("not supported: {0} messages have no fields to select; use fix, nvfix or json")]
-    NoFields(Kind),
+    NoFields(MessageType),
     #[error("not supported: {0} messages have no deltas; subscribe to whole ones")]
-    NoDeltas(Kind),
+    NoDeltas(MessageType),
     #[error("bad message: {0}")]
     Malformed(Malformed),
     #[error("invalid message type: {0} is none of fix, nvfix, json, xml, binary")]

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::config::server_config::ServerConfig;
     use crate::config::storage::StorageConfig;
-    use lanecast_filter::kind::Kind;
+    use lanecast_filter::message_type::MessageType;
     use lanecast_sow::TopicDefinition;
     use std::time::{Duration, Instant};
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn hub(directory: &std::path::Path) -> Engine {
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         // One message is half of it.
         let storage = StorageConfig { waiting_bytes: 2_000, ..StorageConfig::at(directory) };
         let kept = vec![topic.durable()];

@@ -86,7 +86,7 @@ mod tests {
     use crate::client::ClientId;
     use crate::config::storage::StorageConfig;
     use crate::test_broker::TestBroker;
-    use lanecast_filter::kind::Kind;
+    use lanecast_filter::message_type::MessageType;
     use lanecast_sow::TopicDefinition;
     use std::path::Path;
     use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn desk(directory: &Path, change: impl FnOnce(&mut StorageConfig)) -> TestBroker {
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         let mut storage = StorageConfig { segment_bytes: 16 << 10, ..StorageConfig::at(directory) };
         change(&mut storage);
         TestBroker::new(|settings| {

@@ -9,7 +9,7 @@ use crate::config::server_config::ServerConfig;
 use crate::engine::{DisconnectReason, Engine, Now};
 use crate::topic::entry::{NAME_MAX, TopicEntry, is_name};
 use lanecast_filter::Filter;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::Publication;
 use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as Wishes};
 use std::sync::Arc;
@@ -252,7 +252,7 @@ impl Engine {
         let mut work = 0;
         let mut parse = |text: &str| {
             let filter = Filter::parse_counted(text, filters, &mut work);
-            filter.map(|filter| filter.at(name)).map_err(Box::new)
+            filter.map(|filter| filter.with_instance_name(name)).map_err(Box::new)
         };
         // By itself first: its faults are told where the client finds them.
         let mut filter = text.as_deref().map(&mut parse).transpose();
@@ -277,7 +277,7 @@ impl Engine {
         // It may be somebody else's from now on, and of another type.
         client.usual = None;
         if let Some(kind) = header.text(Field::MessageType) {
-            let known = kind.parse::<Kind>();
+            let known = kind.parse::<MessageType>();
             client.kind = known.map_err(|_| CommandError::MessageType(kind.into_owned()))?;
         }
         let user = header.text(Field::UserId).map(|user| Box::from(&*user));

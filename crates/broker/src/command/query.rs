@@ -14,7 +14,7 @@ use crate::topic::durable_store::DurableStore;
 use crate::topic::entry::TopicEntry;
 use crate::topic::feed_subscriptions::QueryProgress;
 use crate::topic::sow_topic::{DeleteTarget, PendingQuery, SowTopic};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{Filter, Selection};
 use lanecast_sow::{Key, Order, Query, SortMemory, SubscriptionOptions};
 use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as Wishes};
@@ -167,7 +167,7 @@ impl Engine {
     }
 
     /// The topic of that name, of which something is kept.
-    pub(crate) fn kept(&self, kind: Kind, name: &str) -> Result<u32, CommandError> {
+    pub(crate) fn kept(&self, kind: MessageType, name: &str) -> Result<u32, CommandError> {
         let topic = self.known_topic(kind, name);
         let is_kept = |topic: &u32| matches!(self.topics[*topic as usize], TopicEntry::SowTopic(_));
         topic.filter(is_kept).ok_or_else(|| CommandError::NothingKept(name.to_owned()))
@@ -223,7 +223,7 @@ impl Engine {
         header: &Header<'_>,
         is_duplicate: bool,
     ) -> Result<(), CommandError> {
-        let kind = self.client(id).map_or(Kind::Json, |client| client.kind);
+        let kind = self.client(id).map_or(MessageType::Json, |client| client.kind);
         let is_durable = match header.command()? {
             Command::Flush => true,
             _ => self.is_durable(kind, &header.text(Field::Topic).unwrap_or_default()),
@@ -294,7 +294,10 @@ pub(crate) fn options(header: &Header<'_>) -> Result<SubscriptionOptions, Comman
 }
 
 /// Which parts of messages of a type a command asks for.
-pub(crate) fn taste(header: &Header<'_>, kind: Kind) -> Result<FieldSelection, CommandError> {
+pub(crate) fn taste(
+    header: &Header<'_>,
+    kind: MessageType,
+) -> Result<FieldSelection, CommandError> {
     let list = header.text(Field::Options).unwrap_or_default();
     let wishes = Wishes::parse(&list)?;
     let selection = wishes.value("select").map(str::parse::<Selection>).transpose()?;

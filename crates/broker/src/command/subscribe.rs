@@ -10,7 +10,7 @@ use crate::delivery::subscriptions::{FieldSelection, Subscription, TopicSelector
 use crate::engine::{Engine, Now};
 use crate::topic::entry::{TopicEntry, is_pattern};
 use lanecast_base::budget::Reservation;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{Filter, Pattern};
 use lanecast_sow::SubscriptionOptions;
 use lanecast_wire::command::{Field, Header, HeaderWriter, Options as Wishes};
@@ -33,7 +33,7 @@ pub(crate) const PARTING_STEP: usize = 64;
 #[derive(Debug)]
 struct Wanted<'a> {
     client: ClientId,
-    kind: Kind,
+    kind: MessageType,
     topic: &'a str,
     name: &'a str,
     filter: Option<Filter>,
@@ -89,7 +89,7 @@ impl Engine {
         refuse_bookmark(header)?;
         let filter = self.filter(id, header)?;
         let options = SubscriptionOptions { delta: asked.deltas, ..inquiry::options(header)? };
-        let is_fickle = filter.as_ref().is_some_and(|filter| !filter.looks_back());
+        let is_fickle = filter.as_ref().is_some_and(|filter| !filter.is_pure());
         if is_fickle && (options.out_of_focus || options.delta) {
             return Err(CommandError::Fickle);
         }
@@ -104,7 +104,7 @@ impl Engine {
         let Some(client) = self.client(id) else { return Ok(CommandResult::Plainly) };
         let (kind, old) = (client.kind, client.subscriptions.get(&*name).copied());
         let taste = inquiry::taste(header, kind)?;
-        if asked.deltas && matches!(kind, Kind::Xml | Kind::Binary) {
+        if asked.deltas && matches!(kind, MessageType::Xml | MessageType::Binary) {
             return Err(CommandError::NoDeltas(kind));
         }
         if old.is_some() && !wishes.has("replace") {
@@ -166,7 +166,7 @@ impl Engine {
         let holds = |topic: &u32| {
             let name = self.topics[*topic as usize].name();
             let pattern = self.patterns.pattern(place);
-            pattern.is_some_and(|pattern| pattern.is_in(name.as_bytes()))
+            pattern.is_some_and(|pattern| pattern.is_match(name.as_bytes()))
                 && self.may(id, Permission::Subscribe, name)
         };
         let topics: Vec<u32> = self.kept_of(kind).filter(holds).collect();
@@ -188,7 +188,12 @@ impl Engine {
     }
 
     /// The place of a pattern, compiled if no subscription has it.
-    fn pattern(&mut self, id: ClientId, kind: Kind, text: &str) -> Result<u32, CommandError> {
+    fn pattern(
+        &mut self,
+        id: ClientId,
+        kind: MessageType,
+        text: &str,
+    ) -> Result<u32, CommandError> {
         let Some(Some(client)) = self.clients.get(id.0 as usize) else {
             return Err(CommandError::NotLoggedOn);
         };

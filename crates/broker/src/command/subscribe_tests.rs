@@ -1,12 +1,12 @@
 //! What the patterns of a client may take together.
 
 use crate::test_broker::TestBroker;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 
 #[test]
 fn the_patterns_of_a_client_have_a_budget_together() {
-    let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+    let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     let mut desk = TestBroker::new(|settings| {
         settings.kept = vec![topic];
         // Enough for three patterns that are more than a text.

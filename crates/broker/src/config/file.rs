@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::config::value::{
-    ANY, Address, Bytes, Count, FieldName, MessageType, Span, WebSocketAddress,
+    ANY, Address, Bytes, Count, FieldName, MessageTypeName, Span, WebSocketAddress,
 };
 
 /// The port of a server where none is given.
@@ -201,7 +201,7 @@ struct Drain {
 #[serde(deny_unknown_fields)]
 struct Topic {
     name: Box<str>,
-    r#type: MessageType,
+    r#type: MessageTypeName,
     #[serde(default)]
     key: Vec<FieldName>,
     expiration: Option<Span>,
@@ -227,7 +227,7 @@ struct Store {
 #[serde(deny_unknown_fields)]
 struct View {
     name: Box<str>,
-    r#type: MessageType,
+    r#type: MessageTypeName,
     topic: Box<str>,
     #[serde(default)]
     join: Vec<Join>,

@@ -5,7 +5,7 @@ use crate::config::storage::StorageConfig;
 use crate::config::tls::TlsFiles;
 use crate::queue::offline_queue::OfflineSettings;
 use crate::topic::entry::{NAME_MAX, is_name};
-use lanecast_filter::Limits;
+use lanecast_filter::FilterLimits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ pub struct ServerConfig {
     /// Where durable topics are kept; there are none without.
     pub storage: Option<StorageConfig>,
     /// What filters may be.
-    pub filters: Limits,
+    pub filters: FilterLimits,
 }
 
 impl ServerConfig {
@@ -134,7 +134,7 @@ impl ServerConfig {
             kept: Vec::new(),
             views: Vec::new(),
             storage: None,
-            filters: Limits::default(),
+            filters: FilterLimits::default(),
         }
     }
 

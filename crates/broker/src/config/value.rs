@@ -2,7 +2,7 @@
 
 use crate::config::file::{PORT, WEBSOCKET_PORT, parse_address};
 use lanecast_base::{Size, parse_duration};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::path::Path as FieldPath;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -78,8 +78,8 @@ text!(
 );
 text!(
     /// What messages are written in.
-    MessageType(Kind),
-    |text: &str| text.parse::<Kind>().map_err(|error| error.to_string())
+    MessageTypeName(MessageType),
+    |text: &str| text.parse::<MessageType>().map_err(|error| error.to_string())
 );
 text!(
     /// A field of messages.

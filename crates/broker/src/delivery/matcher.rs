@@ -1,10 +1,10 @@
 //! Which of many subscriptions a message is for.
 
-use lanecast_filter::fields::Fields;
+use lanecast_filter::fields::FieldSet;
 use lanecast_filter::index::InsertError;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::malformed::Malformed;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message};
@@ -12,7 +12,7 @@ use lanecast_filter::{Filter, Index, Message};
 /// Subscriptions to messages of one type, with their filters.
 #[derive(Debug)]
 pub(crate) struct Matcher {
-    fields: Fields,
+    fields: FieldSet,
     /// Reads the fields that filters ask for; made anew when those have changed.
     reader: Option<Reader>,
     row: Row,
@@ -24,9 +24,9 @@ pub(crate) struct Matcher {
 }
 
 impl Matcher {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: MessageType) -> Self {
         Self {
-            fields: Fields::new(kind),
+            fields: FieldSet::new(kind),
             reader: None,
             row: Row::new(),
             index: Index::new(),

@@ -4,7 +4,7 @@ use crate::client::ClientId;
 use crate::delivery::fanout::{Fanout, SendQueues};
 use crate::delivery::subscriptions::{FieldSelection, Subscriptions};
 use lanecast_filter::difference::difference;
-use lanecast_filter::kind::Format;
+use lanecast_filter::message_type::Format;
 use lanecast_filter::path::Path;
 use lanecast_sow::Record;
 use lanecast_wire::command::{Command, Field, begin_frame, end_frame};

@@ -8,9 +8,9 @@
 use crate::auth::permissions::{Permission, Permissions};
 use crate::command::error::CommandError;
 use foldhash::HashMap;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::malformed::Malformed;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{Filter, Pattern};
 use std::sync::Arc;
 
@@ -38,12 +38,12 @@ pub(crate) struct Patterns {
 }
 
 /// What makes a pattern the same as another: what its subscribers may see counts too.
-type Key = (Kind, usize, Box<str>);
+type Key = (MessageType, usize, Box<str>);
 
 /// A pattern, and who subscribes to it.
 #[derive(Debug)]
 struct Group {
-    kind: Kind,
+    kind: MessageType,
     pattern: Pattern,
     /// Where users are known: what these may do.
     rights: Option<Arc<Permissions>>,
@@ -56,7 +56,7 @@ struct Group {
 /// A pattern that is to be subscribed to.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageType,
     pub(crate) text: &'a str,
     pub(crate) rights: Option<&'a Arc<Permissions>>,
 }
@@ -78,10 +78,10 @@ impl Wanted<'_> {
 }
 
 impl Group {
-    fn holds(&self, kind: Kind, topic: &str) -> bool {
+    fn holds(&self, kind: MessageType, topic: &str) -> bool {
         let may = |rights: &Arc<Permissions>| rights.has(Permission::Subscribe, topic);
         self.kind == kind
-            && self.pattern.is_in(topic.as_bytes())
+            && self.pattern.is_match(topic.as_bytes())
             && self.rights.as_ref().is_none_or(may)
     }
 }
@@ -177,7 +177,7 @@ impl Patterns {
     pub(crate) fn matches(
         &mut self,
         joined: &mut Joined,
-        kind: Kind,
+        kind: MessageType,
         bytes: &[u8],
         environment: &Environment<'_>,
         numbers: &mut Vec<u32>,
@@ -206,7 +206,7 @@ impl Patterns {
 
     /// Tries the patterns that came since the topic's last message.
     #[cold]
-    fn join(&mut self, joined: &mut Joined, kind: Kind, topic: &str) {
+    fn join(&mut self, joined: &mut Joined, kind: MessageType, topic: &str) {
         let old = self.arrivals.partition_point(|(arrival, _)| *arrival <= joined.seen);
         self.tried += self.arrivals.len() - old;
         for (_, place) in &self.arrivals[old..] {
@@ -241,7 +241,7 @@ mod tests {
     use lanecast_base::budget::Budget;
 
     fn wanted(text: &str) -> Wanted<'_> {
-        Wanted { kind: Kind::Json, text, rights: None }
+        Wanted { kind: MessageType::Json, text, rights: None }
     }
 
     fn insert(patterns: &mut Patterns, text: &str, number: u32) -> u32 {
@@ -258,7 +258,7 @@ mod tests {
         let environment = Environment { topic, client: "", unix_ns: 0 };
         let mut numbers = Vec::new();
         patterns
-            .matches(joined, Kind::Json, b"{}", &environment, &mut numbers)
+            .matches(joined, MessageType::Json, b"{}", &environment, &mut numbers)
             .expect("nothing is read");
         numbers.sort_unstable();
         numbers

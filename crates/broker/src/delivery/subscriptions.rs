@@ -4,7 +4,7 @@ use crate::client::ClientId;
 use foldhash::HashMap;
 use lanecast_base::budget::Reservation;
 use lanecast_filter::Selection;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use std::sync::Arc;
 
 /// What a client wants.
@@ -13,7 +13,7 @@ pub(crate) struct Subscription {
     pub(crate) client: ClientId,
     /// The client's name for it, as it stands in a header.
     pub(crate) shown: Box<[u8]>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageType,
     pub(crate) scope: TopicSelector,
     pub(crate) taste: FieldSelection,
     /// The memory of its filter's patterns, of that which its client may use.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::storage::StorageConfig;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{begin_frame, end_frame};
 use std::io::Write;
@@ -88,7 +88,7 @@ fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         settings.kept = vec![topic.durable()];
         let segment_bytes = 16 << 10;
         settings.storage =

@@ -6,7 +6,7 @@ use crate::topic::durable_store::DurableStore;
 use crate::topic::entry::TopicEntry;
 use crate::topic::sow_topic::SowTopic;
 use foldhash::{HashMap, HashSet};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::durable::SowStoreError;
 use lanecast_sow::{Topic, TopicDefinition, TopicError, ViewDefinition, ViewError, ViewGraph};
 use std::fs::DirEntry;
@@ -238,8 +238,8 @@ fn views_of_durable(settings: &ServerConfig) -> Vec<ViewDefinition> {
 }
 
 /// The numbers of topics by name, for each type of messages.
-pub(crate) fn numbers(topics: &[TopicEntry]) -> HashMap<Kind, HashMap<Box<str>, u32>> {
-    let mut numbers: HashMap<Kind, HashMap<Box<str>, u32>> = HashMap::default();
+pub(crate) fn numbers(topics: &[TopicEntry]) -> HashMap<MessageType, HashMap<Box<str>, u32>> {
+    let mut numbers: HashMap<MessageType, HashMap<Box<str>, u32>> = HashMap::default();
     for (number, room) in topics.iter().enumerate() {
         if let Some(kind) = room.kind() {
             let names = numbers.entry(kind).or_default();

@@ -6,9 +6,9 @@ use crate::delivery::patterns::{Joined, Patterns};
 use crate::topic::catalog::Catalog;
 use crate::topic::sow_topic::SowTopic;
 use lanecast_filter::Filter;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::malformed::Malformed;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::SubscriptionOptions;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl TopicEntry {
     }
 
     /// The type of its messages, if there is a topic.
-    pub(crate) fn kind(&self) -> Option<Kind> {
+    pub(crate) fn kind(&self) -> Option<MessageType> {
         match self {
             Self::Transient(topic) => Some(topic.kind),
             Self::SowTopic(kept) => Some(kept.kind()),
@@ -71,7 +71,7 @@ impl TopicEntry {
 #[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) name: Box<str>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageType,
     /// Its own subscriptions, as long as it has any: most topics of a pattern have none.
     matcher: Option<Box<Matcher>>,
     /// The patterns that its name holds.
@@ -83,7 +83,7 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    pub(crate) fn new(name: &str, kind: Kind, counted: Arc<()>) -> Self {
+    pub(crate) fn new(name: &str, kind: MessageType, counted: Arc<()>) -> Self {
         Self {
             name: name.into(),
             kind,

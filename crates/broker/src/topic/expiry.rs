@@ -9,7 +9,7 @@ use crate::client::ClientId;
 use crate::command::error::CommandError;
 use crate::engine::{Engine, Now};
 use crate::topic::entry::{NAME_MAX, Topic, TopicEntry, is_name};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use std::sync::Arc;
 
 /// Topics that are looked at before others get their turn.
@@ -30,7 +30,7 @@ pub(crate) struct Sweep {
 
 impl Engine {
     /// The topic of that name, if there is one.
-    pub(crate) fn known_topic(&self, kind: Kind, name: &str) -> Option<u32> {
+    pub(crate) fn known_topic(&self, kind: MessageType, name: &str) -> Option<u32> {
         self.numbers.get(&kind)?.get(name).copied()
     }
 
@@ -38,7 +38,7 @@ impl Engine {
     pub(crate) fn topic(
         &mut self,
         id: ClientId,
-        kind: Kind,
+        kind: MessageType,
         name: &str,
     ) -> Result<u32, CommandError> {
         if let Some(number) = self.known_topic(kind, name) {
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Topics of a type of which records are kept, by their numbers.
-    pub(crate) fn kept_of(&self, kind: Kind) -> impl Iterator<Item = u32> {
+    pub(crate) fn kept_of(&self, kind: MessageType) -> impl Iterator<Item = u32> {
         let kept = self.world.kept.iter().copied();
         kept.filter(move |number| self.topics[*number as usize].kind() == Some(kind))
     }
@@ -245,7 +245,7 @@ mod tests {
     fn a_client_that_leaves_is_taken_out_some_at_a_time() {
         let kept = ["kept".to_owned(), "other".to_owned()];
         let kept = kept.map(|name| {
-            let topic = lanecast_sow::TopicDefinition::new(&name, Kind::Json);
+            let topic = lanecast_sow::TopicDefinition::new(&name, MessageType::Json);
             topic.key("/id").expect("a path")
         });
         let mut desk = TestBroker::new(|settings| settings.kept = kept.into());
@@ -291,7 +291,7 @@ mod tests {
             assert_eq!(desk.rest(), 2, "a thousand at a time");
         }
         let known =
-            |desk: &TestBroker, name: &str| desk.hub.known_topic(Kind::Json, name).is_some();
+            |desk: &TestBroker, name: &str| desk.hub.known_topic(MessageType::Json, name).is_some();
         assert!(known(&desk, "t5") && !known(&desk, "t6") && !known(&desk, "usual"));
         assert_eq!(desk.hub.topics.len() - desk.hub.sweep.vacant.len(), 1);
         // The numbers go to others, and the publisher's message where it says.
@@ -347,7 +347,7 @@ mod tests {
         assert!(refused.contains("there are 3"), "{refused}");
         publish(&mut desk, publisher, "a1");
         assert!(publish(&mut desk, publisher, "b").concat().contains("success"));
-        assert!(desk.hub.known_topic(Kind::Json, "a1").is_some(), "it is in use");
-        assert!(desk.hub.known_topic(Kind::Json, "a0").is_none());
+        assert!(desk.hub.known_topic(MessageType::Json, "a1").is_some(), "it is in use");
+        assert!(desk.hub.known_topic(MessageType::Json, "a0").is_none());
     }
 }

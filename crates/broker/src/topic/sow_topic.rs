@@ -13,7 +13,7 @@ use crate::topic::feed_subscriptions::{FeedSubscriptions, QueryProgress};
 use crate::topic::record_store::RecordStore;
 use lanecast_base::budget::Reservation;
 use lanecast_filter::Filter;
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{
     Change, Event, OutOfFocusReason, Publication, Query, QueryStats, Record, SubscriptionOptions,
     SubscriptionSet, Topic,
@@ -102,8 +102,8 @@ impl SowTopic {
         Self { name, holding, is_viewed: false, expire_again_ns: 0, followers, removals, removed }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.followers.format.kind()
+    pub(crate) fn kind(&self) -> MessageType {
+        self.followers.format.message_type()
     }
 
     /// The records, if they are not those of a view.

@@ -4,7 +4,7 @@ use crate::desk::{Client, Served};
 use lanecast_broker::{
     OpenError, Server, ServerConfig, StorageConfig, TopicDefinition, hash_password,
 };
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_wire::command::{Field, Header};
 use std::fs::Permissions;
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ fn served(rights: &str, change: impl FnOnce(&mut ServerConfig)) -> Served {
     let users = file(&folder, &text);
     Served::new(|settings| {
         settings.users = Some(users);
-        let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
+        let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a field");
         settings.kept.push(orders);
         change(settings);
     })
@@ -190,7 +190,8 @@ fn nobody_uses_up_the_numbers_of_another_user() {
         Served::new(|settings| {
             settings.users = Some(users.clone());
             settings.storage = Some(StorageConfig::at(storage.path()));
-            let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
+            let orders =
+                TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a field");
             settings.kept.push(orders.durable());
         })
     };

@@ -4,7 +4,7 @@ use crate::desk::{Client, Ended, Served, put_frame};
 use lanecast_broker::{
     CatalogError, OpenError, Server, ServerConfig, StorageConfig, ViewDefinition,
 };
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -12,9 +12,11 @@ use std::path::Path;
 
 fn served(directory: &Path, checkpoint_after: u64) -> Served {
     Served::new(|settings| {
-        let topic = |name| TopicDefinition::new(name, Kind::Json).key("/id").expect("a path");
+        let topic =
+            |name| TopicDefinition::new(name, MessageType::Json).key("/id").expect("a path");
         settings.kept = vec![topic("brief"), topic("orders").durable(), topic("fills").durable()];
-        let view = ViewDefinition::new("total", Kind::Json, "orders").project("SUM(/qty) AS /qty");
+        let view =
+            ViewDefinition::new("total", MessageType::Json, "orders").project("SUM(/qty) AS /qty");
         settings.views = vec![view];
         let segment_bytes = 64 << 10;
         settings.storage =
@@ -53,7 +55,7 @@ fn publish_faster_than_the_disk_writes() {
     const ROUNDS: usize = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let first = Served::new(|settings| {
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         settings.kept = vec![topic.durable()];
         // What thirty messages take: the disk is behind at once.
         settings.storage =
@@ -87,7 +89,7 @@ fn first_messages_of_many_publishers_are_all_taken_however_slow_the_disk_is() {
     const CLIENTS: usize = 100;
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| {
-        let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         settings.kept = vec![topic.durable()];
         settings.storage =
             Some(StorageConfig { waiting_bytes: 4 << 10, ..StorageConfig::at(directory.path()) });
@@ -216,7 +218,8 @@ fn what_is_not_durable_is_not_said_to_be() {
     let answer = client.next().expect("an answer");
     assert!(answer.contains("failure") && answer.contains("/id"), "{answer}");
     let mut again = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-    let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path").durable();
+    let topic =
+        TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path").durable();
     again.kept = vec![topic];
     let error = Server::open(again.clone()).expect_err("it has nowhere to be");
     assert!(matches!(error, OpenError::Catalog(CatalogError::Nowhere(_))), "{error}");
@@ -234,7 +237,7 @@ fn with_topics(
 ) -> Result<Server, OpenError> {
     let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     let topic = |(name, key): &(&str, &str)| {
-        TopicDefinition::new(name, Kind::Json).key(key).expect("a path").durable()
+        TopicDefinition::new(name, MessageType::Json).key(key).expect("a path").durable()
     };
     settings.kept = topics.iter().map(topic).collect();
     let forget = forget.iter().map(|name| (*name).into()).collect();

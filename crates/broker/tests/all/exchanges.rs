@@ -1,7 +1,7 @@
 //! What an independent client was seen to say, said to a server, in both spellings of its names.
 
 use crate::desk::Served;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header};
 
@@ -47,7 +47,7 @@ fn neutral(frame: &str) -> String {
 fn hold(name: fn(Field) -> &'static str) {
     let served = Served::new(|settings| {
         settings.kept =
-            vec![TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path")];
+            vec![TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path")];
     });
     let mut client = served.client();
     let mut say = |command: &str, answers: &[&str]| {

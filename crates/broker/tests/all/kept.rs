@@ -2,15 +2,15 @@
 
 use crate::desk::Served;
 use lanecast_broker::{Engine, Now, ServerConfig};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header};
 use std::time::Duration;
 
 fn served() -> Served {
     Served::new(|settings| {
-        let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
-        let brief = TopicDefinition::new("brief", Kind::Json).key("/id").expect("a path");
+        let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
+        let brief = TopicDefinition::new("brief", MessageType::Json).key("/id").expect("a path");
         settings.kept = vec![orders, brief.lifetime(Duration::from_millis(50))];
     })
 }
@@ -200,7 +200,7 @@ fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
 #[test]
 fn what_expires_in_centuries_is_not_due_before() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
-    let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+    let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     let kept = vec![orders.lifetime(500 * YEAR)];
     let mut hub = Engine::new(ServerConfig { kept, ..ServerConfig::default() }).expect("settings");
     // A host that has run for longer than its wall clock says.

@@ -3,7 +3,7 @@
 
 use crate::desk::{Client, Served};
 use lanecast_broker::{Server, ServerConfig, StorageConfig};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Ack, Field, Header, Records};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const DIRECTORY: &str = "KILLED_SERVER";
 const NAMES: [&str; 3] = ["ann", "ben", "cas"];
 
 fn configure(settings: &mut ServerConfig, directory: &Path) {
-    let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+    let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     settings.kept = vec![topic.durable()];
     let storage = StorageConfig { segment_bytes: 64 << 10, ..StorageConfig::at(directory) };
     settings.storage = Some(StorageConfig { checkpoint_after: 700, ..storage });

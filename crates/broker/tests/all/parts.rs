@@ -1,16 +1,16 @@
 //! Parts of messages, both ways: deltas that are published and told, fields that are selected.
 
 use crate::desk::{Client, Served};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 
 fn served() -> Served {
     Served::new(|settings| {
         let topic = |name, kind, key| TopicDefinition::new(name, kind).key(key).expect("a path");
         settings.kept = vec![
-            topic("orders", Kind::Json, "/id"),
-            topic("orders", Kind::Nvfix, "/id"),
-            topic("orders", Kind::Xml, "/order/@id"),
+            topic("orders", MessageType::Json, "/id"),
+            topic("orders", MessageType::Nvfix, "/id"),
+            topic("orders", MessageType::Xml, "/order/@id"),
         ];
     })
 }

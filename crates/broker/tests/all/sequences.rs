@@ -3,7 +3,7 @@
 
 use crate::desk::{Client, Served};
 use lanecast_broker::{ServerConfig, StorageConfig, hash_password};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn durable(settings: &mut ServerConfig, directory: &Path) {
-    let topic = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+    let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     settings.kept = vec![topic.durable()];
     settings.storage = Some(StorageConfig::at(directory));
 }

@@ -2,7 +2,7 @@
 
 use crate::desk::{Client, Ended, PATIENCE, Served, send_until_full};
 use lanecast_broker::{OfflineSettings, ServerConfig};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header, begin_frame, end_frame};
 use std::io::Write;
@@ -166,7 +166,7 @@ fn together_they_have_so_much_memory() {
 fn a_flood_of_queries_waits_its_turn() {
     const QUERIES: usize = 100_000;
     const PARTS: [&str; 3] = ["group_begin", "sow", "group_end"];
-    let orders = || TopicDefinition::new("orders", Kind::Json).key("/id").expect("a field");
+    let orders = || TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a field");
     let served = Served::new(|settings| {
         settings.kept = vec![orders()];
         settings.send_queue_bytes_max = 1 << 20;
@@ -223,7 +223,8 @@ fn an_answer_waits_for_who_reads_it() {
     const RECORDS: usize = 4_000;
     let served = Served::new(|settings| {
         settings.send_queue_bytes_max = 1 << 20;
-        settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
+        settings.kept =
+            vec![TopicDefinition::new("t", MessageType::Json).key("/id").expect("a path")];
     });
     let (mut publisher, mut slow, mut quick) = (served.client(), served.client(), served.client());
     let record = |id: usize, state: &str| {
@@ -285,7 +286,8 @@ fn long_records_are_answered_as_fast_as_they_are_read() {
     const LENGTH: usize = 600_000;
     // Sixteen of them are more than may wait.
     let served = Served::new(|settings| {
-        settings.kept = vec![TopicDefinition::new("t", Kind::Json).key("/id").expect("a path")];
+        settings.kept =
+            vec![TopicDefinition::new("t", MessageType::Json).key("/id").expect("a path")];
         settings.send_queue_bytes_max = 8 << 20;
     });
     let mut publisher = served.client();

@@ -2,17 +2,17 @@
 
 use crate::desk::{Client, Served};
 use lanecast_broker::{OpenError, Server, ServerConfig, ViewDefinition};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use std::net::Ipv4Addr;
 
 fn settings(settings: &mut ServerConfig) {
     // Publishers supply the keys: the messages are as the example has them.
-    settings.kept = vec![TopicDefinition::new("orders", Kind::Fix)];
-    let vwap = ViewDefinition::new("VWAP", Kind::Nvfix, "orders")
+    settings.kept = vec![TopicDefinition::new("orders", MessageType::Fix)];
+    let vwap = ViewDefinition::new("VWAP", MessageType::Nvfix, "orders")
         .project("/11 as /customer, /55 as /symbol, sum(/14 * /99)/sum(/14) AS /vwap")
         .group_by("/11, /55");
-    let best = ViewDefinition::new("best", Kind::Json, "VWAP")
+    let best = ViewDefinition::new("best", MessageType::Json, "VWAP")
         .project("/customer, MAX(/vwap) AS /most, COUNT(1) AS /symbols")
         .group_by("/customer");
     settings.views = vec![vwap, best];
@@ -91,9 +91,10 @@ fn a_view_is_changed_by_its_topics_alone() {
 #[test]
 fn orders_and_customers_are_shown_together() {
     let served = Served::new(|settings| {
-        let topic = |name| TopicDefinition::new(name, Kind::Json).key("/id").expect("a path");
+        let topic =
+            |name| TopicDefinition::new(name, MessageType::Json).key("/id").expect("a path");
         settings.kept = vec![topic("orders"), topic("customers")];
-        let view = ViewDefinition::new("regions", Kind::Json, "orders")
+        let view = ViewDefinition::new("regions", MessageType::Json, "orders")
             .join("customers", "/orders/customer = /customers/id")
             .project("/customers/region AS /region, SUM(/orders/qty) AS /qty")
             .group_by("/customers/region");
@@ -136,7 +137,10 @@ fn a_wrong_view_is_no_server_and_says_why() {
     refused(|it| it.kept.clear(), "the view VWAP: in the topics, at byte 0: there is no topic");
     refused(|it| it.views[0].grouping = "11".into(), "in the grouping");
     refused(|it| it.views[0].name = "orders".into(), "already");
-    refused(|it| it.kept.push(TopicDefinition::new("orders", Kind::Json)), "several topics orders");
+    refused(
+        |it| it.kept.push(TopicDefinition::new("orders", MessageType::Json)),
+        "several topics orders",
+    );
     refused(|it| it.kept.push(it.kept[0].clone()), "orders");
 }
 

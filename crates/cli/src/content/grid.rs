@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::kind::KindArgs;
 use crate::printable::{cut, printable, width};
-use lanecast_filter::fields::{Fields as Wanted, Slot};
+use lanecast_filter::fields::{FieldSet, Slot};
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::number::Number;
 use lanecast_filter::path::Path;
@@ -52,8 +52,8 @@ impl Grid {
                 }
             }
         }
-        let mut wanted = Wanted::new(kind.kind);
-        let slots = paths.iter().map(|path| wanted.slot_of_every(path));
+        let mut wanted = FieldSet::new(kind.kind);
+        let slots = paths.iter().map(|path| wanted.slot_for_all_values(path));
         let slots = slots.collect::<Result<Vec<_>, _>>()?;
         let titles = paths.iter().map(|path| printable(&path.to_string()));
         let column = |title: String| Column { width: width(&title), title, is_number: true };

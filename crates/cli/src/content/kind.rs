@@ -1,16 +1,16 @@
 //! What messages are written in, and how people type and see them.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lanecast_filter::kind::{Kind, SOH};
+use lanecast_filter::message_type::{MessageType, SOH};
 
 /// The type of messages.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct KindArgs {
     /// What messages are
     #[arg(long = "type", value_name = "TYPE", default_value = "json")]
-    #[arg(value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::name))
-        .try_map(|name| name.parse::<Kind>()))]
-    pub(crate) kind: Kind,
+    #[arg(value_parser = PossibleValuesParser::new(MessageType::ALL.map(MessageType::name))
+        .try_map(|name| name.parse::<MessageType>()))]
+    pub(crate) kind: MessageType,
 
     /// What stands for the byte 1 that ends the fields of fix and nvfix
     #[arg(long, value_name = "CHARACTER", default_value = "|", value_parser = parse_separator)]
@@ -29,7 +29,7 @@ impl KindArgs {
     }
 
     fn replace(&self, message: &mut [u8], old: u8, new: u8) {
-        if matches!(self.kind, Kind::Fix | Kind::Nvfix) {
+        if matches!(self.kind, MessageType::Fix | MessageType::Nvfix) {
             message.iter_mut().filter(|byte| **byte == old).for_each(|byte| *byte = new);
         }
     }
@@ -46,6 +46,6 @@ fn parse_separator(text: &str) -> Result<u8, String> {
 impl KindArgs {
     /// Messages in JSON.
     pub(crate) fn json() -> Self {
-        Self { kind: Kind::Json, separator: b'|' }
+        Self { kind: MessageType::Json, separator: b'|' }
     }
 }

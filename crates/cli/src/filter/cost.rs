@@ -1,9 +1,9 @@
 //! What it costs to read a message and to evaluate a filter, on this machine.
 
 use lanecast_base::clock::Clock;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::interpreter::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Message, Plan};
@@ -30,8 +30,12 @@ pub(super) struct Cost {
 }
 
 /// Measures with `messages` in turn, of which there is one at least.
-pub(super) fn measure(filter: &Filter, kind: Kind, messages: &[Vec<u8>]) -> anyhow::Result<Cost> {
-    let mut fields = Fields::new(kind);
+pub(super) fn measure(
+    filter: &Filter,
+    kind: MessageType,
+    messages: &[Vec<u8>],
+) -> anyhow::Result<Cost> {
+    let mut fields = FieldSet::new(kind);
     let plan = Plan::new(filter, &mut fields)?;
     let (mut reader, mut row) = (Reader::new(&fields), Row::new());
     let environment = Environment::default();
@@ -40,7 +44,7 @@ pub(super) fn measure(filter: &Filter, kind: Kind, messages: &[Vec<u8>]) -> anyh
         for bytes in messages.by_ref().take(count) {
             if reader.read(black_box(bytes), &mut row).is_ok() {
                 let message = Message { row: &row, bytes, environment: &environment };
-                black_box(plan.holds(&message));
+                black_box(plan.matches(&message));
             }
         }
     };

@@ -8,11 +8,11 @@ use crate::content::Lines;
 use crate::output::{print, print_json};
 use crate::printable::printable;
 use crate::table::grouped;
-use lanecast_filter::explain::{Approach, Step};
+use lanecast_filter::explain::{AccessPlan, Step};
 use lanecast_filter::expr::Expr;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::index::{Access, Index};
-use lanecast_filter::truth::Truth;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::index::{AccessMethod, Index};
+use lanecast_filter::ternary::Ternary;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let filter = arguments.filter.parse()?;
     let kind = arguments.filter.kind.kind;
     let mut judge = Judge::new(&filter, kind)?;
-    let placing = Index::new().insert(0, &filter, &mut Fields::new(kind))?;
+    let placing = Index::new().insert(0, &filter, &mut FieldSet::new(kind))?;
     let messages = messages(arguments)?;
     let trial = if messages.is_empty() {
         None
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
         let truths: Vec<_> = messages.iter().map(|message| judge.truth(message)).collect();
         Some(Trial {
             messages: messages.len(),
-            matched: truths.iter().filter(|truth| **truth == Ok(Truth::True)).count(),
+            matched: truths.iter().filter(|truth| **truth == Ok(Ternary::True)).count(),
             malformed: truths.iter().filter(|truth| truth.is_err()).count(),
             cost: measure(&filter, kind, &messages)?,
         })
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
             "fields": judge.fields().collect::<Vec<_>>(),
             "steps": steps_json(&told.steps),
             "is_indexed": placing.is_indexed(),
-            "index": told.approaches.iter().map(approach_json).collect::<Value>(),
+            "index": told.access_plans.iter().map(access_plan_json).collect::<Value>(),
             "trial": trial.as_ref().map(trial_json),
         }))?;
     } else {
@@ -166,26 +166,26 @@ fn describe(judge: &Judge, text: &mut String) -> std::fmt::Result {
         writeln!(text, "         {number}. {} (cost {})", shortened(&step.text), step.cost)?;
     }
     tell_more("        ", &told.steps, text)?;
-    if told.approaches.is_empty() {
+    if told.access_plans.is_empty() {
         writeln!(text, "index    never holds: no message leads to it")?;
     }
-    for approach in &told.approaches {
-        let indexed = shortened(&approach.indexed.join(" AND "));
-        match approach.access {
-            Access::Value(_) => writeln!(text, "index    by value: {indexed}")?,
-            Access::Range(_) => writeln!(text, "index    by range: {indexed}")?,
-            Access::Every => writeln!(text, "index    holds for every message")?,
-            Access::Evaluated => writeln!(
+    for plan in &told.access_plans {
+        let indexed = shortened(&plan.indexed.join(" AND "));
+        match plan.access {
+            AccessMethod::Value(_) => writeln!(text, "index    by value: {indexed}")?,
+            AccessMethod::Range(_) => writeln!(text, "index    by range: {indexed}")?,
+            AccessMethod::Every => writeln!(text, "index    holds for every message")?,
+            AccessMethod::Evaluated => writeln!(
                 text,
                 "index    none, it is evaluated for every message: add a condition that compares\n\
                  \u{20}        a field with a value by =, IN, <, > or BETWEEN"
             )?,
         }
-        let (residual, _) = few(&approach.residual);
+        let (residual, _) = few(&plan.residual);
         for step in residual {
             writeln!(text, "residual {} (cost {})", shortened(&step.text), step.cost)?;
         }
-        tell_more("residual", &approach.residual, text)?;
+        tell_more("residual", &plan.residual, text)?;
     }
     Ok(())
 }
@@ -226,15 +226,15 @@ fn steps_json(steps: &[Step]) -> Value {
     steps.iter().map(|step| json!({ "text": step.text, "cost": step.cost })).collect()
 }
 
-fn approach_json(approach: &Approach) -> Value {
-    let by = match approach.access {
-        Access::Value(_) => "value",
-        Access::Range(_) => "range",
-        Access::Every => "every",
-        Access::Evaluated => "none",
+fn access_plan_json(plan: &AccessPlan) -> Value {
+    let by = match plan.access {
+        AccessMethod::Value(_) => "value",
+        AccessMethod::Range(_) => "range",
+        AccessMethod::Every => "every",
+        AccessMethod::Evaluated => "none",
     };
-    let residual = steps_json(&approach.residual);
-    json!({ "by": by, "indexed": approach.indexed, "residual": residual })
+    let residual = steps_json(&plan.residual);
+    json!({ "by": by, "indexed": plan.indexed, "residual": residual })
 }
 
 fn trial_json(trial: &Trial) -> Value {

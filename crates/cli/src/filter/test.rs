@@ -7,7 +7,7 @@ use crate::content::Lines;
 use crate::output::complain;
 use crate::printable::printable;
 use lanecast_filter::malformed::Malformed;
-use lanecast_filter::truth::Truth;
+use lanecast_filter::ternary::Ternary;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -57,13 +57,13 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
         let mut message = line.clone();
         arguments.filter.kind.meant(&mut message);
         let truth = judge.truth(&message);
-        has_match |= truth == Ok(Truth::True);
+        has_match |= truth == Ok(Ternary::True);
         has_error |= truth.is_err();
         match truth {
             Err(error) if !arguments.verbose => {
                 complain(&format!("line {}: {error}", lines.number));
             }
-            Ok(Truth::False | Truth::Unknown) if !arguments.verbose => {}
+            Ok(Ternary::False | Ternary::Unknown) if !arguments.verbose => {}
             truth if arguments.filter.json => {
                 let verdict = verdict(&judge, lines.number, truth, &line, &message);
                 writeln!(output, "{}", serde_json::to_string(&verdict)?)?;
@@ -93,17 +93,17 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
     }))
 }
 
-fn word(truth: Result<Truth, Malformed>) -> &'static str {
+fn word(truth: Result<Ternary, Malformed>) -> &'static str {
     match truth {
-        Ok(Truth::True) => "true",
-        Ok(Truth::False) => "false",
-        Ok(Truth::Unknown) => "unknown",
+        Ok(Ternary::True) => "true",
+        Ok(Ternary::False) => "false",
+        Ok(Ternary::Unknown) => "unknown",
         Err(_) => "malformed",
     }
 }
 
 /// The condition that failed, and what was looked at.
-fn reasons(judge: &Judge, truth: Result<Truth, Malformed>, message: &[u8]) -> String {
+fn reasons(judge: &Judge, truth: Result<Ternary, Malformed>, message: &[u8]) -> String {
     if let Err(error) = truth {
         return error.to_string();
     }
@@ -121,7 +121,7 @@ fn reasons(judge: &Judge, truth: Result<Truth, Malformed>, message: &[u8]) -> St
 fn verdict<'a>(
     judge: &Judge,
     line: u64,
-    truth: Result<Truth, Malformed>,
+    truth: Result<Ternary, Malformed>,
     typed: &'a [u8],
     message: &[u8],
 ) -> Verdict<'a> {

@@ -3,7 +3,7 @@
 use crate::output::{complain, say};
 use crate::printable::printable;
 use crate::table::{counted, grouped, utc};
-use lanecast_filter::kind::SOH;
+use lanecast_filter::message_type::SOH;
 use lanecast_journal::Directory;
 use lanecast_sow::durable::{Dump, DumpedRecord};
 use serde_json::json;

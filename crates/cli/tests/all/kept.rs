@@ -1,7 +1,7 @@
 //! `lanecast sow dump`: what lies in a directory, whole and damaged.
 
 use crate::run::Stage;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{Directory, Durability, JournalConfig};
 use lanecast_sow::durable::SowStore;
 use lanecast_sow::{Publication, Topic, TopicDefinition};
@@ -11,8 +11,8 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(60);
 
 fn open(stage: &Stage) -> (SowStore<Directory>, Vec<Topic>) {
-    let orders = TopicDefinition::new("orders", Kind::Fix).key("/11").unwrap();
-    let blobs = TopicDefinition::new("blobs", Kind::Binary);
+    let orders = TopicDefinition::new("orders", MessageType::Fix).key("/11").unwrap();
+    let blobs = TopicDefinition::new("blobs", MessageType::Binary);
     let settings = JournalConfig { segment_bytes: 64 << 10, ..JournalConfig::default() };
     SowStore::open(Directory::new(stage.path("kept")), settings, vec![orders, blobs]).unwrap()
 }

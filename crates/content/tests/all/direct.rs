@@ -3,11 +3,11 @@
 use crate::stage::{Stage, until};
 use lanecast::{Context, Publish, Subscribe};
 use lanecast_content::{Event, Publisher, Settings, Subscriber};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_market::{Act, Day};
 
 fn settings() -> Settings {
-    Settings::new(Kind::Fix)
+    Settings::new(MessageType::Fix)
 }
 
 fn subscriber(context: &Context, filter: &str) -> Subscriber<Context> {

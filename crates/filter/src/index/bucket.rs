@@ -1,10 +1,10 @@
 //! The filters behind one key, or behind none.
 
+use super::access_path::{RangeCondition, RangeMode};
 use super::key::Key;
-use super::order;
-use super::ranges::Ranges;
+use super::ordinal;
+use super::range_index::RangeIndex;
 use super::target::Target;
-use super::way::{Form, Limits};
 use crate::fields::Slot;
 use crate::message::Message;
 use smallvec::SmallVec;
@@ -15,26 +15,26 @@ pub(crate) struct Bucket {
     /// The key that leads here, of the field in the slot.
     pub(crate) key: Option<(Key, Slot)>,
     /// Those that ask for nothing else.
-    always: Vec<u32>,
+    unconditional: Vec<u32>,
     /// Those that ask for another field to be in a range.
     ranges: SmallVec<[Ranged; 1]>,
     /// Those that ask for something else, by the number of that residual condition.
-    rest: Vec<(u32, Target)>,
+    residual: Vec<(u32, Target)>,
 }
 
 #[derive(Clone, Debug)]
 struct Ranged {
     slot: Slot,
-    form: Form,
-    ranges: Ranges,
+    mode: RangeMode,
+    ranges: RangeIndex,
 }
 
 /// Where in a bucket a filter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Always,
-    Range(Limits),
-    Rest(u32),
+pub(crate) enum BucketPosition {
+    Unconditional,
+    Range(RangeCondition),
+    Residual(u32),
 }
 
 impl Bucket {
@@ -43,57 +43,57 @@ impl Bucket {
         Self { key: Some((key, slot)), ..Self::default() }
     }
 
-    pub(crate) fn insert(&mut self, place: Place, target: Target) {
+    pub(crate) fn insert(&mut self, place: BucketPosition, target: Target) {
         match place {
-            Place::Always => self.always.push(target.0),
-            Place::Range(limits) => {
+            BucketPosition::Unconditional => self.unconditional.push(target.0),
+            BucketPosition::Range(limits) => {
                 let at = self.position(limits).unwrap_or_else(|| {
-                    let Limits { slot, form, .. } = limits;
-                    self.ranges.push(Ranged { slot, form, ranges: Ranges::default() });
+                    let RangeCondition { slot, mode, .. } = limits;
+                    self.ranges.push(Ranged { slot, mode, ranges: RangeIndex::default() });
                     self.ranges.len() - 1
                 });
                 self.ranges[at].ranges.insert(limits.range, target);
             }
-            Place::Rest(residual) => {
-                let at = self.rest.partition_point(|other| *other < (residual, target));
-                self.rest.insert(at, (residual, target));
+            BucketPosition::Residual(residual) => {
+                let at = self.residual.partition_point(|other| *other < (residual, target));
+                self.residual.insert(at, (residual, target));
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, place: Place, target: Target) {
+    pub(crate) fn remove(&mut self, place: BucketPosition, target: Target) {
         match place {
-            Place::Always => {
-                if let Some(at) = self.always.iter().position(|other| *other == target.0) {
-                    self.always.swap_remove(at);
+            BucketPosition::Unconditional => {
+                if let Some(at) = self.unconditional.iter().position(|other| *other == target.0) {
+                    self.unconditional.swap_remove(at);
                 }
             }
-            Place::Range(limits) => {
+            BucketPosition::Range(limits) => {
                 let Some(at) = self.position(limits) else { return };
                 self.ranges[at].ranges.remove(limits.range, target);
                 if self.ranges[at].ranges.is_empty() {
                     self.ranges.swap_remove(at);
                 }
             }
-            Place::Rest(residual) => {
-                if let Ok(at) = self.rest.binary_search(&(residual, target)) {
-                    self.rest.remove(at);
+            BucketPosition::Residual(residual) => {
+                if let Ok(at) = self.residual.binary_search(&(residual, target)) {
+                    self.residual.remove(at);
                 }
             }
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.always.is_empty() && self.ranges.is_empty() && self.rest.is_empty()
+        self.unconditional.is_empty() && self.ranges.is_empty() && self.residual.is_empty()
     }
 
     /// The targets that are found by evaluating a residual condition.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = Target> {
-        self.rest.iter().map(|(_, target)| *target)
+    pub(crate) fn residual_targets(&self) -> impl Iterator<Item = Target> {
+        self.residual.iter().map(|(_, target)| *target)
     }
 
-    fn position(&self, limits: Limits) -> Option<usize> {
-        let is_alike = |ranged: &Ranged| (ranged.slot, ranged.form) == (limits.slot, limits.form);
+    fn position(&self, limits: RangeCondition) -> Option<usize> {
+        let is_alike = |ranged: &Ranged| (ranged.slot, ranged.mode) == (limits.slot, limits.mode);
         self.ranges.iter().position(is_alike)
     }
 
@@ -106,20 +106,20 @@ impl Bucket {
         mut holds: impl FnMut(u32) -> bool,
         found: &mut Vec<u32>,
     ) -> bool {
-        found.extend_from_slice(&self.always);
+        found.extend_from_slice(&self.unconditional);
         let mut repeats = false;
         for ranged in &self.ranges {
             repeats |= ranged.find(message, found);
         }
-        let mut rest = &*self.rest;
-        while let Some(&(residual, _)) = rest.first() {
+        let mut left = &*self.residual;
+        while let Some(&(residual, _)) = left.first() {
             // Many filters have the same residual condition. It is evaluated once.
-            let length = rest.iter().take_while(|(other, _)| *other == residual).count();
-            let (same, others) = rest.split_at(length);
+            let length = left.iter().take_while(|(other, _)| *other == residual).count();
+            let (same, others) = left.split_at(length);
             if holds(residual) {
                 found.extend(same.iter().map(|(_, target)| target.0));
             }
-            rest = others;
+            left = others;
         }
         repeats
     }
@@ -129,11 +129,11 @@ impl Ranged {
     #[inline]
     fn find(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
         let place = match message.row.only_number(self.slot, message.bytes) {
-            Some(number) => order::of_number(number),
+            Some(number) => ordinal::of_number(number),
             None if message.row.has_several(self.slot) => {
                 return self.find_several(message, found);
             }
-            None => order::of_value(message.row.value(self.slot, message.bytes), None),
+            None => ordinal::of_value(message.row.value(self.slot, message.bytes), None),
         };
         if let Some(place) = place {
             self.ranges.find(place, place, found);
@@ -144,8 +144,8 @@ impl Ranged {
     #[cold]
     fn find_several(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
         let values = message.row.values(self.slot, message.bytes);
-        let places = values.filter_map(|value| order::of_value(value, value.number()));
-        if self.form == Form::Within {
+        let places = values.filter_map(|value| ordinal::of_value(value, value.number()));
+        if self.mode == RangeMode::Within {
             places.for_each(|place| self.ranges.find(place, place, found));
             return true;
         }

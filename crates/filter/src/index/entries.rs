@@ -1,7 +1,7 @@
 //! The filters of an index: what each says, and where it is filed.
 
-use super::Identity;
-use super::bucket::Place;
+use super::bucket::BucketPosition;
+use super::key::ExprHash;
 use super::slab::Slab;
 use super::target::Target;
 use crate::fields::Slot;
@@ -10,19 +10,19 @@ use std::collections::HashMap;
 /// A filter, or several that say the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub(crate) identity: Identity,
+    pub(crate) expr_hash: ExprHash,
     /// Where the ways to it end: at its id, or at a group of ids.
     pub(crate) target: Target,
-    pub(crate) posts: Box<[Post]>,
+    pub(crate) postings: Box<[Posting]>,
     /// The slots that it holds, each as often as it does.
     pub(crate) slots: Box<[Slot]>,
 }
 
 /// A place where a filter is filed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Post {
+pub(crate) struct Posting {
     pub(crate) bucket: u32,
-    pub(crate) place: Place,
+    pub(crate) position: BucketPosition,
     /// The entry's target, or a guard before it.
     pub(crate) target: Target,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Post {
 pub(crate) struct Entries {
     entries: Slab<Entry>,
     ids: HashMap<u32, u32, foldhash::fast::RandomState>,
-    same: HashMap<Identity, u32, foldhash::fast::RandomState>,
+    same: HashMap<ExprHash, u32, foldhash::fast::RandomState>,
 }
 
 impl Entries {
@@ -48,8 +48,8 @@ impl Entries {
         self.ids.get(&id).copied()
     }
 
-    pub(crate) fn same_as(&self, identity: Identity) -> Option<u32> {
-        self.same.get(&identity).copied()
+    pub(crate) fn same_as(&self, expr_hash: ExprHash) -> Option<u32> {
+        self.same.get(&expr_hash).copied()
     }
 
     pub(crate) fn name(&mut self, id: u32, number: u32) {
@@ -61,15 +61,15 @@ impl Entries {
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) -> u32 {
-        let identity = entry.identity;
+        let expr_hash = entry.expr_hash;
         let number = self.entries.insert(entry);
-        self.same.insert(identity, number);
+        self.same.insert(expr_hash, number);
         number
     }
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<Entry> {
         let entry = self.entries.remove(number)?;
-        self.same.remove(&entry.identity);
+        self.same.remove(&entry.expr_hash);
         Some(entry)
     }
 

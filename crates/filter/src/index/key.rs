@@ -24,7 +24,7 @@ pub(crate) struct Key {
 
 /// What a key was made of.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum KeyKind {
     /// A text that a key can hold.
     Text,
     /// A longer text, as a hash that nobody can foresee.
@@ -41,31 +41,34 @@ const TEXT_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     buckets: HashMap<Key, u32, foldhash::fast::RandomState>,
-    slots: Vec<Keyed>,
-    pub(crate) hashing: Hashing,
+    slots: Vec<KeyedSlot>,
+    pub(crate) hasher: KeyHasher,
 }
 
 /// A slot with keys.
 #[derive(Clone, Debug)]
-struct Keyed {
+struct KeyedSlot {
     slot: Slot,
     /// How many, of each kind.
     counts: [u32; 4],
 }
 
+/// 128-bit hash of an expression's text, keyed at random: filters cannot be crafted to collide.
+pub(crate) type ExprHash = (u64, u64);
+
 /// Hashes that do not collide.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hashing {
+pub(crate) struct KeyHasher {
     seeds: [u64; 2],
 }
 
-impl Hashing {
+impl KeyHasher {
     pub(crate) fn new() -> Self {
         let random = RandomState::new();
         Self { seeds: [random.hash_one(0), random.hash_one(1)] }
     }
 
-    pub(crate) fn hash(&self, text: &[u8]) -> (u64, u64) {
+    pub(crate) fn hash(&self, text: &[u8]) -> ExprHash {
         let mut hasher = SipHasher13::new_with_keys(self.seeds[0], self.seeds[1]);
         hasher.write(text);
         let hash = hasher.finish128();
@@ -75,22 +78,22 @@ impl Hashing {
 
 impl Key {
     #[inline]
-    fn new(slot: Slot, kind: Kind, length: usize, (head, tail): (u64, u64)) -> Self {
+    fn new(slot: Slot, kind: KeyKind, length: usize, (head, tail): (u64, u64)) -> Self {
         let mark = (length as u64) << 32 | (kind as u64) << 16 | slot.index() as u64;
         Self { head, tail, mark }
     }
 
     #[inline]
     fn of_text(slot: Slot, text: &[u8]) -> Self {
-        Self::new(slot, Kind::Text, text.len(), words(text))
+        Self::new(slot, KeyKind::Text, text.len(), words(text))
     }
 
-    fn of_long_text(slot: Slot, text: &[u8], hashing: &Hashing) -> Self {
-        Self::new(slot, Kind::LongText, 0, hashing.hash(text))
+    fn of_long_text(slot: Slot, text: &[u8], hasher: &KeyHasher) -> Self {
+        Self::new(slot, KeyKind::LongText, 0, hasher.hash(text))
     }
 
     #[inline]
-    fn of_number(slot: Slot, kind: Kind, number: Number) -> Self {
+    fn of_number(slot: Slot, kind: KeyKind, number: Number) -> Self {
         const FRACTION: u64 = 1 << 32;
         let words = match number.whole() {
             Some(whole) => (whole as u64, (whole >> 64) as u64),
@@ -100,11 +103,11 @@ impl Key {
     }
 
     /// The keys by which values are found that equal `literal`.
-    pub(crate) fn of_literal(slot: Slot, literal: &Literal, hashing: &Hashing) -> Vec<Self> {
+    pub(crate) fn of_literal(slot: Slot, literal: &Literal, hasher: &KeyHasher) -> Vec<Self> {
         let value = literal.value();
         let number = value.number().filter(|number| !number.is_nan());
         let Value::Text(text) = value else {
-            let key = number.map(|number| Self::of_number(slot, Kind::Number, number));
+            let key = number.map(|number| Self::of_number(slot, KeyKind::Number, number));
             return key.into_iter().collect();
         };
         if text.is_empty() {
@@ -113,15 +116,15 @@ impl Key {
         let key = if text.len() <= TEXT_MAX {
             Self::of_text(slot, text)
         } else {
-            Self::of_long_text(slot, text, hashing)
+            Self::of_long_text(slot, text, hasher)
         };
-        let number = number.map(|number| Self::of_number(slot, Kind::TextOfNumber, number));
+        let number = number.map(|number| Self::of_number(slot, KeyKind::TextOfNumber, number));
         [key].into_iter().chain(number).collect()
     }
 
     /// Whether one value may have another key with this one: it is about numbers as such.
     pub(crate) fn is_number(&self) -> bool {
-        self.kind() == Kind::Number as usize
+        self.kind() == KeyKind::Number as usize
     }
 
     fn slot(&self) -> usize {
@@ -154,7 +157,7 @@ fn words(text: &[u8]) -> (u64, u64) {
 
 impl Keys {
     pub(crate) fn new() -> Self {
-        Self { buckets: HashMap::default(), slots: Vec::new(), hashing: Hashing::new() }
+        Self { buckets: HashMap::default(), slots: Vec::new(), hasher: KeyHasher::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -168,7 +171,7 @@ impl Keys {
     pub(crate) fn insert(&mut self, key: Key, slot: Slot, bucket: u32) {
         self.buckets.insert(key, bucket);
         let at = self.slots.iter().position(|keyed| keyed.slot == slot).unwrap_or_else(|| {
-            self.slots.push(Keyed { slot, counts: [0; 4] });
+            self.slots.push(KeyedSlot { slot, counts: [0; 4] });
             self.slots.len() - 1
         });
         self.slots[at].counts[key.kind()] += 1;
@@ -192,13 +195,13 @@ impl Keys {
         let mut repeats = false;
         for keyed in &self.slots {
             // What most filters ask for, and most messages have.
-            if keyed.counts[Kind::Number as usize] == 0
+            if keyed.counts[KeyKind::Number as usize] == 0
                 && let Some(text) = message.row.only_text(keyed.slot, message.bytes)
                 && text.len() <= TEXT_MAX
             {
                 self.look(&Key::of_text(keyed.slot, text), &mut visit);
             } else {
-                repeats |= self.find_any(keyed, message, &mut visit);
+                repeats |= self.find_slow(keyed, message, &mut visit);
             }
         }
         repeats
@@ -206,7 +209,12 @@ impl Keys {
 
     /// The same in one slot, whatever it holds. Apart, so that the usual case stays in registers.
     #[inline(never)]
-    fn find_any(&self, keyed: &Keyed, message: &Message<'_>, visit: &mut dyn FnMut(u32)) -> bool {
+    fn find_slow(
+        &self,
+        keyed: &KeyedSlot,
+        message: &Message<'_>,
+        visit: &mut dyn FnMut(u32),
+    ) -> bool {
         if message.row.has_several(keyed.slot) {
             for value in message.row.values(keyed.slot, message.bytes) {
                 self.probe(keyed, value, || value.number(), visit);
@@ -229,7 +237,7 @@ impl Keys {
     #[inline]
     fn probe(
         &self,
-        keyed: &Keyed,
+        keyed: &KeyedSlot,
         value: Value<'_>,
         number: impl FnOnce() -> Option<Number>,
         visit: &mut dyn FnMut(u32),
@@ -246,17 +254,17 @@ impl Keys {
             }
             Value::Text(text) => {
                 if long_texts {
-                    look(Key::of_long_text(slot, text, &self.hashing));
+                    look(Key::of_long_text(slot, text, &self.hasher));
                 }
             }
             _ => {
                 if texts_of_numbers && let Some(number) = value.number() {
-                    look(Key::of_number(slot, Kind::TextOfNumber, number));
+                    look(Key::of_number(slot, KeyKind::TextOfNumber, number));
                 }
             }
         }
         if numbers && let Some(number) = number().filter(|number| !number.is_nan()) {
-            look(Key::of_number(slot, Kind::Number, number));
+            look(Key::of_number(slot, KeyKind::Number, number));
         }
     }
 }

@@ -3,44 +3,44 @@
 /// Numbered values.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
-    places: Vec<Option<T>>,
+    slots: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<T> Slab<T> {
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         if let Some(number) = self.free.pop() {
-            self.places[number as usize] = Some(value);
+            self.slots[number as usize] = Some(value);
             return number;
         }
-        self.places.push(Some(value));
-        self.places.len() as u32 - 1
+        self.slots.push(Some(value));
+        self.slots.len() as u32 - 1
     }
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
-        let value = self.places.get_mut(number as usize)?.take();
+        let value = self.slots.get_mut(number as usize)?.take();
         self.free.extend(value.is_some().then_some(number));
         value
     }
 
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
-        self.places.get(number as usize)?.as_ref()
+        self.slots.get(number as usize)?.as_ref()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.places.get_mut(number as usize)?.as_mut()
+        self.slots.get_mut(number as usize)?.as_mut()
     }
 }
 

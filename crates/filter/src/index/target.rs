@@ -7,16 +7,16 @@ use super::slab::Slab;
 pub(crate) struct Target(pub(crate) u32);
 
 const GROUP: u32 = 1 << 31;
-const GUARD: u32 = 1 << 30;
+const RESIDUAL_CHECK: u32 = 1 << 30;
 /// The marks.
-const MARKS: u32 = GROUP | GUARD;
+const MARKS: u32 = GROUP | RESIDUAL_CHECK;
 
 /// A target without its mark.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Bare {
+pub(crate) enum TargetKind {
     Id(u32),
     Group(u32),
-    Guard(u32),
+    ResidualCheck(u32),
 }
 
 impl Target {
@@ -24,17 +24,17 @@ impl Target {
         Self(number | GROUP)
     }
 
-    pub(crate) fn guard(number: u32) -> Self {
-        Self(number | GUARD)
+    pub(crate) fn residual_check(number: u32) -> Self {
+        Self(number | RESIDUAL_CHECK)
     }
 
-    pub(crate) fn bare(self) -> Bare {
+    pub(crate) fn kind(self) -> TargetKind {
         if self.0 & GROUP != 0 {
-            Bare::Group(self.0 & !MARKS)
-        } else if self.0 & GUARD != 0 {
-            Bare::Guard(self.0 & !MARKS)
+            TargetKind::Group(self.0 & !MARKS)
+        } else if self.0 & RESIDUAL_CHECK != 0 {
+            TargetKind::ResidualCheck(self.0 & !MARKS)
         } else {
-            Bare::Id(self.0)
+            TargetKind::Id(self.0)
         }
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn first_marked(targets: &[u32]) -> Option<usize> {
 
 /// Several ids behind one target.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct IdGroup {
     pub(crate) ids: Vec<u32>,
     /// Whether one message may find the way here more than once.
     pub(crate) repeats: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Group {
 
 /// A target that counts only if a residual condition holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Guard {
+pub(crate) struct ResidualCheck {
     pub(crate) residual: u32,
     pub(crate) target: Target,
 }
@@ -67,15 +67,15 @@ pub(crate) struct Guard {
 /// The targets that are no plain ids.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Targets {
-    pub(crate) groups: Slab<Group>,
-    pub(crate) guards: Slab<Guard>,
+    pub(crate) groups: Slab<IdGroup>,
+    pub(crate) residual_checks: Slab<ResidualCheck>,
 }
 
 impl Targets {
     /// Whether every target is a plain id.
     #[inline]
     pub(crate) fn are_plain(&self) -> bool {
-        self.groups.len() + self.guards.len() == 0
+        self.groups.len() + self.residual_checks.len() == 0
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
             let mut targets = vec![7; length];
             assert_eq!(first_marked(&targets), None);
             for at in (0..length).rev() {
-                targets[at] |= if at % 2 == 0 { GROUP } else { GUARD };
+                targets[at] |= if at % 2 == 0 { GROUP } else { RESIDUAL_CHECK };
                 assert_eq!(first_marked(&targets), Some(at), "of {length}");
             }
         }

@@ -13,7 +13,7 @@ const SLOT_BYTES: usize = 16;
 
 /// How large a pattern becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct PatternSize {
     /// About how many states.
     pub(super) states: usize,
     /// Groups of which it is remembered where they were found.
@@ -22,7 +22,7 @@ pub(super) struct Size {
     pub(super) is_literal: bool,
 }
 
-impl Size {
+impl PatternSize {
     pub(super) fn of(ast: &Ast) -> Self {
         let mut count = Count { groups: 0, weight: if is_wide(ast) { WIDE } else { 1 } };
         let is_literal = match ast {
@@ -125,7 +125,7 @@ mod tests {
     use regex_syntax::ast::parse::Parser;
 
     fn states(text: &str) -> usize {
-        Size::of(&Parser::new().parse(text).expect(text)).states
+        PatternSize::of(&Parser::new().parse(text).expect(text)).states
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! What nobody wants is skipped by counting brackets; what somebody wants is checked in full. Names
 //! are looked up only where they are others than in the last message.
 
-mod guess;
 pub(crate) mod literal;
+mod predicted_field;
 mod tokens;
 
-use crate::fields::Fields;
-use crate::malformed::{Malformed, Reason};
-use crate::row::{Form, Piece, Row, Sink};
-use crate::tree::{NOWHERE, Node, ROOT, Tree};
-use guess::{Guess, Known};
+use crate::fields::FieldSet;
+use crate::malformed::{Malformed, MalformedReason};
+use crate::path_trie::{NO_NODE, NodeId, PathTrie, ROOT};
+use crate::row::{Row, RowWriter, ValueForm, ValueSpan};
+use predicted_field::{NameTarget, PredictedField};
 use std::slice::IterMut;
 use tokens::Next;
 pub(crate) use tokens::Tokens;
@@ -20,18 +20,18 @@ pub(crate) use tokens::Tokens;
 const LEVELS_MAX: usize = 64;
 
 /// Members of a message whose names are foreseen.
-const GUESSES: usize = 64;
+const PREDICTIONS_MAX: usize = 64;
 
 /// What is wanted of JSON, and room to walk it.
 #[derive(Clone, Debug)]
-pub(crate) struct Json {
-    tree: Tree,
-    guesses: Box<[Guess; GUESSES]>,
+pub(crate) struct JsonReader {
+    trie: PathTrie,
+    predictions: Box<[PredictedField; PREDICTIONS_MAX]>,
     frames: Vec<Frame>,
     /// The nodes that the values on the way lead to, those of each frame behind one another.
-    live: Vec<Node>,
+    active: Vec<NodeId>,
     /// For each node in which object it was last met: of equal names there the first counts.
-    met: Vec<u64>,
+    seen: Vec<u64>,
     /// The number of the last object.
     objects: u64,
     /// A name without its escapes.
@@ -42,7 +42,7 @@ pub(crate) struct Json {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     is_array: bool,
-    /// Where in `live` its nodes are.
+    /// Where in `active` its nodes are.
     start: usize,
     end: usize,
     /// Of an object, how many wanted names are still to be met, and its number.
@@ -52,54 +52,54 @@ struct Frame {
     index: Option<u32>,
 }
 
-impl Json {
-    pub(crate) fn new(fields: &Fields) -> Self {
-        let tree = Tree::new(fields, b'"');
+impl JsonReader {
+    pub(crate) fn new(fields: &FieldSet) -> Self {
+        let trie = PathTrie::new(fields, b'"');
         Self {
-            met: vec![0; tree.len()],
-            tree,
-            guesses: Box::new([Guess::NEVER; GUESSES]),
+            seen: vec![0; trie.len()],
+            trie,
+            predictions: Box::new([PredictedField::NEVER; PREDICTIONS_MAX]),
             frames: Vec::new(),
-            live: Vec::new(),
+            active: Vec::new(),
             objects: 0,
             name: Vec::new(),
         }
     }
 
     pub(crate) fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
-        if self.tree.is_bare() {
+        if self.trie.is_empty() {
             return Ok(());
         }
         self.frames.clear();
-        self.live.clear();
-        self.live.push(ROOT);
-        let Self { tree, guesses, frames, live, met, objects, name } = self;
-        let (tokens, sink) = (Tokens::new(bytes), row.sink());
-        let guesses = guesses.iter_mut();
-        Walk { tree, tokens, guesses, frames, live, met, objects, name, sink }.run()
+        self.active.clear();
+        self.active.push(ROOT);
+        let Self { trie, predictions, frames, active, seen, objects, name } = self;
+        let (tokens, writer) = (Tokens::new(bytes), row.writer());
+        let predictions = predictions.iter_mut();
+        Extraction { trie, tokens, predictions, frames, active, seen, objects, name, writer }.run()
     }
 }
 
 /// One message on its way into a row.
-struct Walk<'a> {
-    tree: &'a Tree,
+struct Extraction<'a> {
+    trie: &'a PathTrie,
     tokens: Tokens<'a>,
-    guesses: IterMut<'a, Guess>,
+    predictions: IterMut<'a, PredictedField>,
     frames: &'a mut Vec<Frame>,
-    live: &'a mut Vec<Node>,
-    met: &'a mut [u64],
+    active: &'a mut Vec<NodeId>,
+    seen: &'a mut [u64],
     objects: &'a mut u64,
     name: &'a mut Vec<u8>,
-    sink: Sink<'a>,
+    writer: RowWriter<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Extraction<'a> {
     fn run(mut self) -> Result<(), Malformed> {
         let Some(first) = self.tokens.next() else {
             return self.lone_literal();
         };
         let mut next = self.value(0, 0, first, true)?;
-        if let Next::Read(at) = next {
+        if let Next::Consumed(at) = next {
             return Err(self.tokens.unexpected(at));
         }
         while let Some(frame) = self.frames.last().copied() {
@@ -123,15 +123,15 @@ impl<'a> Walk<'a> {
     /// A message without any token.
     fn lone_literal(&self) -> Result<(), Malformed> {
         match self.tokens.bytes().trim_ascii() {
-            [] => Err(Malformed::new(self.tokens.bytes().len(), Reason::Unfinished)),
+            [] => Err(Malformed::new(self.tokens.bytes().len(), MalformedReason::Unfinished)),
             text if literal::form(text).is_some() => Ok(()),
-            _ => Err(Malformed::new(self.tokens.skip_blanks(0), Reason::NotALiteral)),
+            _ => Err(Malformed::new(self.tokens.skip_blanks(0), MalformedReason::NotALiteral)),
         }
     }
 
     /// Reads the separator before an element and the element, or the end of the array.
     fn element(&mut self, frame: Frame, next: Next) -> Result<Next, Malformed> {
-        let is_first = matches!(next, Next::Within);
+        let is_first = matches!(next, Next::FirstInside);
         if !is_first && self.tokens.ends(next, b']')? {
             return Ok(self.leave());
         }
@@ -140,13 +140,13 @@ impl<'a> Walk<'a> {
         if is_first && self.tokens.bytes()[at] == b']' && self.tokens.is_blank(start, at) {
             return Ok(self.leave());
         }
-        self.live.truncate(frame.end);
+        self.active.truncate(frame.end);
         let Some(index) = frame.index else {
             return self.value(frame.start, start, at, false);
         };
-        self.live.extend_from_within(frame.start..frame.end);
-        for live in frame.start..frame.end {
-            self.live.extend(self.tree.branch(self.live[live]).element(index));
+        self.active.extend_from_within(frame.start..frame.end);
+        for active in frame.start..frame.end {
+            self.active.extend(self.trie.node(self.active[active]).element(index));
         }
         if let Some(frame) = self.frames.last_mut() {
             frame.index = Some(index.saturating_add(1));
@@ -157,9 +157,9 @@ impl<'a> Walk<'a> {
     /// Walks on in an object as long as names are foreseen and values are nothing to be walked: to
     /// its end, or until nothing more is wanted.
     fn members(&mut self, mut frame: Frame, mut next: Next) -> Result<Next, Malformed> {
-        let parent = match self.live[frame.start..frame.end] {
+        let parent = match self.active[frame.start..frame.end] {
             [node] => node,
-            _ => NOWHERE,
+            _ => NO_NODE,
         };
         let mut tokens = self.tokens; // In registers.
         while frame.left > 0 {
@@ -167,30 +167,31 @@ impl<'a> Walk<'a> {
                 self.tokens = tokens;
                 return Ok(self.leave());
             };
-            let guess = self.guesses.next();
-            let known =
-                guess.as_ref().and_then(|guess| guess.find(tokens.bytes(), open + 1, parent));
-            let Some(Known { node, slot }) = known else {
+            let prediction = self.predictions.next();
+            let target = prediction
+                .as_ref()
+                .and_then(|prediction| prediction.find(tokens.bytes(), open + 1, parent));
+            let Some(NameTarget { node, slot }) = target else {
                 self.keep(tokens, frame.left);
-                return self.member(frame, open, guess);
+                return self.member(frame, open, prediction);
             };
             let (start, at) = (tokens.token()? + 2, tokens.token()?);
-            if node == NOWHERE || self.met[node.index()] == frame.object {
+            if node == NO_NODE || self.seen[node.index()] == frame.object {
                 next = tokens.skip_value(start, at)?;
                 continue;
             }
             match slot {
                 Some(slot) if !matches!(tokens.bytes()[at], b'{' | b'[') => {
-                    self.met[node.index()] = frame.object;
+                    self.seen[node.index()] = frame.object;
                     frame.left -= 1;
-                    let piece;
-                    (piece, next) = self.leaf(&mut tokens, start, at)?;
-                    self.sink.push(slot, piece);
+                    let span;
+                    (span, next) = self.leaf(&mut tokens, start, at)?;
+                    self.writer.push(slot, span);
                 }
                 _ => {
                     self.keep(tokens, frame.left);
-                    self.live.truncate(frame.end);
-                    self.meet(frame, node);
+                    self.active.truncate(frame.end);
+                    self.mark_seen(frame, node);
                     return self.value(frame.end, start, at, true);
                 }
             }
@@ -213,15 +214,15 @@ impl<'a> Walk<'a> {
         &mut self,
         frame: Frame,
         open: usize,
-        guess: Option<&mut Guess>,
+        prediction: Option<&mut PredictedField>,
     ) -> Result<Next, Malformed> {
         let close = self.tokens.token()?;
         let colon = self.tokens.skip_blanks(close + 1);
         if self.tokens.bytes().get(colon) != Some(&b':') {
             return Err(self.tokens.unexpected(colon));
         }
-        self.live.truncate(frame.end);
-        self.look_up(frame, (open + 1, close), guess)?;
+        self.active.truncate(frame.end);
+        self.look_up(frame, (open + 1, close), prediction)?;
         let at = self.tokens.token()?;
         self.value(frame.end, colon + 1, at, true)
     }
@@ -229,7 +230,7 @@ impl<'a> Walk<'a> {
     /// Skips what is left of an object in which nothing more is wanted.
     fn rest(&mut self, next: Next) -> Result<Next, Malformed> {
         let is_over =
-            matches!(next, Next::Read(at) if matches!(self.tokens.bytes()[at], b'}' | b']'));
+            matches!(next, Next::Consumed(at) if matches!(self.tokens.bytes()[at], b'}' | b']'));
         if !is_over {
             self.tokens.skip()?;
         }
@@ -238,10 +239,10 @@ impl<'a> Walk<'a> {
 
     /// Puts `node` on top of the live ones, if a name that leads there was not yet met.
     #[inline]
-    fn meet(&mut self, frame: Frame, node: Node) {
-        if node != NOWHERE && self.met[node.index()] != frame.object {
-            self.met[node.index()] = frame.object;
-            self.live.push(node);
+    fn mark_seen(&mut self, frame: Frame, node: NodeId) {
+        if node != NO_NODE && self.seen[node.index()] != frame.object {
+            self.seen[node.index()] = frame.object;
+            self.active.push(node);
             if let Some(frame) = self.frames.last_mut() {
                 frame.left -= 1;
             }
@@ -253,7 +254,7 @@ impl<'a> Walk<'a> {
         &mut self,
         frame: Frame,
         (start, end): (usize, usize),
-        guess: Option<&mut Guess>,
+        prediction: Option<&mut PredictedField>,
     ) -> Result<(), Malformed> {
         let bytes = self.tokens.bytes();
         let text = &bytes[start..end];
@@ -261,25 +262,26 @@ impl<'a> Walk<'a> {
         if is_escaped {
             self.name.clear();
             literal::unescape(text, self.name)
-                .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
+                .map_err(|at| Malformed::new(start + at, MalformedReason::NotAnEscape))?;
         }
-        let mut node = NOWHERE;
-        for live in frame.start..frame.end {
-            let branch = self.tree.branch(self.live[live]);
+        let mut node = NO_NODE;
+        for active in frame.start..frame.end {
+            let parent = self.trie.node(self.active[active]);
             node = match is_escaped {
-                false => branch.below(bytes, start, end),
-                true => branch.find(self.name),
+                false => parent.child(bytes, start, end),
+                true => parent.find(self.name),
             };
-            self.meet(frame, node);
+            self.mark_seen(frame, node);
         }
-        if let ([parent], false, Some(guess)) =
-            (&self.live[frame.start..frame.end], is_escaped, guess)
+        if let ([parent], false, Some(prediction)) =
+            (&self.active[frame.start..frame.end], is_escaped, prediction)
         {
             let slot = match node {
-                NOWHERE => None,
-                _ => self.tree.branch(node).only_slot(),
+                NO_NODE => None,
+                _ => self.trie.node(node).only_slot(),
             };
-            *guess = Guess::new(bytes, (start, end), *parent, Known { node, slot });
+            *prediction =
+                PredictedField::new(bytes, (start, end), *parent, NameTarget { node, slot });
         }
         Ok(())
     }
@@ -294,14 +296,14 @@ impl<'a> Walk<'a> {
         at: usize,
         is_named: bool,
     ) -> Result<Next, Malformed> {
-        if self.live.len() == from {
+        if self.active.len() == from {
             return self.tokens.skip_value(start, at);
         }
         let kind = self.tokens.bytes()[at];
         // A value that is no array is the only element of one.
         if is_named && kind != b'[' {
-            for live in from..self.live.len() {
-                self.live.extend(self.tree.branch(self.live[live]).element(0));
+            for active in from..self.active.len() {
+                self.active.extend(self.trie.node(self.active[active]).element(0));
             }
         }
         match kind {
@@ -311,9 +313,9 @@ impl<'a> Walk<'a> {
             b'{' | b'[' => self.enter(from, kind == b'[', is_named),
             _ => {
                 let mut tokens = self.tokens;
-                let (piece, next) = self.leaf(&mut tokens, start, at)?;
+                let (span, next) = self.leaf(&mut tokens, start, at)?;
                 self.tokens = tokens;
-                self.give(from, piece);
+                self.store(from, span);
                 Ok(next)
             }
         }
@@ -321,31 +323,31 @@ impl<'a> Walk<'a> {
 
     /// Starts to walk an object or array for the live nodes above `from`.
     fn enter(&mut self, from: usize, is_array: bool, is_named: bool) -> Result<Next, Malformed> {
-        let (tree, nodes) = (self.tree, &self.live[from..]);
-        let left = nodes.iter().map(|node| tree.branch(*node).children).sum();
+        let (trie, nodes) = (self.trie, &self.active[from..]);
+        let left = nodes.iter().map(|node| trie.node(*node).children).sum();
         if !is_array && left == 0 {
             self.tokens.skip()?;
-            return Ok(Next::Unread);
+            return Ok(Next::Pending);
         }
         if self.frames.len() == LEVELS_MAX {
-            return Err(Malformed::new(self.tokens.last_end() - 1, Reason::TooDeep));
+            return Err(Malformed::new(self.tokens.last_end() - 1, MalformedReason::TooDeep));
         }
-        let is_counted = is_named && nodes.iter().any(|node| tree.branch(*node).has_elements());
+        let is_counted = is_named && nodes.iter().any(|node| trie.node(*node).has_elements());
         *self.objects += 1;
         self.frames.push(Frame {
             is_array,
             start: from,
-            end: self.live.len(),
+            end: self.active.len(),
             left,
             object: *self.objects,
             index: is_counted.then_some(0),
         });
-        Ok(Next::Within)
+        Ok(Next::FirstInside)
     }
 
     fn leave(&mut self) -> Next {
         self.frames.pop();
-        Next::Unread
+        Next::Pending
     }
 
     /// Reads a string or literal that starts behind `start`, where `at` is the first token.
@@ -355,42 +357,47 @@ impl<'a> Walk<'a> {
         tokens: &mut Tokens<'a>,
         start: usize,
         at: usize,
-    ) -> Result<(Piece, Next), Malformed> {
+    ) -> Result<(ValueSpan, Next), Malformed> {
         if tokens.bytes()[at] != b'"' {
             let start = tokens.skip_blanks(start);
             let text = tokens.bytes().get(start..at).unwrap_or_default().trim_ascii_end();
             let form = literal::form(text).ok_or_else(|| tokens.not_a_literal(start, at))?;
-            return Ok((Piece::new(form, start, start + text.len()), Next::Read(at)));
+            return Ok((ValueSpan::new(form, start, start + text.len()), Next::Consumed(at)));
         }
         if !tokens.is_blank(start, at) {
             return Err(tokens.unexpected(tokens.skip_blanks(start)));
         }
         let close = tokens.token()?;
-        let piece = match tokens.has_escapes() {
-            false => Piece::new(Form::Text, at + 1, close),
-            true => self.resolved(tokens.bytes(), at + 1, close)?,
+        let span = match tokens.has_escapes() {
+            false => ValueSpan::new(ValueForm::Text, at + 1, close),
+            true => self.unescaped(tokens.bytes(), at + 1, close)?,
         };
-        Ok((piece, Next::Unread))
+        Ok((span, Next::Pending))
     }
 
     /// A string whose escapes, if it has any, are resolved.
     #[inline(never)]
-    fn resolved(&mut self, bytes: &[u8], start: usize, end: usize) -> Result<Piece, Malformed> {
+    fn unescaped(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        end: usize,
+    ) -> Result<ValueSpan, Malformed> {
         let text = &bytes[start..end];
         if !text.contains(&b'\\') {
-            return Ok(Piece::new(Form::Text, start, end));
+            return Ok(ValueSpan::new(ValueForm::Text, start, end));
         }
-        let scratch = self.sink.scratch();
+        let scratch = self.writer.scratch();
         let start_of_copy = scratch.len();
         literal::unescape(text, scratch)
-            .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
-        Ok(Piece::new(Form::Scratch, start_of_copy, scratch.len()))
+            .map_err(|at| Malformed::new(start + at, MalformedReason::NotAnEscape))?;
+        Ok(ValueSpan::new(ValueForm::Scratch, start_of_copy, scratch.len()))
     }
 
-    fn give(&mut self, from: usize, piece: Piece) {
-        for node in &self.live[from..] {
-            if let Some(slot) = self.tree.branch(*node).slot {
-                self.sink.push(slot, piece);
+    fn store(&mut self, from: usize, span: ValueSpan) {
+        for node in &self.active[from..] {
+            if let Some(slot) = self.trie.node(*node).slot {
+                self.writer.push(slot, span);
             }
         }
     }

@@ -1,14 +1,14 @@
-//! XML: walked from tag to tag along the tree of wanted paths.
+//! XML: walked from tag to tag along the trie of wanted paths.
 //!
 //! There are no document types and so no entities to expand. What nobody wants is skipped by
 //! counting tags.
 
 mod markup;
 
-use crate::fields::Fields;
-use crate::malformed::{Malformed, Reason};
-use crate::row::{Form, Piece, Row, Sink};
-use crate::tree::{NOWHERE, Node, ROOT, Tree};
+use crate::fields::FieldSet;
+use crate::malformed::{Malformed, MalformedReason};
+use crate::path_trie::{NO_NODE, NodeId, PathTrie, ROOT};
+use crate::row::{Row, RowWriter, ValueForm, ValueSpan};
 use markup::{Item, Markup, Part, resolve};
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ const LEVELS_MAX: usize = 64;
 
 /// What is wanted of XML, and room to walk it.
 #[derive(Clone, Debug)]
-pub(crate) struct Xml {
-    tree: Tree,
+pub(crate) struct XmlReader {
+    trie: PathTrie,
     frames: Vec<Frame>,
     /// The nodes that the open elements lead to, those of each frame behind one another.
-    live: Vec<Node>,
+    active: Vec<NodeId>,
     /// For each node, in which element it was last met, and how often there.
-    met: Vec<(u64, u32)>,
+    seen: Vec<(u64, u32)>,
     /// The number of the last element.
     elements: u64,
 }
@@ -32,47 +32,47 @@ pub(crate) struct Xml {
 #[derive(Clone, Debug)]
 struct Frame {
     name: Range<usize>,
-    /// Where in `live` its nodes are.
+    /// Where in `active` its nodes are.
     start: usize,
     end: usize,
     /// Its number.
     element: u64,
 }
 
-impl Xml {
-    pub(crate) fn new(fields: &Fields) -> Self {
-        let tree = Tree::new(fields, b'=');
-        let met = vec![(0, 0); tree.len()];
-        Self { tree, frames: Vec::new(), live: Vec::new(), met, elements: 0 }
+impl XmlReader {
+    pub(crate) fn new(fields: &FieldSet) -> Self {
+        let trie = PathTrie::new(fields, b'=');
+        let seen = vec![(0, 0); trie.len()];
+        Self { trie, frames: Vec::new(), active: Vec::new(), seen, elements: 0 }
     }
 
     pub(crate) fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
-        if self.tree.is_bare() {
+        if self.trie.is_empty() {
             return Ok(());
         }
         self.frames.clear();
-        self.live.clear();
-        self.live.push(ROOT);
+        self.active.clear();
+        self.active.push(ROOT);
         self.elements += 1;
-        let Self { tree, frames, live, met, elements } = self;
-        let (markup, sink) = (Markup::new(bytes), row.sink());
-        Walk { bytes, tree, markup, frames, live, met, elements, sink }.run()
+        let Self { trie, frames, active, seen, elements } = self;
+        let (markup, writer) = (Markup::new(bytes), row.writer());
+        Extraction { bytes, trie, markup, frames, active, seen, elements, writer }.run()
     }
 }
 
 /// One message on its way into a row.
-struct Walk<'a> {
+struct Extraction<'a> {
     bytes: &'a [u8],
-    tree: &'a Tree,
+    trie: &'a PathTrie,
     markup: Markup<'a>,
     frames: &'a mut Vec<Frame>,
-    live: &'a mut Vec<Node>,
-    met: &'a mut [(u64, u32)],
+    active: &'a mut Vec<NodeId>,
+    seen: &'a mut [(u64, u32)],
     elements: &'a mut u64,
-    sink: Sink<'a>,
+    writer: RowWriter<'a>,
 }
 
-impl Walk<'_> {
+impl Extraction<'_> {
     fn run(mut self) -> Result<(), Malformed> {
         let document = Frame { name: 0..0, start: 0, end: 1, element: *self.elements };
         loop {
@@ -84,15 +84,15 @@ impl Walk<'_> {
                 }
                 Item::End(name) => self.leave(&name)?,
                 Item::Text(text) | Item::Literal(text) if self.frames.is_empty() => {
-                    return Err(Malformed::new(text.start, Reason::Unexpected));
+                    return Err(Malformed::new(text.start, MalformedReason::Unexpected));
                 }
                 Item::Text(text) => self.text(text)?,
                 Item::Literal(text) => {
-                    let piece = Piece::new(Form::Text, text.start, text.end);
-                    self.give_text(piece);
+                    let span = ValueSpan::new(ValueForm::Text, text.start, text.end);
+                    self.store_text(span);
                 }
                 Item::Finish => {
-                    return Err(Malformed::new(self.bytes.len(), Reason::Unfinished));
+                    return Err(Malformed::new(self.bytes.len(), MalformedReason::Unfinished));
                 }
             }
             if self.frames.is_empty() {
@@ -104,20 +104,20 @@ impl Walk<'_> {
 
     /// Reads a start tag behind its name.
     fn element(&mut self, parent: &Frame, name: Range<usize>) -> Result<(), Malformed> {
-        self.live.truncate(parent.end);
-        for live in parent.start..parent.end {
-            let branch = self.tree.branch(self.live[live]);
+        self.active.truncate(parent.end);
+        for active in parent.start..parent.end {
+            let branch = self.trie.node(self.active[active]);
             let node = branch.find(&self.bytes[name.clone()]);
-            if node == NOWHERE {
+            if node == NO_NODE {
                 continue;
             }
-            let index = self.meet(node, parent.element);
-            self.live.push(node);
-            self.live.extend(self.tree.branch(node).element(index));
+            let index = self.mark_seen(node, parent.element);
+            self.active.push(node);
+            self.active.extend(self.trie.node(node).element(index));
         }
-        let is_wanted = self.live.len() > parent.end;
+        let is_wanted = self.active.len() > parent.end;
         *self.elements += 1;
-        let (start, end, element) = (parent.end, self.live.len(), *self.elements);
+        let (start, end, element) = (parent.end, self.active.len(), *self.elements);
         let frame = Frame { name, start, end, element };
         let is_open = loop {
             match self.markup.part()? {
@@ -134,17 +134,17 @@ impl Walk<'_> {
             return self.skip();
         }
         if self.frames.len() == LEVELS_MAX {
-            return Err(Malformed::new(frame.name.start, Reason::TooDeep));
+            return Err(Malformed::new(frame.name.start, MalformedReason::TooDeep));
         }
         self.frames.push(frame);
         Ok(())
     }
 
     /// How often `node` was met before in this element.
-    fn meet(&mut self, node: Node, element: u64) -> u32 {
-        let met = &mut self.met[node.index()];
-        let index = if met.0 == element { met.1 } else { 0 };
-        *met = (element, index.saturating_add(1));
+    fn mark_seen(&mut self, node: NodeId, element: u64) -> u32 {
+        let seen = &mut self.seen[node.index()];
+        let index = if seen.0 == element { seen.1 } else { 0 };
+        *seen = (element, index.saturating_add(1));
         index
     }
 
@@ -154,18 +154,18 @@ impl Walk<'_> {
         name: Range<usize>,
         value: Range<usize>,
     ) -> Result<(), Malformed> {
-        for live in frame.start..frame.end {
-            let branch = self.tree.branch(self.live[live]);
+        for active in frame.start..frame.end {
+            let branch = self.trie.node(self.active[active]);
             if branch.attribute_count == 0 {
                 continue;
             }
             let node = branch.attribute(&self.bytes[name.clone()]);
-            if node == NOWHERE || self.meet(node, frame.element) > 0 {
+            if node == NO_NODE || self.mark_seen(node, frame.element) > 0 {
                 continue;
             }
-            if let Some(slot) = self.tree.branch(node).slot {
-                let piece = self.resolved(value.clone())?;
-                self.sink.push(slot, piece);
+            if let Some(slot) = self.trie.node(node).slot {
+                let span = self.unescaped(value.clone())?;
+                self.writer.push(slot, span);
             }
         }
         Ok(())
@@ -173,40 +173,40 @@ impl Walk<'_> {
 
     fn text(&mut self, text: Range<usize>) -> Result<(), Malformed> {
         let Some(frame) = self.frames.last() else { return Ok(()) };
-        let nodes = &self.live[frame.start..frame.end];
-        if nodes.iter().any(|node| self.tree.branch(*node).slot.is_some()) {
-            let piece = self.resolved(text)?;
-            self.give_text(piece);
+        let nodes = &self.active[frame.start..frame.end];
+        if nodes.iter().any(|node| self.trie.node(*node).slot.is_some()) {
+            let span = self.unescaped(text)?;
+            self.store_text(span);
         }
         Ok(())
     }
 
-    fn give_text(&mut self, piece: Piece) {
+    fn store_text(&mut self, span: ValueSpan) {
         let Some(frame) = self.frames.last() else { return };
-        for node in &self.live[frame.start..frame.end] {
-            if let Some(slot) = self.tree.branch(*node).slot {
-                self.sink.push(slot, piece);
+        for node in &self.active[frame.start..frame.end] {
+            if let Some(slot) = self.trie.node(*node).slot {
+                self.writer.push(slot, span);
             }
         }
     }
 
     /// Where the text from `range` stands without references.
-    fn resolved(&mut self, range: Range<usize>) -> Result<Piece, Malformed> {
+    fn unescaped(&mut self, range: Range<usize>) -> Result<ValueSpan, Malformed> {
         let text = &self.bytes[range.clone()];
         if !text.contains(&b'&') {
-            return Ok(Piece::new(Form::Text, range.start, range.end));
+            return Ok(ValueSpan::new(ValueForm::Text, range.start, range.end));
         }
-        let scratch = self.sink.scratch();
+        let scratch = self.writer.scratch();
         let start = scratch.len();
         resolve(text, scratch)
-            .map_err(|at| Malformed::new(range.start + at, Reason::NotAnEntity))?;
-        Ok(Piece::new(Form::Scratch, start, scratch.len()))
+            .map_err(|at| Malformed::new(range.start + at, MalformedReason::NotAnEntity))?;
+        Ok(ValueSpan::new(ValueForm::Scratch, start, scratch.len()))
     }
 
     fn leave(&mut self, name: &Range<usize>) -> Result<(), Malformed> {
         match self.frames.pop() {
             Some(frame) if self.bytes[frame.name.clone()] == self.bytes[name.clone()] => Ok(()),
-            _ => Err(Malformed::new(name.start, Reason::NotTheEnd)),
+            _ => Err(Malformed::new(name.start, MalformedReason::NotTheEnd)),
         }
     }
 
@@ -228,7 +228,7 @@ impl Walk<'_> {
                 Item::End(_) => depth -= 1,
                 Item::Text(_) | Item::Literal(_) => {}
                 Item::Finish => {
-                    return Err(Malformed::new(self.markup.at(), Reason::Unfinished));
+                    return Err(Malformed::new(self.markup.at(), MalformedReason::Unfinished));
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! Deltas lead from the old message to the new one; composed messages read as they were given.
 #![forbid(unsafe_code)]
 
-use lanecast_filter::compose::{ComposeError, compose};
 use lanecast_filter::difference::difference;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::{Format, Kind};
-use lanecast_filter::malformed::{Malformed, Reason};
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::malformed::{Malformed, MalformedReason};
 use lanecast_filter::merge::{DeltaError, merge};
+use lanecast_filter::message_type::{Format, MessageType};
+use lanecast_filter::message_writer::{MessageWriteError, write_message};
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -14,91 +14,113 @@ use lanecast_filter::value::Value;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-fn format(kind: Kind) -> Format {
-    Format::new(kind).with_separators(b';', b'=').expect("as in the examples")
+fn format(message_type: MessageType) -> Format {
+    Format::new(message_type).with_separators(b';', b'=').expect("as in the examples")
 }
 
 fn path(text: &str) -> Path {
     text.parse().expect(text)
 }
 
-fn merged(kind: Kind, base: &str, delta: &str) -> Result<String, DeltaError> {
+fn merged(message_type: MessageType, base: &str, delta: &str) -> Result<String, DeltaError> {
     let mut out = b"kept".to_vec();
-    let result = merge(format(kind), base.as_bytes(), delta.as_bytes(), &mut out);
+    let result = merge(format(message_type), base.as_bytes(), delta.as_bytes(), &mut out);
     let text = String::from_utf8(out).expect("as the messages are");
     let text = text.strip_prefix("kept").expect("what was there").to_string();
     assert!(result.is_ok() || text.is_empty(), "nothing is left behind: {text}");
     result.map(|()| text)
 }
 
-fn changes(kind: Kind, old: &str, new: &str, keys: &[&str]) -> (usize, String) {
+fn changes(message_type: MessageType, old: &str, new: &str, keys: &[&str]) -> (usize, String) {
     let keys: Vec<Path> = keys.iter().map(|key| path(key)).collect();
     let mut out = Vec::new();
-    let count = difference(format(kind), old.as_bytes(), new.as_bytes(), &keys, &mut out);
+    let count = difference(format(message_type), old.as_bytes(), new.as_bytes(), &keys, &mut out);
     (count.expect("well formed"), String::from_utf8(out).expect("as the messages are"))
 }
 
 #[test]
 fn what_a_delta_names_is_replaced() {
-    for (kind, base, delta, expected) in [
-        (Kind::Fix, "1=a;55=IBM;38=5", "38=7;44=1", "1=a;55=IBM;38=7;44=1;"),
-        (Kind::Fix, "448=a;1=x;448=b;", "448=c;448=d;448=e", "448=c;448=d;448=e;1=x;"),
-        (Kind::Nvfix, "", "Symbol=IBM", "Symbol=IBM;"),
+    for (message_type, base, delta, expected) in [
+        (MessageType::Fix, "1=a;55=IBM;38=5", "38=7;44=1", "1=a;55=IBM;38=7;44=1;"),
+        (MessageType::Fix, "448=a;1=x;448=b;", "448=c;448=d;448=e", "448=c;448=d;448=e;1=x;"),
+        (MessageType::Nvfix, "", "Symbol=IBM", "Symbol=IBM;"),
         (
-            Kind::Json,
+            MessageType::Json,
             r#"{ "a" : {"b":1, "c":[1,2]}, "d":2.0 }"#,
             r#"{"a":{"c":[3]},"e":null}"#,
             r#"{"a":{"b":1,"c":[3]},"d":2.0,"e":null}"#,
         ),
-        (Kind::Json, r#"{"a":{"b":1}}"#, r#"{"\u0061":[]}"#, r#"{"a":[]}"#),
-        (Kind::Json, "[1]", r#" "x" "#, r#""x""#),
+        (MessageType::Json, r#"{"a":{"b":1}}"#, r#"{"\u0061":[]}"#, r#"{"a":[]}"#),
+        (MessageType::Json, "[1]", r#" "x" "#, r#""x""#),
     ] {
-        assert_eq!(merged(kind, base, delta).as_deref(), Ok(expected), "{delta} into {base}");
+        assert_eq!(
+            merged(message_type, base, delta).as_deref(),
+            Ok(expected),
+            "{delta} into {base}"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_merged_is_refused_with_its_place() {
     let error = |offset, reason| Malformed { offset, reason };
-    for (kind, base, delta, expected) in [
-        (Kind::Fix, "55", "1=a", DeltaError::First(error(2, Reason::NoValue))),
-        (Kind::Fix, "1=a", "1=b;x=1", DeltaError::Second(error(4, Reason::NotATag))),
+    for (message_type, base, delta, expected) in [
+        (MessageType::Fix, "55", "1=a", DeltaError::First(error(2, MalformedReason::NoValue))),
         (
-            Kind::Json,
+            MessageType::Fix,
+            "1=a",
+            "1=b;x=1",
+            DeltaError::Second(error(4, MalformedReason::NotATag)),
+        ),
+        (
+            MessageType::Json,
             r#"{"a":{"b":x}}"#,
             r#"{"a":{}}"#,
-            DeltaError::First(error(10, Reason::NotALiteral)),
+            DeltaError::First(error(10, MalformedReason::NotALiteral)),
         ),
-        (Kind::Json, "{}", r#"{"a":1"#, DeltaError::Second(error(6, Reason::Unfinished))),
-        (Kind::Json, "{}", "1 2", DeltaError::Second(error(0, Reason::NotALiteral))),
-        (Kind::Json, "{}", "1}", DeltaError::Second(error(2, Reason::Unexpected))),
-        (Kind::Xml, "<a/>", "<a/>", DeltaError::NoDeltas(Kind::Xml)),
+        (
+            MessageType::Json,
+            "{}",
+            r#"{"a":1"#,
+            DeltaError::Second(error(6, MalformedReason::Unfinished)),
+        ),
+        (
+            MessageType::Json,
+            "{}",
+            "1 2",
+            DeltaError::Second(error(0, MalformedReason::NotALiteral)),
+        ),
+        (MessageType::Json, "{}", "1}", DeltaError::Second(error(2, MalformedReason::Unexpected))),
+        (MessageType::Xml, "<a/>", "<a/>", DeltaError::NoDeltas(MessageType::Xml)),
     ] {
-        assert_eq!(merged(kind, base, delta), Err(expected), "{delta} into {base}");
+        assert_eq!(merged(message_type, base, delta), Err(expected), "{delta} into {base}");
     }
     let deep = format!("{}1{}", "{\"a\":".repeat(65), "}".repeat(65));
-    let too_deep = merged(Kind::Json, &deep, &deep);
-    assert!(matches!(too_deep, Err(DeltaError::Second(Malformed { reason: Reason::TooDeep, .. }))));
+    let too_deep = merged(MessageType::Json, &deep, &deep);
+    assert!(matches!(
+        too_deep,
+        Err(DeltaError::Second(Malformed { reason: MalformedReason::TooDeep, .. }))
+    ));
 }
 
 #[test]
 fn a_difference_has_what_changed_and_the_keys() {
-    for (kind, old, new, keys, expected) in [
-        (Kind::Fix, "1=a;55=IBM;38=5", "1=a;55=IBM;38=6", &["/55"][..], (1, "55=IBM;38=6;")),
-        (Kind::Fix, "1=a;2=b", "1=a", &[], (1, "2=;")),
-        (Kind::Fix, "1=a;2=b", "2=b;1=a", &[], (0, "")),
+    for (message_type, old, new, keys, expected) in [
+        (MessageType::Fix, "1=a;55=IBM;38=5", "1=a;55=IBM;38=6", &["/55"][..], (1, "55=IBM;38=6;")),
+        (MessageType::Fix, "1=a;2=b", "1=a", &[], (1, "2=;")),
+        (MessageType::Fix, "1=a;2=b", "2=b;1=a", &[], (0, "")),
         (
-            Kind::Json,
+            MessageType::Json,
             r#"{"k":{"id":7},"a":{"b":1,"c":2},"z":[1]}"#,
             r#"{"k":{"id":7},"a":{"b":1,"c":3},"z":[1]}"#,
             &["/k/id"],
             (1, r#"{"k":{"id":7},"a":{"c":3}}"#),
         ),
-        (Kind::Json, r#"{"a":1,"b":null}"#, "{}", &[], (1, r#"{"a":null}"#)),
-        (Kind::Json, "{}", "{ }", &[], (0, "{}")),
-        (Kind::Json, "1", "2", &[], (1, "2")),
+        (MessageType::Json, r#"{"a":1,"b":null}"#, "{}", &[], (1, r#"{"a":null}"#)),
+        (MessageType::Json, "{}", "{ }", &[], (0, "{}")),
+        (MessageType::Json, "1", "2", &[], (1, "2")),
     ] {
-        let (count, text) = changes(kind, old, new, keys);
+        let (count, text) = changes(message_type, old, new, keys);
         assert_eq!((count, text.as_str()), expected, "{old} to {new}");
     }
 }
@@ -106,12 +128,20 @@ fn a_difference_has_what_changed_and_the_keys() {
 #[test]
 fn composed_messages_read_as_they_were_given() {
     let values = [Value::Text(b"c<0>1"), Value::Float(34.5), Value::Int(-1), Value::Bool(true)];
-    for (kind, paths, expected) in [
-        (Kind::Fix, ["/11", "/99", "/1", "/2"], "11=c<0>1;99=34.5;1=-1;2=true;"),
-        (Kind::Nvfix, ["/customer", "/vwap", "/a", "/b"], "customer=c<0>1;vwap=34.5;a=-1;b=true;"),
-        (Kind::Json, ["/a/b", "/a/c", "/d", "/d"], r#"{"a":{"b":"c<0>1","c":34.5},"d":[-1,true]}"#),
+    for (message_type, paths, expected) in [
+        (MessageType::Fix, ["/11", "/99", "/1", "/2"], "11=c<0>1;99=34.5;1=-1;2=true;"),
         (
-            Kind::Xml,
+            MessageType::Nvfix,
+            ["/customer", "/vwap", "/a", "/b"],
+            "customer=c<0>1;vwap=34.5;a=-1;b=true;",
+        ),
+        (
+            MessageType::Json,
+            ["/a/b", "/a/c", "/d", "/d"],
+            r#"{"a":{"b":"c<0>1","c":34.5},"d":[-1,true]}"#,
+        ),
+        (
+            MessageType::Xml,
             ["/a/@b", "/a/c", "/a/d", "/a/d"],
             r#"<a b="c&lt;0&gt;1"><c>34.5</c><d>-1</d><d>true</d></a>"#,
         ),
@@ -119,40 +149,41 @@ fn composed_messages_read_as_they_were_given() {
         let paths = paths.map(path);
         let pairs: Vec<(&Path, Value<'_>)> = paths.iter().zip(values).collect();
         let mut out = Vec::new();
-        compose(format(kind), &pairs, &mut out).expect("it can be written");
+        write_message(format(message_type), &pairs, &mut out).expect("it can be written");
         assert_eq!(String::from_utf8_lossy(&out), expected);
-        let mut fields = Fields::new(format(kind));
+        let mut fields = FieldSet::new(format(message_type));
         let slot = fields.slot(&paths[0]).expect("room");
         let mut row = Row::new();
         Reader::new(&fields).read(&out, &mut row).expect("well formed");
-        assert_eq!(row.text(slot, &out), Some(&b"c<0>1"[..]), "{kind}");
+        assert_eq!(row.text(slot, &out), Some(&b"c<0>1"[..]), "{message_type}");
     }
 }
 
 #[test]
 fn what_a_kind_cannot_say_is_refused() {
-    for (kind, paths, text) in [
-        (Kind::Fix, &["/a"][..], "x"),
-        (Kind::Fix, &["/1/2"], "x"),
-        (Kind::Fix, &["/1"], "a;b"),
-        (Kind::Json, &["/a", "/a/b"], "x"),
-        (Kind::Json, &["/a/b", "/a"], "x"),
-        (Kind::Json, &["/a/@b"], "x"),
-        (Kind::Json, &["/a[1]"], "x"),
-        (Kind::Xml, &["/a", "/b"], "x"),
-        (Kind::Xml, &["/[a b]"], "x"),
-        (Kind::Xml, &["/a", "/a"], "x"),
-        (Kind::Xml, &["/@a"], "x"),
-        (Kind::Nvfix, &["/[a=b]"], "x"),
+    for (message_type, paths, text) in [
+        (MessageType::Fix, &["/a"][..], "x"),
+        (MessageType::Fix, &["/1/2"], "x"),
+        (MessageType::Fix, &["/1"], "a;b"),
+        (MessageType::Json, &["/a", "/a/b"], "x"),
+        (MessageType::Json, &["/a/b", "/a"], "x"),
+        (MessageType::Json, &["/a/@b"], "x"),
+        (MessageType::Json, &["/a[1]"], "x"),
+        (MessageType::Xml, &["/a", "/b"], "x"),
+        (MessageType::Xml, &["/[a b]"], "x"),
+        (MessageType::Xml, &["/a", "/a"], "x"),
+        (MessageType::Xml, &["/@a"], "x"),
+        (MessageType::Nvfix, &["/[a=b]"], "x"),
     ] {
         let paths: Vec<Path> = paths.iter().map(|text| path(text)).collect();
         let pairs: Vec<_> = paths.iter().map(|path| (path, Value::Text(text.as_bytes()))).collect();
         let mut out = Vec::new();
-        let error = compose(format(kind), &pairs, &mut out).expect_err("it cannot be written");
-        assert!(out.is_empty() && !error.to_string().is_empty(), "{kind} {paths:?}");
+        let error = write_message(format(message_type), &pairs, &mut out)
+            .expect_err("it cannot be written");
+        assert!(out.is_empty() && !error.to_string().is_empty(), "{message_type} {paths:?}");
     }
     let mut out = Vec::new();
-    assert_eq!(compose(Kind::Binary, &[], &mut out), Err(ComposeError::Binary));
+    assert_eq!(write_message(MessageType::Binary, &[], &mut out), Err(MessageWriteError::Binary));
 }
 
 /// A value without what is NULL anyway.
@@ -187,8 +218,8 @@ proptest! {
     #[test]
     fn a_difference_of_json_leads_to_the_new_message(old in json(), new in json()) {
         let (old_text, new_text) = (old.to_string(), new.to_string());
-        let (count, delta) = changes(Kind::Json, &old_text, &new_text, &[]);
-        let result = merged(Kind::Json, &old_text, &delta).expect("well formed");
+        let (count, delta) = changes(MessageType::Json, &old_text, &new_text, &[]);
+        let result = merged(MessageType::Json, &old_text, &delta).expect("well formed");
         let result: Json = serde_json::from_str(&result).expect("it is JSON");
         let both_objects = old.is_object() && new.is_object();
         if both_objects {
@@ -212,7 +243,7 @@ proptest! {
             }
             Json::Object(out)
         }
-        let result = merged(Kind::Json, &format!("{base:#}"), &delta.to_string()).expect("JSON");
+        let result = merged(MessageType::Json, &format!("{base:#}"), &delta.to_string()).expect("JSON");
         let result: Json = serde_json::from_str(&result).expect("it is JSON");
         prop_assert_eq!(result, expected(&base, &delta));
     }
@@ -222,8 +253,8 @@ proptest! {
         old in "([1-4]=[ab]{0,1};){0,6}",
         new in "([1-4]=[ab]{0,1};){0,6}",
     ) {
-        let (_, delta) = changes(Kind::Fix, &old, &new, &[]);
-        let result = merged(Kind::Fix, &old, &delta).expect("well formed");
+        let (_, delta) = changes(MessageType::Fix, &old, &new, &[]);
+        let result = merged(MessageType::Fix, &old, &delta).expect("well formed");
         for tag in 1..=4 {
             let fields = |text: &str| -> Vec<String> {
                 let start = format!("{tag}=");
@@ -241,8 +272,8 @@ proptest! {
         base in "[\\[\\]{}\",:a1=; \\\\]{0,20}",
         delta in "[{}\",:a1=; \\\\]{0,20}",
     ) {
-        for kind in Kind::ALL {
-            let _ = merged(kind, &base, &delta);
+        for message_type in MessageType::ALL {
+            let _ = merged(message_type, &base, &delta);
         }
     }
 }

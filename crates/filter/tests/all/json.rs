@@ -1,9 +1,9 @@
 //! The reader of JSON beside serde_json: what that accepts, the reader accepts and finds the same.
 #![forbid(unsafe_code)]
 
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::fields::FieldSet;
 use lanecast_filter::malformed::Malformed;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -16,7 +16,7 @@ type Found = Result<Vec<Vec<String>>, Malformed>;
 
 /// A reader of each of `paths`, and how to ask what it finds in a message.
 fn reader(paths: &[&str]) -> impl FnMut(&[u8]) -> Found {
-    let mut fields = Fields::new(Kind::Json);
+    let mut fields = FieldSet::new(MessageType::Json);
     let slots: Vec<_> = paths
         .iter()
         .map(|path| fields.slot(&path.parse().expect("a path")).expect("room"))

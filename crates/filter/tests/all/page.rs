@@ -1,8 +1,8 @@
 //! What the page on messages says is what the readers do.
 #![forbid(unsafe_code)]
 
-use lanecast_filter::fields::{Fields, SLOTS_MAX};
-use lanecast_filter::kind::Format;
+use lanecast_filter::fields::{FieldSet, SLOTS_MAX};
+use lanecast_filter::message_type::Format;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::value::Value;
@@ -15,10 +15,10 @@ fn cells(line: &str) -> Option<[&str; 4]> {
 }
 
 /// What the page writes for what a reader finds.
-fn outcome(kind: &str, message: &str, path: &str) -> String {
-    let format = Format::new(kind.parse().expect("a kind"));
+fn outcome(message_type: &str, message: &str, path: &str) -> String {
+    let format = Format::new(message_type.parse().expect("a message type"));
     let format = format.with_separators(b';', b'=').expect("as the page says");
-    let mut fields = Fields::new(format);
+    let mut fields = FieldSet::new(format);
     let slot = fields.slot(&path.parse().expect("a path")).expect("room");
     let mut row = Row::new();
     if let Err(error) = Reader::new(&fields).read(message.as_bytes(), &mut row) {
@@ -37,12 +37,12 @@ fn outcome(kind: &str, message: &str, path: &str) -> String {
 #[test]
 fn the_examples_are_true() {
     let mut count = 0;
-    for [kind, message, path, expected] in PAGE.lines().filter_map(cells) {
-        if matches!(kind, "kind" | "---") {
+    for [message_type, message, path, expected] in PAGE.lines().filter_map(cells) {
+        if matches!(message_type, "type" | "---") {
             continue;
         }
         let (message, path) = (message.trim_matches('`'), path.trim_matches('`'));
-        assert_eq!(outcome(kind, message, path), expected, "{path} in {message}");
+        assert_eq!(outcome(message_type, message, path), expected, "{path} in {message}");
         count += 1;
     }
     assert!(count > 30, "{count} examples");

@@ -1,9 +1,9 @@
 //! The reader of XML beside quick-xml: what that accepts, the reader finds the same in.
 #![forbid(unsafe_code)]
 
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::malformed::{Malformed, Reason};
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::malformed::{Malformed, MalformedReason};
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -13,7 +13,7 @@ use quick_xml::events::Event;
 
 /// Each value of each path.
 fn read(message: &[u8], paths: &[&str]) -> Result<Vec<Vec<String>>, Malformed> {
-    let mut fields = Fields::new(Kind::Xml);
+    let mut fields = FieldSet::new(MessageType::Xml);
     let slots: Vec<_> = paths
         .iter()
         .map(|path| fields.slot(&path.parse().expect("a path")).expect("room"))
@@ -59,11 +59,11 @@ fn references_are_resolved_and_expand_to_nothing_else() {
     assert_eq!(found(message, &["/a/@b", "/a"]), [vec!["<AB&amp;"], vec!["x>y", "&lt;", "z"]]);
     assert_eq!(found("<a b='' b='1'></a>", &["/a/@b", "/a"]), [vec!["Null"], vec![]]);
     for (message, offset, reason) in [
-        ("<!DOCTYPE a [<!ENTITY b 'b'>]><a>&b;</a>", 0, Reason::DocumentType),
-        ("<a>&b;</a>", 3, Reason::NotAnEntity),
-        ("<a>x&amp</a>", 4, Reason::NotAnEntity),
-        ("<a>&#0;</a>", 3, Reason::NotAnEntity),
-        ("<a>&#x110000;</a>", 3, Reason::NotAnEntity),
+        ("<!DOCTYPE a [<!ENTITY b 'b'>]><a>&b;</a>", 0, MalformedReason::DocumentType),
+        ("<a>&b;</a>", 3, MalformedReason::NotAnEntity),
+        ("<a>x&amp</a>", 4, MalformedReason::NotAnEntity),
+        ("<a>&#0;</a>", 3, MalformedReason::NotAnEntity),
+        ("<a>&#x110000;</a>", 3, MalformedReason::NotAnEntity),
     ] {
         assert_eq!(
             read(message.as_bytes(), &["/a"]),

@@ -8,9 +8,9 @@ use super::server::{BARRIERS, begin, keep_on};
 use crate::recorder::Recorder;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::interpreter::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message};
@@ -98,7 +98,7 @@ struct Matcher {
 
 impl Matcher {
     fn new(load: &Load) -> io::Result<Self> {
-        let (mut fields, mut index) = (Fields::new(Kind::Fix), Index::new());
+        let (mut fields, mut index) = (FieldSet::new(MessageType::Fix), Index::new());
         for subscriber in 0..load.subscribers {
             let filter = Filter::parse(&load.filter(subscriber)).map_err(io::Error::other)?;
             index.insert(subscriber as u32, &filter, &mut fields).map_err(io::Error::other)?;

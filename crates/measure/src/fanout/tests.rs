@@ -1,8 +1,8 @@
 use super::load::{stamp, stamped};
 use super::*;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::interpreter::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Message, Plan};
@@ -22,13 +22,13 @@ fn filters_let_through_what_is_owed() {
         for order in &deck {
             let passes = |subscriber: &usize| {
                 let filter = Filter::parse(&load.filter(*subscriber)).expect("a filter");
-                let mut fields = Fields::new(Kind::Fix);
+                let mut fields = FieldSet::new(MessageType::Fix);
                 let plan = Plan::new(&filter, &mut fields).expect("a plan");
                 let mut row = Row::new();
                 Reader::new(&fields).read(order.bytes(), &mut row).expect("an order");
                 let environment = Environment { topic: "t", client: "", unix_ns: 0 };
                 let bytes = order.bytes();
-                plan.holds(&Message { row: &row, bytes, environment: &environment })
+                plan.matches(&Message { row: &row, bytes, environment: &environment })
             };
             let passed = (0..load.subscribers).filter(passes).count() as u64;
             assert_eq!(passed, load.takers(order), "{order:?}");

@@ -9,7 +9,7 @@ use super::error::{MismatchKind, SchemaMismatch, SowStoreError};
 use crate::definition::TopicDefinition;
 use crate::key::Sum;
 use crate::view::ViewDefinition;
-use lanecast_filter::kind::Format;
+use lanecast_filter::message_type::Format;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -178,12 +178,12 @@ fn text_of_view(view: &ViewDefinition) -> String {
 }
 
 fn text_of_format(format: Format) -> String {
-    let usual = Format::new(format.kind());
+    let usual = Format::new(format.message_type());
     if format == usual {
-        return format.kind().name().to_owned();
+        return format.message_type().name().to_owned();
     }
     let (field, pair) = (format.field_separator(), format.pair_separator());
-    format!("{} {field} {pair}", format.kind().name())
+    format!("{} {field} {pair}", format.message_type().name())
 }
 
 /// The text with one space where there is white space, but for what stands in quotes: a line that
@@ -211,19 +211,20 @@ fn spaced(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast_filter::kind::Kind;
+    use lanecast_filter::message_type::MessageType;
 
     #[test]
     fn definitions_differ_where_records_would() {
-        let orders = || TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let orders =
+            || TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         assert_eq!(text_of_topic(&orders()), "json\n/id");
         let same = orders().durable().index("/qty").expect("a path");
         assert_eq!(text_of_topic(&same), text_of_topic(&orders()));
         let more = orders().key("/sub").expect("a path");
         assert_eq!(text_of_topic(&more), "json\n/id\n/sub");
-        let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+        let format = Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators");
         assert_eq!(text_of_topic(&TopicDefinition::new("a", format)), "fix 59 61");
-        let view = |text: &str| ViewDefinition::new("v", Kind::Json, "orders").project(text);
+        let view = |text: &str| ViewDefinition::new("v", MessageType::Json, "orders").project(text);
         assert_eq!(text_of_view(&view("/a,\n   /b")), text_of_view(&view(" /a, /b ")));
         assert_ne!(text_of_view(&view("'a  b' AS /b")), text_of_view(&view("'a b' AS /b")));
     }

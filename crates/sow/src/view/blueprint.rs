@@ -8,7 +8,7 @@ use super::template::Template;
 use lanecast_filter::expr::Expr;
 use lanecast_filter::path::Path;
 use lanecast_filter::value::Comparison;
-use lanecast_filter::{Filter, Function, Limits, Projection};
+use lanecast_filter::{Filter, FilterLimits, Function, Projection, parse_expr};
 use std::convert::Infallible;
 
 /// What a view computes.
@@ -79,7 +79,7 @@ impl Blueprint {
         }
         let filter = definition.filter.as_deref().map(|text| draft.filter(text)).transpose()?;
         let grouping = draft.grouping(&definition.grouping)?;
-        let read = Projection::parse_list(&definition.projection, &Limits::DEFAULT);
+        let read = Projection::parse_list(&definition.projection, &FilterLimits::DEFAULT);
         let projections = read.map_err(ViewError::of(Clause::Projection))?;
         let mut columns = Vec::new();
         for projection in &projections {
@@ -153,7 +153,7 @@ impl<'a> Draft<'a> {
     /// Reads `left = right AND ...`, which finds records of the topic behind join `number`.
     fn link(&mut self, number: usize, on: &str) -> Result<Link, ViewError> {
         let (clause, right) = (Clause::Join(number), number + 1);
-        let read = Expr::parse(on, &Limits::DEFAULT).map_err(ViewError::of(clause))?;
+        let read = parse_expr(on, &FilterLimits::DEFAULT).map_err(ViewError::of(clause))?;
         let equations = if let Expr::And(parts) = &read { parts.as_slice() } else { &[read] };
         let refused = |what: String| {
             let (name, other) = (self.topics[right], self.topics[0]);
@@ -199,7 +199,7 @@ impl<'a> Draft<'a> {
         if text.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let read = Projection::parse_list(text, &Limits::DEFAULT);
+        let read = Projection::parse_list(text, &FilterLimits::DEFAULT);
         let grouping = read.map_err(ViewError::of(Clause::Grouping))?;
         for group in &grouping {
             let input = match &group.expr {

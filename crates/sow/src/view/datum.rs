@@ -4,7 +4,7 @@ use super::decimal::{Decimal, Rounding};
 use super::exact::Exact;
 use lanecast_filter::fields::Slot;
 use lanecast_filter::row::Row;
-use lanecast_filter::truth::Truth;
+use lanecast_filter::ternary::Ternary;
 use lanecast_filter::value::{Comparison, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -57,9 +57,9 @@ impl<'a> Datum<'a> {
     }
 
     /// As the filter language compares: two texts as bytes, all else as numbers, exactly.
-    pub(crate) fn compare(&self, comparison: Comparison, other: &Datum<'_>) -> Truth {
+    pub(crate) fn compare(&self, comparison: Comparison, other: &Datum<'_>) -> Ternary {
         if self.is_null() || other.is_null() {
-            return Truth::Unknown;
+            return Ternary::Unknown;
         }
         let order = match (self, other) {
             (Self::Text(left), Datum::Text(right)) => Some(left.cmp(right)),
@@ -137,14 +137,14 @@ mod tests {
             Datum::Number(Exact::Decimal(Decimal::parse(text.as_bytes()).expect("a number")))
         };
         for (left, comparison, right, truth) in [
-            (text("10"), Less, text("9"), Truth::True),
-            (text("10"), Greater, number("9"), Truth::True),
-            (text("x"), Greater, number("9"), Truth::True),
-            (text("2.0"), Equal, number("2"), Truth::True),
-            (Datum::Nan, NotEqual, number("2"), Truth::True),
-            (Datum::Nan, Less, text("x"), Truth::False),
-            (text(""), Equal, text(""), Truth::Unknown),
-            (Datum::Bool(true), Equal, number("1"), Truth::True),
+            (text("10"), Less, text("9"), Ternary::True),
+            (text("10"), Greater, number("9"), Ternary::True),
+            (text("x"), Greater, number("9"), Ternary::True),
+            (text("2.0"), Equal, number("2"), Ternary::True),
+            (Datum::Nan, NotEqual, number("2"), Ternary::True),
+            (Datum::Nan, Less, text("x"), Ternary::False),
+            (text(""), Equal, text(""), Ternary::Unknown),
+            (Datum::Bool(true), Equal, number("1"), Ternary::True),
         ] {
             assert_eq!(left.compare(comparison, &right), truth, "{left:?} {right:?}");
         }

@@ -2,8 +2,8 @@
 
 use super::decimal::Rounding;
 use lanecast_filter::FilterError;
-use lanecast_filter::fields::SlotsTaken;
-use lanecast_filter::kind::Format;
+use lanecast_filter::fields::TooManyFields;
+use lanecast_filter::message_type::Format;
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
@@ -131,7 +131,7 @@ impl ViewError {
 
     /// Makes an error of that of an expression.
     pub(crate) fn of(clause: Clause) -> impl FnOnce(FilterError) -> Self {
-        move |error| Self { hint: error.hint, ..Self::new(clause, error.at, error.fault) }
+        move |error| Self { hint: error.hint, ..Self::new(clause, error.offset, error.kind) }
     }
 }
 
@@ -142,8 +142,8 @@ impl Display for ViewError {
     }
 }
 
-impl From<SlotsTaken> for ViewError {
-    fn from(error: SlotsTaken) -> Self {
+impl From<TooManyFields> for ViewError {
+    fn from(error: TooManyFields) -> Self {
         Self::new(Clause::Topics, 0, error)
     }
 }

@@ -10,9 +10,9 @@ use super::share::{Input, Need, Share, SharePlace};
 use super::template::{Template, Unwritable};
 use lanecast_filter::expr::Expr;
 use lanecast_filter::fields::Slot;
-use lanecast_filter::naive::{self, Environment, Record};
+use lanecast_filter::interpreter::{self, Environment, FieldSource};
 use lanecast_filter::path::Path;
-use lanecast_filter::truth::{Semantics, Truth};
+use lanecast_filter::ternary::{Semantics, Ternary};
 use lanecast_filter::value::Value;
 use lanecast_filter::{Message, Plan};
 use smallvec::SmallVec;
@@ -214,9 +214,11 @@ impl Condition {
         match self {
             Self::None => true,
             Self::Plan(plan) => {
-                row.parts.first().and_then(Option::as_ref).is_some_and(|one| plan.holds(one))
+                row.parts.first().and_then(Option::as_ref).is_some_and(|one| plan.matches(one))
             }
-            Self::Tree(expr) => naive::truth(expr, row, &NOWHERE, Semantics::Sql) == Truth::True,
+            Self::Tree(expr) => {
+                interpreter::evaluate(expr, row, &NOWHERE, Semantics::Sql) == Ternary::True
+            }
         }
     }
 }
@@ -245,14 +247,14 @@ impl Leaves for Row<'_> {
         let (topic, slot) = self.slots[number];
         let message = self.parts[topic].as_ref()?;
         // As a filter may have.
-        if let Some(units) = message.row.known_whole(slot) {
+        if let Some(units) = message.row.cached_integer(slot) {
             return Some((units, 0));
         }
         Decimal::parse_small(message.row.text(slot, message.bytes)?)
     }
 }
 
-impl Record<usize> for Row<'_> {
+impl FieldSource<usize> for Row<'_> {
     fn values<'a>(&'a self, number: &'a usize) -> impl Iterator<Item = Value<'a>> {
         let (topic, slot) = self.slots[*number];
         let message = self.parts[topic].as_ref();

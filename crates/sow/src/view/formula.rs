@@ -5,9 +5,9 @@ use super::decimal::Rounding;
 use super::exact::Exact;
 use lanecast_filter::Function;
 use lanecast_filter::expr::{Arithmetic, Expr, Literal};
-use lanecast_filter::naive::{self, Environment, Record};
+use lanecast_filter::interpreter::{self, Environment, FieldSource};
 use lanecast_filter::path::Path;
-use lanecast_filter::truth::{Semantics, Truth};
+use lanecast_filter::ternary::{Semantics, Ternary};
 use lanecast_filter::value::{Comparison, Value};
 use std::convert::Infallible;
 
@@ -100,7 +100,7 @@ impl Formula {
                 if number.is_negative() { number.negated() } else { number.clone() }
             }),
             Self::If(parts) => {
-                let holds = parts[0].truth(leaves) == Truth::True;
+                let holds = parts[0].truth(leaves) == Ternary::True;
                 parts[if holds { 1 } else { 2 }].datum(leaves)
             }
             Self::Coalesce(parts) => {
@@ -112,19 +112,19 @@ impl Formula {
                 let parts =
                     Parts(parts.iter().map(|part| part.argument(leaves, is_call)).collect());
                 let environment = Environment::default();
-                naive::value(shell, &parts, &environment, Semantics::Sql, |value| {
+                interpreter::with_value(shell, &parts, &environment, Semantics::Sql, |value| {
                     Datum::from(value).into_owned()
                 })
             }
             Self::Leaf(_) | Self::Constant(_) | Self::Arithmetic(..) => self.datum(leaves),
             _ => match self.truth(leaves) {
-                Truth::Unknown => Datum::Null,
-                truth => Datum::Bool(truth == Truth::True),
+                Ternary::Unknown => Datum::Null,
+                truth => Datum::Bool(truth == Ternary::True),
             },
         }
     }
 
-    fn truth<L: Leaves>(&self, leaves: &L) -> Truth {
+    fn truth<L: Leaves>(&self, leaves: &L) -> Ternary {
         let truth = |part: &Self| part.truth(leaves);
         match self {
             Self::Not(part) => !part.truth(leaves),
@@ -169,7 +169,7 @@ pub(crate) trait Leaves {
 #[derive(Debug)]
 struct Parts<'a>(Vec<Datum<'a>>);
 
-impl Record<usize> for Parts<'_> {
+impl FieldSource<usize> for Parts<'_> {
     fn values<'a>(&'a self, part: &'a usize) -> impl Iterator<Item = Value<'a>> {
         self.0.get(*part).map(Datum::value).into_iter()
     }
@@ -220,7 +220,7 @@ fn unary<'a>(datum: &Datum<'_>, operate: impl FnOnce(&Exact) -> Exact) -> Datum<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast_filter::Limits;
+    use lanecast_filter::{FilterLimits, parse_expr};
 
     struct Texts(Vec<String>);
 
@@ -232,7 +232,7 @@ mod tests {
 
     /// What `text` is of the fields `/a = 7`, `/b = 2`, `/c = x`, and `/d`, which is NULL.
     fn shown(text: &str) -> String {
-        let expr = Expr::parse(text, &Limits::DEFAULT).expect(text);
+        let expr = parse_expr(text, &FilterLimits::DEFAULT).expect(text);
         let names = ["/a", "/b", "/c", "/d"];
         let formula = Formula::new::<Infallible>(&expr, &mut |part| {
             Ok(match part {

@@ -2,7 +2,7 @@
 
 use super::datum::Datum;
 use super::decimal::Rounding;
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::path::Path;
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub(crate) enum UnsupportedField {
     #[error("fields of FIX are numbers: project into nvfix, or write AS /6001 or the like")]
     NoTag,
     #[error("{0} messages are flat, and its names hold no separators: write AS /name")]
-    NoName(Kind),
+    NoName(MessageType),
     #[error("a view writes whole fields: leave out the subscript")]
     Subscript,
     #[error("only XML has attributes: leave out the @")]
@@ -72,9 +72,9 @@ impl Template {
                 .map_err(|what| (field, what))?;
         }
         let mut text = Vec::new();
-        match format.kind() {
-            Kind::Json => template.object(&root, &mut text),
-            Kind::Xml => {
+        match format.message_type() {
+            MessageType::Json => template.object(&root, &mut text),
+            MessageType::Xml => {
                 if let [_, second, ..] = &*root.below {
                     return Err((second.first_field(), UnsupportedField::NoRoot));
                 }
@@ -92,24 +92,26 @@ impl Template {
 
     fn check(&self, path: &Path) -> Result<(), UnsupportedField> {
         let format = self.format;
-        let kind = format.kind();
+        let kind = format.message_type();
         let steps = path.steps();
         let is_separator =
             |byte| [format.field_separator(), format.pair_separator()].contains(&byte);
-        match (kind, path.only_name()) {
-            (Kind::Binary, _) => Err(UnsupportedField::NoFields),
-            (Kind::Fix, Some(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => Ok(()),
-            (Kind::Fix, _) => Err(UnsupportedField::NoTag),
-            (Kind::Nvfix, Some(name)) if !name.bytes().any(is_separator) => Ok(()),
-            (Kind::Nvfix, _) => Err(UnsupportedField::NoName(kind)),
+        match (kind, path.single_name()) {
+            (MessageType::Binary, _) => Err(UnsupportedField::NoFields),
+            (MessageType::Fix, Some(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Ok(())
+            }
+            (MessageType::Fix, _) => Err(UnsupportedField::NoTag),
+            (MessageType::Nvfix, Some(name)) if !name.bytes().any(is_separator) => Ok(()),
+            (MessageType::Nvfix, _) => Err(UnsupportedField::NoName(kind)),
             _ if steps.iter().any(|step| step.index().is_some()) => {
                 Err(UnsupportedField::Subscript)
             }
-            (Kind::Json, _) if steps.iter().any(|step| step.is_attribute()) => {
+            (MessageType::Json, _) if steps.iter().any(|step| step.is_attribute()) => {
                 Err(UnsupportedField::Attribute)
             }
-            (Kind::Xml, _) if steps[0].is_attribute() => Err(UnsupportedField::NoRoot),
-            (Kind::Xml, _) if !steps.iter().all(|step| is_xml_name(step.name())) => {
+            (MessageType::Xml, _) if steps[0].is_attribute() => Err(UnsupportedField::NoRoot),
+            (MessageType::Xml, _) if !steps.iter().all(|step| is_xml_name(step.name())) => {
                 Err(UnsupportedField::BadName)
             }
             _ => Ok(()),
@@ -164,7 +166,7 @@ impl Template {
         mut value: impl FnMut(usize) -> Datum<'a>,
         record: &mut Vec<u8>,
     ) -> Result<(), Unwritable> {
-        let is_flat = matches!(self.format.kind(), Kind::Fix | Kind::Nvfix);
+        let is_flat = matches!(self.format.message_type(), MessageType::Fix | MessageType::Nvfix);
         for (before, field) in &self.pieces {
             let datum = value(*field);
             if is_flat && matches!(datum, Datum::Null | Datum::Nan) {
@@ -187,16 +189,18 @@ impl Template {
 
     #[inline]
     fn write_value(&self, datum: &Datum<'_>, record: &mut Vec<u8>) {
-        let kind = self.format.kind();
+        let kind = self.format.message_type();
         match datum {
-            Datum::Null | Datum::Nan if kind == Kind::Json => record.extend_from_slice(b"null"),
+            Datum::Null | Datum::Nan if kind == MessageType::Json => {
+                record.extend_from_slice(b"null")
+            }
             Datum::Null | Datum::Nan => {}
             Datum::Bool(true) => record.extend_from_slice(b"true"),
             Datum::Bool(false) => record.extend_from_slice(b"false"),
             Datum::Number(number) => number.write(self.rounding, record),
             Datum::Text(text) => match kind {
-                Kind::Json => quote_json(text, record),
-                Kind::Xml => escape_xml(text, record),
+                MessageType::Json => quote_json(text, record),
+                MessageType::Xml => escape_xml(text, record),
                 _ => record.extend_from_slice(text),
             },
         }
@@ -287,22 +291,24 @@ mod tests {
 
     #[test]
     fn each_format_has_its_way() {
-        let nvfix = Format::new(Kind::Nvfix).with_separators(b';', b'=').expect("they differ");
+        let nvfix =
+            Format::new(MessageType::Nvfix).with_separators(b';', b'=').expect("they differ");
         let flat: &[(&str, &[u8])] = &[("/a", b"x"), ("/n", b""), ("/b", b"3")];
         assert_eq!(written(nvfix, flat).as_deref(), Ok("a=x;b=3;"));
         assert_eq!(written(nvfix, &[("/a", b"x"), ("/b", b";")]), Err(Unwritable { field: 1 }));
         let nested: &[(&str, &[u8])] =
             &[("/r/a", b"\"x\""), ("/r/b/c", b"3"), ("/r/n", b""), ("/r/b/d", b"<\n>")];
         assert_eq!(
-            written(Kind::Json, nested).as_deref(),
+            written(MessageType::Json, nested).as_deref(),
             Ok(r#"{"r":{"a":"\"x\"","b":{"c":3,"d":"<\u000a>"},"n":null}}"#)
         );
         assert_eq!(
-            written(Kind::Xml, nested).as_deref(),
+            written(MessageType::Xml, nested).as_deref(),
             Ok("<r><a>&quot;x&quot;</a><b><c>3</c><d>&lt;&#10;&gt;</d></b><n></n></r>")
         );
         assert_eq!(
-            written(Kind::Xml, &[("/r/a", b"x"), ("/r/@i", b"3"), ("/r/a/@j", b"&")]).as_deref(),
+            written(MessageType::Xml, &[("/r/a", b"x"), ("/r/@i", b"3"), ("/r/a/@j", b"&")])
+                .as_deref(),
             Ok(r#"<r i="3"><a j="&amp;">x</a></r>"#)
         );
     }
@@ -310,18 +316,18 @@ mod tests {
     #[test]
     fn what_a_format_does_not_have_is_refused() {
         for (kind, paths, field, misfit) in [
-            (Kind::Fix, &["/55", "/customer"][..], 1, UnsupportedField::NoTag),
-            (Kind::Nvfix, &["/a/b"], 0, UnsupportedField::NoName(Kind::Nvfix)),
-            (Kind::Nvfix, &["/[a=b]"], 0, UnsupportedField::NoName(Kind::Nvfix)),
-            (Kind::Json, &["/a[1]"], 0, UnsupportedField::Subscript),
-            (Kind::Json, &["/a/@b"], 0, UnsupportedField::Attribute),
-            (Kind::Json, &["/a/b", "/a"], 1, UnsupportedField::Taken),
-            (Kind::Json, &["/a", "/a/b"], 1, UnsupportedField::Taken),
-            (Kind::Nvfix, &["/a", "/a"], 1, UnsupportedField::Taken),
-            (Kind::Xml, &["/a", "/b/c"], 1, UnsupportedField::NoRoot),
-            (Kind::Xml, &["/@a"], 0, UnsupportedField::NoRoot),
-            (Kind::Xml, &["/a/[odd name]"], 0, UnsupportedField::BadName),
-            (Kind::Binary, &["/a"], 0, UnsupportedField::NoFields),
+            (MessageType::Fix, &["/55", "/customer"][..], 1, UnsupportedField::NoTag),
+            (MessageType::Nvfix, &["/a/b"], 0, UnsupportedField::NoName(MessageType::Nvfix)),
+            (MessageType::Nvfix, &["/[a=b]"], 0, UnsupportedField::NoName(MessageType::Nvfix)),
+            (MessageType::Json, &["/a[1]"], 0, UnsupportedField::Subscript),
+            (MessageType::Json, &["/a/@b"], 0, UnsupportedField::Attribute),
+            (MessageType::Json, &["/a/b", "/a"], 1, UnsupportedField::Taken),
+            (MessageType::Json, &["/a", "/a/b"], 1, UnsupportedField::Taken),
+            (MessageType::Nvfix, &["/a", "/a"], 1, UnsupportedField::Taken),
+            (MessageType::Xml, &["/a", "/b/c"], 1, UnsupportedField::NoRoot),
+            (MessageType::Xml, &["/@a"], 0, UnsupportedField::NoRoot),
+            (MessageType::Xml, &["/a/[odd name]"], 0, UnsupportedField::BadName),
+            (MessageType::Binary, &["/a"], 0, UnsupportedField::NoFields),
         ] {
             let paths: Vec<Path> = paths.iter().map(|path| path.parse().expect("a path")).collect();
             let refused = Template::new(kind.into(), &paths, Rounding::DEFAULT);

@@ -2,7 +2,7 @@
 //! topic between its steps.
 
 use lanecast_filter::Filter;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::{Deletion, Publication, Query, Topic, TopicDefinition};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        let orders = TopicDefinition::new("orders", Kind::Json).key("/id").expect("a path");
+        let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         let topic = Topic::new(orders.index("/symbol").expect("a path")).expect("a topic");
         Self { topic, deletion: None, deleted: 0 }
     }

@@ -1,7 +1,7 @@
 //! Topics that are there again after a restart, and what is said if they are not.
 
 use crate::topics::{State, change, definitions, settings, state, world};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{Directory, Durability};
 use lanecast_sim::dice::Dice;
 use lanecast_sow::durable::{Dump, Schema, SowStore, SowStoreError, WriteError};
@@ -113,7 +113,10 @@ fn damage_to_a_checkpoint_is_named() {
 #[test]
 fn topics_are_told_apart_and_others_stay_when_one_is_forgotten() {
     let directory = tempfile::tempdir().expect("a directory");
-    let twice = vec![TopicDefinition::new("a", Kind::Fix), TopicDefinition::new("a", Kind::Fix)];
+    let twice = vec![
+        TopicDefinition::new("a", MessageType::Fix),
+        TopicDefinition::new("a", MessageType::Fix),
+    ];
     let storage = Directory::new(directory.path());
     let error = SowStore::open(storage.clone(), settings(), twice).map(drop).expect_err("twice");
     assert!(error.to_string().contains("rename one"), "{error}");

@@ -1,7 +1,7 @@
 //! Who is told what, when, and how often.
 
 use lanecast_filter::Filter;
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{
     Event, Publication, Query, SubscriptionOptions, SubscriptionSet, Topic, TopicDefinition,
     TopicError,
@@ -9,7 +9,7 @@ use lanecast_sow::{
 use std::time::Duration;
 
 fn topic() -> Topic {
-    let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+    let format = Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators");
     let definition = TopicDefinition::new("orders", format).key("/11").expect("a path");
     Topic::new(definition).expect("a topic")
 }

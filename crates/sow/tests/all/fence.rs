@@ -2,8 +2,8 @@
 //! publishing, deleting, expiring, asking, answering and leaving.
 
 use lanecast_filter::Filter;
-use lanecast_filter::kind::{Format, Kind};
 use lanecast_filter::merge::merge;
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{
     Change, Event, Key, Order, OutOfFocusReason, Publication, Query, Sink, SubscriptionOptions,
     SubscriptionSet, Topic, TopicDefinition,
@@ -222,7 +222,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn format() -> Format {
-    Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators")
+    Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators")
 }
 
 fn topic(indexed: bool) -> Topic {

@@ -1,7 +1,7 @@
 //! Processes that are killed while they change a topic: what they said to be persisted is there,
 //! and the topic is what their changes up to some moment made of it.
 
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_journal::{Directory, Durability, JournalConfig, Retention};
 use lanecast_sim::dice::Dice;
 use lanecast_sow::durable::SowStore;
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 const DIRECTORY: &str = "KILLED_ARCHIVE";
 
 fn open(directory: &Path) -> (SowStore<Directory>, Topic) {
-    let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+    let format = Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators");
     let definition = TopicDefinition::new("orders", format).key("/11").expect("a path");
     let retention = Retention { bytes: Some(1), age: None };
     let settings = JournalConfig { segment_bytes: 64 << 10, retention, ..JournalConfig::default() };

@@ -1,11 +1,11 @@
 //! What queries find: against the plainest way of finding it.
 
 use lanecast_filter::Filter;
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Key, Order, Publication, Query, QueryCursor, Topic, TopicDefinition};
 
 fn topic(indexes: &[&str]) -> Topic {
-    let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+    let format = Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators");
     let mut definition = TopicDefinition::new("orders", format).key("/11").expect("a path");
     for index in indexes {
         definition = definition.index(index).expect("a path");

@@ -1,6 +1,6 @@
 //! Settings that are not those that an archive was written with.
 
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{Directory, Durability, JournalConfig};
 use lanecast_sow::durable::{Dump, MismatchKind, Schema, SowStore, SowStoreError};
 use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition};
@@ -12,11 +12,11 @@ type Opened = (SowStore<Directory>, Vec<Topic>);
 const LONG: Duration = Duration::from_secs(60);
 
 fn topic(name: &str, key: &str) -> TopicDefinition {
-    TopicDefinition::new(name, Kind::Json).key(key).expect("a path")
+    TopicDefinition::new(name, MessageType::Json).key(key).expect("a path")
 }
 
 fn view(projection: &str) -> ViewDefinition {
-    ViewDefinition::new("total", Kind::Json, "orders").project(projection)
+    ViewDefinition::new("total", MessageType::Json, "orders").project(projection)
 }
 
 fn schema(topics: &[TopicDefinition], views: &[ViewDefinition], forget: &[&str]) -> Schema {
@@ -105,7 +105,7 @@ fn a_changed_key_or_type_is_refused_until_the_topic_is_forgotten() {
         let before = [topic("orders", "/id"), topic("fills", "/id")];
         fill(directory.path(), schema(&before, &[], &[]), has_checkpoint);
         let rekeyed = [topic("orders", "/sub"), topic("fills", "/id")];
-        let retyped = TopicDefinition::new("orders", Kind::Fix).key("/11").expect("a path");
+        let retyped = TopicDefinition::new("orders", MessageType::Fix).key("/11").expect("a path");
         let retyped = [retyped, topic("fills", "/id")];
         for (after, words) in [(&rekeyed, "(json, /sub)"), (&retyped, "(fix, /11)")] {
             let error = open(directory.path(), schema(after, &[], &[]));

@@ -1,11 +1,11 @@
 //! What publishing, deleting and time do to a topic.
 
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Cause, Publication, Topic, TopicDefinition, TopicError};
 use std::time::Duration;
 
 fn fix() -> Format {
-    Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators")
+    Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators")
 }
 
 fn orders() -> Topic {
@@ -113,7 +113,8 @@ fn what_has_no_key_is_refused_and_changes_nothing() {
 
 #[test]
 fn publishers_supply_keys_where_there_are_no_key_fields() {
-    let mut topic = Topic::new(TopicDefinition::new("blobs", Kind::Binary)).expect("a topic");
+    let mut topic =
+        Topic::new(TopicDefinition::new("blobs", MessageType::Binary)).expect("a topic");
     assert_eq!(topic.publish(&of("x"), 0).err(), Some(TopicError::MissingKey));
     for (name, bytes) in [("one", "x"), ("two", "y"), ("one", "z")] {
         let named = Publication { key: Some(name), ..of(bytes) };
@@ -136,7 +137,8 @@ fn a_delta_changes_what_it_names_and_is_told_as_a_whole() {
     assert_eq!(text(change.before).as_deref(), Some("11=a;38=1;55=IBM;"));
     assert_eq!(text(change.after).as_deref(), Some("11=a;38=2;55=IBM;44=1.5;"));
     assert_eq!((change.cause, change.sequence), (Cause::Merged, 2));
-    let mut blobs = Topic::new(TopicDefinition::new("blobs", Kind::Binary)).expect("a topic");
+    let mut blobs =
+        Topic::new(TopicDefinition::new("blobs", MessageType::Binary)).expect("a topic");
     let named = Publication { key: Some("one"), ..of("x") };
     blobs.publish(&named, 0).expect("taken");
     assert!(matches!(blobs.publish_delta(&named, 0), Err(TopicError::Delta(_))));

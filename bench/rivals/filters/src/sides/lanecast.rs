@@ -3,9 +3,9 @@
 use super::Side;
 use crate::Wish;
 use anyhow::Result;
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::message_type::MessageType;
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message};
@@ -19,7 +19,7 @@ pub(crate) struct Lanecast {
 
 impl Lanecast {
     pub(crate) fn new(wishes: &[Wish]) -> Result<Self> {
-        let (mut index, mut fields) = (Index::new(), Fields::new(Kind::Fix));
+        let (mut index, mut fields) = (Index::new(), FieldSet::new(MessageType::Fix));
         for (id, wish) in (0..).zip(wishes) {
             index.insert(id, &Filter::parse(&wish.lanecast())?, &mut fields)?;
         }

@@ -4,7 +4,7 @@ use super::view;
 use anyhow::Context;
 use lanecast_broker::{Server, ServerConfig, TopicDefinition};
 use lanecast_client::{Client, Event, Identity, Message};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -27,11 +27,11 @@ pub(super) struct Served {
 
 /// A client that speaks FIX.
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    connect_as(server, Kind::Fix)
+    connect_as(server, MessageType::Fix)
 }
 
 /// A client for messages of a type. It does not come back: a broken connection is an error here.
-pub(super) fn connect_as(server: &str, kind: Kind) -> anyhow::Result<Client> {
+pub(super) fn connect_as(server: &str, kind: MessageType) -> anyhow::Result<Client> {
     let identity = Identity { message_type: kind.to_string(), ..Identity::default() };
     Ok(Client::connect_with(lanecast_client::Settings::once(server, identity))?)
 }
@@ -54,7 +54,7 @@ impl Served {
     /// a view of these.
     pub(super) fn start() -> anyhow::Result<Self> {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        let executions = TopicDefinition::new("executions", Kind::Fix);
+        let executions = TopicDefinition::new("executions", MessageType::Fix);
         settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
         settings.views = vec![view::definition()];
         let mut server = Server::open(settings)?;

@@ -5,7 +5,7 @@ use super::book::{Book, Group, Prices};
 use super::served;
 use super::subscriber::Expected;
 use lanecast_client::{Client, Question, Wishes};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_market::Day;
 use lanecast_sow::ViewDefinition;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub(super) struct Outcome {
 
 /// What the server is told of it.
 pub(super) fn definition() -> ViewDefinition {
-    ViewDefinition::new(NAME, Kind::Nvfix, "executions")
+    ViewDefinition::new(NAME, MessageType::Nvfix, "executions")
         .project(
             "/1 AS /customer, /55 AS /symbol, SUM(/14) AS /volume, SUM(/381) / SUM(/14) AS /vwap",
         )
@@ -51,7 +51,7 @@ pub(super) fn definition() -> ViewDefinition {
 }
 
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    let mut client = served::connect_as(server, Kind::Nvfix)?;
+    let mut client = served::connect_as(server, MessageType::Nvfix)?;
     client.query_and_subscribe(NAME, &Question::default(), &Wishes::default())?;
     Ok(client)
 }
@@ -76,7 +76,7 @@ pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyho
 impl Viewed {
     /// Asks for the view, and compares it, and what was told of it, with sums over the book.
     pub(super) fn judge(self, server: &str, day: &Day, book: &Book) -> anyhow::Result<Outcome> {
-        let mut client = served::connect_as(server, Kind::Nvfix)?;
+        let mut client = served::connect_as(server, MessageType::Nvfix)?;
         let asked = client.query(NAME, &Question::default())?;
         let asked = asked.into_iter().map(|record| (Some(record.key), record.body)).collect();
         let prices = book.prices(day);

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use lanecast_broker::{Server, ServerConfig};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,8 @@ impl Served {
 
     pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        settings.kept = vec![TopicDefinition::new("stock", Kind::Json).key("/id").expect("a path")];
+        settings.kept =
+            vec![TopicDefinition::new("stock", MessageType::Json).key("/id").expect("a path")];
         change(&mut settings);
         let mut server = Server::open(settings).expect("a server");
         let at = server.address().expect("an address");

@@ -1,15 +1,15 @@
 //! Numbers, words and escapes of JSON.
 
-use crate::row::Form;
+use crate::row::ValueForm;
 
 /// What `text` is, if it is a literal.
 #[inline]
-pub(crate) fn form(text: &[u8]) -> Option<Form> {
+pub(crate) fn form(text: &[u8]) -> Option<ValueForm> {
     match text {
-        b"true" => Some(Form::True),
-        b"false" => Some(Form::False),
-        b"null" => Some(Form::Null),
-        _ => is_number(text).then_some(Form::Number),
+        b"true" => Some(ValueForm::True),
+        b"false" => Some(ValueForm::False),
+        b"null" => Some(ValueForm::Null),
+        _ => is_number(text).then_some(ValueForm::Number),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the brackets, commas and quotes of a JSON text are, and what may stand between them.
 
-use crate::malformed::{Malformed, Reason};
+use crate::malformed::{Malformed, MalformedReason};
 use lanecast_base::simd::{BLOCK, Blocks, Masks, Scan, scan};
 use std::num::NonZero;
 
@@ -40,11 +40,11 @@ struct Carry {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
     /// A token that is yet to be read.
-    Unread,
+    Pending,
     /// The token at this place, which ended a literal.
-    Read(usize),
+    Consumed(usize),
     /// The first token within.
-    Within,
+    FirstInside,
 }
 
 impl<'a> Tokens<'a> {
@@ -74,7 +74,7 @@ impl<'a> Tokens<'a> {
     /// The same where there has to be one.
     #[inline(always)]
     pub(crate) fn token(&mut self) -> Result<usize, Malformed> {
-        self.next().ok_or(Malformed::new(self.bytes.len(), Reason::Unfinished))
+        self.next().ok_or(Malformed::new(self.bytes.len(), MalformedReason::Unfinished))
     }
 
     /// The place behind the last token.
@@ -93,7 +93,7 @@ impl<'a> Tokens<'a> {
     /// The quote that the next name of an object starts with; none at the end of the object.
     #[inline(always)]
     pub(super) fn name(&mut self, next: Next) -> Result<Option<usize>, Malformed> {
-        let is_first = matches!(next, Next::Within);
+        let is_first = matches!(next, Next::FirstInside);
         if !is_first && self.ends(next, b'}')? {
             return Ok(None);
         }
@@ -133,20 +133,20 @@ impl<'a> Tokens<'a> {
             _ => {
                 let start = self.skip_blanks(start);
                 return match self.bytes[start] {
-                    b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Ok(Next::Read(at)),
+                    b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Ok(Next::Consumed(at)),
                     _ => Err(self.not_a_literal(start, at)),
                 };
             }
         }
-        Ok(Next::Unread)
+        Ok(Next::Pending)
     }
 
     /// Whether the token behind a value is `end`, where it could also be a comma.
     #[inline(always)]
     pub(super) fn ends(&mut self, next: Next, end: u8) -> Result<bool, Malformed> {
         let at = match next {
-            Next::Read(at) => at,
-            Next::Unread | Next::Within => {
+            Next::Consumed(at) => at,
+            Next::Pending | Next::FirstInside => {
                 let before = self.last_end;
                 let at = self.token()?;
                 if !self.is_blank(before, at) {
@@ -179,7 +179,10 @@ impl<'a> Tokens<'a> {
     #[cold]
     pub(crate) fn unexpected(&self, at: usize) -> Malformed {
         let is_end = at >= self.bytes.len();
-        Malformed::new(at, if is_end { Reason::Unfinished } else { Reason::Unexpected })
+        Malformed::new(
+            at,
+            if is_end { MalformedReason::Unfinished } else { MalformedReason::Unexpected },
+        )
     }
 
     /// What is wrong with the literal between `start` and the token at `end`.
@@ -187,7 +190,7 @@ impl<'a> Tokens<'a> {
     pub(super) fn not_a_literal(&self, start: usize, end: usize) -> Malformed {
         match self.bytes.get(start..end).unwrap_or_default().trim_ascii_end() {
             [] => self.unexpected(end),
-            _ => Malformed::new(start, Reason::NotALiteral),
+            _ => Malformed::new(start, MalformedReason::NotALiteral),
         }
     }
 }

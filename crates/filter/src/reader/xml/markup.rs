@@ -1,6 +1,6 @@
 //! XML, cut into tags, attributes and text.
 
-use crate::malformed::{Malformed, Reason};
+use crate::malformed::{Malformed, MalformedReason};
 use std::ops::Range;
 
 /// A place in an XML document, from which it is read on.
@@ -137,8 +137,8 @@ impl<'a> Markup<'a> {
         }
         let is_type = rest.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"<!DOCTYPE"));
         match is_type {
-            true => Err(Malformed::new(self.at, Reason::DocumentType)),
-            false => Err(Malformed::new(self.at + 1, Reason::Unexpected)),
+            true => Err(Malformed::new(self.at, MalformedReason::DocumentType)),
+            false => Err(Malformed::new(self.at + 1, MalformedReason::Unexpected)),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Markup<'a> {
             }
             self.at += 1;
         }
-        Err(Malformed::new(self.bytes.len(), Reason::Unfinished))
+        Err(Malformed::new(self.bytes.len(), MalformedReason::Unfinished))
     }
 
     fn name(&mut self) -> Result<Range<usize>, Malformed> {
@@ -165,7 +165,9 @@ impl<'a> Markup<'a> {
             }
         }
         match self.bytes.get(start) {
-            Some(b'0'..=b'9' | b'-' | b'.') => Err(Malformed::new(start, Reason::Unexpected)),
+            Some(b'0'..=b'9' | b'-' | b'.') => {
+                Err(Malformed::new(start, MalformedReason::Unexpected))
+            }
             _ if self.at == start => Err(self.unexpected()),
             _ => Ok(start..self.at),
         }
@@ -199,7 +201,10 @@ impl<'a> Markup<'a> {
     #[cold]
     fn unexpected(&self) -> Malformed {
         let is_end = self.at >= self.bytes.len();
-        Malformed::new(self.at, if is_end { Reason::Unfinished } else { Reason::Unexpected })
+        Malformed::new(
+            self.at,
+            if is_end { MalformedReason::Unfinished } else { MalformedReason::Unexpected },
+        )
     }
 }
 

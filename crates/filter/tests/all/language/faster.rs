@@ -3,14 +3,14 @@
 use super::random;
 use super::record::{ENVIRONMENT, Values};
 use lanecast_filter::expr::{Expr, Literal};
-use lanecast_filter::fields::Fields;
-use lanecast_filter::kind::Kind;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
-use lanecast_filter::truth::{Semantics, Truth};
+use lanecast_filter::ternary::{Semantics, Ternary};
 use lanecast_filter::value::Value;
-use lanecast_filter::{Filter, Message, Plan, naive};
+use lanecast_filter::{Filter, Message, Plan, interpreter};
 use proptest::prelude::*;
 
 /// A message that names and texts can be written in, and its bytes.
@@ -72,18 +72,23 @@ pub(crate) fn semantics() -> BoxedStrategy<Semantics> {
     prop_oneof![Just(Semantics::Sql), Just(Semantics::Amps)].boxed()
 }
 
-fn check(kind: Kind, expr: &Expr, semantics: Semantics, message: &(Values, Vec<u8>)) {
+fn check(
+    message_type: MessageType,
+    expr: &Expr,
+    semantics: Semantics,
+    message: &(Values, Vec<u8>),
+) {
     let (values, bytes) = message;
-    let mut fields = Fields::new(kind);
+    let mut fields = FieldSet::new(message_type);
     let filter = Filter::from(expr.clone()).with_semantics(semantics);
     let plan = Plan::new(&filter, &mut fields).expect("slots");
     let mut row = Row::new();
     Reader::new(&fields).read(bytes, &mut row).expect("a message");
     let message = Message { row: &row, bytes, environment: &ENVIRONMENT };
     let sized = Measured(values, bytes.len());
-    let truth = naive::truth(expr, &sized, &ENVIRONMENT, semantics);
-    assert_eq!(plan.truth(&message), truth, "{expr}\n{values:?}\n{plan:?}");
-    assert_eq!(plan.holds(&message), truth == Truth::True, "{expr}");
+    let truth = interpreter::evaluate(expr, &sized, &ENVIRONMENT, semantics);
+    assert_eq!(plan.evaluate(&message), truth, "{expr}\n{values:?}\n{plan:?}");
+    assert_eq!(plan.matches(&message), truth == Ternary::True, "{expr}");
     plan.release(&mut fields);
     assert!(fields.is_empty(), "{expr}");
 }
@@ -91,7 +96,7 @@ fn check(kind: Kind, expr: &Expr, semantics: Semantics, message: &(Values, Vec<u
 /// Values with the size of the message that they stand in.
 pub(crate) struct Measured<'a>(pub(crate) &'a Values, pub(crate) usize);
 
-impl naive::Record for Measured<'_> {
+impl interpreter::FieldSource for Measured<'_> {
     fn values<'a>(&'a self, field: &'a Path) -> impl Iterator<Item = Value<'a>> {
         self.0.values(field)
     }
@@ -110,7 +115,7 @@ proptest! {
         semantics in semantics(),
         message in pairs(),
     ) {
-        check(Kind::Nvfix, &expr, semantics, &message);
+        check(MessageType::Nvfix, &expr, semantics, &message);
     }
 
     #[test]
@@ -119,7 +124,7 @@ proptest! {
         semantics in semantics(),
         message in objects(),
     ) {
-        check(Kind::Json, &expr, semantics, &message);
+        check(MessageType::Json, &expr, semantics, &message);
     }
 
     #[test]
@@ -128,7 +133,7 @@ proptest! {
         semantics in semantics(),
         message in objects(),
     ) {
-        check(Kind::Json, &expr, semantics, &message);
+        check(MessageType::Json, &expr, semantics, &message);
     }
 
     #[test]
@@ -137,6 +142,6 @@ proptest! {
         semantics in semantics(),
         message in pairs(),
     ) {
-        check(Kind::Nvfix, &expr, semantics, &message);
+        check(MessageType::Nvfix, &expr, semantics, &message);
     }
 }

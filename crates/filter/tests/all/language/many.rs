@@ -3,13 +3,13 @@
 use super::faster::{Measured, objects, pairs, semantics};
 use super::random;
 use super::record::{ENVIRONMENT, Values};
-use lanecast_filter::fields::Fields;
-use lanecast_filter::index::{Access, InsertError};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::fields::FieldSet;
+use lanecast_filter::index::{AccessMethod, InsertError};
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
-use lanecast_filter::truth::Truth;
-use lanecast_filter::{Filter, Index, Message, naive};
+use lanecast_filter::ternary::Ternary;
+use lanecast_filter::{Filter, Index, Message, interpreter};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -34,13 +34,13 @@ fn change() -> BoxedStrategy<Change> {
 /// An index beside a list of its filters.
 struct Both {
     index: Index,
-    fields: Fields,
+    fields: FieldSet,
     model: BTreeMap<u32, Filter>,
 }
 
 impl Both {
-    fn new(kind: Kind) -> Self {
-        Self { index: Index::new(), fields: Fields::new(kind), model: BTreeMap::new() }
+    fn new(message_type: MessageType) -> Self {
+        Self { index: Index::new(), fields: FieldSet::new(message_type), model: BTreeMap::new() }
     }
 
     fn apply(&mut self, change: Change) {
@@ -50,7 +50,7 @@ impl Both {
                 if self.model.contains_key(&id) {
                     assert_eq!(result, Err(InsertError::IdTaken(id)));
                 } else {
-                    assert_eq!(self.index.placing_of(id), result.ok());
+                    assert_eq!(self.index.placement_of(id), result.ok());
                     self.model.insert(id, filter);
                 }
             }
@@ -71,7 +71,8 @@ impl Both {
         found.sort_unstable();
         let record = Measured(values, bytes.len());
         let holds = |filter: &Filter| {
-            naive::truth(filter.expr(), &record, &ENVIRONMENT, filter.semantics()) == Truth::True
+            interpreter::evaluate(filter.expr(), &record, &ENVIRONMENT, filter.semantics())
+                == Ternary::True
         };
         let wanted = self.model.iter().filter(|(_, filter)| holds(filter));
         let wanted: Vec<u32> = wanted.map(|(id, _)| *id).collect();
@@ -79,7 +80,7 @@ impl Both {
     }
 
     fn finish(mut self) {
-        let unindexed = |id: &u32| !self.index.placing_of(*id).expect("it is there").is_indexed();
+        let unindexed = |id: &u32| !self.index.placement_of(*id).expect("it is there").is_indexed();
         let wanted: Vec<u32> = self.model.keys().copied().filter(unindexed).collect();
         assert_eq!(self.index.unindexed(), wanted);
         assert_eq!(self.index.stats().subscriptions, self.model.len());
@@ -91,8 +92,8 @@ impl Both {
     }
 }
 
-fn run(kind: Kind, changes: Vec<Change>, messages: &[(Values, Vec<u8>)]) {
-    let mut both = Both::new(kind);
+fn run(message_type: MessageType, changes: Vec<Change>, messages: &[(Values, Vec<u8>)]) {
+    let mut both = Both::new(message_type);
     for (count, change) in changes.into_iter().enumerate() {
         both.apply(change);
         if count % 8 == 0 {
@@ -111,7 +112,7 @@ proptest! {
         changes in prop::collection::vec(change(), 1..40),
         messages in prop::collection::vec(pairs(), 4),
     ) {
-        run(Kind::Nvfix, changes, &messages);
+        run(MessageType::Nvfix, changes, &messages);
     }
 
     #[test]
@@ -119,12 +120,12 @@ proptest! {
         changes in prop::collection::vec(change(), 1..40),
         messages in prop::collection::vec(objects(), 4),
     ) {
-        run(Kind::Json, changes, &messages);
+        run(MessageType::Json, changes, &messages);
     }
 }
 
-fn placed(texts: &[&str]) -> (Index, Fields) {
-    let (mut index, mut fields) = (Index::new(), Fields::new(Kind::Fix));
+fn placed(texts: &[&str]) -> (Index, FieldSet) {
+    let (mut index, mut fields) = (Index::new(), FieldSet::new(MessageType::Fix));
     for (id, text) in texts.iter().enumerate() {
         let filter = Filter::parse(text).expect(text);
         index.insert(id as u32, &filter, &mut fields).expect("room");
@@ -147,7 +148,7 @@ fn filters_are_filed_under_what_selects_most() {
         "/55 = ''",
     ];
     let (index, fields) = placed(&texts);
-    let explained = |id: u32| index.placing_of(id).expect("a placing").explain(&fields);
+    let explained = |id: u32| index.placement_of(id).expect("a placement").explain(&fields);
     assert_eq!(explained(0), "found by the value of /55");
     assert_eq!(explained(2), "found by the value of /55");
     assert_eq!(explained(3), "found by the range of /38");
@@ -157,8 +158,8 @@ fn filters_are_filed_under_what_selects_most() {
     assert_eq!(explained(7), "holds for every message");
     assert_eq!(explained(9), "never holds");
     assert_eq!(index.unindexed(), [5, 8]);
-    assert_eq!(index.placing_of(7).expect("a placing").accesses, [Access::Every]);
-    assert_eq!(index.placing_of(10), None);
+    assert_eq!(index.placement_of(7).expect("a placement").methods, [AccessMethod::Every]);
+    assert_eq!(index.placement_of(10), None);
 }
 
 #[test]
@@ -174,9 +175,12 @@ fn refused_filters_leave_no_trace() {
     let before = index.stats();
     let filter = Filter::parse("/1 = 1").expect("a filter");
     assert_eq!(index.insert(0, &filter, &mut fields), Err(InsertError::IdTaken(0)));
-    assert!(matches!(index.insert(1 << 30, &filter, &mut fields), Err(InsertError::IdTooGreat(_))));
+    assert!(matches!(
+        index.insert(1 << 30, &filter, &mut fields),
+        Err(InsertError::IdOutOfRange(_))
+    ));
     let many: Vec<String> = (0..1_025).map(|number| format!("/{number} = 1")).collect();
     let filter = Filter::parse(&many.join(" AND ")).expect("a filter");
-    assert!(matches!(index.insert(1, &filter, &mut fields), Err(InsertError::SlotsTaken(_))));
+    assert!(matches!(index.insert(1, &filter, &mut fields), Err(InsertError::TooManyFields(_))));
     assert_eq!((index.stats(), fields.len()), (before, 1));
 }

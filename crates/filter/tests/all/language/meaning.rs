@@ -2,8 +2,8 @@
 
 use super::record::{ENVIRONMENT, Values};
 use lanecast_filter::expr::Expr;
-use lanecast_filter::truth::{Semantics, Truth};
-use lanecast_filter::{Filter, Limits, naive};
+use lanecast_filter::ternary::{Semantics, Ternary};
+use lanecast_filter::{Filter, FilterLimits, interpreter, parse_expr};
 
 /// Checks what each of `cases` says of the `message`: `T`, `F` or `?`.
 fn check(message: &str, cases: &[(&str, char)]) {
@@ -14,10 +14,10 @@ fn check_with(semantics: Semantics, message: &str, cases: &[(&str, char)]) {
     let record = Values::of(message);
     for (text, wanted) in cases {
         let filter = Filter::parse(text).unwrap_or_else(|error| panic!("{}", error.show(text)));
-        let truth = match naive::truth(filter.expr(), &record, &ENVIRONMENT, semantics) {
-            Truth::True => 'T',
-            Truth::Unknown => '?',
-            Truth::False => 'F',
+        let truth = match interpreter::evaluate(filter.expr(), &record, &ENVIRONMENT, semantics) {
+            Ternary::True => 'T',
+            Ternary::Unknown => '?',
+            Ternary::False => 'F',
         };
         assert_eq!(truth, *wanted, "{text} of {message}");
     }
@@ -27,10 +27,12 @@ fn check_with(semantics: Semantics, message: &str, cases: &[(&str, char)]) {
 fn check_values(message: &str, cases: &[(&str, &str)]) {
     let record = Values::of(message);
     for (text, wanted) in cases {
-        let expr = Expr::parse(text, &Limits::DEFAULT).unwrap_or_else(|error| panic!("{error}"));
-        let shown = naive::value(&expr, &record, &ENVIRONMENT, Semantics::Sql, |value| {
-            Expr::<lanecast_filter::path::Path>::Literal(value.into()).to_string()
-        });
+        let expr =
+            parse_expr(text, &FilterLimits::DEFAULT).unwrap_or_else(|error| panic!("{error}"));
+        let shown =
+            interpreter::with_value(&expr, &record, &ENVIRONMENT, Semantics::Sql, |value| {
+                Expr::<lanecast_filter::path::Path>::Literal(value.into()).to_string()
+            });
         assert_eq!(shown, *wanted, "{text} of {message}");
     }
 }

@@ -6,8 +6,8 @@ const PAGE: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/filter.md"));
 
 /// The lines of all blocks of this kind.
-fn lines(kind: &str) -> Vec<&'static str> {
-    let fence = format!("```{kind}\n");
+fn lines(message_type: &str) -> Vec<&'static str> {
+    let fence = format!("```{message_type}\n");
     let blocks = PAGE.split(&fence).skip(1);
     blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines()).collect()
 }

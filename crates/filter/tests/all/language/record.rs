@@ -1,7 +1,7 @@
 //! A message as a map from paths to values.
 
 use lanecast_filter::expr::Literal;
-use lanecast_filter::naive::{Environment, Record};
+use lanecast_filter::interpreter::{Environment, FieldSource};
 use lanecast_filter::path::Path;
 use lanecast_filter::value::Value;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fn literal(text: &str) -> Literal {
     }
 }
 
-impl Record for Values {
+impl FieldSource for Values {
     fn values<'a>(&'a self, field: &'a Path) -> impl Iterator<Item = Value<'a>> {
         self.0.get(field).into_iter().flatten().map(Literal::value)
     }

@@ -1,8 +1,7 @@
 //! The language as text: what is read, how it is printed, and what is said of mistakes.
 
 use super::random;
-use lanecast_filter::expr::Expr;
-use lanecast_filter::{Fault, Filter, FilterError, Limits};
+use lanecast_filter::{Filter, FilterError, FilterErrorKind, FilterLimits, parse_expr};
 use proptest::prelude::*;
 
 fn printed(text: &str) -> String {
@@ -27,7 +26,10 @@ fn a_filter_at_a_server_knows_its_name() {
     let filter = Filter::parse("/a IN ('x', amps_instance_name()) AND NOT INSTANCE_NAME() = /b");
     let filter = filter.expect("a filter");
     assert_eq!(filter.to_string(), "/a IN ('x', INSTANCE_NAME()) AND NOT INSTANCE_NAME() = /b");
-    assert_eq!(filter.at("o'k").to_string(), r"/a IN ('x', 'o\'k') AND NOT 'o\'k' = /b");
+    assert_eq!(
+        filter.with_instance_name("o'k").to_string(),
+        r"/a IN ('x', 'o\'k') AND NOT 'o\'k' = /b"
+    );
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
         ("/55 = 1 -- x", 11, "write 'x' if it is a text"),
     ] {
         let error = error(text);
-        assert_eq!(error.at, at, "{text}: {error}");
+        assert_eq!(error.offset, at, "{text}: {error}");
         assert!(error.to_string().contains(message), "{text}: {error}");
     }
 }
@@ -152,17 +154,21 @@ fn a_mistake_in_a_long_line_is_shown_with_what_is_around_it() {
 
 #[test]
 fn limits_hold_for_length_depth_and_patterns() {
-    let limits = Limits { length_bytes: 20, depth: 4, pattern_bytes: 1_000, ..Limits::DEFAULT };
-    let fault = |text: &str| Filter::parse_with(text, &limits).map_err(|error| error.fault);
-    assert!(matches!(fault(&" ".repeat(21)), Err(Fault::TooLong { length: 21, limit: 20 })));
-    assert!(fault("(((/a))) = 1").is_ok());
-    assert_eq!(fault("((((/a)))) = 1"), Err(Fault::TooDeep(4)));
-    assert_eq!(fault("1+1+1+1+1"), Err(Fault::TooDeep(4)));
-    assert!(fault("1 or 1 or 1 or 1").is_ok());
-    assert!(matches!(fault("/a like '[a-z]{99}'"), Err(Fault::Pattern(_))));
+    let limits =
+        FilterLimits { length_bytes: 20, depth: 4, pattern_bytes: 1_000, ..FilterLimits::DEFAULT };
+    let kind = |text: &str| Filter::parse_with(text, &limits).map_err(|error| error.kind);
+    assert!(matches!(
+        kind(&" ".repeat(21)),
+        Err(FilterErrorKind::TooLong { length: 21, limit: 20 })
+    ));
+    assert!(kind("(((/a))) = 1").is_ok());
+    assert_eq!(kind("((((/a)))) = 1"), Err(FilterErrorKind::TooDeep(4)));
+    assert_eq!(kind("1+1+1+1+1"), Err(FilterErrorKind::TooDeep(4)));
+    assert!(kind("1 or 1 or 1 or 1").is_ok());
+    assert!(matches!(kind("/a like '[a-z]{99}'"), Err(FilterErrorKind::Pattern(_))));
     for nested in ["(", "NOT ", "-", "1+", "ABS(", "(1="] {
-        let text = nested.repeat(Limits::DEFAULT.length_bytes / nested.len());
-        assert!(matches!(error(&text).fault, Fault::TooDeep(128)), "{nested}");
+        let text = nested.repeat(FilterLimits::DEFAULT.length_bytes / nested.len());
+        assert!(matches!(error(&text).kind, FilterErrorKind::TooDeep(128)), "{nested}");
     }
 }
 
@@ -171,13 +177,13 @@ fn patterns_have_a_budget_together() {
     let hostile = ["/a LIKE '(a{100}){100}'"; 4_000].join(" OR ");
     let text = &hostile[..hostile[..60 << 10].rfind(" OR ").expect("several")];
     let refused = error(text);
-    let limit = Limits::DEFAULT.patterns_work;
+    let limit = FilterLimits::DEFAULT.patterns_work;
     // The steps of the first ones are taken; then it is said which one went beyond.
-    let Fault::PatternWork { number, limit: said } = refused.fault.clone() else {
+    let FilterErrorKind::PatternWork { number, limit: said } = refused.kind.clone() else {
         panic!("{refused}");
     };
     assert!((2..30).contains(&number) && said == limit, "{refused}");
-    assert_eq!(text[..refused.at].matches("LIKE").count(), number);
+    assert_eq!(text[..refused.offset].matches("LIKE").count(), number);
     assert!(refused.to_string().contains("200000 steps"), "{refused}");
 
     let many = |pattern: &str, count| vec![format!("/a LIKE '{pattern}'"); count].join(" OR ");
@@ -185,10 +191,10 @@ fn patterns_have_a_budget_together() {
     // Texts take little, so there may be thousands; what can meet many states takes more.
     assert!(filter(&many("a", 2_000)).expect("texts") < 8 << 20);
     assert!(filter(&many("a.*b", 100)).expect("patterns") > 100 * (64 << 10));
-    let error = filter(&many("a.*b", 400)).expect_err("too many").fault;
+    let error = filter(&many("a.*b", 400)).expect_err("too many").kind;
     let limit = 16 << 20;
     assert!(
-        matches!(error, Fault::PatternBytes { number: 200..256, limit: said } if said == limit)
+        matches!(error, FilterErrorKind::PatternBytes { number: 200..256, limit: said } if said == limit)
     );
     assert!(error.to_string().contains("16777216 bytes"), "{error}");
 }
@@ -199,13 +205,14 @@ fn groups_are_remembered_for_replacing_alone() {
     let groups = "()".repeat(2_000);
     assert!(Filter::parse(&format!("/a LIKE '{groups}'")).is_ok());
     let text = format!("REGEXP_REPLACE(/a, '{groups}', '') = ''");
-    assert!(matches!(error(&text).fault, Fault::Pattern(_)));
+    assert!(matches!(error(&text).kind, FilterErrorKind::Pattern(_)));
     assert!(Filter::parse("REGEXP_REPLACE(/a, '(a+)(b+)', '$2$1') = 'ba'").is_ok());
 }
 
 #[test]
 fn views_may_aggregate() {
-    let expr = Expr::parse("sum(/14 * /99)/sum(/14)", &Limits::DEFAULT).expect("an expression");
+    let expr =
+        parse_expr("sum(/14 * /99)/sum(/14)", &FilterLimits::DEFAULT).expect("an expression");
     assert_eq!(expr.to_string(), "SUM(/14 * /99) / SUM(/14)");
 }
 
@@ -225,8 +232,8 @@ proptest! {
                 prop_assert_eq!(Filter::parse(&print), Ok(filter));
             }
             Err(error) => {
-                prop_assert!(error.at <= text.len());
-                prop_assert!(text.is_char_boundary(error.at));
+                prop_assert!(error.offset <= text.len());
+                prop_assert!(text.is_char_boundary(error.offset));
                 error.show(&text);
             }
         }

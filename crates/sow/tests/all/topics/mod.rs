@@ -1,7 +1,7 @@
 //! Two topics, and changes to them.
 #![allow(dead_code, reason = "not all tests need all of it")]
 
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_journal::{JournalConfig, Retention};
 use lanecast_sim::dice::Dice;
 use lanecast_sow::durable::{SowStore, WriteError};
@@ -18,10 +18,10 @@ pub(crate) fn settings() -> JournalConfig {
 }
 
 pub(crate) fn definitions() -> Vec<TopicDefinition> {
-    let format = Format::new(Kind::Fix).with_separators(b';', b'=').expect("separators");
+    let format = Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators");
     let orders = TopicDefinition::new("orders", format).key("/11").expect("a path");
     let orders = orders.index("/38").expect("a path");
-    vec![orders, TopicDefinition::new("blobs", Kind::Binary)]
+    vec![orders, TopicDefinition::new("blobs", MessageType::Binary)]
 }
 
 pub(crate) fn state(topic: &Topic) -> State {

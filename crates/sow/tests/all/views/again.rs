@@ -1,7 +1,7 @@
 //! After any changes a view says what one says that is made anew, and what a plain count says.
 
 use super::world::{World, plain};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::ViewDefinition;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ fn record(topic: usize, fields: [u8; 4]) -> String {
 }
 
 fn definitions() -> Vec<ViewDefinition> {
-    let view = |name, topic| ViewDefinition::new(name, plain(Kind::Nvfix), topic);
+    let view = |name, topic| ViewDefinition::new(name, plain(MessageType::Nvfix), topic);
     vec![
         view("sums", "orders")
             .project(
@@ -64,13 +64,14 @@ fn definitions() -> Vec<ViewDefinition> {
 }
 
 fn world() -> World {
-    World::new(&["orders", "customers"], plain(Kind::Nvfix))
+    World::new(&["orders", "customers"], plain(MessageType::Nvfix))
 }
 
 /// What views say that are made anew over the topics of `world`, and read by themselves.
 fn anew(world: &mut World) -> BTreeMap<String, Vec<String>> {
     let topics = std::mem::take(&mut world.topics);
-    let mut other = World { topics, reads_along: false, ..World::new(&[], Kind::Nvfix.into()) };
+    let mut other =
+        World { topics, reads_along: false, ..World::new(&[], MessageType::Nvfix.into()) };
     for definition in definitions() {
         other = other.with(definition);
     }
@@ -131,7 +132,7 @@ proptest! {
             1..60,
         ),
     ) {
-        let definition = ViewDefinition::new("vwap", plain(Kind::Nvfix), "orders")
+        let definition = ViewDefinition::new("vwap", plain(MessageType::Nvfix), "orders")
             .project("/sym, sum(/qty * /px) / sum(/qty) as /vwap")
             .group_by("/sym")
             .rounding(lanecast_sow::view::Rounding { decimals: 5, digits: 1 });

@@ -1,18 +1,18 @@
 //! The example of the paper, and single messages of views.
 
 use super::world::{World, plain};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::ViewDefinition;
 use lanecast_sow::view::Rounding;
 
 fn vwap() -> ViewDefinition {
-    ViewDefinition::new("VWAP", plain(Kind::Nvfix), "orders")
+    ViewDefinition::new("VWAP", plain(MessageType::Nvfix), "orders")
         .project("/11 as /customer, /55 as /symbol, sum(/14 * /99)/sum(/14) AS /vwap")
         .group_by("/11, /55")
 }
 
 fn orders() -> World {
-    World::new(&["orders"], plain(Kind::Fix))
+    World::new(&["orders"], plain(MessageType::Fix))
 }
 
 /// Publishes these messages, each with a key of its own.
@@ -82,7 +82,7 @@ fn changes_of_one_group_are_one_change_if_nobody_asks_between() {
 
 #[test]
 fn all_functions_and_the_last_value_are_shown() {
-    let definition = ViewDefinition::new("all", plain(Kind::Nvfix), "orders")
+    let definition = ViewDefinition::new("all", plain(MessageType::Nvfix), "orders")
         .project(
             "/55, count(/14) as /n, count(1) as /rows, sum(/14) as /sum, avg(/99) as /avg, \
              min(/99) as /min, max(/99) as /max, count_distinct(/11) as /who, /11 as /last, \
@@ -124,7 +124,7 @@ fn all_functions_and_the_last_value_are_shown() {
 
 #[test]
 fn a_view_without_grouping_has_one_record() {
-    let definition = ViewDefinition::new("total", Kind::Json, "orders")
+    let definition = ViewDefinition::new("total", MessageType::Json, "orders")
         .project("count(1) as /orders/count, sum(/14)/count(/14) as /orders/average, /55 as /last")
         .rounding(Rounding { decimals: 2, digits: 1 });
     let mut world = orders().with(definition);
@@ -138,11 +138,11 @@ fn a_view_without_grouping_has_one_record() {
 
 #[test]
 fn a_value_that_cannot_be_written_is_named_and_the_rest_goes_on() {
-    let definition = ViewDefinition::new("v", plain(Kind::Nvfix), "orders")
+    let definition = ViewDefinition::new("v", plain(MessageType::Nvfix), "orders")
         .project("/55, max(/58) as /text")
         .group_by("/55");
     // Other separators: a semicolon may stand in a text.
-    let mut world = World::new(&["orders"], Kind::Fix.into()).with(definition);
+    let mut world = World::new(&["orders"], MessageType::Fix.into()).with(definition);
     world.set(0, "1", Some("55=A\u{1}58=a;b\u{1}"));
     world.set(0, "2", Some("55=B\u{1}58=b\u{1}"));
     let mut said = Vec::new();
@@ -156,7 +156,7 @@ fn a_value_that_cannot_be_written_is_named_and_the_rest_goes_on() {
 
 #[test]
 fn views_stand_on_views() {
-    let best = ViewDefinition::new("best", plain(Kind::Nvfix), "VWAP")
+    let best = ViewDefinition::new("best", plain(MessageType::Nvfix), "VWAP")
         .project("/symbol, max(/vwap) as /best, count(/customer) as /customers")
         .group_by("/symbol");
     let mut world = orders().with(vwap()).with(best);

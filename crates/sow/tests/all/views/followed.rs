@@ -1,11 +1,11 @@
 //! Views that nobody follows wait, and are up to date for whoever comes.
 
 use super::world::{World, plain};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::ViewDefinition;
 
 fn world() -> World {
-    let format = plain(Kind::Nvfix);
+    let format = plain(MessageType::Nvfix);
     let sums = ViewDefinition::new("sums", format, "orders")
         .project("/who, /sym, sum(/qty) as /qty")
         .group_by("/who, /sym");

@@ -1,11 +1,11 @@
 //! Joins: what stands beside what, and what does not.
 
 use super::world::{World, plain};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::ViewDefinition;
 
 fn world() -> World {
-    let definition = ViewDefinition::new("weights", plain(Kind::Nvfix), "orders")
+    let definition = ViewDefinition::new("weights", plain(MessageType::Nvfix), "orders")
         .join("customers", "/orders/who = /customers/id")
         .join("regions", "/customers/region = /regions/id")
         .project(
@@ -13,7 +13,7 @@ fn world() -> World {
              count(1) as /rows, max(/customers/name) as /name",
         )
         .group_by("/orders/who");
-    World::new(&["orders", "customers", "regions"], plain(Kind::Nvfix)).with(definition)
+    World::new(&["orders", "customers", "regions"], plain(MessageType::Nvfix)).with(definition)
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn texts_are_compared_and_null_matches_nothing() {
 
 #[test]
 fn conditions_see_all_of_a_row() {
-    let definition = ViewDefinition::new("v", plain(Kind::Nvfix), "a")
+    let definition = ViewDefinition::new("v", plain(MessageType::Nvfix), "a")
         .join("b", "/a/x = /b/x AND /a/y = /b/y")
         .project("/a/x as /x, count(1) as /n")
         .group_by("/a/x")
         .filter("/b/z > /a/z OR /b/z IS NULL");
-    let mut world = World::new(&["a", "b"], plain(Kind::Nvfix)).with(definition);
+    let mut world = World::new(&["a", "b"], plain(MessageType::Nvfix)).with(definition);
     world.set(0, "1", Some("x=1;y=1;z=5;"));
     world.set(0, "2", Some("x=1;y=2;z=5;"));
     world.set(1, "1", Some("x=1;y=1;z=6;"));

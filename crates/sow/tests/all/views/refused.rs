@@ -1,11 +1,11 @@
 //! Definitions that are wrong are refused where they are, with what to write instead.
 
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::view::Clause;
 use lanecast_sow::{Topic, TopicDefinition, View, ViewDefinition, ViewGraph};
 
 fn view() -> ViewDefinition {
-    ViewDefinition::new("v", Kind::Nvfix, "a").project("/x, sum(/y) as /y").group_by("/x")
+    ViewDefinition::new("v", MessageType::Nvfix, "a").project("/x, sum(/y) as /y").group_by("/x")
 }
 
 fn joined(on: &str) -> ViewDefinition {
@@ -13,7 +13,7 @@ fn joined(on: &str) -> ViewDefinition {
 }
 
 fn topics() -> Vec<Topic> {
-    let topic = |name| Topic::new(TopicDefinition::new(name, Kind::Nvfix)).expect("a topic");
+    let topic = |name| Topic::new(TopicDefinition::new(name, MessageType::Nvfix)).expect("a topic");
     ["a", "b", "c"].map(topic).into()
 }
 
@@ -47,13 +47,18 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
         (joined("/a/x = /b/x").join("a", "/a/x = /a/y"), Clause::Topics, 0, "to itself"),
         (joined("/a/x = /d/x"), Clause::Join(0), 0, "whose fields"),
         (
-            ViewDefinition::new("v", Kind::Binary, "a").project("/x"),
+            ViewDefinition::new("v", MessageType::Binary, "a").project("/x"),
             Clause::Projection,
             0,
             "no fields",
         ),
-        (ViewDefinition::new("v", Kind::Nvfix, "d").project("/x"), Clause::Topics, 0, "no topic d"),
-        (ViewDefinition::new("v", Kind::Nvfix, "a"), Clause::Projection, 0, "a field"),
+        (
+            ViewDefinition::new("v", MessageType::Nvfix, "d").project("/x"),
+            Clause::Topics,
+            0,
+            "no topic d",
+        ),
+        (ViewDefinition::new("v", MessageType::Nvfix, "a"), Clause::Projection, 0, "a field"),
     ] {
         let topics = topics();
         let error = View::new(definition.clone(), &|name| find(&topics, name));

@@ -1,6 +1,6 @@
 //! Topics with views, and what the views say.
 
-use lanecast_filter::kind::{Format, Kind};
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition, ViewGraph};
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) const SEPARATOR: u8 = b';';
 
 /// NVFIX or FIX as it can be read by people.
-pub(crate) fn plain(kind: Kind) -> Format {
+pub(crate) fn plain(kind: MessageType) -> Format {
     Format::new(kind).with_separators(SEPARATOR, b'=').expect("they differ")
 }
 

@@ -5,20 +5,20 @@ const BLOCK_MAX: usize = 128;
 
 /// A set of entries in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Sorted<E> {
+pub(crate) struct SortedBlocks<E> {
     /// None of them is empty.
     blocks: Vec<Vec<E>>,
     /// The first entry of each block, if there are several.
     firsts: Vec<E>,
 }
 
-impl<E> Default for Sorted<E> {
+impl<E> Default for SortedBlocks<E> {
     fn default() -> Self {
         Self { blocks: Vec::new(), firsts: Vec::new() }
     }
 }
 
-impl<E: Copy + Ord> Sorted<E> {
+impl<E: Copy + Ord> SortedBlocks<E> {
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -97,12 +97,12 @@ impl<E: Copy + Ord> Sorted<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::Sorted;
+    use super::SortedBlocks;
     use proptest::prelude::*;
 
     #[test]
     fn blocks_are_cut_and_go() {
-        let mut sorted = Sorted::default();
+        let mut sorted = SortedBlocks::default();
         for entry in (0..5_000_u32).rev() {
             sorted.insert(entry);
         }
@@ -122,7 +122,7 @@ mod tests {
             changes in prop::collection::vec((0..300_u32, prop::bool::weighted(0.7)), 0..2_000),
             limit in 0..300_u32,
         ) {
-            let (mut sorted, mut model) = (Sorted::default(), Vec::new());
+            let (mut sorted, mut model) = (SortedBlocks::default(), Vec::new());
             for (entry, is_insert) in changes {
                 if is_insert {
                     sorted.insert(entry);

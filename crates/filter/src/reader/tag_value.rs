@@ -4,40 +4,40 @@
 //! The name of each that passes is compared, as a word of eight bytes, with the one in its place in
 //! the last message, and looked up only if it is another one; values are not looked at.
 
-mod name;
-mod sieve;
+mod predicted_name;
+mod prefilter;
 
-use crate::fields::{Fields, SLOTS_MAX, Slot};
-use crate::kind::{Format, Kind};
-use crate::malformed::{Malformed, Reason};
-use crate::names::{LONG, Names, word_at};
+use crate::fields::{FieldSet, SLOTS_MAX, Slot};
+use crate::malformed::{Malformed, MalformedReason};
+use crate::message_type::{Format, MessageType};
+use crate::name_table::{LONG, NameTable, word_at};
 use crate::path::Step;
-use crate::row::{Form, Piece, Row, Sink};
+use crate::row::{Row, RowWriter, ValueForm, ValueSpan};
 use lanecast_base::simd::{BLOCK, Blocks, Masks, Scan, scan};
-use name::{Guess, Name};
-use sieve::{Carry, Sieve};
+use predicted_name::{Name, PredictedName};
+use prefilter::{Carry, Prefilter};
 use std::collections::BTreeMap;
 
 /// What is wanted of messages made of pairs.
 #[derive(Clone, Debug)]
-pub(crate) struct Pairs {
+pub(crate) struct TagValueReader {
     field: u8,
-    sieve: Sieve,
-    known: Known,
+    prefilter: Prefilter,
+    known: FieldTable,
     /// The names that passed in the last messages, in their order: those of the next are likely to
     /// be the same.
-    guesses: Box<[Guess<Target>; GUESSES]>,
-    groups: Vec<Group>,
+    predictions: Box<[PredictedName<Target>; PREDICTIONS_MAX]>,
+    repeated: Vec<RepeatedField>,
     /// Values to find before a message needs no more reading; `None` if it is read to its end.
     wanted: Option<u32>,
 }
 
 /// The names that fields may have, and what is wanted of each.
 #[derive(Clone, Debug)]
-struct Known {
+struct FieldTable {
     is_fix: bool,
     pair: u8,
-    names: Names<Target>,
+    names: NameTable<Target>,
 }
 
 /// Who takes the fields of one name: a slot takes the first, or a group of slots, by its number
@@ -45,63 +45,64 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Target(u16);
 
-const NOBODY: Target = Target(u16::MAX);
+const NO_TARGET: Target = Target(u16::MAX);
 
 /// Slots that take fields of one name, not only the first.
 #[derive(Clone, Debug)]
-struct Group {
-    takers: Vec<Taker>,
+struct RepeatedField {
+    selectors: Vec<SlotSelector>,
     /// Fields of that name so far.
     count: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Taker {
+struct SlotSelector {
     slot: Slot,
     /// Which field it takes; all if `None`.
     index: Option<u32>,
 }
 
 /// Fields of a message whose names are foreseen.
-const GUESSES: usize = 128;
+const PREDICTIONS_MAX: usize = 128;
 
 impl Default for Target {
     fn default() -> Self {
-        NOBODY
+        NO_TARGET
     }
 }
 
-impl Pairs {
-    pub(crate) fn new(fields: &Fields) -> Self {
+impl TagValueReader {
+    pub(crate) fn new(fields: &FieldSet) -> Self {
         let format = fields.format();
-        let mut names: BTreeMap<&str, Vec<Taker>> = BTreeMap::new();
+        let mut names: BTreeMap<&str, Vec<SlotSelector>> = BTreeMap::new();
         for (slot, wanted) in fields.wanted() {
             let [step] = wanted.path.steps() else { continue };
             if can_be(step, format) {
-                let index = step.index().or((!wanted.is_every).then_some(0));
-                names.entry(step.name()).or_default().push(Taker { slot, index });
+                let index = step.index().or((!wanted.wants_all).then_some(0));
+                names.entry(step.name()).or_default().push(SlotSelector { slot, index });
             }
         }
-        let takers = || names.values().flatten();
-        let is_endless = takers().any(|taker| taker.index.is_none());
-        let wanted = (!is_endless).then_some(takers().count() as u32);
-        let (mut groups, mut targets) = (Vec::new(), Vec::new());
-        for (name, takers) in &names {
-            let target = match **takers {
-                [Taker { slot, index: Some(0) }] => Target(slot.0),
+        let selectors = || names.values().flatten();
+        let is_endless = selectors().any(|selector| selector.index.is_none());
+        let wanted = (!is_endless).then_some(selectors().count() as u32);
+        let (mut repeated, mut targets) = (Vec::new(), Vec::new());
+        for (name, selectors) in &names {
+            let target = match **selectors {
+                [SlotSelector { slot, index: Some(0) }] => Target(slot.0),
                 _ => {
-                    groups.push(Group { takers: takers.clone(), count: 0 });
-                    Target((SLOTS_MAX + groups.len()) as u16 - 1)
+                    repeated.push(RepeatedField { selectors: selectors.clone(), count: 0 });
+                    Target((SLOTS_MAX + repeated.len()) as u16 - 1)
                 }
             };
             targets.push((name.as_bytes(), target));
         }
         let (field, pair) = (format.field_separator(), format.pair_separator());
-        let is_fix = format.kind() == Kind::Fix;
-        let sieve = Sieve::new(is_fix, [field, pair], targets.iter().map(|(name, _)| *name));
-        let known = Known { is_fix, pair, names: Names::new(&targets, pair) };
-        let guesses = Box::new([Guess::never(); GUESSES]);
-        Self { field, sieve, known, guesses, groups, wanted }
+        let is_fix = format.message_type() == MessageType::Fix;
+        let prefilter =
+            Prefilter::new(is_fix, [field, pair], targets.iter().map(|(name, _)| *name));
+        let known = FieldTable { is_fix, pair, names: NameTable::new(&targets, pair) };
+        let predictions = Box::new([PredictedName::never(); PREDICTIONS_MAX]);
+        Self { field, prefilter, known, predictions, repeated, wanted }
     }
 
     #[inline]
@@ -109,8 +110,8 @@ impl Pairs {
         if self.wanted == Some(0) {
             return Ok(());
         }
-        self.groups.iter_mut().for_each(|group| group.count = 0);
-        scan(Read { bytes, pairs: self, row })
+        self.repeated.iter_mut().for_each(|group| group.count = 0);
+        scan(Extraction { bytes, pairs: self, row })
     }
 }
 
@@ -119,47 +120,53 @@ fn can_be(step: &Step, format: Format) -> bool {
     let name = step.name().as_bytes();
     let is_separator =
         |byte: &u8| [format.field_separator(), format.pair_separator()].contains(byte);
-    let is_tag = format.kind() == Kind::Nvfix || name.iter().all(u8::is_ascii_digit);
+    let is_tag = format.message_type() == MessageType::Nvfix || name.iter().all(u8::is_ascii_digit);
     is_tag && !step.is_attribute() && !name.is_empty() && !name.iter().any(is_separator)
 }
 
 /// One message on its way into a row.
-struct Read<'a> {
+struct Extraction<'a> {
     bytes: &'a [u8],
-    pairs: &'a mut Pairs,
+    pairs: &'a mut TagValueReader,
     row: &'a mut Row,
 }
 
-impl Scan for Read<'_> {
+impl Scan for Extraction<'_> {
     type Output = Result<(), Malformed>;
 
     // One function with everything in variables of its own: so it stays in registers.
     #[inline(always)]
     fn run<M: Masks>(self, masks: M) -> Self::Output {
-        let (bytes, mut sink) = (self.bytes, self.row.sink());
-        let Pairs { field, ref sieve, ref known, ref mut guesses, ref mut groups, wanted } =
-            *self.pairs;
+        let (bytes, mut writer) = (self.bytes, self.row.writer());
+        let TagValueReader {
+            field,
+            ref prefilter,
+            ref known,
+            ref mut predictions,
+            ref mut repeated,
+            wanted,
+        } = *self.pairs;
         let mut left = wanted.unwrap_or(u32::MAX);
         let mut short = [0; BLOCK];
         let blocks = Blocks::new(bytes, &mut short);
         // The last separator may be missing.
         let length = bytes.len() - usize::from(bytes.last() == Some(&field));
         let (mut carry, mut is_open, mut start, mut at) = (Carry::FIRST, false, 0, 0);
-        let mut guesses = guesses.iter_mut();
+        let mut predictions = predictions.iter_mut();
         while at <= length && !bytes.is_empty() {
-            let marks = sieve.marks(masks, (blocks, at, length), &mut carry);
-            let mut wanted = marks.wanted;
-            if !marks.are_sound {
+            let found = prefilter.field_masks(masks, (blocks, at, length), &mut carry);
+            let mut wanted = found.wanted;
+            if !found.are_sound {
                 // Each is looked at, also the one that started before: the first is to be named.
-                wanted = marks.starts;
+                wanted = found.starts;
                 (start, is_open) = start_before(bytes, at, field);
             } else if wanted == 0 && !is_open {
                 at += BLOCK;
                 continue;
             }
             // Adding carries each bit through the field that it stands before, to its end.
-            let (past, goes_on) = (!marks.ends).overflowing_add(wanted | u64::from(is_open));
-            let mut ends = past & marks.ends;
+            let (past, goes_on) = (!found.ends).overflowing_add(wanted | u64::from(is_open));
+            let mut ends = past & found.ends;
             let mut next = || {
                 let next = at + wanted.trailing_zeros() as usize;
                 wanted &= wanted.wrapping_sub(1);
@@ -172,16 +179,18 @@ impl Scan for Read<'_> {
                 let end = at + ends.trailing_zeros() as usize;
                 ends &= ends - 1;
                 let word = word_at(bytes, start);
-                let (length, target) = match guesses.next() {
-                    Some(guess) if guess.fits(word) => (guess.length.into(), guess.target),
-                    guess => known.look_up(bytes, start, end, guess)?,
+                let (length, target) = match predictions.next() {
+                    Some(prediction) if prediction.matches(word) => {
+                        (prediction.length.into(), prediction.target)
+                    }
+                    prediction => known.look_up(bytes, start, end, prediction)?,
                 };
-                let piece = Piece::new(Form::Text, start + length + 1, end);
+                let span = ValueSpan::new(ValueForm::Text, start + length + 1, end);
                 start = next();
-                left -= match sink.try_set(target.0, piece) {
+                left -= match writer.try_set(target.0, span) {
                     Some(was_free) => was_free.into(),
-                    None if target == NOBODY => continue,
-                    None => take_group(groups, target.0, piece, sink.lend()),
+                    None if target == NO_TARGET => continue,
+                    None => store_repeated(repeated, target.0, span, writer.reborrow()),
                 };
                 if left == 0 {
                     return Ok(());
@@ -203,22 +212,27 @@ fn start_before(bytes: &[u8], at: usize, field: u8) -> (usize, bool) {
 
 /// Gives a value to those of a group who take it. How many of them need no other.
 #[cold]
-fn take_group(groups: &mut [Group], target: u16, piece: Piece, mut sink: Sink<'_>) -> u32 {
-    let Some(group) = groups.get_mut(usize::from(target) - SLOTS_MAX) else { return 0 };
+fn store_repeated(
+    repeated: &mut [RepeatedField],
+    target: u16,
+    span: ValueSpan,
+    mut writer: RowWriter<'_>,
+) -> u32 {
+    let Some(group) = repeated.get_mut(usize::from(target) - SLOTS_MAX) else { return 0 };
     let this = group.count;
     group.count += 1;
     let mut found = 0;
-    for taker in &group.takers {
-        match taker.index {
-            None => sink.push(taker.slot, piece),
-            Some(index) if index == this => found += u32::from(sink.set(taker.slot, piece)),
+    for selector in &group.selectors {
+        match selector.index {
+            None => writer.push(selector.slot, span),
+            Some(index) if index == this => found += u32::from(writer.set(selector.slot, span)),
             Some(_) => {}
         }
     }
     found
 }
 
-impl Known {
+impl FieldTable {
     /// How long the name of a field is that was not foreseen, and what is wanted of it. It is what
     /// is foreseen next time.
     #[inline(never)]
@@ -227,24 +241,24 @@ impl Known {
         bytes: &[u8],
         start: usize,
         end: usize,
-        guess: Option<&mut Guess<Target>>,
+        prediction: Option<&mut PredictedName<Target>>,
     ) -> Result<(usize, Target), Malformed> {
         let name = Name::read(word_at(bytes, start), self.pair);
         let target = self.names.short().find_short(name.word);
         let is_short = (1..LONG).contains(&name.length) && start + name.length < end;
-        let found = if is_short && (target != NOBODY || !self.is_fix || name.is_tag()) {
+        let found = if is_short && (target != NO_TARGET || !self.is_fix || name.is_tag()) {
             (name.length, target)
         } else {
-            self.look_twice(bytes, start, end)?
+            self.look_up_slow(bytes, start, end)?
         };
-        if let Some(guess) = guess {
-            *guess = name.guess(self.pair, found.1);
+        if let Some(prediction) = prediction {
+            *prediction = name.prediction(self.pair, found.1);
         }
         Ok(found)
     }
 
     /// The same if the name is long or malformed.
-    fn look_twice(
+    fn look_up_slow(
         &self,
         bytes: &[u8],
         start: usize,
@@ -252,17 +266,17 @@ impl Known {
     ) -> Result<(usize, Target), Malformed> {
         let field = bytes.get(start..end).unwrap_or_default();
         let length = field.iter().position(|byte| *byte == self.pair);
-        let length = length.ok_or(Malformed::new(end, Reason::NoValue))?;
+        let length = length.ok_or(Malformed::new(end, MalformedReason::NoValue))?;
         let name = &field[..length];
         if self.is_fix
             && let Some(at) = name.iter().position(|byte| !byte.is_ascii_digit())
         {
-            return Err(Malformed::new(start + at, Reason::NotATag));
+            return Err(Malformed::new(start + at, MalformedReason::NotATag));
         }
         match length {
-            0 => Err(Malformed::new(start, Reason::NoName)),
+            0 => Err(Malformed::new(start, MalformedReason::NoName)),
             LONG.. => Ok((length, self.names.find_long(name))),
-            _ => Ok((length, NOBODY)),
+            _ => Ok((length, NO_TARGET)),
         }
     }
 }
@@ -278,17 +292,21 @@ mod tests {
         text.parse().expect(text)
     }
 
-    fn format(kind: Kind) -> Format {
+    fn format(kind: MessageType) -> Format {
         Format::new(kind).with_separators(b';', b'=').expect("as in the examples")
     }
 
     /// The texts of each of `paths` in `message`; of those that end with `*`, of every field.
-    fn read(kind: Kind, message: &[u8], paths: &[&str]) -> Result<Vec<Vec<String>>, Malformed> {
-        let mut fields = Fields::new(format(kind));
+    fn read(
+        kind: MessageType,
+        message: &[u8],
+        paths: &[&str],
+    ) -> Result<Vec<Vec<String>>, Malformed> {
+        let mut fields = FieldSet::new(format(kind));
         let slots: Vec<_> = paths
             .iter()
             .map(|text| match text.strip_suffix('*') {
-                Some(text) => fields.slot_of_every(&path(text)).expect("room"),
+                Some(text) => fields.slot_for_all_values(&path(text)).expect("room"),
                 None => fields.slot(&path(text)).expect("room"),
             })
             .collect();
@@ -307,23 +325,23 @@ mod tests {
     #[test]
     fn fields_are_found_by_their_tags() {
         let message = b"11=c01;55=INTC;14=1000;99=34.50;";
-        let found = read(Kind::Fix, message, &["/55", "/99", "/5", "/a/b", "/@55"]);
+        let found = read(MessageType::Fix, message, &["/55", "/99", "/5", "/a/b", "/@55"]);
         assert_eq!(
             found,
             Ok(vec![vec!["INTC".into()], vec!["34.50".into()], vec![], vec![], vec![]])
         );
-        let last = read(Kind::Fix, b"11=c01;99=34.50", &["/99"]);
+        let last = read(MessageType::Fix, b"11=c01;99=34.50", &["/99"]);
         assert_eq!(last, Ok(vec![vec!["34.50".into()]]), "the last separator may be missing");
-        assert_eq!(read(Kind::Fix, b"", &["/1"]), Ok(vec![vec![]]));
-        assert_eq!(read(Kind::Fix, b"1==;", &["/1"]), Ok(vec![vec!["=".into()]]));
-        assert_eq!(read(Kind::Fix, b"1=;", &["/1"]), Ok(vec![vec!["Null".into()]]));
+        assert_eq!(read(MessageType::Fix, b"", &["/1"]), Ok(vec![vec![]]));
+        assert_eq!(read(MessageType::Fix, b"1==;", &["/1"]), Ok(vec![vec!["=".into()]]));
+        assert_eq!(read(MessageType::Fix, b"1=;", &["/1"]), Ok(vec![vec!["Null".into()]]));
     }
 
     #[test]
     fn names_may_have_any_length() {
         let message = b"A=1;OrderQty=2;TransactTime=3;OrderQtyX=4;AnExtraordinarilyLongName=5";
         let paths = ["/OrderQty", "/TransactTime", "/AnExtraordinarilyLongName", "/OrderQt"];
-        let found = read(Kind::Nvfix, message, &paths).expect("well formed");
+        let found = read(MessageType::Nvfix, message, &paths).expect("well formed");
         assert_eq!(found, [vec!["2"], vec!["3"], vec!["5"], vec![]]);
     }
 
@@ -331,28 +349,32 @@ mod tests {
     fn of_repeated_fields_the_first_counts_unless_others_are_asked_for() {
         let message = b"448=a;448=b;1=x;448=c;";
         let paths = ["/448", "/448[0]", "/448[2]", "/448[3]", "/448*"];
-        let found = read(Kind::Fix, message, &paths).expect("well formed");
+        let found = read(MessageType::Fix, message, &paths).expect("well formed");
         assert_eq!(found, [vec!["a"], vec!["a"], vec!["c"], vec![], vec!["a", "b", "c"]]);
     }
 
     #[test]
     fn malformed_fields_are_named_with_their_place() {
         for (message, offset, reason) in [
-            (&b"8=FIX;abc=1;"[..], 6, Reason::NotATag),
-            (b"8=FIX;5x=1;", 7, Reason::NotATag),
-            (b"8=FIX;123456789x=1;", 15, Reason::NotATag),
-            (b"8=FIX;35;", 8, Reason::NoValue),
-            (b"8=FIX;35", 8, Reason::NoValue),
-            (b"8=FIX;12345678901;1=2", 17, Reason::NoValue),
-            (b"8=FIX;=1;", 6, Reason::NoName),
-            (b"8=FIX;;", 6, Reason::NoValue),
-            (b"\xff=1", 0, Reason::NotATag),
+            (&b"8=FIX;abc=1;"[..], 6, MalformedReason::NotATag),
+            (b"8=FIX;5x=1;", 7, MalformedReason::NotATag),
+            (b"8=FIX;123456789x=1;", 15, MalformedReason::NotATag),
+            (b"8=FIX;35;", 8, MalformedReason::NoValue),
+            (b"8=FIX;35", 8, MalformedReason::NoValue),
+            (b"8=FIX;12345678901;1=2", 17, MalformedReason::NoValue),
+            (b"8=FIX;=1;", 6, MalformedReason::NoName),
+            (b"8=FIX;;", 6, MalformedReason::NoValue),
+            (b"\xff=1", 0, MalformedReason::NotATag),
         ] {
             let expected = Err(Malformed::new(offset, reason));
-            assert_eq!(read(Kind::Fix, message, &["/99"]), expected, "{message:?}");
+            assert_eq!(read(MessageType::Fix, message, &["/99"]), expected, "{message:?}");
         }
-        assert_eq!(read(Kind::Fix, b"99=1;bad", &["/99"]), Ok(vec![vec!["1".into()]]), "unread");
-        assert!(read(Kind::Nvfix, b"abc=1;", &["/99"]).is_ok());
+        assert_eq!(
+            read(MessageType::Fix, b"99=1;bad", &["/99"]),
+            Ok(vec![vec!["1".into()]]),
+            "unread"
+        );
+        assert!(read(MessageType::Nvfix, b"abc=1;", &["/99"]).is_ok());
     }
 
     /// What the reader finds, found slowly.
@@ -372,14 +394,14 @@ mod tests {
         for field in whole.split(|byte| *byte == b';').filter(|_| !message.is_empty()) {
             let end = start + field.len();
             let Some(length) = field.iter().position(|byte| *byte == b'=') else {
-                return Some(Malformed::new(end, Reason::NoValue));
+                return Some(Malformed::new(end, MalformedReason::NoValue));
             };
             let stray = field[..length].iter().position(|byte| !byte.is_ascii_digit());
             if let Some(at) = stray.filter(|_| is_fix) {
-                return Some(Malformed::new(start + at, Reason::NotATag));
+                return Some(Malformed::new(start + at, MalformedReason::NotATag));
             }
             if length == 0 {
-                return Some(Malformed::new(start, Reason::NoName));
+                return Some(Malformed::new(start, MalformedReason::NoName));
             }
             start = end + 1;
         }
@@ -407,7 +429,7 @@ mod tests {
             let names: Vec<String> = wanted.into_iter().chain(["9999999".into()]).collect();
             let paths: Vec<String> = names.iter().map(|name| format!("/{name}*")).collect();
             let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-            let kind = if is_fix { Kind::Fix } else { Kind::Nvfix };
+            let kind = if is_fix { MessageType::Fix } else { MessageType::Nvfix };
             let found = read(kind, &message, &paths);
             prop_assert_eq!(found.as_ref().err().copied(), fault(&message, is_fix));
             for (found, name) in found.iter().flatten().zip(&names) {
@@ -428,10 +450,10 @@ mod tests {
             is_fix: bool,
             is_ended_by_zero: bool,
         ) {
-            let kind = if is_fix { Kind::Fix } else { Kind::Nvfix };
+            let kind = if is_fix { MessageType::Fix } else { MessageType::Nvfix };
             let pair = if is_ended_by_zero { 0 } else { b'=' };
             let format = Format::new(kind).with_separators(b';', pair).expect("separators");
-            let mut fields = Fields::new(format);
+            let mut fields = FieldSet::new(format);
             let wanted = ["/1", "/2", "/3[1]", "/12", "/11111111", "/9"].map(path);
             let slots = wanted.map(|path| fields.slot(&path).expect("room"));
             let mut reader = Reader::new(&fields);

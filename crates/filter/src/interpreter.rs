@@ -4,16 +4,15 @@
 //! and arithmetic look at the first.
 
 use crate::arithmetic;
-use crate::call;
+use crate::builtins::{self, Computed};
 use crate::expr::Expr;
 use crate::function::Function;
 use crate::path::Path;
-use crate::truth::{Semantics, Truth};
+use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
-use std::borrow::Cow;
 
 /// A message whose fields are named by `F`.
-pub trait Record<F = Path> {
+pub trait FieldSource<F = Path> {
     /// The values of `field`, none if it is absent.
     fn values<'a>(&'a self, field: &'a F) -> impl Iterator<Item = Value<'a>>;
 
@@ -32,63 +31,39 @@ pub struct Environment<'a> {
     pub unix_ns: u64,
 }
 
-/// A value that may have been made on the way.
-#[derive(Clone, Debug)]
-pub(crate) enum Computed<'a> {
-    Value(Value<'a>),
-    Text(Vec<u8>),
-}
-
-impl Computed<'_> {
-    pub(crate) const NULL: Self = Self::Value(Value::Null);
-
-    pub(crate) fn value(&self) -> Value<'_> {
-        match self {
-            Self::Value(value) => *value,
-            Self::Text(text) => Value::Text(text),
-        }
-    }
-}
-
-impl<'a, T: Into<Value<'a>>> From<T> for Computed<'a> {
-    fn from(value: T) -> Self {
-        Self::Value(value.into())
-    }
-}
-
 /// Whether `record` meets the condition `expr`.
-pub fn truth<F, R: Record<F>>(
+pub fn evaluate<F, R: FieldSource<F>>(
     expr: &Expr<F>,
     record: &R,
     environment: &Environment<'_>,
     semantics: Semantics,
-) -> Truth {
-    Walk { record, environment, semantics }.truth(expr)
+) -> Ternary {
+    Interpreter { record, environment, semantics }.truth(expr)
 }
 
-/// Shows `see` the value of `expr`.
-pub fn value<F, R: Record<F>, T>(
+/// Passes the value of `expr` to `inspect`; the value may borrow from the record.
+pub fn with_value<F, R: FieldSource<F>, T>(
     expr: &Expr<F>,
     record: &R,
     environment: &Environment<'_>,
     semantics: Semantics,
-    see: impl FnOnce(Value<'_>) -> T,
+    inspect: impl FnOnce(Value<'_>) -> T,
 ) -> T {
-    see(Walk { record, environment, semantics }.value(expr).value())
+    inspect(Interpreter { record, environment, semantics }.value(expr).value())
 }
 
 /// One record on its way through trees.
 #[derive(Debug)]
-pub(crate) struct Walk<'a, R> {
+pub(crate) struct Interpreter<'a, R> {
     pub(crate) record: &'a R,
     pub(crate) environment: &'a Environment<'a>,
     pub(crate) semantics: Semantics,
 }
 
-impl<'a, R> Walk<'a, R> {
-    pub(crate) fn truth<F>(&self, expr: &'a Expr<F>) -> Truth
+impl<'a, R> Interpreter<'a, R> {
+    pub(crate) fn truth<F>(&self, expr: &'a Expr<F>) -> Ternary
     where
-        R: Record<F>,
+        R: FieldSource<F>,
     {
         match expr {
             Expr::Not(part) => !self.truth(part),
@@ -112,10 +87,14 @@ impl<'a, R> Walk<'a, R> {
                 texts(value, member, |text, affix| text.ends_with(affix))
             }),
             Expr::Like(part, pattern) => self.any(part, |value| {
-                if value.is_null() { Truth::Unknown } else { pattern.is_in(&text(value)).into() }
+                if value.is_null() {
+                    Ternary::Unknown
+                } else {
+                    pattern.is_match(&value.to_text()).into()
+                }
             }),
             Expr::IsNull(part) => {
-                (!self.any(part, |value| (!value.is_null()).into())).eq(&Truth::True).into()
+                (!self.any(part, |value| (!value.is_null()).into())).eq(&Ternary::True).into()
             }
             Expr::IsNan(part) => {
                 self.any(part, |value| value.number().is_some_and(|number| number.is_nan()).into())
@@ -127,7 +106,7 @@ impl<'a, R> Walk<'a, R> {
 
     pub(crate) fn value<F>(&self, expr: &'a Expr<F>) -> Computed<'a>
     where
-        R: Record<F>,
+        R: FieldSource<F>,
     {
         match expr {
             Expr::Literal(literal) => literal.value().into(),
@@ -138,23 +117,61 @@ impl<'a, R> Walk<'a, R> {
                 arithmetic::compute(*operation, left.value(), right.value()).into()
             }
             Expr::Call(Function::If, parts) => {
-                let holds = self.truth(&parts[0]) == Truth::True;
+                let holds = self.truth(&parts[0]) == Ternary::True;
                 self.value(&parts[if holds { 1 } else { 2 }])
             }
             Expr::Call(Function::Coalesce, parts) => {
                 let values = parts.iter().map(|part| self.value(part));
                 values.into_iter().find(|value| !value.value().is_null()).unwrap_or(Computed::NULL)
             }
-            Expr::Call(function, parts) => call::call(self, *function, parts),
+            Expr::Call(function, parts) => self.call(*function, parts),
             Expr::Pattern(_) => Computed::NULL,
             _ => self.truth(expr).into(),
         }
     }
 
-    /// Whether `holds` for any value of `expr`: that of NULL, if it has none.
-    fn any<F>(&self, expr: &'a Expr<F>, mut holds: impl FnMut(Value<'_>) -> Truth) -> Truth
+    /// The value of a function other than IF and COALESCE.
+    fn call<F>(&self, function: Function, parts: &'a [Expr<F>]) -> Computed<'a>
     where
-        R: Record<F>,
+        R: FieldSource<F>,
+    {
+        let array = |parts: &'a [Expr<F>]| {
+            let field = match parts.first() {
+                Some(Expr::Field(field)) => Some(field),
+                _ => None,
+            };
+            field.into_iter().flat_map(|field| self.record.values(field))
+        };
+        let computed = |part| self.value(part);
+        match function {
+            Function::ClientName => Value::Text(self.environment.client.as_bytes()).into(),
+            Function::TopicName => Value::Text(self.environment.topic.as_bytes()).into(),
+            Function::MessageSize => Value::Int(self.record.size_bytes() as i64).into(),
+            Function::UnixTimestamp => Value::Float(self.environment.unix_ns as f64 / 1e9).into(),
+            // A server replaces this call by its name; elsewhere no name is known.
+            Function::InstanceName => Computed::NULL,
+            Function::ArrayCount => Value::Int(array(parts).count() as i64).into(),
+            Function::ArrayToString => {
+                let separator = parts.get(1).map_or(Computed::NULL, computed);
+                let present = array(parts).filter(|value| !value.is_null());
+                builtins::concat(present.map(Value::to_text), &separator.value().to_text())
+            }
+            _ => {
+                let computed: Vec<Computed<'a>> = parts.iter().map(computed).collect();
+                let arguments: Vec<Value<'_>> = computed.iter().map(Computed::value).collect();
+                let pattern = match parts.get(1) {
+                    Some(Expr::Pattern(pattern)) => Some(pattern),
+                    _ => None,
+                };
+                builtins::call(function, &arguments, pattern)
+            }
+        }
+    }
+
+    /// Whether `holds` for any value of `expr`: that of NULL, if it has none.
+    fn any<F>(&self, expr: &'a Expr<F>, mut holds: impl FnMut(Value<'_>) -> Ternary) -> Ternary
+    where
+        R: FieldSource<F>,
     {
         let Expr::Field(field) = expr else {
             return holds(self.value(expr).value());
@@ -169,10 +186,10 @@ impl<'a, R> Walk<'a, R> {
         &self,
         expr: &'a Expr<F>,
         set: &'a [Expr<F>],
-        holds: impl Fn(Value<'_>, Value<'_>) -> Truth,
-    ) -> Truth
+        holds: impl Fn(Value<'_>, Value<'_>) -> Ternary,
+    ) -> Ternary
     where
-        R: Record<F>,
+        R: FieldSource<F>,
     {
         self.any(expr, |value| {
             let truths = set.iter().map(|member| self.any(member, |member| holds(value, member)));
@@ -181,19 +198,9 @@ impl<'a, R> Walk<'a, R> {
     }
 }
 
-fn texts(left: Value<'_>, right: Value<'_>, holds: impl FnOnce(&[u8], &[u8]) -> bool) -> Truth {
+fn texts(left: Value<'_>, right: Value<'_>, holds: impl FnOnce(&[u8], &[u8]) -> bool) -> Ternary {
     if left.is_null() || right.is_null() {
-        return Truth::Unknown;
+        return Ternary::Unknown;
     }
-    holds(&text(left), &text(right)).into()
-}
-
-/// `value` as a text, empty if it is NULL.
-pub(crate) fn text(value: Value<'_>) -> Cow<'_, [u8]> {
-    match value {
-        Value::Null => Cow::Borrowed(b""),
-        Value::Text(text) => Cow::Borrowed(text),
-        Value::Bool(truth) => Cow::Borrowed(if truth { b"true" } else { b"false" }),
-        _ => Cow::Owned(value.number().map(|number| number.to_string().into()).unwrap_or_default()),
-    }
+    holds(&left.to_text(), &right.to_text()).into()
 }

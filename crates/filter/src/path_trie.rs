@@ -1,50 +1,50 @@
 //! The wanted paths of JSON and XML as a tree, which a reader walks along with the message.
 
-use crate::fields::{Fields, Slot};
-use crate::kind::Kind;
-use crate::names::{LONG, Names, low_bytes, word_at};
+use crate::fields::{FieldSet, Slot};
+use crate::message_type::MessageType;
+use crate::name_table::{LONG, NameTable, low_bytes, word_at};
 
 /// The number of a node. 0 is the root, which is above all names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Node(u32);
+pub(crate) struct NodeId(u32);
 
 /// What an unwanted name leads to.
-pub(crate) const NOWHERE: Node = Node(u32::MAX);
+pub(crate) const NO_NODE: NodeId = NodeId(u32::MAX);
 
 /// The root.
-pub(crate) const ROOT: Node = Node(0);
+pub(crate) const ROOT: NodeId = NodeId(0);
 
 /// Wanted paths, step by step.
 #[derive(Clone, Debug)]
-pub(crate) struct Tree {
-    branches: Vec<Branch>,
+pub(crate) struct PathTrie {
+    nodes: Vec<TrieNode>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Branch {
+pub(crate) struct TrieNode {
     /// Who wants the value that the steps to this node lead to.
     pub(crate) slot: Option<Slot>,
     /// The names below.
-    names: Names<Node>,
+    names: NameTable<NodeId>,
     /// How many there are.
     pub(crate) children: u32,
-    attributes: Names<Node>,
+    attributes: NameTable<NodeId>,
     /// How many names of attributes there are.
     pub(crate) attribute_count: u32,
     /// The nodes of this name with a subscript.
-    elements: Vec<(u32, Node)>,
+    elements: Vec<(u32, NodeId)>,
 }
 
 /// A branch that is growing.
 #[derive(Default)]
-struct Twig<'a> {
+struct NodeBuilder<'a> {
     slot: Option<Slot>,
-    names: Vec<(&'a str, Node)>,
-    attributes: Vec<(&'a str, Node)>,
-    elements: Vec<(u32, Node)>,
+    names: Vec<(&'a str, NodeId)>,
+    attributes: Vec<(&'a str, NodeId)>,
+    elements: Vec<(u32, NodeId)>,
 }
 
-impl Node {
+impl NodeId {
     /// Its number.
     #[inline]
     pub(crate) fn index(self) -> usize {
@@ -52,17 +52,17 @@ impl Node {
     }
 }
 
-impl Default for Node {
+impl Default for NodeId {
     fn default() -> Self {
-        NOWHERE
+        NO_NODE
     }
 }
 
-impl Tree {
+impl PathTrie {
     /// The paths of `fields`, whose names end with the byte `behind` in messages.
-    pub(crate) fn new(fields: &Fields, behind: u8) -> Self {
-        let has_attributes = fields.format().kind() == Kind::Xml;
-        let mut twigs = vec![Twig::default()];
+    pub(crate) fn new(fields: &FieldSet, behind: u8) -> Self {
+        let has_attributes = fields.format().message_type() == MessageType::Xml;
+        let mut builders = vec![NodeBuilder::default()];
         for (slot, wanted) in fields.wanted() {
             let steps = wanted.path.steps();
             if !has_attributes && steps.iter().any(|step| step.is_attribute()) {
@@ -71,36 +71,36 @@ impl Tree {
             let mut node = ROOT;
             for step in steps {
                 let is_attribute = step.is_attribute();
-                node = below(&mut twigs, node, step.name(), is_attribute);
+                node = child(&mut builders, node, step.name(), is_attribute);
                 if let Some(index) = step.index().filter(|_| !is_attribute) {
-                    node = element(&mut twigs, node, index);
+                    node = element(&mut builders, node, index);
                 }
             }
-            twigs[node.index()].slot = Some(slot);
+            builders[node.index()].slot = Some(slot);
         }
-        Self { branches: twigs.into_iter().map(|twig| twig.grown(behind)).collect() }
+        Self { nodes: builders.into_iter().map(|builder| builder.build(behind)).collect() }
     }
 
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
-        self.branches.len()
+        self.nodes.len()
     }
 
     /// Whether nothing is wanted.
-    pub(crate) fn is_bare(&self) -> bool {
-        self.branches[0].children == 0
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes[0].children == 0
     }
 
     #[inline]
-    pub(crate) fn branch(&self, node: Node) -> &Branch {
-        &self.branches[node.index()]
+    pub(crate) fn node(&self, node: NodeId) -> &TrieNode {
+        &self.nodes[node.index()]
     }
 }
 
-impl Branch {
+impl TrieNode {
     /// Where the name that stands from `start` to `end` of `bytes` leads, with `behind` after it.
     #[inline]
-    pub(crate) fn below(&self, bytes: &[u8], start: usize, end: usize) -> Node {
+    pub(crate) fn child(&self, bytes: &[u8], start: usize, end: usize) -> NodeId {
         match end - start {
             length @ ..LONG => {
                 let word = word_at(bytes, start);
@@ -112,18 +112,18 @@ impl Branch {
     }
 
     /// Where `name` leads.
-    pub(crate) fn find(&self, name: &[u8]) -> Node {
+    pub(crate) fn find(&self, name: &[u8]) -> NodeId {
         self.names.find(name)
     }
 
     /// Where the attribute `name` leads.
-    pub(crate) fn attribute(&self, name: &[u8]) -> Node {
+    pub(crate) fn attribute(&self, name: &[u8]) -> NodeId {
         self.attributes.find(name)
     }
 
     /// Where subscript `index` leads.
     #[inline]
-    pub(crate) fn element(&self, index: u32) -> Option<Node> {
+    pub(crate) fn element(&self, index: u32) -> Option<NodeId> {
         let found = self.elements.iter().find(|(wanted, _)| *wanted == index);
         found.map(|(_, node)| *node)
     }
@@ -140,13 +140,13 @@ impl Branch {
     }
 }
 
-impl Twig<'_> {
-    fn grown(self, behind: u8) -> Branch {
-        let names = |names: &[(&str, Node)]| {
+impl NodeBuilder<'_> {
+    fn build(self, behind: u8) -> TrieNode {
+        let names = |names: &[(&str, NodeId)]| {
             let names = names.iter().map(|(name, node)| (name.as_bytes(), *node));
-            Names::new(&names.collect::<Vec<_>>(), behind)
+            NameTable::new(&names.collect::<Vec<_>>(), behind)
         };
-        Branch {
+        TrieNode {
             slot: self.slot,
             names: names(&self.names),
             children: self.names.len() as u32,
@@ -158,26 +158,31 @@ impl Twig<'_> {
 }
 
 /// The node of `name` below `node`, a new one if there is none.
-fn below<'a>(twigs: &mut Vec<Twig<'a>>, node: Node, name: &'a str, is_attribute: bool) -> Node {
-    let new = Node(twigs.len() as u32);
-    let twig = &mut twigs[node.index()];
-    let names = if is_attribute { &mut twig.attributes } else { &mut twig.names };
+fn child<'a>(
+    builders: &mut Vec<NodeBuilder<'a>>,
+    node: NodeId,
+    name: &'a str,
+    is_attribute: bool,
+) -> NodeId {
+    let new = NodeId(builders.len() as u32);
+    let builder = &mut builders[node.index()];
+    let names = if is_attribute { &mut builder.attributes } else { &mut builder.names };
     if let Some((_, node)) = names.iter().find(|(known, _)| *known == name) {
         return *node;
     }
     names.push((name, new));
-    twigs.push(Twig::default());
+    builders.push(NodeBuilder::default());
     new
 }
 
 /// The node of subscript `index` of `node`, a new one if there is none.
-fn element(twigs: &mut Vec<Twig<'_>>, node: Node, index: u32) -> Node {
-    let new = Node(twigs.len() as u32);
-    let elements = &mut twigs[node.index()].elements;
+fn element(builders: &mut Vec<NodeBuilder<'_>>, node: NodeId, index: u32) -> NodeId {
+    let new = NodeId(builders.len() as u32);
+    let elements = &mut builders[node.index()].elements;
     if let Some((_, node)) = elements.iter().find(|(known, _)| *known == index) {
         return *node;
     }
     elements.push((index, new));
-    twigs.push(Twig::default());
+    builders.push(NodeBuilder::default());
     new
 }

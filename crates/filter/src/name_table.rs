@@ -4,11 +4,11 @@
 ///
 /// What is found for names that are not there is the default value.
 #[derive(Clone, Debug)]
-pub(crate) struct Names<T> {
+pub(crate) struct NameTable<T> {
     /// By a word with the name itself and the byte that stands behind names.
-    short: Words<T>,
+    short: WordTable<T>,
     /// By a hash.
-    long: Words<u32>,
+    long: WordTable<u32>,
     /// The long names, behind one that is none.
     long_names: Vec<(Box<[u8]>, T)>,
     behind: u8,
@@ -17,7 +17,7 @@ pub(crate) struct Names<T> {
 /// Bytes from which on a name is long.
 pub(crate) const LONG: usize = 8;
 
-impl<T: Copy + Default> Names<T> {
+impl<T: Copy + Default> NameTable<T> {
     /// A table of `names`, which differ and are not empty. Behind each stands `behind`, which is
     /// in none of the short ones that will be searched.
     pub(crate) fn new(names: &[(&[u8], T)], behind: u8) -> Self {
@@ -27,13 +27,13 @@ impl<T: Copy + Default> Names<T> {
         let long = long.iter().map(|(name, value)| ((*name).into(), *value));
         let long_names: Vec<(Box<[u8]>, T)> = std::iter::once(none).chain(long).collect();
         let hashes = (0..).zip(&long_names).skip(1).map(|(index, (name, _))| (hash(name), index));
-        let long = Words::new(&hashes.collect::<Vec<_>>());
-        Self { short: Words::new(&short.collect::<Vec<_>>()), long, long_names, behind }
+        let long = WordTable::new(&hashes.collect::<Vec<_>>());
+        Self { short: WordTable::new(&short.collect::<Vec<_>>()), long, long_names, behind }
     }
 
     /// The short names, to be searched often.
     #[inline(always)]
-    pub(crate) fn short(&self) -> Search<'_, T> {
+    pub(crate) fn short(&self) -> WordLookup<'_, T> {
         self.short.search()
     }
 
@@ -61,7 +61,7 @@ impl<T: Copy + Default> Names<T> {
 ///
 /// Equal words may have several values, which the one who searches tells apart.
 #[derive(Clone, Debug)]
-struct Words<T> {
+struct WordTable<T> {
     /// A power of two of places, at most a quarter of them taken. A word is at its place, or at
     /// the next free one behind it. In free places are 0, which no word is, and the default.
     places: Box<[(u64, T)]>,
@@ -71,7 +71,7 @@ struct Words<T> {
 
 /// The same to search in, at hand without following a pointer.
 #[derive(Debug)]
-pub(crate) struct Search<'a, T> {
+pub(crate) struct WordLookup<'a, T> {
     places: &'a [(u64, T)],
     multiplier: u64,
     shift: u32,
@@ -89,7 +89,7 @@ const MULTIPLIERS: [u64; 8] = [
     0x1D8E_4E27_C47D_124F,
 ];
 
-impl<T: Copy + Default> Words<T> {
+impl<T: Copy + Default> WordTable<T> {
     /// A table of `words`.
     fn new(words: &[(u64, T)]) -> Self {
         let tables = MULTIPLIERS.iter().map(|multiplier| Self::with(*multiplier, words));
@@ -116,12 +116,12 @@ impl<T: Copy + Default> Words<T> {
     }
 
     #[inline(always)]
-    fn search(&self) -> Search<'_, T> {
-        Search { places: &self.places, multiplier: self.multiplier, shift: self.shift }
+    fn search(&self) -> WordLookup<'_, T> {
+        WordLookup { places: &self.places, multiplier: self.multiplier, shift: self.shift }
     }
 }
 
-impl<T: Copy + Default> Search<'_, T> {
+impl<T: Copy + Default> WordLookup<'_, T> {
     /// What is wanted of a short name that stands in `word` with the byte behind it, and else
     /// zeros.
     #[inline(always)]
@@ -209,7 +209,7 @@ mod tests {
     #[derive(Clone, Copy, Debug, PartialEq, Default)]
     struct Number(Option<usize>);
 
-    fn find(table: &Names<Number>, name: &[u8]) -> Option<usize> {
+    fn find(table: &NameTable<Number>, name: &[u8]) -> Option<usize> {
         let Number(number) = match name.len() {
             LONG.. => table.find_long(name),
             length => {
@@ -231,7 +231,7 @@ mod tests {
             others in prop::collection::vec("[ab\0]{0,19}", 60),
         ) {
             let pairs = names.iter().map(|(name, value)| (name.as_bytes(), Number(Some(*value))));
-            let table = Names::new(&pairs.collect::<Vec<_>>(), b'"');
+            let table = NameTable::new(&pairs.collect::<Vec<_>>(), b'"');
             for (name, value) in &names {
                 prop_assert_eq!(find(&table, name.as_bytes()), Some(*value));
             }
@@ -257,7 +257,7 @@ mod tests {
     fn a_thousand_tags_lie_close_to_their_places() {
         let words: Vec<(u64, usize)> =
             (1..=1_024).map(|tag| (short_word(tag.to_string().as_bytes(), b'='), tag)).collect();
-        let moved = MULTIPLIERS.map(|multiplier| Words::with(multiplier, &words).1);
+        let moved = MULTIPLIERS.map(|multiplier| WordTable::with(multiplier, &words).1);
         assert!(moved.iter().min() < Some(&200), "{moved:?}");
     }
 }

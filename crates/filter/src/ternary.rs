@@ -4,7 +4,7 @@ use std::ops::Not;
 
 /// What a condition says of a message. Only `True` selects it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Truth {
+pub enum Ternary {
     /// The condition does not hold.
     #[default]
     False,
@@ -14,7 +14,7 @@ pub enum Truth {
     True,
 }
 
-impl Not for Truth {
+impl Not for Ternary {
     type Output = Self;
 
     #[inline]
@@ -27,7 +27,7 @@ impl Not for Truth {
     }
 }
 
-impl From<bool> for Truth {
+impl From<bool> for Ternary {
     #[inline]
     fn from(holds: bool) -> Self {
         if holds { Self::True } else { Self::False }
@@ -48,30 +48,30 @@ pub enum Semantics {
 impl Semantics {
     /// The conjunction of what `truths` yields; asks for no more than it needs.
     #[inline]
-    pub fn all(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
-        self.join(truths, Truth::True, Truth::False)
+    pub fn all(self, truths: impl IntoIterator<Item = Ternary>) -> Ternary {
+        self.join(truths, Ternary::True, Ternary::False)
     }
 
     /// The disjunction of what `truths` yields; asks for no more than it needs.
     #[inline]
-    pub fn any(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
-        self.join(truths, Truth::False, Truth::True)
+    pub fn any(self, truths: impl IntoIterator<Item = Ternary>) -> Ternary {
+        self.join(truths, Ternary::False, Ternary::True)
     }
 
     #[inline]
     fn join(
         self,
-        truths: impl IntoIterator<Item = Truth>,
-        neutral: Truth,
-        decisive: Truth,
-    ) -> Truth {
+        truths: impl IntoIterator<Item = Ternary>,
+        neutral: Ternary,
+        decisive: Ternary,
+    ) -> Ternary {
         let mut joined = neutral;
         for truth in truths {
             if truth == decisive {
                 return decisive;
             }
-            if truth == Truth::Unknown {
-                joined = Truth::Unknown;
+            if truth == Ternary::Unknown {
+                joined = Ternary::Unknown;
                 if self == Self::Amps {
                     break;
                 }
@@ -83,8 +83,8 @@ impl Semantics {
 
 #[cfg(test)]
 mod tests {
-    use super::{Semantics, Truth};
-    use Truth::{False, True, Unknown};
+    use super::{Semantics, Ternary};
+    use Ternary::{False, True, Unknown};
 
     #[test]
     fn the_tables_are_those_of_the_standard_but_for_two_rows() {

@@ -1,10 +1,10 @@
 //! Names of fields, as words: the eight bytes that a field starts with.
 
-use crate::names::{LONG, low_bytes};
+use crate::name_table::{LONG, low_bytes};
 
 /// A name that a field may have, and what is wanted of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Guess<T> {
+pub(super) struct PredictedName<T> {
     /// The name and the separator behind it, at the top of the word.
     word: u64,
     /// How far they had to be moved for that.
@@ -14,7 +14,7 @@ pub(super) struct Guess<T> {
     pub(super) target: T,
 }
 
-impl<T: Default> Guess<T> {
+impl<T: Default> PredictedName<T> {
     /// Fits no name: words that were moved end with zeros.
     pub(super) fn never() -> Self {
         Self { word: 1, shift: 8, length: 0, target: T::default() }
@@ -22,7 +22,7 @@ impl<T: Default> Guess<T> {
 
     /// Whether this is the name of the field that starts with `word`.
     #[inline(always)]
-    pub(super) fn fits(&self, word: u64) -> bool {
+    pub(super) fn matches(&self, word: u64) -> bool {
         word << (self.shift % 64) == self.word
     }
 }
@@ -51,14 +51,14 @@ impl Name {
 
     /// That the next message has it in the same place.
     #[inline(always)]
-    pub(super) fn guess<T: Default>(self, pair: u8, target: T) -> Guess<T> {
+    pub(super) fn prediction<T: Default>(self, pair: u8, target: T) -> PredictedName<T> {
         // A separator of zero could not be told from the end of the message.
         if self.length >= LONG || pair == 0 {
-            return Guess::never();
+            return PredictedName::never();
         }
         let length = self.length as u8;
         let shift = 56 - 8 * length;
-        Guess { word: self.word << shift, shift, length, target }
+        PredictedName { word: self.word << shift, shift, length, target }
     }
 
     /// Whether it has digits only, if it is short.
@@ -74,23 +74,24 @@ impl Name {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::word_at;
+    use crate::name_table::word_at;
 
     #[test]
     fn a_guess_fits_its_own_name_alone() {
-        let guess = |field: &[u8]| Name::read(word_at(field, 0), b'=').guess(b'=', 7_u32);
-        let fits = |guess: &Guess<u32>, field: &[u8]| guess.fits(word_at(field, 0));
-        let tag = guess(b"55=IBM;38=1;");
+        let prediction = |field: &[u8]| Name::read(word_at(field, 0), b'=').prediction(b'=', 7_u32);
+        let matches =
+            |prediction: &PredictedName<u32>, field: &[u8]| prediction.matches(word_at(field, 0));
+        let tag = prediction(b"55=IBM;38=1;");
         assert_eq!((tag.length, tag.target), (2, 7));
-        assert!(fits(&tag, b"55=MSFT;") && fits(&tag, b"55="));
+        assert!(matches(&tag, b"55=MSFT;") && matches(&tag, b"55="));
         for other in [&b"55"[..], b"55;", b"5=5", b"155=x", b"555=x", b"", b"\0\0\0\0\0\0\0\0\0"] {
-            assert!(!fits(&tag, other), "{other:?}");
+            assert!(!matches(&tag, other), "{other:?}");
         }
-        let seven = guess(b"OrderId=1");
-        assert!(fits(&seven, b"OrderId=2") && !fits(&seven, b"OrderIds=2"));
-        for none in [guess(b"OrderQty=1"), Guess::never()] {
+        let seven = prediction(b"OrderId=1");
+        assert!(matches(&seven, b"OrderId=2") && !matches(&seven, b"OrderIds=2"));
+        for none in [prediction(b"OrderQty=1"), PredictedName::never()] {
             for field in [&b"OrderQty=1"[..], b"", b"\0\0\0\0\0\0\0\x01", b"\x01\0\0\0\0\0\0\0"] {
-                assert!(!fits(&none, field), "{field:?}");
+                assert!(!matches(&none, field), "{field:?}");
             }
         }
     }

@@ -2,9 +2,7 @@
 
 use crate::arithmetic::{absolute, number};
 use crate::date;
-use crate::expr::Expr;
 use crate::function::Function;
-use crate::naive::{Computed, Record, Walk, text};
 use crate::pattern::Pattern;
 use crate::value::Value;
 use std::borrow::Cow;
@@ -13,37 +11,46 @@ use std::borrow::Cow;
 /// use up the memory.
 pub(crate) const TEXT_MAX: usize = 1024 * 1024;
 
-/// The value of `function` of `parts`, other than IF and COALESCE.
-pub(crate) fn call<'a, F, R: Record<F>>(
-    walk: &Walk<'a, R>,
-    function: Function,
-    parts: &'a [Expr<F>],
-) -> Computed<'a> {
-    match function {
-        Function::ClientName => return Value::Text(walk.environment.client.as_bytes()).into(),
-        Function::TopicName => return Value::Text(walk.environment.topic.as_bytes()).into(),
-        Function::MessageSize => return Value::Int(walk.record.size_bytes() as i64).into(),
-        Function::UnixTimestamp => {
-            return Value::Float(walk.environment.unix_ns as f64 / 1e9).into();
+/// A value that may have been made on the way.
+#[derive(Clone, Debug)]
+pub(crate) enum Computed<'a> {
+    Value(Value<'a>),
+    Text(Vec<u8>),
+}
+
+impl Computed<'_> {
+    pub(crate) const NULL: Self = Self::Value(Value::Null);
+
+    pub(crate) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Value(value) => *value,
+            Self::Text(text) => Value::Text(text),
         }
-        // A filter at a server has the name in its place.
-        Function::InstanceName => return Computed::NULL,
-        Function::NanValue => return Value::Float(f64::NAN).into(),
-        Function::FalseValue => return Value::Bool(false).into(),
-        Function::ArrayCount => return Value::Int(values(walk, parts).count() as i64).into(),
-        _ => {}
     }
-    let computed: Vec<Computed<'a>> = parts.iter().map(|part| walk.value(part)).collect();
-    let arguments: Vec<Value<'_>> = computed.iter().map(Computed::value).collect();
-    match (function, &*arguments) {
-        (Function::Concat, _) => concat(arguments.iter().map(|&part| text(part)), b""),
-        (Function::ArrayToString, [_, separator]) => {
-            let present = values(walk, parts).filter(|value| !value.is_null());
-            concat(present.map(text), &text(*separator))
-        }
-        (Function::RegexpMatch | Function::RegexpReplace, &[subject, _, ..]) => match &parts[1] {
-            Expr::Pattern(pattern) if !subject.is_null() => {
-                search(pattern, &text(subject), arguments.get(2).copied())
+}
+
+impl<'a, T: Into<Value<'a>>> From<T> for Computed<'a> {
+    fn from(value: T) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+/// The value of `function` for evaluated `arguments`. `pattern` is the compiled second argument of
+/// functions that take a regular expression.
+///
+/// Functions of the message itself, and IF and COALESCE, belong to the interpreter.
+pub(crate) fn call<'a>(
+    function: Function,
+    arguments: &[Value<'_>],
+    pattern: Option<&Pattern>,
+) -> Computed<'a> {
+    match (function, arguments) {
+        (Function::NanValue, _) => Value::Float(f64::NAN).into(),
+        (Function::FalseValue, _) => Value::Bool(false).into(),
+        (Function::Concat, _) => concat(arguments.iter().map(|part| part.to_text()), b""),
+        (Function::RegexpMatch | Function::RegexpReplace, &[subject, _, ..]) => match pattern {
+            Some(pattern) if !subject.is_null() => {
+                search(pattern, &subject.to_text(), arguments.get(2).copied())
             }
             _ => Computed::NULL,
         },
@@ -51,66 +58,57 @@ pub(crate) fn call<'a, F, R: Record<F>>(
             if subject.is_null() || part.is_null() {
                 return Computed::NULL;
             }
-            replace(&text(subject), &text(part), &text(replacement))
+            replace(&subject.to_text(), &part.to_text(), &replacement.to_text())
         }
         _ if arguments.iter().any(|value| value.is_null()) => Computed::NULL,
-        _ => of_present(function, &arguments),
+        _ => call_non_null(function, arguments),
     }
 }
 
-/// What remains: functions of values none of which is NULL.
-fn of_present<'a>(function: Function, arguments: &[Value<'_>]) -> Computed<'a> {
+/// The value of `function`, one of those that yield NULL for any NULL argument, for other arguments.
+fn call_non_null<'a>(function: Function, arguments: &[Value<'_>]) -> Computed<'a> {
     match (function, arguments) {
         (Function::Abs, &[value]) => absolute(value).into(),
         (Function::CharValue, &[code]) => {
             let byte = number(code).whole().and_then(|code| u8::try_from(code).ok());
             byte.map_or(Computed::NULL, |byte| Computed::Text(vec![byte]))
         }
-        (Function::Crc32, &[value]) => Value::Int(crc32fast::hash(&text(value)).into()).into(),
+        (Function::Crc32, &[value]) => Value::Int(crc32fast::hash(&value.to_text()).into()).into(),
         (Function::GeoDistance, &[a, b, c, d]) => {
             let degrees = [a, b, c, d].map(|value| number(value).to_f64());
             Value::Float(geo_distance(degrees)).into()
         }
-        (Function::Instr, &[whole, part]) => position(&text(whole), &text(part)),
+        (Function::Instr, &[whole, part]) => position(&whole.to_text(), &part.to_text()),
         (Function::InstrI, &[whole, part]) => {
-            position(&text(whole).to_ascii_lowercase(), &text(part).to_ascii_lowercase())
+            position(&whole.to_text().to_ascii_lowercase(), &part.to_text().to_ascii_lowercase())
         }
-        (Function::Lower, &[value]) => Computed::Text(text(value).to_ascii_lowercase()),
-        (Function::Upper, &[value]) => Computed::Text(text(value).to_ascii_uppercase()),
+        (Function::Lower, &[value]) => Computed::Text(value.to_text().to_ascii_lowercase()),
+        (Function::Upper, &[value]) => Computed::Text(value.to_text().to_ascii_uppercase()),
         (Function::Reverse, &[value]) => {
-            Computed::Text(text(value).iter().rev().copied().collect())
+            Computed::Text(value.to_text().iter().rev().copied().collect())
         }
         (Function::StrequalI, &[left, right]) => {
-            Value::Bool(text(left).eq_ignore_ascii_case(&text(right))).into()
+            Value::Bool(left.to_text().eq_ignore_ascii_case(&right.to_text())).into()
         }
         (Function::Strftime, &[format, time]) => {
-            date::format(&text(format), number(time)).map_or(Computed::NULL, Computed::Text)
+            date::format(&format.to_text(), number(time)).map_or(Computed::NULL, Computed::Text)
         }
-        (Function::Strptime, &[value, format]) => {
-            date::parse(&text(value), &text(format)).map_or(Value::Null, Value::Float).into()
-        }
+        (Function::Strptime, &[value, format]) => date::parse(&value.to_text(), &format.to_text())
+            .map_or(Value::Null, Value::Float)
+            .into(),
         (Function::Substr, &[value, start, ref length @ ..]) => {
             let length = length.first().map(|&length| number(length).to_f64());
-            substring(&text(value), number(start).to_f64(), length)
+            substring(&value.to_text(), number(start).to_f64(), length)
         }
         _ => Computed::NULL,
     }
 }
 
-/// All values of the field that is the first of `parts`.
-fn values<'a, F, R: Record<F>>(
-    walk: &Walk<'a, R>,
-    parts: &'a [Expr<F>],
-) -> impl Iterator<Item = Value<'a>> {
-    let field = match parts.first() {
-        Some(Expr::Field(field)) => Some(field),
-        _ => None,
-    };
-    let record = walk.record;
-    field.into_iter().flat_map(move |field| record.values(field))
-}
-
-fn concat<'a, 'b>(parts: impl Iterator<Item = Cow<'b, [u8]>>, separator: &[u8]) -> Computed<'a> {
+/// Joins `parts` with `separator`; NULL if the result exceeds [`TEXT_MAX`].
+pub(crate) fn concat<'a, 'b>(
+    parts: impl Iterator<Item = Cow<'b, [u8]>>,
+    separator: &[u8],
+) -> Computed<'a> {
     let mut whole = Vec::new();
     for (count, part) in parts.enumerate() {
         whole.extend_from_slice(if count > 0 { separator } else { b"" });
@@ -124,9 +122,9 @@ fn concat<'a, 'b>(parts: impl Iterator<Item = Cow<'b, [u8]>>, separator: &[u8]) 
 
 fn search<'a>(pattern: &Pattern, subject: &[u8], replacement: Option<Value<'_>>) -> Computed<'a> {
     match replacement {
-        None => Value::Bool(pattern.is_in(subject)).into(),
+        None => Value::Bool(pattern.is_match(subject)).into(),
         Some(replacement) => {
-            let replaced = pattern.replace(subject, &text(replacement), TEXT_MAX);
+            let replaced = pattern.replace(subject, &replacement.to_text(), TEXT_MAX);
             replaced.map_or(Computed::NULL, Computed::Text)
         }
     }

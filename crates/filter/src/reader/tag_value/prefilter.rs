@@ -8,7 +8,7 @@ const NAMES_MAX: usize = 16;
 
 /// What tells fields apart without looking at one after the other.
 #[derive(Clone, Debug)]
-pub(super) struct Sieve {
+pub(super) struct Prefilter {
     field: u8,
     pair: u8,
     /// Whether names are digits.
@@ -18,7 +18,7 @@ pub(super) struct Sieve {
 }
 
 /// What is known of a block.
-pub(super) struct Marks {
+pub(super) struct FieldMasks {
     /// Where fields end.
     pub(super) ends: u64,
     /// Where fields start.
@@ -32,7 +32,7 @@ pub(super) struct Marks {
 
 /// Certain bytes of a block.
 #[derive(Default)]
-struct Seen {
+struct ByteMasks {
     /// Those behind fields.
     ends: u64,
     /// Those that stand behind names, or within values.
@@ -57,7 +57,7 @@ impl Carry {
     pub(super) const FIRST: Self = Self { start: 1, name: 0 };
 }
 
-impl Sieve {
+impl Prefilter {
     pub(super) fn new<'a>(
         is_fix: bool,
         [field, pair]: [u8; 2],
@@ -74,20 +74,20 @@ impl Sieve {
     /// Marks the block that starts at `at` of a message that has `length` bytes without the last
     /// separator.
     #[inline(always)]
-    pub(super) fn marks<M: Masks>(
+    pub(super) fn field_masks<M: Masks>(
         &self,
         masks: M,
         (blocks, at, length): (Blocks<'_>, usize, usize),
         carry: &mut Carry,
-    ) -> Marks {
+    ) -> FieldMasks {
         let (seen, rest) = match blocks.inner(at) {
             Some(block) => (self.look(masks, block), BLOCK),
             None => {
                 let block = blocks.last(at);
-                (block.map_or(Seen::default(), |block| self.look(masks, block)), length - at)
+                (block.map_or(ByteMasks::default(), |block| self.look(masks, block)), length - at)
             }
         };
-        let Seen { mut ends, pairs, mut names, passing } = seen;
+        let ByteMasks { mut ends, pairs, mut names, passing } = seen;
         let mut starts = ends << 1 | carry.start;
         carry.start = ends >> (BLOCK - 1);
         // What the last field lacks is put where it would be.
@@ -100,16 +100,16 @@ impl Sieve {
         let (past, is_within) = names.overflowing_add(starts | carry.name);
         carry.name = is_within.into();
         let are_sound = (starts & pairs) | (past & !names & !pairs) == 0;
-        Marks { ends, starts, wanted: starts & passing, are_sound }
+        FieldMasks { ends, starts, wanted: starts & passing, are_sound }
     }
 
     #[inline(always)]
-    fn look<M: Masks>(&self, masks: M, block: Block<'_>) -> Seen {
+    fn look<M: Masks>(&self, masks: M, block: Block<'_>) -> ByteMasks {
         let passing = match &self.names {
             Some(names) if M::HAS_CLASSES => block.classes(masks, names),
             _ => None,
         };
-        Seen {
+        ByteMasks {
             ends: block.any(masks, [self.field]),
             pairs: block.any(masks, [self.pair]),
             names: if self.is_fix { block.digits(masks) } else { u64::MAX },

@@ -4,9 +4,10 @@
 //! It says the same as the condition, UNKNOWN included. (NOT stays before a predicate, because
 //! `NOT /a = 1` and `/a <> 1` differ where `/a` has several values.)
 
+use crate::builtins::Computed;
 use crate::expr::{Expr, Literal};
-use crate::naive::{Computed, Environment, Record, Walk};
-use crate::truth::{Semantics, Truth};
+use crate::interpreter::{Environment, FieldSource, Interpreter};
+use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
 
 /// Bytes of a computed text that may take the place of what computes it.
@@ -18,7 +19,7 @@ pub(crate) fn condition<F: Clone + PartialEq>(expr: &Expr<F>, semantics: Semanti
 }
 
 /// A literal condition's truth.
-pub(crate) fn constant<F>(expr: &Expr<F>) -> Option<Truth> {
+pub(crate) fn constant<F>(expr: &Expr<F>) -> Option<Ternary> {
     match expr {
         Expr::Literal(literal) => {
             Some(literal.value().compare(Comparison::NotEqual, Value::Int(0)))
@@ -34,7 +35,7 @@ struct Normal {
 /// No message at all.
 struct Nothing;
 
-impl<F> Record<F> for Nothing {
+impl<F> FieldSource<F> for Nothing {
     fn values<'a>(&'a self, _: &'a F) -> impl Iterator<Item = Value<'a>> {
         std::iter::empty()
     }
@@ -46,16 +47,16 @@ impl<F> Record<F> for Nothing {
 
 impl Normal {
     /// The normal form of `expr`, or of its denial.
-    fn condition<F: Clone + PartialEq>(&self, expr: &Expr<F>, is_denied: bool) -> Expr<F> {
+    fn condition<F: Clone + PartialEq>(&self, expr: &Expr<F>, is_negated: bool) -> Expr<F> {
         match expr {
-            Expr::Not(part) => self.condition(part, !is_denied),
-            Expr::And(parts) => self.joined(parts, is_denied, !is_denied),
-            Expr::Or(parts) => self.joined(parts, is_denied, is_denied),
+            Expr::Not(part) => self.condition(part, !is_negated),
+            Expr::And(parts) => self.joined(parts, is_negated, !is_negated),
+            Expr::Or(parts) => self.joined(parts, is_negated, is_negated),
             _ => {
                 let predicate = self.predicate(expr);
                 match constant(&predicate) {
-                    Some(truth) => literal(if is_denied { !truth } else { truth }),
-                    None if is_denied => Expr::Not(predicate.into()),
+                    Some(truth) => literal(if is_negated { !truth } else { truth }),
+                    None if is_negated => Expr::Not(predicate.into()),
                     None => predicate,
                 }
             }
@@ -66,18 +67,18 @@ impl Normal {
     fn joined<F: Clone + PartialEq>(
         &self,
         parts: &[Expr<F>],
-        is_denied: bool,
+        is_negated: bool,
         is_and: bool,
     ) -> Expr<F> {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
-            match self.condition(part, is_denied) {
+            match self.condition(part, is_negated) {
                 Expr::And(inner) if is_and => flat.extend(inner),
                 Expr::Or(inner) if !is_and => flat.extend(inner),
                 other => flat.push(other),
             }
         }
-        let neutral = Truth::from(is_and);
+        let neutral = Ternary::from(is_and);
         if self.semantics == Semantics::Sql {
             if flat.iter().any(|part| constant(part) == Some(!neutral)) {
                 return literal(!neutral);
@@ -122,7 +123,8 @@ impl Normal {
             return expr.parts_mut().for_each(|part| self.fold(part));
         }
         let environment = Environment::default();
-        let walk = Walk { record: &Nothing, environment: &environment, semantics: self.semantics };
+        let walk =
+            Interpreter { record: &Nothing, environment: &environment, semantics: self.semantics };
         let computed = walk.value(expr);
         if !matches!(&computed, Computed::Text(text) if text.len() > FOLDED_MAX) {
             let literal = Literal::from(computed.value());
@@ -131,7 +133,7 @@ impl Normal {
     }
 }
 
-fn literal<F>(truth: Truth) -> Expr<F> {
+fn literal<F>(truth: Ternary) -> Expr<F> {
     Expr::Literal(Literal::from(Value::from(truth)))
 }
 

@@ -6,12 +6,12 @@
 //! or last. The others are classed by their lengths. Those of a class that hold a number start
 //! within the longest length before it, and those that start within the shortest all hold it.
 
-use super::sorted::Sorted;
-use super::spans::Spans;
+use super::interval_blocks::IntervalBlocks;
+use super::sorted_blocks::SortedBlocks;
 use super::target::Target;
 
 /// Ranges that are looked at one by one. To look at more takes longer than to search.
-const FEW_MAX: usize = 32;
+const SMALL_MAX: usize = 32;
 
 /// Both ends belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,57 +29,57 @@ impl Default for Range {
 
 /// Ranges, each with the target that it leads to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
+pub(crate) struct RangeIndex {
     /// In order. None, if there are many.
-    few: Vec<(Range, Target)>,
-    many: Option<Box<Many>>,
+    small: Vec<(Range, Target)>,
+    large: Option<Box<LargeRangeSet>>,
 }
 
 /// More ranges than are looked at one by one.
 #[derive(Clone, Debug, Default)]
-struct Many {
+struct LargeRangeSet {
     /// Those without an upper end, by their lower one.
-    from: Sorted<(u64, Target)>,
+    from: SortedBlocks<(u64, Target)>,
     /// Those without a lower end, by their upper one.
-    to: Sorted<(u64, Target)>,
-    classes: Vec<Class>,
+    to: SortedBlocks<(u64, Target)>,
+    classes: Vec<LengthClass>,
 }
 
 /// Ranges of about the same length.
 #[derive(Clone, Debug)]
-struct Class {
+struct LengthClass {
     /// The length's logarithm to the base of 2.
     size: u32,
-    spans: Spans,
+    intervals: IntervalBlocks,
 }
 
-impl Ranges {
+impl RangeIndex {
     pub(crate) fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_none()
+        self.small.is_empty() && self.large.is_none()
     }
 
     pub(crate) fn insert(&mut self, range: Range, target: Target) {
-        if let Some(many) = &mut self.many {
-            return many.insert(range, target);
+        if let Some(large) = &mut self.large {
+            return large.insert(range, target);
         }
-        let at = self.few.partition_point(|other| *other < (range, target));
-        self.few.insert(at, (range, target));
-        if self.few.len() > FEW_MAX {
-            let many = self.many.insert(Box::default());
-            for (range, target) in std::mem::take(&mut self.few) {
-                many.insert(range, target);
+        let at = self.small.partition_point(|other| *other < (range, target));
+        self.small.insert(at, (range, target));
+        if self.small.len() > SMALL_MAX {
+            let large = self.large.insert(Box::default());
+            for (range, target) in std::mem::take(&mut self.small) {
+                large.insert(range, target);
             }
         }
     }
 
     pub(crate) fn remove(&mut self, range: Range, target: Target) {
-        if let Some(many) = &mut self.many {
-            many.remove(range, target);
-            if many.is_empty() {
-                self.many = None;
+        if let Some(large) = &mut self.large {
+            large.remove(range, target);
+            if large.is_empty() {
+                self.large = None;
             }
-        } else if let Ok(at) = self.few.binary_search(&(range, target)) {
-            self.few.remove(at);
+        } else if let Ok(at) = self.small.binary_search(&(range, target)) {
+            self.small.remove(at);
         }
     }
 
@@ -87,7 +87,7 @@ impl Ranges {
     /// or before: those that hold a number, if both are that.
     #[inline]
     pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
-        for (range, target) in &self.few {
+        for (range, target) in &self.small {
             if range.low > most {
                 return;
             }
@@ -95,13 +95,13 @@ impl Ranges {
                 found.push(target.0);
             }
         }
-        if let Some(many) = &self.many {
-            many.find(least, most, found);
+        if let Some(large) = &self.large {
+            large.find(least, most, found);
         }
     }
 }
 
-impl Many {
+impl LargeRangeSet {
     fn is_empty(&self) -> bool {
         self.from.is_empty() && self.to.is_empty() && self.classes.is_empty()
     }
@@ -117,11 +117,11 @@ impl Many {
         let at = match self.classes.iter().position(|class| class.size == size) {
             Some(at) => at,
             None => {
-                self.classes.push(Class { size, spans: Spans::default() });
+                self.classes.push(LengthClass { size, intervals: IntervalBlocks::default() });
                 self.classes.len() - 1
             }
         };
-        self.classes[at].spans.insert(low, high, target);
+        self.classes[at].intervals.insert(low, high, target);
     }
 
     fn remove(&mut self, Range { low, high }: Range, target: Target) {
@@ -133,8 +133,8 @@ impl Many {
         }
         let size = size_of(high - low);
         if let Some(at) = self.classes.iter().position(|class| class.size == size) {
-            self.classes[at].spans.remove(low, high, target);
-            if self.classes[at].spans.is_empty() {
+            self.classes[at].intervals.remove(low, high, target);
+            if self.classes[at].intervals.is_empty() {
                 self.classes.swap_remove(at);
             }
         }
@@ -148,7 +148,7 @@ impl Many {
             found.extend(run.iter().map(|&(_, target)| target.0));
         }
         for class in &self.classes {
-            class.spans.find(least, most, found);
+            class.intervals.find(least, most, found);
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
             least in 0..64_u64,
             length in 0..3_u64,
         ) {
-            let mut index = Ranges::default();
+            let mut index = RangeIndex::default();
             for (id, range) in ranges.iter().enumerate() {
                 index.insert(*range, Target(id as u32));
             }

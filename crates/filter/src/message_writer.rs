@@ -1,6 +1,6 @@
 //! Messages made of paths and values: what views publish.
 
-use crate::kind::{Format, Kind};
+use crate::message_type::{Format, MessageType};
 use crate::path::Path;
 use crate::value::Value;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use thiserror::Error;
 /// Why paths and values make no message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum ComposeError {
-    /// The kind cannot have a field of this path.
-    #[error("{path} cannot be a field of {kind}: {hint}")]
+pub enum MessageWriteError {
+    /// The message_type cannot have a field of this path.
+    #[error("{path} cannot be a field of {message_type}: {hint}")]
     Path {
         /// What the message would be written in.
-        kind: Kind,
+        message_type: MessageType,
         /// The path.
         path: String,
         /// What to write instead.
@@ -38,17 +38,21 @@ pub enum ComposeError {
 /// # Errors
 ///
 /// If the format cannot have such fields. Then `out` is as it was.
-pub fn compose(
+pub fn write_message(
     format: impl Into<Format>,
     values: &[(&Path, Value<'_>)],
     out: &mut Vec<u8>,
-) -> Result<(), ComposeError> {
+) -> Result<(), MessageWriteError> {
     let (format, length) = (format.into(), out.len());
-    let result = match format.kind() {
-        Kind::Fix | Kind::Nvfix => write_fields(format, values, out),
-        Kind::Json => Branch::grow(format.kind(), values).and_then(|root| root.write_json(out)),
-        Kind::Xml => Branch::grow(format.kind(), values).and_then(|root| root.write_document(out)),
-        Kind::Binary => Err(ComposeError::Binary),
+    let result = match format.message_type() {
+        MessageType::Fix | MessageType::Nvfix => write_fields(format, values, out),
+        MessageType::Json => {
+            Branch::grow(format.message_type(), values).and_then(|root| root.write_json(out))
+        }
+        MessageType::Xml => {
+            Branch::grow(format.message_type(), values).and_then(|root| root.write_document(out))
+        }
+        MessageType::Binary => Err(MessageWriteError::Binary),
     };
     if result.is_err() {
         out.truncate(length);
@@ -56,30 +60,32 @@ pub fn compose(
     result
 }
 
-fn refuse(kind: Kind, path: &Path, hint: &'static str) -> ComposeError {
-    ComposeError::Path { kind, path: path.to_string(), hint }
+fn refuse(message_type: MessageType, path: &Path, hint: &'static str) -> MessageWriteError {
+    MessageWriteError::Path { message_type, path: path.to_string(), hint }
 }
 
 fn write_fields(
     format: Format,
     values: &[(&Path, Value<'_>)],
     out: &mut Vec<u8>,
-) -> Result<(), ComposeError> {
-    let (kind, separators) = (format.kind(), [format.field_separator(), format.pair_separator()]);
+) -> Result<(), MessageWriteError> {
+    let (message_type, separators) =
+        (format.message_type(), [format.field_separator(), format.pair_separator()]);
     for (path, value) in values {
-        let name = path.only_name().ok_or(refuse(kind, path, "it needs one name, as `/55`"))?;
-        if kind == Kind::Fix && !name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(refuse(kind, path, "its names are numbers, as `/55`"));
+        let name =
+            path.single_name().ok_or(refuse(message_type, path, "it needs one name, as `/55`"))?;
+        if message_type == MessageType::Fix && !name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(refuse(message_type, path, "its names are numbers, as `/55`"));
         }
         if name.bytes().any(|byte| separators.contains(&byte)) {
-            return Err(refuse(kind, path, "its name has a separator in it"));
+            return Err(refuse(message_type, path, "its name has a separator in it"));
         }
         out.extend_from_slice(name.as_bytes());
         out.push(format.pair_separator());
         let start = out.len();
         write_plain(*value, out);
         if out[start..].contains(&format.field_separator()) {
-            return Err(ComposeError::Separator(path.to_string()));
+            return Err(MessageWriteError::Separator(path.to_string()));
         }
         out.push(format.field_separator());
     }
@@ -112,21 +118,28 @@ struct Branch<'a> {
 }
 
 impl<'a> Branch<'a> {
-    fn grow(kind: Kind, values: &[(&'a Path, Value<'a>)]) -> Result<Self, ComposeError> {
+    fn grow(
+        message_type: MessageType,
+        values: &[(&'a Path, Value<'a>)],
+    ) -> Result<Self, MessageWriteError> {
         let mut root = Self::default();
         for (path, value) in values {
             let mut branch = &mut root;
             for step in path.steps() {
                 let name = step.name();
                 if step.index().is_some() {
-                    return Err(refuse(kind, path, "repeat the path instead of its subscript"));
+                    return Err(refuse(
+                        message_type,
+                        path,
+                        "repeat the path instead of its subscript",
+                    ));
                 }
-                if kind == Kind::Xml && !is_xml_name(name) {
-                    return Err(refuse(kind, path, "its names must be names of XML"));
+                if message_type == MessageType::Xml && !is_xml_name(name) {
+                    return Err(refuse(message_type, path, "its names must be names of XML"));
                 }
                 if step.is_attribute() {
-                    if kind == Kind::Json {
-                        return Err(refuse(kind, path, "it has no attributes"));
+                    if message_type == MessageType::Json {
+                        return Err(refuse(message_type, path, "it has no attributes"));
                     }
                     branch.attributes.push((name, *value));
                     continue;
@@ -141,14 +154,17 @@ impl<'a> Branch<'a> {
             if !path.steps().last().is_some_and(crate::path::Step::is_attribute) {
                 branch.values.push(*value);
             }
-            if kind == Kind::Json && !branch.values.is_empty() && !branch.children.is_empty() {
-                return Err(ComposeError::Both(path.to_string()));
+            if message_type == MessageType::Json
+                && !branch.values.is_empty()
+                && !branch.children.is_empty()
+            {
+                return Err(MessageWriteError::Both(path.to_string()));
             }
         }
         Ok(root)
     }
 
-    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), ComposeError> {
+    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), MessageWriteError> {
         match &self.values[..] {
             [] => {
                 out.push(b'{');
@@ -163,7 +179,7 @@ impl<'a> Branch<'a> {
                 out.push(b'}');
             }
             _ if !self.children.is_empty() => {
-                return Err(ComposeError::Both(format!("/{}", self.name)));
+                return Err(MessageWriteError::Both(format!("/{}", self.name)));
             }
             [value] => write_json_value(*value, out),
             values => {
@@ -180,14 +196,14 @@ impl<'a> Branch<'a> {
         Ok(())
     }
 
-    fn write_document(&self, out: &mut Vec<u8>) -> Result<(), ComposeError> {
+    fn write_document(&self, out: &mut Vec<u8>) -> Result<(), MessageWriteError> {
         match &self.children[..] {
             [root] if self.attributes.is_empty() && root.elements() == 1 => {
                 root.write_element(out);
                 Ok(())
             }
-            children => Err(ComposeError::Path {
-                kind: Kind::Xml,
+            children => Err(MessageWriteError::Path {
+                message_type: MessageType::Xml,
                 path: children.iter().map(|child| format!("/{}", child.name)).collect(),
                 hint: "all paths must start with one and the same element",
             }),

@@ -1,17 +1,17 @@
 //! What an index tells about itself.
 
-use crate::fields::{Fields, Slot};
+use crate::fields::{FieldSet, Slot};
 
 /// By what a filter is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placing {
+pub struct Placement {
     /// The ways to it, any of which will do. None, if it can never hold.
-    pub accesses: Vec<Access>,
+    pub methods: Vec<AccessMethod>,
 }
 
 /// A way to a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessMethod {
     /// The value of a field leads to it.
     Value(Slot),
     /// The range that a field lies in leads to it.
@@ -22,22 +22,24 @@ pub enum Access {
     Evaluated,
 }
 
-impl Placing {
+impl Placement {
     /// Whether the filter is found without being evaluated for every message.
     pub fn is_indexed(&self) -> bool {
-        !self.accesses.contains(&Access::Evaluated)
+        !self.methods.contains(&AccessMethod::Evaluated)
     }
 
     /// The same for people, with the names that the slots have in `fields`.
-    pub fn explain(&self, fields: &Fields) -> String {
+    pub fn explain(&self, fields: &FieldSet) -> String {
         let name = |slot| fields.path(slot).map_or_else(String::new, ToString::to_string);
-        let ways = self.accesses.iter().map(|access| match access {
-            Access::Value(slot) => format!("found by the value of {}", name(*slot)),
-            Access::Range(slot) => format!("found by the range of {}", name(*slot)),
-            Access::Every => "holds for every message".to_owned(),
-            Access::Evaluated => "evaluated for every message: add a condition that compares \
+        let ways = self.methods.iter().map(|access| match access {
+            AccessMethod::Value(slot) => format!("found by the value of {}", name(*slot)),
+            AccessMethod::Range(slot) => format!("found by the range of {}", name(*slot)),
+            AccessMethod::Every => "holds for every message".to_owned(),
+            AccessMethod::Evaluated => {
+                "evaluated for every message: add a condition that compares \
                                   a field with a value by =, IN, <, >, or BETWEEN"
-                .to_owned(),
+                    .to_owned()
+            }
         });
         let ways: Vec<String> = ways.collect();
         if ways.is_empty() { "never holds".to_owned() } else { ways.join(", or ") }

@@ -9,7 +9,7 @@ pub const SOH: u8 = 1;
 
 /// A way to write messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MessageType {
     /// Tags of digits: `35=D`, `55=IBM`.
     Fix,
     /// The same with names: `MsgType=D`, `Symbol=IBM`.
@@ -22,7 +22,7 @@ pub enum Kind {
     Binary,
 }
 
-impl Kind {
+impl MessageType {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Fix, Self::Nvfix, Self::Json, Self::Xml, Self::Binary];
 
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-impl Display for Kind {
+impl Display for MessageType {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -47,29 +47,29 @@ impl Display for Kind {
 /// A name that is no kind's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no such kind of message; write fix, nvfix, json, xml or binary")]
-pub struct ParseKindError;
+pub struct ParseMessageTypeError;
 
-impl FromStr for Kind {
-    type Err = ParseKindError;
+impl FromStr for MessageType {
+    type Err = ParseMessageTypeError;
 
-    fn from_str(text: &str) -> Result<Self, ParseKindError> {
+    fn from_str(text: &str) -> Result<Self, ParseMessageTypeError> {
         let found = Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text));
-        found.ok_or(ParseKindError)
+        found.ok_or(ParseMessageTypeError)
     }
 }
 
 /// A kind, and the bytes between names, values and fields where it has such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
-    kind: Kind,
+    message_type: MessageType,
     field: u8,
     pair: u8,
 }
 
 impl Format {
     /// `kind` with its usual separators: SOH behind fields, `=` between a name and its value.
-    pub fn new(kind: Kind) -> Self {
-        Self { kind, field: SOH, pair: b'=' }
+    pub fn new(message_type: MessageType) -> Self {
+        Self { message_type, field: SOH, pair: b'=' }
     }
 
     /// The same with `field` behind fields and `pair` between a name and its value.
@@ -89,8 +89,8 @@ impl Format {
     }
 
     /// What messages are written in.
-    pub fn kind(self) -> Kind {
-        self.kind
+    pub fn message_type(self) -> MessageType {
+        self.message_type
     }
 
     /// The byte behind each field.
@@ -104,9 +104,9 @@ impl Format {
     }
 }
 
-impl From<Kind> for Format {
-    fn from(kind: Kind) -> Self {
-        Self::new(kind)
+impl From<MessageType> for Format {
+    fn from(message_type: MessageType) -> Self {
+        Self::new(message_type)
     }
 }
 
@@ -127,20 +127,20 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_printed() {
-        for kind in Kind::ALL {
+        for kind in MessageType::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(kind.name().to_uppercase().parse(), Ok(kind));
         }
-        let error = "bson".parse::<Kind>().expect_err("unknown");
+        let error = "bson".parse::<MessageType>().expect_err("unknown");
         assert!(error.to_string().contains("nvfix"), "{error}");
     }
 
     #[test]
     fn separators_are_told_from_names() {
-        let fix = Format::new(Kind::Fix);
+        let fix = Format::new(MessageType::Fix);
         assert_eq!((fix.field_separator(), fix.pair_separator()), (1, b'='));
         let printed = fix.with_separators(b';', b'=').expect("as the examples do");
-        assert_eq!((printed.kind(), printed.field_separator()), (Kind::Fix, b';'));
+        assert_eq!((printed.message_type(), printed.field_separator()), (MessageType::Fix, b';'));
         assert_eq!(fix.with_separators(b'=', b'='), Err(SeparatorError::Equal));
         assert_eq!(fix.with_separators(b'7', b'='), Err(SeparatorError::PartOfNames));
         assert_eq!(fix.with_separators(b';', b'x'), Err(SeparatorError::PartOfNames));

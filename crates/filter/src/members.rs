@@ -1,7 +1,7 @@
 //! A whole message in parts: the fields of FIX and NVFIX, the members of a JSON object.
 
-use crate::kind::{Format, Kind};
-use crate::malformed::{Malformed, Reason};
+use crate::malformed::{Malformed, MalformedReason};
+use crate::message_type::{Format, MessageType};
 use crate::reader::json::{Tokens, literal};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Parts by name, each name once, in the order of their first appearance.
 #[derive(Debug)]
-pub(crate) struct Parts<'a, T> {
+pub(crate) struct Members<'a, T> {
     /// The names, each with what stands under it.
     pub(crate) list: Vec<(Cow<'a, [u8]>, T)>,
     index: HashMap<Cow<'a, [u8]>, usize>,
@@ -25,7 +25,7 @@ pub(crate) struct Member<'a> {
     pub(crate) at: usize,
 }
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> Members<'a, T> {
     fn new() -> Self {
         Self { list: Vec::new(), index: HashMap::new() }
     }
@@ -46,23 +46,27 @@ impl<'a, T> Parts<'a, T> {
 }
 
 /// The fields of a FIX or NVFIX message: under each name the values of all its fields.
-pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Parts<'_, Vec<&[u8]>>, Malformed> {
+pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Members<'_, Vec<&[u8]>>, Malformed> {
     let (field, pair) = (format.field_separator(), format.pair_separator());
     let body = bytes.strip_suffix(&[field]).unwrap_or(bytes);
-    let mut parts = Parts::new();
+    let mut parts = Members::new();
     if body.is_empty() {
-        return if bytes.is_empty() { Ok(parts) } else { Err(Malformed::new(0, Reason::NoValue)) };
+        return if bytes.is_empty() {
+            Ok(parts)
+        } else {
+            Err(Malformed::new(0, MalformedReason::NoValue))
+        };
     }
     let mut start = 0;
     for text in body.split(|byte| *byte == field) {
         let middle = text.iter().position(|byte| *byte == pair);
-        let middle = middle.ok_or(Malformed::new(start + text.len(), Reason::NoValue))?;
+        let middle = middle.ok_or(Malformed::new(start + text.len(), MalformedReason::NoValue))?;
         let name = &text[..middle];
         let odd = name.iter().position(|byte| !byte.is_ascii_digit());
         match odd {
-            _ if name.is_empty() => return Err(Malformed::new(start, Reason::NoName)),
-            Some(at) if format.kind() == Kind::Fix => {
-                return Err(Malformed::new(start + at, Reason::NotATag));
+            _ if name.is_empty() => return Err(Malformed::new(start, MalformedReason::NoName)),
+            Some(at) if format.message_type() == MessageType::Fix => {
+                return Err(Malformed::new(start + at, MalformedReason::NotATag));
             }
             _ => {}
         }
@@ -79,21 +83,21 @@ pub(crate) fn is_object(value: &[u8]) -> bool {
 
 /// The members of the object that `value` is, which starts at the byte `at` of its message. Of
 /// equal names the first counts.
-pub(crate) fn members(value: &[u8], at: usize) -> Result<Parts<'_, Member<'_>>, Malformed> {
-    let cutter = Cutter { bytes: value, tokens: Tokens::new(value), at };
+pub(crate) fn members(value: &[u8], at: usize) -> Result<Members<'_, Member<'_>>, Malformed> {
+    let cutter = MemberParser { bytes: value, tokens: Tokens::new(value), at };
     cutter.members().map_err(|error| Malformed::new(at + error.offset, error.reason))
 }
 
 /// Cuts an object into its members.
-struct Cutter<'a> {
+struct MemberParser<'a> {
     bytes: &'a [u8],
     tokens: Tokens<'a>,
     at: usize,
 }
 
-impl<'a> Cutter<'a> {
-    fn members(mut self) -> Result<Parts<'a, Member<'a>>, Malformed> {
-        let mut parts = Parts::new();
+impl<'a> MemberParser<'a> {
+    fn members(mut self) -> Result<Members<'a, Member<'a>>, Malformed> {
+        let mut parts = Members::new();
         self.tokens.token()?;
         loop {
             let before = self.tokens.last_end();
@@ -140,7 +144,7 @@ impl<'a> Cutter<'a> {
             }
             _ => {
                 let text = self.bytes[start..first].trim_ascii_end();
-                literal::form(text).ok_or(Malformed::new(start, Reason::NotALiteral))?;
+                literal::form(text).ok_or(Malformed::new(start, MalformedReason::NotALiteral))?;
                 return Ok((start..start + text.len(), first));
             }
         };
@@ -159,7 +163,7 @@ impl<'a> Cutter<'a> {
         }
         let mut name = Vec::new();
         literal::unescape(text, &mut name)
-            .map_err(|at| Malformed::new(start + at, Reason::NotAnEscape))?;
+            .map_err(|at| Malformed::new(start + at, MalformedReason::NotAnEscape))?;
         Ok(name.into())
     }
 }

@@ -11,7 +11,7 @@ const BLOCK_MAX: usize = 256;
 
 /// Ranges of about the same length.
 #[derive(Clone, Debug)]
-pub(crate) struct Spans {
+pub(crate) struct IntervalBlocks {
     /// None of them is empty. Most often there is one.
     blocks: SmallVec<[Block; 1]>,
     /// The first lower end of each block.
@@ -31,14 +31,14 @@ struct Block {
     targets: Vec<u32>,
 }
 
-impl Default for Spans {
+impl Default for IntervalBlocks {
     fn default() -> Self {
         let (blocks, firsts) = (SmallVec::new(), SmallVec::new());
         Self { blocks, firsts, longest: 0, last: 0 }
     }
 }
 
-impl Spans {
+impl IntervalBlocks {
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -176,20 +176,20 @@ mod tests {
 
     #[test]
     fn blocks_are_cut_and_go() {
-        let mut spans = Spans::default();
+        let mut intervals = IntervalBlocks::default();
         for number in 0..4_000_u32 {
             let low = u64::from(number % 100) * 10;
-            spans.insert(low, low + 10 + u64::from(number % 3), Target(number));
+            intervals.insert(low, low + 10 + u64::from(number % 3), Target(number));
         }
-        assert!(spans.blocks.len() > 5 && spans.firsts.len() == spans.blocks.len());
+        assert!(intervals.blocks.len() > 5 && intervals.firsts.len() == intervals.blocks.len());
         let mut found = Vec::new();
-        spans.find(505, 505, &mut found);
+        intervals.find(505, 505, &mut found);
         assert_eq!(found.len(), 40, "those that start at 500");
         for number in 0..4_000_u32 {
             let low = u64::from(number % 100) * 10;
-            spans.remove(low, low + 10 + u64::from(number % 3), Target(number));
+            intervals.remove(low, low + 10 + u64::from(number % 3), Target(number));
         }
-        assert!(spans.is_empty() && spans.firsts.is_empty());
+        assert!(intervals.is_empty() && intervals.firsts.is_empty());
     }
 
     proptest! {
@@ -199,17 +199,17 @@ mod tests {
             least in 0..320_u64,
             length in 0..3_u64,
         ) {
-            let mut spans = Spans::default();
+            let mut intervals = IntervalBlocks::default();
             let id = |at: usize| Target(at as u32);
             for (at, (low, length, _)) in ranges.iter().enumerate() {
-                spans.insert(*low, low + length, id(at));
+                intervals.insert(*low, low + length, id(at));
             }
             for (at, (low, length, _)) in ranges.iter().enumerate().filter(|(_, range)| range.2) {
-                spans.remove(*low, low + length, id(at));
+                intervals.remove(*low, low + length, id(at));
             }
             let most = least + length;
             let mut found = Vec::new();
-            spans.find(least, most, &mut found);
+            intervals.find(least, most, &mut found);
             found.sort_unstable();
             let overlap = ranges.iter().enumerate().filter(|(_, (low, length, is_removed))| {
                 !is_removed && low + length >= least && *low <= most

@@ -1,0 +1,42 @@
+//! Limits on the cost of parsing one filter.
+
+use crate::pattern::PatternBudget;
+
+/// What a filter may cost whoever reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterLimits {
+    /// Bytes of the text.
+    pub length_bytes: usize,
+    /// Expressions within expressions.
+    pub depth: usize,
+    /// Bytes of each compiled regular expression.
+    pub pattern_bytes: usize,
+    /// Bytes of all of them together, with what matching may come to take: at least 64 KiB for
+    /// each that is more than a text.
+    pub patterns_bytes: usize,
+    /// Steps of compiling them all: about one for each state of their automata.
+    pub patterns_work: usize,
+}
+
+impl FilterLimits {
+    /// 64 KiB of text, 128 levels, 1 MiB for each pattern, 16 MiB and 200,000 steps for all.
+    pub const DEFAULT: Self = Self {
+        length_bytes: 64 * 1024,
+        depth: 128,
+        pattern_bytes: 1024 * 1024,
+        patterns_bytes: 16 * 1024 * 1024,
+        patterns_work: 200_000,
+    };
+
+    /// What the patterns of one text may cost.
+    pub(crate) fn patterns(&self) -> PatternBudget {
+        let Self { pattern_bytes: each, patterns_bytes: bytes, patterns_work: work, .. } = *self;
+        PatternBudget { each, bytes, work }
+    }
+}
+
+impl Default for FilterLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
