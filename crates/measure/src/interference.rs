@@ -1,5 +1,6 @@
 //! What disturbed a run: how long the measured thread was kept from its CPU, and by whom.
 
+use crate::names::named;
 use crate::place::Cpus;
 use crate::real_time::LONGEST;
 use serde::Serialize;
@@ -35,23 +36,13 @@ struct Counters {
     stolen_ns: Option<u64>,
 }
 
-/// When a thread that only reads the clock was watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Watched {
-    /// While the measured part ran: its schedule's own readings, as it waited.
-    During,
-    /// Just before and just after it.
-    Around,
-}
-
-impl Watched {
-    /// The name in the result lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::During => "during",
-            Self::Around => "around",
-        }
+named! {
+    /// The time at which gaps between clock readings were watched.
+    pub enum Watched: "time" {
+        /// During the measured part, by the readings of a thread that waits for its schedule.
+        During = "during",
+        /// Just before and just after the measured part.
+        Around = "around",
     }
 }
 

@@ -36,6 +36,7 @@ pub mod jitter;
 mod latency;
 mod line;
 mod linear;
+mod names;
 mod number;
 mod outcome;
 pub mod pacing;

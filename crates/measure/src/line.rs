@@ -1,6 +1,7 @@
 //! Lines of measurements: what `docs/protocol/measurements.md` defines.
 
 use crate::host::Host;
+use crate::names::named;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,36 +10,36 @@ use std::time::SystemTime;
 /// The version of the format.
 pub const SCHEMA: u32 = 1;
 
-/// What a line holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A publisher's run.
-    Publisher,
-    /// A subscriber's run.
-    Subscriber,
-    /// A look at how a thread is interrupted.
-    Jitter,
-    /// One repetition of one case of a series.
-    Run,
-    /// An experiment that was left out.
-    Skipped,
-    /// One repetition of another library.
-    Rival,
-    /// What disturbs measurements on this machine.
-    Doctor,
-    /// One repetition of messages between two threads, through a pipe or sockets.
-    Pipes,
-    /// One repetition of messages between threads, through a ring.
-    Rings,
-    /// Round trips, seen by the side that begins.
-    Ping,
-    /// Round trips, seen by the side that answers.
-    Pong,
-    /// What the system's own sockets can do.
-    Floor,
-    /// One repetition of bursts from a few publishers to many subscribers.
-    Fanout,
+named! {
+    /// The kind of a line: the result it holds.
+    pub enum Kind: "kind" {
+        /// A publisher's run.
+        Publisher = "publisher",
+        /// A subscriber's run.
+        Subscriber = "subscriber",
+        /// A jitter test.
+        Jitter = "jitter",
+        /// One repetition of one case of a series.
+        Run = "run",
+        /// An experiment that was left out.
+        Skipped = "skipped",
+        /// One repetition of another library.
+        Rival = "rival",
+        /// Findings about this machine.
+        Doctor = "doctor",
+        /// One repetition of messages between two threads, through a pipe or sockets.
+        Pipes = "pipes",
+        /// One repetition of messages between threads, through a ring.
+        Rings = "rings",
+        /// Round trips, seen by the side that begins.
+        Ping = "ping",
+        /// Round trips, seen by the side that answers.
+        Pong = "pong",
+        /// The baseline of bare sockets.
+        Floor = "floor",
+        /// One repetition of bursts from a few publishers to many subscribers.
+        Fanout = "fanout",
+    }
 }
 
 /// Who wrote a line, where and when: made when the program starts.

@@ -13,8 +13,8 @@ mod run;
 mod series;
 mod sockets;
 
+pub(crate) use case::as_text;
 pub use case::{Case, Experiment, Seats, Transport};
-pub(crate) use case::{as_text, chosen};
 pub use published::Published;
 pub use run::{PipesResult, Settings, run};
 pub use series::{BATCHES, QUICK_BATCHES, Series, Wanted};

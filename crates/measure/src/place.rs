@@ -1,20 +1,21 @@
 //! Which CPU the measured thread is kept on.
 
+use crate::names::named;
 use lanecast_os::affinity;
 use serde::Serialize;
 use std::fmt;
 use std::io;
 
-/// How the CPU was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Choice {
-    /// Asked for.
-    Given,
-    /// The tool's default.
-    Default,
-    /// None: the thread runs where the system puts it.
-    None,
+named! {
+    /// The reason for the CPU.
+    pub enum Choice: "choice" {
+        /// Given by the user.
+        Given = "given",
+        /// The tool's default.
+        Default = "default",
+        /// None: the system places the thread.
+        None = "none",
+    }
 }
 
 /// The CPU for a measured thread.

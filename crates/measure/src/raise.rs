@@ -7,11 +7,9 @@
 //!
 //! Real-time scheduling goes before all of this, in any session, but not for long.
 
+use crate::names::named;
 use crate::real_time::RealTime;
-use serde::Serialize;
-use std::fmt;
 use std::fs;
-use std::str::FromStr;
 
 /// The group's new value: −20 is the highest, and leaves nothing for what must come first.
 const NICE: &str = "-19";
@@ -19,61 +17,36 @@ const AUTOGROUP: &str = "/proc/self/autogroup";
 const ENABLED: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 const STAT: &str = "/proc/self/stat";
 
-/// What is asked to be done to the process's priority.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RaiseAsked {
-    /// What harms nobody: its session's group is raised, if it has one of its own.
-    #[default]
-    Auto,
-    /// Nothing.
-    None,
-    /// The measured thread runs in real time while it measures, for 0.9 s at most.
-    RealTime,
-}
-
-impl RaiseAsked {
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::None => "none",
-            Self::RealTime => "real-time",
-        }
+named! {
+    /// The priority that is asked for.
+    #[derive(Default)]
+    pub enum RaiseAsked: "priority" {
+        /// Raises the process's session group, if the session is its own: that harms no others.
+        #[default]
+        Auto = "auto",
+        /// Changes nothing.
+        None = "none",
+        /// Runs the measured thread in real time during the measured part, for 0.9 s at most.
+        RealTime = "real-time",
     }
 }
 
-impl fmt::Display for RaiseAsked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// The change made to the process's priority.
+    pub enum Raise: "priority" {
+        /// The session's group comes before others.
+        Raised = "raised",
+        /// The measured thread ran in real time during the measured part.
+        RealTime = "real-time",
+        /// None: the session is shared with other processes; `setsid` starts an own one.
+        SharedSession = "shared-session",
+        /// None: the system does not group sessions.
+        NoAutogroups = "no-autogroups",
+        /// None: the system refused.
+        NotPermitted = "not-permitted",
+        /// None was asked for.
+        NotAsked = "not-asked",
     }
-}
-
-impl FromStr for RaiseAsked {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Auto, Self::None, Self::RealTime]
-            .into_iter()
-            .find(|asked| asked.name() == text)
-            .ok_or_else(|| format!("'{text}': write auto, none or real-time"))
-    }
-}
-
-/// What was done to the process's priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Raise {
-    /// Its session's group now comes before others.
-    Raised,
-    /// The measured thread ran in real time while it measured.
-    RealTime,
-    /// Nothing: it shares its session with others (start it with `setsid` to change that).
-    SharedSession,
-    /// Nothing: the system does not group sessions.
-    NoAutogroups,
-    /// Nothing: the system refused.
-    NotPermitted,
-    /// Nothing was asked for.
-    NotAsked,
 }
 
 impl Raise {
@@ -114,24 +87,6 @@ impl Raise {
             Ok(()) => Self::Raised,
             Err(_) => Self::NotPermitted,
         }
-    }
-
-    /// What was done, as the result lines name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Raised => "raised",
-            Self::RealTime => "real-time",
-            Self::SharedSession => "shared-session",
-            Self::NoAutogroups => "no-autogroups",
-            Self::NotPermitted => "not-permitted",
-            Self::NotAsked => "not-asked",
-        }
-    }
-}
-
-impl fmt::Display for Raise {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -236,14 +236,9 @@ pub fn conditions(conditions: &Conditions) -> String {
 
 fn cpus(cpus: &Cpus) -> String {
     let pinned = cpus.pinned.map_or_else(|| "none".to_owned(), |cpu| cpu.to_string());
-    let choice = match cpus.choice {
-        crate::place::Choice::Given => "given",
-        crate::place::Choice::Default => "default",
-        crate::place::Choice::None => "none",
-    };
     format!(
-        "pinned_cpu={pinned}, cpu_choice={choice}, ran_on_cpu={}, online_cpus={}, ",
-        cpus.ran_on, cpus.online
+        "pinned_cpu={pinned}, cpu_choice={}, ran_on_cpu={}, online_cpus={}, ",
+        cpus.choice, cpus.ran_on, cpus.online
     )
 }
 

@@ -104,7 +104,7 @@ fn mistakes_are_named() {
         ("pub -a -2", "no number"),
         ("pub --wait sometimes", "'sometimes' is not a wait strategy"),
         ("pub --window 3KB", "'3KB' is not a size"),
-        ("sub --touch feet", "write header or whole"),
+        ("sub --touch feet", "choose of header, whole"),
         ("pub --transport pigeon", "pigeon"),
         ("sub -H 300", "such as 300,1000"),
         ("sub -f -H 300,1000", "--fast"),
@@ -119,7 +119,7 @@ fn mistakes_are_named() {
         ("pub -H 3", "such as 300,1000"),
         ("sub -p s", "not in this version"),
         ("sub -L 101", "at most 100 per cent"),
-        ("jitter --raise high", "write auto, none or real-time"),
+        ("jitter --raise high", "choose of auto, none, real-time"),
     ] {
         let error = parse(line).unwrap_err();
         assert!(error.contains(part), "{line}: {error}");

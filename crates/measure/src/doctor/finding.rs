@@ -1,19 +1,20 @@
 //! What one check found.
 
+use crate::names::named;
 use serde::Serialize;
 
-/// How a finding bears on measurements; the worst comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// It spoils figures.
-    Disturbs,
-    /// It may matter: to be kept in mind, or in the report.
-    Note,
-    /// The system does not tell.
-    Unknown,
-    /// As it should be.
-    Good,
+named! {
+    /// The severity of a finding; the worst comes first.
+    pub enum State: "state" {
+        /// Spoils figures.
+        Disturbs = "disturbs",
+        /// May matter.
+        Note = "note",
+        /// The system does not tell.
+        Unknown = "unknown",
+        /// As it should be.
+        Good = "good",
+    }
 }
 
 /// What a check found, what that does to measurements, and how to mend it.

@@ -1,7 +1,6 @@
 //! What is published, and who wants it.
 
-use std::fmt;
-use std::str::FromStr;
+use crate::names::named;
 
 /// Different orders; they are published in turn.
 const DECK: usize = 4_096;
@@ -12,34 +11,13 @@ const TIME_BYTES: usize = 20;
 /// In place of a time.
 const UNSTAMPED: &str = "--------------------";
 
-/// How much of what is published is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wanted {
-    /// Everything by everybody.
-    All,
-    /// A quarter of it, by one subscriber each.
-    Quarter,
-}
-
-impl FromStr for Wanted {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "all" => Ok(Self::All),
-            "quarter" => Ok(Self::Quarter),
-            _ => Err("choose of all, quarter".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::All => "all",
-            Self::Quarter => "quarter",
-        })
+named! {
+    /// The share of published messages that subscribers' filters let through.
+    pub enum Wanted: "share" {
+        /// Every message, by every subscriber.
+        All = "all",
+        /// A quarter of the messages, by one subscriber each.
+        Quarter = "quarter",
     }
 }
 

@@ -1,46 +1,45 @@
 //! What of the floor is measured.
 
 use super::Settings;
+use crate::names::named;
 use lanecast_base::WaitStrategy;
 use lanecast_os::udp::{RUN_BYTES_MAX, RUN_SEGMENTS_MAX, segmentation_works};
-use serde::Serialize;
 use std::fmt;
-use std::str::FromStr;
 
-/// What the two threads do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Experiment {
-    /// Messages are sent on a schedule, come back, and are timed.
-    RoundTrip,
-    /// Messages go one way, as many as possible without loss.
-    OneWay,
+named! {
+    /// The exchange of the two threads.
+    pub enum Experiment: "experiment" {
+        /// Messages are sent on a schedule, come back, and are timed.
+        RoundTrip = "round-trip",
+        /// Messages go one way, as many as possible without loss.
+        OneWay = "one-way",
+    }
 }
 
-/// Which sockets carry the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SocketKind {
-    /// Datagrams from one socket to another.
-    Udp,
-    /// Datagrams to a group, whose only member is the other side.
-    Multicast,
-    /// A stream.
-    Tcp,
+named! {
+    /// The sockets that carry the messages.
+    pub enum SocketKind: "kind of socket" {
+        /// Datagrams from one socket to another.
+        Udp = "udp",
+        /// Datagrams to a group whose only member is the other side.
+        Multicast = "multicast",
+        /// A stream.
+        Tcp = "tcp",
+    }
 }
 
-/// How messages are handed to the system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    /// One by one: a call, and of datagrams one, for each.
-    Singly,
-    /// Packed into datagrams, many of these with one call: sendmmsg(2).
-    Several,
-    /// Packed into datagrams that the system cuts from one piece: `UDP_SEGMENT`.
-    Segments,
-    /// Gathered, and written to the stream together.
-    Gathered,
+named! {
+    /// The system calls that send messages.
+    pub enum Way: "way" {
+        /// A call, and a datagram, for each message.
+        Singly = "singly",
+        /// Messages packed into datagrams, many of these with one sendmmsg(2).
+        Several = "several",
+        /// Messages packed into datagrams that the system cuts from one piece: `UDP_SEGMENT`.
+        Segments = "segments",
+        /// Messages gathered and written to the stream together.
+        Gathered = "gathered",
+    }
 }
 
 /// One case.
@@ -54,46 +53,6 @@ pub struct Case {
     pub way: Way,
     /// How a receiver waits: `BusySpin` asks again and again, `Park` sleeps in the system.
     pub wait: WaitStrategy,
-}
-
-impl SocketKind {
-    /// All.
-    pub const ALL: [Self; 3] = [Self::Udp, Self::Multicast, Self::Tcp];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Multicast => "multicast",
-            Self::Tcp => "tcp",
-        }
-    }
-}
-
-impl fmt::Display for SocketKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for SocketKind {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|socket| socket.name() == text);
-        found.ok_or_else(|| format!("'{text}': choose of udp, multicast, tcp"))
-    }
-}
-
-impl Way {
-    /// In words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Singly => "singly",
-            Self::Several => "several",
-            Self::Segments => "segments",
-            Self::Gathered => "gathered",
-        }
-    }
 }
 
 impl Case {

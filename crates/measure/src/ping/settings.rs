@@ -4,6 +4,7 @@ use super::result::{PingResult, Traffic};
 use super::stamp::STAMP;
 use crate::conditions::Setup;
 use crate::linear::LinearShape;
+use crate::names::named;
 use crate::place::{Place, PlaceError};
 use lanecast_transport::{ClaimError, CloseReason, Gap, Stream};
 use serde::Serialize;
@@ -28,23 +29,13 @@ impl Default for Topics {
     }
 }
 
-/// How many threads of the ping's process are hot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Threads {
-    /// One sends on schedule, and looks for answers in between.
-    One,
-    /// One sends, another one receives.
-    Two,
-}
-
-impl Threads {
-    /// The name in the result lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::One => "one",
-            Self::Two => "two",
-        }
+named! {
+    /// The number of busy threads in the ping's process.
+    pub enum Threads: "number of threads" {
+        /// One sends on schedule and polls for answers in between.
+        One = "one",
+        /// One sends, another one receives.
+        Two = "two",
     }
 }
 

@@ -1,42 +1,42 @@
 //! One case of an experiment between two threads.
 
+use crate::names::named;
 use lanecast_base::WaitStrategy;
 use serde::{Serialize, Serializer};
 use std::fmt;
-use std::str::FromStr;
 
-/// What the two threads do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Experiment {
-    /// One message goes there and back: no other one is under way.
-    PingPong,
-    /// Messages go one way, as many as possible.
-    Throughput,
+named! {
+    /// The exchange of the two threads.
+    pub enum Experiment: "experiment" {
+        /// One message goes there and back; no other one is under way.
+        PingPong = "ping-pong",
+        /// Messages go one way, as many as possible.
+        Throughput = "throughput",
+    }
 }
 
-/// What carries the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// A pair of local sockets, the document's yardstick.
-    Socketpair,
-    /// A pipe whose reader waits for one of many signals: the document's "with polling".
-    Pollset,
-    /// A pipe whose reader waits for one signal: "without polling".
-    Semaphore,
-    /// A pipe whose signals a file descriptor shows.
-    SocketSignal,
+named! {
+    /// The transport between the two threads. The first one is the baseline.
+    pub enum Transport: "transport" {
+        /// A pair of local sockets, the document's baseline.
+        Socketpair = "socketpair",
+        /// A pipe whose reader waits for one of many signals: the document's "with polling".
+        Pollset = "pollset",
+        /// A pipe whose reader waits for one signal: "without polling".
+        Semaphore = "semaphore",
+        /// A pipe whose signals a file descriptor shows.
+        SocketSignal = "socket-signal",
+    }
 }
 
-/// How many CPUs the two threads have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Seats {
-    /// Each its own.
-    Two,
-    /// They share one.
-    One,
+named! {
+    /// The number of CPUs of the two threads.
+    pub enum Seats: "number of CPUs" {
+        /// Each thread has its own.
+        Two = "two",
+        /// Both share one.
+        One = "one",
+    }
 }
 
 /// What one run looks like.
@@ -53,100 +53,6 @@ pub struct Case {
     pub seats: Seats,
     /// Messages that are written before they are flushed together.
     pub batch: usize,
-}
-
-impl Experiment {
-    /// All, in the order in which they run.
-    pub const ALL: [Self; 2] = [Self::PingPong, Self::Throughput];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PingPong => "ping-pong",
-            Self::Throughput => "throughput",
-        }
-    }
-}
-
-impl Transport {
-    /// All; the yardstick is the first.
-    pub const ALL: [Self; 4] =
-        [Self::Socketpair, Self::Pollset, Self::Semaphore, Self::SocketSignal];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Socketpair => "socketpair",
-            Self::Pollset => "pollset",
-            Self::Semaphore => "semaphore",
-            Self::SocketSignal => "socket-signal",
-        }
-    }
-}
-
-impl Seats {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Two, Self::One];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Two => "two",
-            Self::One => "one",
-        }
-    }
-}
-
-impl fmt::Display for Experiment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Seats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Experiment {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        chosen(text, &Self::ALL, Self::name, "experiment")
-    }
-}
-
-impl FromStr for Transport {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        chosen(text, &Self::ALL, Self::name, "transport")
-    }
-}
-
-impl FromStr for Seats {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        chosen(text, &Self::ALL, Self::name, "number of CPUs")
-    }
-}
-
-/// The one of `all` that `text` names.
-pub(crate) fn chosen<T: Copy>(
-    text: &str,
-    all: &[T],
-    name: fn(T) -> &'static str,
-    what: &str,
-) -> Result<T, String> {
-    all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|one| name(*one)).collect();
-        format!("'{text}' is no {what}: choose of {}", names.join(", "))
-    })
 }
 
 /// Such as `ping-pong, semaphore, park, one CPU`.

@@ -1,39 +1,24 @@
 //! Which thread runs on which CPU.
 
 use super::row::Row;
-use crate::pipes::chosen;
-use serde::Serialize;
-use std::fmt;
-use std::str::FromStr;
+use crate::names::named;
 use thiserror::Error;
 
-/// How threads are dealt to CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layout {
-    /// Each thread has a CPU of its own.
-    Own,
-    /// Producers on some CPUs, consumers on the others.
-    Split,
-    /// Producers on all CPUs, and consumers on all of them, too.
-    Mixed,
+named! {
+    /// The distribution of threads over CPUs.
+    pub enum Layout: "placement" {
+        /// Each thread has a CPU of its own.
+        Own = "own",
+        /// Producers on some CPUs, consumers on the others.
+        Split = "split",
+        /// Producers and consumers on all CPUs.
+        Mixed = "mixed",
+    }
 }
 
 impl Layout {
-    /// All.
-    pub const ALL: [Self; 3] = [Self::Own, Self::Split, Self::Mixed];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Split => "split",
-            Self::Mixed => "mixed",
-        }
-    }
-
-    /// What is best with so many CPUs, or least flattering: producers that share a CPU do not
-    /// get in each other's way.
+    /// The layout with the best, or least flattering, figures on that many CPUs: producers that
+    /// share a CPU do not contend with each other.
     pub const fn usual(row: Row, cpus: usize) -> Self {
         if row.threads() <= cpus {
             Self::Own
@@ -42,19 +27,6 @@ impl Layout {
         } else {
             Self::Mixed
         }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Layout {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        chosen(text, &Self::ALL, Self::name, "placement")
     }
 }
 

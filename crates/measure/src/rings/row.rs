@@ -1,56 +1,26 @@
 //! The rows of the table.
 
-use crate::pipes::chosen;
-use serde::Serialize;
-use std::fmt;
-use std::str::FromStr;
+use crate::names::named;
 
-/// Who sends to whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Row {
-    /// One producer, one consumer, which takes what is there at once.
-    #[serde(rename = "1p-1c")]
-    Unicast,
-    /// The same, but the consumer takes one message at a time.
-    #[serde(rename = "1p-1c-singly")]
-    Singly,
-    /// Three consumers, each of which gets every message.
-    #[serde(rename = "1p-3c-multicast")]
-    Multicast,
-    /// Three consumers of every message, the third after the two others.
-    #[serde(rename = "1p-3c-diamond")]
-    Diamond,
-    /// Two producers, and two consumers that share the messages.
-    #[serde(rename = "2p-2c")]
-    TwoByTwo,
-    /// Four and four.
-    #[serde(rename = "4p-4c")]
-    FourByFour,
+named! {
+    /// A row of the table: producers and consumers. Taking singly is not in the table.
+    pub enum Row: "row" {
+        /// One producer, one consumer that takes all available messages at once.
+        Unicast = "1p-1c",
+        /// The same, but the consumer takes one message at a time.
+        Singly = "1p-1c-singly",
+        /// Three consumers, each of which gets every message.
+        Multicast = "1p-3c-multicast",
+        /// Three consumers of every message, the third after the two others.
+        Diamond = "1p-3c-diamond",
+        /// Two producers, and two consumers that share the messages.
+        TwoByTwo = "2p-2c",
+        /// Four producers, and four consumers that share the messages.
+        FourByFour = "4p-4c",
+    }
 }
 
 impl Row {
-    /// All, in the table's order; taking singly is not in the table.
-    pub const ALL: [Self; 6] = [
-        Self::Unicast,
-        Self::Singly,
-        Self::Multicast,
-        Self::Diamond,
-        Self::TwoByTwo,
-        Self::FourByFour,
-    ];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unicast => "1p-1c",
-            Self::Singly => "1p-1c-singly",
-            Self::Multicast => "1p-3c-multicast",
-            Self::Diamond => "1p-3c-diamond",
-            Self::TwoByTwo => "2p-2c",
-            Self::FourByFour => "4p-4c",
-        }
-    }
-
     /// How many producers there are.
     pub const fn producers(self) -> usize {
         match self {
@@ -73,19 +43,6 @@ impl Row {
     /// Both together.
     pub const fn threads(self) -> usize {
         self.producers() + self.consumers()
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Row {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        chosen(text, &Self::ALL, Self::name, "row")
     }
 }
 

@@ -1,82 +1,39 @@
 //! One case of an experiment.
 
+use crate::names::named;
 use serde::Serialize;
 use std::fmt;
-use std::str::FromStr;
 
-/// The experiments of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Experiment {
-    /// Interruptions of the machine.
-    Jitter,
-    /// The highest rate, by message size.
-    Size,
-    /// The highest rate, by what the receiver does with each message.
-    Workload,
-    /// A receiver that is far slower than the publisher.
-    Slow,
-    /// One-way latency, by message size and rate.
-    Latency,
-    /// The copying call instead of writing in place.
-    Generic,
-    /// Two and three receivers.
-    Receivers,
-    /// Publisher and receiver on different NUMA nodes.
-    Numa,
-}
-
-impl Experiment {
-    /// All, in the order in which they run.
-    pub const ALL: [Self; 8] = [
-        Self::Jitter,
-        Self::Size,
-        Self::Workload,
-        Self::Slow,
-        Self::Latency,
-        Self::Generic,
-        Self::Receivers,
-        Self::Numa,
-    ];
-
-    /// The name on the command line and in the lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Jitter => "jitter",
-            Self::Size => "size",
-            Self::Workload => "workload",
-            Self::Slow => "slow",
-            Self::Latency => "latency",
-            Self::Generic => "generic",
-            Self::Receivers => "receivers",
-            Self::Numa => "numa",
-        }
+named! {
+    /// An experiment of the document.
+    pub enum Experiment: "experiment" {
+        /// Interruptions of the machine.
+        Jitter = "jitter",
+        /// The highest rate, by message size.
+        Size = "size",
+        /// The highest rate, by the receiver's work for each message.
+        Workload = "workload",
+        /// A receiver that is far slower than the publisher.
+        Slow = "slow",
+        /// One-way latency, by message size and rate.
+        Latency = "latency",
+        /// The copying call instead of writing in place.
+        Generic = "generic",
+        /// Two and three receivers.
+        Receivers = "receivers",
+        /// Publisher and receiver on different NUMA nodes.
+        Numa = "numa",
     }
 }
 
-impl fmt::Display for Experiment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// The publisher's call.
+    pub enum Api: "call" {
+        /// Claims room and writes the message in place.
+        Claim = "claim",
+        /// Copies the message by the thread-safe call.
+        Generic = "generic",
     }
-}
-
-impl FromStr for Experiment {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|experiment| experiment.name() == text).ok_or_else(|| {
-            format!("'{text}' is no experiment: choose of {}", Self::ALL.map(Self::name).join(", "))
-        })
-    }
-}
-
-/// How the publisher sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Api {
-    /// Room is claimed, and written in place.
-    Claim,
-    /// The message is copied by the thread-safe call.
-    Generic,
 }
 
 /// What one run looks like.

@@ -3,29 +3,20 @@
 use super::crew::Share;
 use super::numbers::Wrong;
 use crate::interference::Interference;
+use crate::names::named;
 use crate::outcome::rate;
 use crate::raise::Raise;
 use crate::yardstick::Yardstick;
 use serde::Serialize;
-use std::fmt;
 use std::time::Duration;
 
-/// What a thread does in an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// It sends; of a ping-pong, it begins.
-    Producer,
-    /// It receives; of a ping-pong, it answers.
-    Consumer,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Producer => "producer",
-            Self::Consumer => "consumer",
-        })
+named! {
+    /// The role of a thread in an exchange.
+    pub enum Role: "role" {
+        /// Sends; in a ping-pong, begins.
+        Producer = "producer",
+        /// Receives; in a ping-pong, answers.
+        Consumer = "consumer",
     }
 }
 
