@@ -6,7 +6,7 @@ use crate::printable::{printable, width};
 use indicatif::ProgressBar;
 use lanecast::Size;
 use lanecast_measure::doctor::{self, Examination, Finding, Proposal, Settings, State};
-use lanecast_measure::{Head, Host, Kind, Raise, RaiseAsked};
+use lanecast_measure::{Head, Host, Kind, PriorityChange, PriorityRequest};
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         directory: std::path::absolute(&shm.directory)?,
         window: Size(shm.window_bytes),
-        raise: Raise::by(RaiseAsked::Auto),
+        raise: PriorityChange::by(PriorityRequest::Auto),
         time: (!arguments.quick).then(|| Duration::from_secs(arguments.seconds)),
     };
     // On standard error, and only if that is a terminal.
@@ -144,7 +144,7 @@ mod tests {
             ],
             proposal: Some(Proposal { publisher_cpu: 3, subscriber_cpu: 2, rest_cpu: None }),
             gaps: Vec::new(),
-            yardstick: None,
+            baseline: None,
             noise_p99_9_ns: None,
             verdict: "one thing disturbs".to_owned(),
         }

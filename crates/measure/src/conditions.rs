@@ -1,8 +1,8 @@
 //! Under which conditions a figure was found.
 
 use crate::interference::Interference;
-use crate::place::Cpus;
-use crate::raise::Raise;
+use crate::pinning::Cpus;
+use crate::priority::PriorityChange;
 use crate::touch::Touch;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
@@ -16,7 +16,7 @@ pub struct Setup {
     /// The size of the publisher's window, as configured on this side.
     pub window: Size,
     /// What was done to the process's priority, and what is to be done.
-    pub raise: Raise,
+    pub raise: PriorityChange,
     /// What times are read from.
     pub clock: Clock,
 }
@@ -43,7 +43,7 @@ pub struct Conditions {
     /// Where the measured thread ran.
     pub cpus: Cpus,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
     /// What disturbed the measured thread.
     pub interference: Interference,
 }

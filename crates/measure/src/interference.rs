@@ -1,7 +1,7 @@
 //! What disturbed a run: how long the measured thread was kept from its CPU, and by whom.
 
 use crate::names::named;
-use crate::place::Cpus;
+use crate::pinning::Cpus;
 use crate::real_time::LONGEST;
 use serde::Serialize;
 use std::fs;
@@ -22,7 +22,7 @@ const DOUBTFUL_LOAD_BEYOND_CPUS: f64 = 1.0;
 
 /// The counters of the calling thread and its host at one moment.
 #[derive(Clone, Debug)]
-pub struct Baseline {
+pub struct CounterSnapshot {
     taken: Instant,
     cpu: Option<usize>,
     counters: Counters,
@@ -46,7 +46,7 @@ named! {
     }
 }
 
-impl Baseline {
+impl CounterSnapshot {
     /// Reads the counters; steal is that of `cpu`, or of the whole host.
     pub fn take(cpu: Option<usize>) -> Self {
         Self { taken: Instant::now(), cpu, counters: Counters::read(cpu) }
@@ -231,12 +231,12 @@ impl Interference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Choice;
+    use crate::pinning::PinChoice;
 
     const STAT: &str = "cpu  11 2 3 4 5 6 7 8 9 0\ncpu0 1 1 1 1 1 1 1 3 0 0\n\
                         cpu1 1 1 1 1 1 1 1 5 0 0\ncpu10 1 1 1 1 1 1 1 9 0 0\nintr 1\n";
 
-    const PINNED: Cpus = Cpus { pinned: Some(1), choice: Choice::Given, ran_on: 1, online: 2 };
+    const PINNED: Cpus = Cpus { pinned: Some(1), choice: PinChoice::Given, ran_on: 1, online: 2 };
 
     #[test]
     fn counters_are_found_in_the_system_s_files() {
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn this_thread_s_counters_grow() {
-        let baseline = Baseline::take(None);
+        let baseline = CounterSnapshot::take(None);
         std::thread::yield_now();
         let found = baseline.since();
         assert!(found.elapsed_ns > 0 && found.involuntary_switches.is_some());

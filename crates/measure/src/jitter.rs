@@ -3,10 +3,10 @@
 //! Gaps of up to a few microseconds are counted in a table, one addition each, so that looking
 //! does not lengthen what is looked at; rarer, longer ones go to a recorder.
 
-use crate::interference::{Baseline, Watched, load_average};
+use crate::interference::{CounterSnapshot, Watched, load_average};
 use crate::outcome::JitterResult;
-use crate::place::{Cpus, Place, PlaceError};
-use crate::raise::Raise;
+use crate::pinning::{Cpus, Pinning, PinningError};
+use crate::priority::PriorityChange;
 use crate::real_time::RealTime;
 use crate::recorder::Recorder;
 use lanecast_base::clock::{Clock, Source};
@@ -38,18 +38,18 @@ pub struct Settings {
     /// How many gaps are looked at.
     pub loops: u64,
     /// Where the thread runs.
-    pub place: Place,
+    pub place: Pinning,
     /// Which clock is read.
     pub read: Read,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
 }
 
 /// Watches for interruptions of the calling thread; `stop` ends it early.
 ///
 /// # Errors
 /// If the CPU asked for cannot be taken.
-pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult, PlaceError> {
+pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult, PinningError> {
     let mut place = settings.place;
     place.take()?;
     let clock = Clock::host();
@@ -60,7 +60,7 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult,
     let mut raise = settings.raise;
     let real_time = raise.prepare();
     let load = load_average();
-    let baseline = Baseline::take(place.cpu);
+    let baseline = CounterSnapshot::take(place.cpu);
     if let Some(real_time) = &real_time {
         real_time.begin();
     }
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn this_host_s_clocks_can_be_watched() {
         for read in [Read::Host, Read::Monotonic] {
-            let place = Place::choose(Some(-1), 0, &[]).unwrap();
-            let raise = Raise::NotPermitted;
+            let place = Pinning::choose(Some(-1), 0, &[]).unwrap();
+            let raise = PriorityChange::NotPermitted;
             let settings = Settings { loops: 20_000, place, read, raise };
             let result = run(&settings, &|| false).unwrap();
             assert_eq!(result.loops, 20_000);

@@ -5,8 +5,8 @@ use crate::distribution::Distribution;
 use crate::interference::Interference;
 use crate::latency::Latency;
 use crate::linear::LinearResult;
-use crate::place::Cpus;
-use crate::raise::Raise;
+use crate::pinning::Cpus;
+use crate::priority::PriorityChange;
 use serde::Serialize;
 
 /// What a publisher's run came to.
@@ -150,7 +150,7 @@ pub struct JitterResult {
     /// Where the thread ran.
     pub cpus: Cpus,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
     /// What disturbed the thread.
     pub interference: Interference,
 }

@@ -5,11 +5,11 @@
 //! that sends and one that receives, as the source document's tool has them, or with one thread
 //! that does both, which is what a machine of two CPUs has room for.
 
-mod answers;
+mod message_sender;
 mod one_thread;
-mod outlet;
 mod pong;
-mod published;
+mod reference;
+mod replies;
 mod result;
 mod sender;
 mod settings;
@@ -17,16 +17,16 @@ pub(crate) mod stamp;
 mod two_threads;
 
 pub use pong::{PongHooks, PongSettings, pong};
-pub use published::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Published};
+pub use reference::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Reference};
 pub use result::{PingResult, PongResult, Traffic};
 pub use settings::{Ended, Hooks, Notice, PingError, Settings, Threads, Topics};
 pub use stamp::STAMP;
 
-use crate::watch::Watch;
+use crate::monitor::RunMonitor;
 use crate::{Conditions, Touch};
-use answers::Answers;
 use lanecast_transport::{Publish, Transport};
-use outlet::Outlet;
+use message_sender::MessageSender;
+use replies::Replies;
 use sender::{Part, Sender, Sent};
 
 /// Runs the ping over `transport`.
@@ -39,7 +39,8 @@ pub fn ping<C: Transport>(
     hooks: Hooks<'_, C::Subscriber>,
 ) -> Result<PingResult, PingError> {
     settings.check()?;
-    let mut watch = Watch::new(transport.name(), settings.setup, Touch::Header, settings.sender);
+    let mut watch =
+        RunMonitor::new(transport.name(), settings.setup, Touch::Header, settings.sender);
     let open = |error| PingError::Open(error);
     let topics = &settings.topics;
     let publisher = transport.publisher(&topics.ping).map_err(|error| open(Box::new(error)))?;
@@ -50,9 +51,9 @@ pub fn ping<C: Transport>(
     let subscriber =
         transport.subscriber(&[&topics.pong]).map_err(|error| open(Box::new(error)))?;
     let source = publisher.source().to_owned();
-    let outlet = Outlet::new(publisher, settings.generic, settings.size);
+    let outlet = MessageSender::new(publisher, settings.generic, settings.size);
     let sender = Sender::new(outlet, settings, hooks.stop);
-    let answers = Answers::new(settings, hooks.notify);
+    let answers = Replies::new(settings, hooks.notify);
     let done = match settings.threads {
         Threads::One => one_thread::run(settings, sender, subscriber, answers, &mut watch, &hooks),
         Threads::Two => two_threads::run(settings, sender, subscriber, answers, &mut watch, &hooks),
@@ -66,7 +67,7 @@ pub fn ping<C: Transport>(
 /// A run that is over but for its end.
 struct Done<'a, P> {
     sender: Sender<'a, P>,
-    answers: Answers<'a>,
+    answers: Replies<'a>,
     warmup: Sent,
     measured: Sent,
     recovered: Option<u64>,
@@ -75,7 +76,7 @@ struct Done<'a, P> {
 }
 
 impl<P: Publish> Done<'_, P> {
-    fn result(&self, settings: &Settings, source: String, watch: Watch) -> PingResult {
+    fn result(&self, settings: &Settings, source: String, watch: RunMonitor) -> PingResult {
         let measured = &self.measured;
         let asked = Part::measured(settings).messages;
         PingResult {

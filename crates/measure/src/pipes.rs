@@ -8,14 +8,14 @@
 mod case;
 mod link;
 mod piped;
-mod published;
+mod reference;
 mod run;
 mod series;
 mod sockets;
 
 pub(crate) use case::as_text;
 pub use case::{Case, Experiment, Seats, Transport};
-pub use published::Published;
+pub use reference::Reference;
 pub use run::{PipesResult, Settings, run};
 pub use series::{BATCHES, QUICK_BATCHES, Series, Wanted};
 

@@ -6,14 +6,14 @@
 use crate::conditions::Setup;
 use crate::flags::Flags;
 use crate::linear::LinearShape;
+use crate::monitor::RunMonitor;
 use crate::outcome::{PublisherResult, rate};
 use crate::pacing::{Bursts, FlatOut};
-use crate::place::{Place, PlaceError};
+use crate::pinning::{Pinning, PinningError};
 use crate::record::{self, FILLED, HIGHEST_NUMBER, STAMPED, TIMESTAMPED, WARM_UP};
 use crate::recorder::Recorder;
-use crate::sender::{Copying, Form, InPlace, InTurn, Line, Run, SendError, Task};
+use crate::sender::{Copying, InPlace, MessageFormat, RoundRobin, Run, SendError, SendPath, Task};
 use crate::touch::Touch;
-use crate::watch::Watch;
 use lanecast_transport::{ClaimError, Publish, Shared, TopicId, Transport};
 use std::error::Error;
 use std::fmt;
@@ -50,7 +50,7 @@ pub struct Settings {
     /// How much of each message is written.
     pub touch: Touch,
     /// Where the thread runs.
-    pub place: Place,
+    pub place: Pinning,
     /// What to wait for before the first message.
     pub arrival: Arrival,
     /// How long to wait, after the last message, until all have read everything.
@@ -108,7 +108,7 @@ pub enum PublisherError {
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// The thread's CPU.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Pinning(#[from] PinningError),
     /// A message was refused.
     #[error("sent {sent} of {of} messages, then: {error}")]
     Refused {
@@ -121,7 +121,7 @@ pub enum PublisherError {
     },
     /// The stop flag was raised before there were as many subscribers as asked for.
     #[error("stopped while waiting for subscribers: {joined} of {wanted} were there")]
-    NobodyCame {
+    NoSubscriber {
         /// How many there were.
         joined: usize,
         /// How many were asked for.
@@ -155,7 +155,8 @@ pub fn run<C: Transport>(
     hooks: Hooks<'_, C::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     settings.check()?;
-    let mut watch = Watch::new(transport.name(), settings.setup, settings.touch, settings.place);
+    let mut watch =
+        RunMonitor::new(transport.name(), settings.setup, settings.touch, settings.place);
     let (mut publisher, topics) = open(transport, &settings.topics)?;
     let longest = publisher.longest_message();
     if settings.size > longest {
@@ -171,7 +172,7 @@ pub fn run<C: Transport>(
     };
     let (generic, line) = (settings.flags.generic, (settings, watch, identity, hooks));
     if topics.len() > 1 || settings.calls.is_some() {
-        experiment(InTurn::new(publisher, topics, settings.calls, generic), line)
+        experiment(RoundRobin::new(publisher, topics, settings.calls, generic), line)
     } else if generic {
         experiment(Copying(Shared::new(publisher)), line)
     } else {
@@ -251,7 +252,7 @@ fn await_subscribers<P: Publish>(
             while !publisher.wait_for_subscribers(wanted, LOOK_EVERY) {
                 if stop() {
                     let joined = publisher.subscribers();
-                    return Err(PublisherError::NobodyCame { joined, wanted });
+                    return Err(PublisherError::NoSubscriber { joined, wanted });
                 }
             }
         }
@@ -260,10 +261,10 @@ fn await_subscribers<P: Publish>(
 }
 
 /// All that an experiment needs beside the way of sending.
-type Load<'a, 'hooks, P> = (&'a Settings, Watch, Identity, Hooks<'hooks, P>);
+type Load<'a, 'hooks, P> = (&'a Settings, RunMonitor, Identity, Hooks<'hooks, P>);
 
 /// Warm-up, measured part, result, end.
-fn experiment<L: Line>(
+fn experiment<L: SendPath>(
     mut line: L,
     (settings, mut watch, identity, hooks): Load<'_, '_, L::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
@@ -271,14 +272,14 @@ fn experiment<L: Line>(
     let clock = watch.clock();
     let filled = settings.filled();
     let kind = WARM_UP | filled;
-    let form = Form { size: settings.size, first: 0, kind, non_blocking: false, clock };
+    let form = MessageFormat { size: settings.size, first: 0, kind, non_blocking: false, clock };
     let (rate_asked, messages) = (settings.warmup_rate, settings.warmup);
     let task = Task { form, stop: hooks.stop, lateness: &mut lateness };
     let warmed = send(&mut line, task, rate_asked, 1, messages)?;
     watch.probe.note(warmed.longest_gap_ns);
 
     let stamped = if settings.flags.timestamp { TIMESTAMPED } else { 0 };
-    let measured = Form {
+    let measured = MessageFormat {
         first: record::number(warmed.sent),
         kind: stamped | filled,
         non_blocking: settings.flags.non_blocking,
@@ -327,7 +328,7 @@ fn experiment<L: Line>(
     Ok(result)
 }
 
-fn send<L: Line>(
+fn send<L: SendPath>(
     line: &mut L,
     task: Task<'_>,
     rate: u64,

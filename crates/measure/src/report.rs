@@ -8,7 +8,7 @@ use crate::distribution::Distribution;
 use crate::interference::{Interference, Watched};
 use crate::linear::LinearResult;
 use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
-use crate::place::Cpus;
+use crate::pinning::Cpus;
 use crate::{jitter, publisher, subscriber};
 use lanecast_transport::{Gap, Stream};
 use std::fmt::Write;

@@ -6,7 +6,7 @@
 //! said otherwise, one by one and in batches.
 
 mod layout;
-mod published;
+mod reference;
 mod row;
 mod run;
 mod series;
@@ -14,7 +14,7 @@ mod shared;
 mod single;
 
 pub use layout::{Layout, LayoutError, Seats};
-pub use published::Published;
+pub use reference::Reference;
 pub use row::Row;
 pub use run::{Case, RingsResult, SIZES, Settings, run};
 pub use series::{BATCHES, Series, Turn};

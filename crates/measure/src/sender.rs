@@ -5,9 +5,9 @@
 //! claim and the transport's commit; the clock is read at the start and at the end. How late a
 //! stamped message was for its schedule is counted when it is on its way.
 
-mod in_turn;
+mod round_robin;
 
-pub(crate) use in_turn::InTurn;
+pub(crate) use round_robin::RoundRobin;
 
 use crate::linear::LinearResult;
 use crate::pacing::{Burst, Pace, Slot};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// What the messages of a run look like, and what is done when there is no room for one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
+pub(crate) struct MessageFormat {
     pub(crate) size: usize,
     /// The number of the first message.
     pub(crate) first: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Form {
     pub(crate) clock: Clock,
 }
 
-impl Form {
+impl MessageFormat {
     const fn is_stamped(&self) -> bool {
         self.kind & TIMESTAMPED != 0
     }
@@ -41,7 +41,7 @@ impl Form {
 
 /// A run of messages to be sent.
 pub(crate) struct Task<'a> {
-    pub(crate) form: Form,
+    pub(crate) form: MessageFormat,
     /// Ends the run early as soon as it is true.
     pub(crate) stop: &'a dyn Fn() -> bool,
     /// By how much stamped messages missed their time.
@@ -66,7 +66,7 @@ pub(crate) struct SendError {
 }
 
 /// A way of sending on one publisher.
-pub(crate) trait Line: Sized {
+pub(crate) trait SendPath: Sized {
     type Publisher: Publish;
 
     /// Sends by the pace that `pace` makes of the starting time.
@@ -91,7 +91,7 @@ pub(crate) trait Line: Sized {
 #[derive(Debug)]
 pub(crate) struct InPlace<P>(pub(crate) P);
 
-impl<P: Publish> Line for InPlace<P> {
+impl<P: Publish> SendPath for InPlace<P> {
     type Publisher = P;
 
     fn send_all<T: Pace>(
@@ -121,7 +121,7 @@ impl<P: Publish> Line for InPlace<P> {
 #[derive(Debug)]
 pub(crate) struct Copying<P>(pub(crate) Shared<P>);
 
-impl<P: Publish> Line for Copying<P> {
+impl<P: Publish> SendPath for Copying<P> {
     type Publisher = P;
 
     fn send_all<T: Pace>(
@@ -197,7 +197,7 @@ fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
 fn write_burst<const STAMP: bool, const FILL: bool, C: Claim>(
     mut claim: C,
     burst: &mut impl Burst,
-    form: &Form,
+    form: &MessageFormat,
     lateness: &mut Recorder,
 ) -> Result<C, ClaimError> {
     for slot in burst {
@@ -251,7 +251,7 @@ fn copying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     Ok(run_since(start, &pace, &form))
 }
 
-fn run_since(start: u64, pace: &impl Pace, form: &Form) -> Run {
+fn run_since(start: u64, pace: &impl Pace, form: &MessageFormat) -> Run {
     let duration_ns = form.clock.ns(form.clock.ticks_ordered().wrapping_sub(start));
     Run {
         sent: pace.sent(),
@@ -267,7 +267,7 @@ fn run_since(start: u64, pace: &impl Pace, form: &Form) -> Run {
 fn write<const STAMP: bool, const FILL: bool>(
     bytes: &mut [u8],
     slot: Slot,
-    form: &Form,
+    form: &MessageFormat,
 ) -> Option<u64> {
     let word = form.first.wrapping_add(slot.index) | form.kind;
     if FILL {
@@ -284,7 +284,7 @@ fn write<const STAMP: bool, const FILL: bool>(
 }
 
 #[inline(always)]
-fn count_late(late: Option<u64>, form: &Form, lateness: &mut Recorder) {
+fn count_late(late: Option<u64>, form: &MessageFormat, lateness: &mut Recorder) {
     if let Some(ticks) = late {
         lateness.record(form.clock.ns(ticks));
     }

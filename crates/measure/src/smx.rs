@@ -7,12 +7,12 @@
 
 mod case;
 mod placement;
-mod published;
+mod reference;
 mod run;
 mod series;
 
 pub use case::{Api, Case, Experiment};
 pub use placement::{Placement, PlacementError};
-pub use published::Published;
+pub use reference::Reference;
 pub use run::{Run, Skipped};
-pub use series::{Length, Series, Step, Turn};
+pub use series::{RunLength, Series, Step, Turn};

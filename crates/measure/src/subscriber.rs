@@ -5,11 +5,11 @@
 
 use crate::conditions::Setup;
 use crate::linear::{Linear, LinearShape};
+use crate::monitor::RunMonitor;
 use crate::outcome::{Figures, StreamResult, SubscriberResult, rate};
-use crate::place::{Place, PlaceError};
-use crate::tally::Tally;
+use crate::pinning::{Pinning, PinningError};
+use crate::stream_stats::StreamStats;
 use crate::touch::Touch;
-use crate::watch::Watch;
 use lanecast_transport::{
     CloseReason, Event, Gap, Message, SessionId, Stream, Subscribe, TopicId, Transport,
 };
@@ -26,7 +26,7 @@ pub struct Settings {
     /// The topics.
     pub topics: Vec<String>,
     /// Where the thread runs from the first stream's beginning on.
-    pub place: Place,
+    pub place: Pinning,
     /// Look at counts and order only: no latencies, no spinning.
     pub fast: bool,
     /// Count latencies in this histogram, too.
@@ -64,7 +64,7 @@ pub enum SubscriberError {
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// The thread's CPU.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Pinning(#[from] PinningError),
 }
 
 /// Runs the experiment over `transport` until `stop` is true, or a stream ends if that was asked
@@ -81,7 +81,7 @@ pub fn run<C: Transport>(
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<SubscriberResult, SubscriberError> {
     let topics: Vec<&str> = settings.topics.iter().map(String::as_str).collect();
-    let watch = Watch::new(transport.name(), settings.setup, settings.touch, settings.place);
+    let watch = RunMonitor::new(transport.name(), settings.setup, settings.touch, settings.place);
     let subscriber =
         transport.subscriber(&topics).map_err(|error| SubscriberError::Open(Box::new(error)))?;
     let reader = Reader {
@@ -118,11 +118,11 @@ struct Reader<'a> {
     current: usize,
     session: SessionId,
     topic: TopicId,
-    tallies: Vec<Tally>,
+    tallies: Vec<StreamStats>,
     /// Why each stream ended, by the same index.
     ended: Vec<Option<CloseReason>>,
-    watch: Watch,
-    failed: Option<PlaceError>,
+    watch: RunMonitor,
+    failed: Option<PinningError>,
     notify: &'a mut dyn FnMut(Notice<'_>),
 }
 
@@ -138,7 +138,7 @@ impl Reader<'_> {
                 other => self.turn(&other),
             });
             if work == 0 {
-                self.tallies.iter_mut().for_each(Tally::note_time);
+                self.tallies.iter_mut().for_each(StreamStats::note_time);
             }
             if self.is_warming_up {
                 self.warm_up(work);
@@ -230,7 +230,7 @@ impl Reader<'_> {
     #[cold]
     #[inline(never)]
     fn warm_up(&mut self, work: usize) {
-        if self.tallies.iter().any(Tally::is_measured) {
+        if self.tallies.iter().any(StreamStats::is_measured) {
             self.is_warming_up = false;
             self.watch.raise();
         } else if work == 0 && !self.tallies.is_empty() {
@@ -246,14 +246,14 @@ impl Reader<'_> {
             |known: &Stream| (known.session, known.topic_id) == (stream.session, stream.topic_id);
         let known = self.tallies.iter().position(|tally| is_it(&tally.stream));
         self.current = known.unwrap_or_else(|| {
-            self.tallies.push(Tally::new(stream.clone(), self.watch.clock(), self.linear));
+            self.tallies.push(StreamStats::new(stream.clone(), self.watch.clock(), self.linear));
             self.ended.push(None);
             self.tallies.len() - 1
         });
     }
 
     fn finish(mut self, settings: &Settings, recovered: Option<u64>) -> SubscriberResult {
-        self.tallies.iter_mut().for_each(Tally::note_time);
+        self.tallies.iter_mut().for_each(StreamStats::note_time);
         let mut streams = Vec::with_capacity(self.tallies.len());
         for (tally, why) in self.tallies.iter().zip(&self.ended) {
             let result = stream_result(tally, *why);
@@ -278,7 +278,7 @@ impl Reader<'_> {
     }
 }
 
-fn stream_result(tally: &Tally, why: Option<CloseReason>) -> StreamResult {
+fn stream_result(tally: &StreamStats, why: Option<CloseReason>) -> StreamResult {
     StreamResult {
         topic: tally.stream.topic.clone(),
         session: tally.stream.session.to_string(),
@@ -290,10 +290,11 @@ fn stream_result(tally: &Tally, why: Option<CloseReason>) -> StreamResult {
 
 /// The figures of streams together. The time is from the first measured message of any of them
 /// to the last of any.
-fn sum(tallies: &[Tally]) -> Figures {
-    let total = |count: fn(&Tally) -> u64| tallies.iter().map(count).fold(0, u64::saturating_add);
+fn sum(tallies: &[StreamStats]) -> Figures {
+    let total =
+        |count: fn(&StreamStats) -> u64| tallies.iter().map(count).fold(0, u64::saturating_add);
     let measured = total(|tally| tally.received - tally.warm_up());
-    let spans = || tallies.iter().filter_map(Tally::span);
+    let spans = || tallies.iter().filter_map(StreamStats::span);
     let first = spans().map(|(first, _)| first).min();
     let last = spans().map(|(_, last)| last).max();
     let duration_ns =
@@ -302,7 +303,7 @@ fn sum(tallies: &[Tally]) -> Figures {
     tallies.iter().for_each(|tally| latency.merge(&tally.latency));
     Figures {
         received: total(|tally| tally.received),
-        warmup: total(Tally::warm_up),
+        warmup: total(StreamStats::warm_up),
         lost: total(|tally| tally.lost),
         told_lost: total(|tally| tally.told_lost),
         duplicated: total(|tally| tally.duplicated),

@@ -2,16 +2,16 @@
 //! everything arrived, and what became of it.
 
 mod block;
-mod crew;
-mod numbers;
+mod delivery_check;
+mod group;
 mod outcome;
 mod quota;
 
 pub(crate) use block::Block;
-pub(crate) use crew::{Crew, Share};
-pub(crate) use numbers::{Numbers, tag};
+pub(crate) use delivery_check::{DeliveryCheck, tag};
+pub(crate) use group::{ThreadGroup, ThreadOutcome};
 pub(crate) use quota::Quota;
 
-pub use crew::Failed;
-pub use numbers::Wrong;
+pub use delivery_check::DeliveryErrors;
+pub use group::Failed;
 pub use outcome::{Outcome, Role, ThreadResult};

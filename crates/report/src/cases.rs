@@ -136,7 +136,7 @@ impl<'a> Group<'a> {
 
     /// A reference figure of the source document.
     pub(crate) fn reference(&self, name: &str, show: fn(f64) -> Quantity) -> Option<Figure> {
-        let path = format!("published.{name}");
+        let path = format!("reference.{name}");
         self.runs.iter().find_map(|run| run.figure(&path, show))
     }
 

@@ -154,6 +154,9 @@ pub(crate) struct Column {
     pub(crate) is_number: bool,
 }
 
+/// A column of a table with a row for each `T`: its name, and the cell of a row.
+pub(crate) type ColumnOf<T> = (&'static str, fn(&T) -> Words);
+
 impl Table {
     /// Columns named with a leading `>` hold numbers.
     pub(crate) fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
@@ -171,7 +174,7 @@ impl Table {
     /// A table with a row for each of `rows`. Each column has its name and the cell of a row.
     pub(crate) fn of<'a, T: 'a>(
         caption: impl Into<String>,
-        columns: &[(&str, fn(&T) -> Words)],
+        columns: &[ColumnOf<T>],
         rows: impl IntoIterator<Item = &'a T>,
     ) -> Self {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();

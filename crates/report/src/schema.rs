@@ -53,12 +53,12 @@ const MEMBERS: [(Shape, &str); 7] = [
     (
         Shape::Object,
         "host lateness calls cpus interference latency actual intended linear gaps topics \
-         receiver case yardstick publisher published proposal seating server command_delay \
+         receiver case baseline publisher reference proposal seating server command_delay \
          round_delay",
     ),
     (
         Shape::List,
-        "streams counts percentiles threads findings gaps subscribers published doubts cpus \
+        "streams counts percentiles threads findings gaps subscribers reference doubts cpus \
          publisher_cpus subscriber_cpus buckets",
     ),
     (Shape::Any, "raised publisher_cpu subscriber_cpu"),

@@ -12,12 +12,12 @@ pub use redis::Redis;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast_measure::fanout::{Load, Speech, Wanted};
+    use lanecast_measure::fanout::{Load, ServerProtocol, Wanted};
 
     const LOAD: Load = Load { wanted: Wanted::Quarter, subscribers: 2 };
 
     /// Takes `bytes` apart in two pieces, cut anywhere; the bodies and the answers.
-    fn apart(speech: &impl Speech, bytes: &[u8], cut: usize) -> (Vec<Vec<u8>>, u64) {
+    fn apart(speech: &impl ServerProtocol, bytes: &[u8], cut: usize) -> (Vec<Vec<u8>>, u64) {
         let mut bodies = Vec::new();
         let first = speech.split(&bytes[..cut], |body| bodies.push(body.to_vec())).unwrap();
         let rest = speech.split(&bytes[first.used..], |body| bodies.push(body.to_vec())).unwrap();
@@ -46,8 +46,8 @@ mod tests {
     fn subscribers_ask_for_what_is_theirs() {
         let (mut asked, mut said) = (Vec::new(), Vec::new());
         Nats.subscribe(&LOAD, 1, &mut asked);
-        let deck = LOAD.deck();
-        let order = deck.iter().find(|order| order.symbol == 1 && order.is_large).unwrap();
+        let orders = LOAD.orders();
+        let order = orders.iter().find(|order| order.symbol == 1 && order.is_large).unwrap();
         let at = Nats.publish(&LOAD, order, &mut said);
         assert!(asked.ends_with(b"SUB orders.S00001.hi 1\r\nPING\r\n"));
         let size = order.bytes().len();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lanecast_measure::fanout::{Load, Order, Speech, Split, Wanted};
+use lanecast_measure::fanout::{Load, Order, ServerProtocol, ParsedBytes, Wanted};
 
 use crate::text::{line, number, wrong};
 
@@ -24,17 +24,17 @@ pub(crate) fn subject(load: &Load, symbol: usize, is_large: bool, out: &mut Vec<
     }
 }
 
-impl Speech for Nats {
+impl ServerProtocol for Nats {
     fn name(&self) -> &'static str {
         "nats"
     }
 
-    fn greet(&self, out: &mut Vec<u8>) {
+    fn logon(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(CONNECT);
     }
 
     fn subscribe(&self, load: &Load, subscriber: usize, out: &mut Vec<u8>) {
-        self.greet(out);
+        self.logon(out);
         out.extend_from_slice(b"SUB ");
         subject(load, subscriber, true, out);
         out.extend_from_slice(b" 1\r\nPING\r\n");
@@ -54,8 +54,8 @@ impl Speech for Nats {
     }
 
     #[inline]
-    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<Split> {
-        let mut split = Split::default();
+    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<ParsedBytes> {
+        let mut split = ParsedBytes::default();
         while let Some(said) = line(&bytes[split.used..]) {
             let after = split.used + said.len() + END;
             if said.starts_with(b"MSG ") {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lanecast_measure::fanout::{Load, Order, Speech, Split};
+use lanecast_measure::fanout::{Load, Order, ServerProtocol, ParsedBytes};
 
 use crate::nats::subject;
 use crate::text::{line, number, parsed, wrong};
@@ -31,12 +31,12 @@ fn channel(load: &Load, symbol: usize, is_large: bool, out: &mut Vec<u8>) {
     bulk(&name, out);
 }
 
-impl Speech for Redis {
+impl ServerProtocol for Redis {
     fn name(&self) -> &'static str {
         "redis"
     }
 
-    fn greet(&self, out: &mut Vec<u8>) {
+    fn logon(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(SILENT);
     }
 
@@ -53,8 +53,8 @@ impl Speech for Redis {
     }
 
     #[inline]
-    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<Split> {
-        let mut split = Split::default();
+    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<ParsedBytes> {
+        let mut split = ParsedBytes::default();
         while let Some(said) = line(&bytes[split.used..]) {
             if said != b"*3" {
                 return Err(wrong(said));

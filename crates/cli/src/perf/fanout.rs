@@ -9,8 +9,8 @@ use crate::stage::{Actor, Patience};
 use crate::table::{rate, render, table};
 use anyhow::bail;
 use lanecast_measure::fanout::{self, Bursts, FanoutResult, Load, Wanted};
-use lanecast_measure::{Head, Kind, Raise, RaiseAsked, parse_number};
-use lanecast_measure::{Numa, Seating};
+use lanecast_measure::{Head, Kind, PriorityChange, PriorityRequest, parse_number};
+use lanecast_measure::{Numa, NumaPlacement};
 use lanecast_os::topology::Topology;
 use serde::Serialize;
 use serde_json::Value;
@@ -103,10 +103,10 @@ struct Measured {
     #[serde(flatten)]
     result: FanoutResult,
     numa: String,
-    seating: Seating,
+    seating: NumaPlacement,
     /// The server's own figures.
     server: Option<served::Told>,
-    raise: Raise,
+    raise: PriorityChange,
 }
 
 pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
         return served::serve(usize::try_from(cpu).ok(), stop);
     }
     let topology = Topology::of_this_host();
-    let seating = match Seating::choose(&topology, arguments.numa, SEATS) {
+    let seating = match NumaPlacement::choose(&topology, arguments.numa, SEATS) {
         Ok(seating) => seating,
         Err(error) => {
             complain(&error.to_string());
@@ -129,10 +129,10 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
 
 impl FanoutArgs {
     /// The one case that is asked for, in this process.
-    fn measure(&self, seating: Seating, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    fn measure(&self, seating: NumaPlacement, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
         let head = Head::now();
         priority::leave_session()?;
-        let raise = Raise::by(RaiseAsked::Auto);
+        let raise = PriorityChange::by(PriorityRequest::Auto);
         let ([through, ..], [wanted, ..], [publishers, ..]) =
             (&self.through[..], &self.wanted[..], &self.publishers[..])
         else {
@@ -154,7 +154,11 @@ impl FanoutArgs {
     }
 
     /// Everything, each in a process of its own, again and again.
-    fn conduct(&self, seating: &Seating, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    fn conduct(
+        &self,
+        seating: &NumaPlacement,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<ExitCode> {
         let command = Head::now().command;
         let cases = self.cases();
         let rounds = u32::from(self.repetitions) * cases.len() as u32;
@@ -214,7 +218,7 @@ impl FanoutArgs {
 }
 
 /// The CPU of a seat; the last one is shared if there are not enough.
-fn seat(seating: &Seating, number: usize) -> Option<usize> {
+fn seat(seating: &NumaPlacement, number: usize) -> Option<usize> {
     let first = *seating.cpus.first()?;
     // After the last CPU of the node comes the first again.
     let again = seating.cpus.iter().skip(1).position(|cpu| *cpu == first);
@@ -223,7 +227,7 @@ fn seat(seating: &Seating, number: usize) -> Option<usize> {
 }
 
 /// The runs as a table.
-fn shown(lines: &[Value], seating: &Seating) -> String {
+fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
     let mut table = table(&[
         ">publishers",
         "wanted",
@@ -296,7 +300,7 @@ mod tests {
     #[test]
     fn those_without_a_cpu_of_their_own_share_the_last() {
         let at = |cpus: &[usize]| {
-            let seating = Seating { cpus: cpus.to_vec(), ..Seating::default() };
+            let seating = NumaPlacement { cpus: cpus.to_vec(), ..NumaPlacement::default() };
             [0, 1, 2].map(|number| seat(&seating, number))
         };
         assert_eq!(at(&[4, 5, 6]), [Some(4), Some(5), Some(6)]);

@@ -8,8 +8,10 @@ use super::{INCOMPLETE, parse_cpu};
 use crate::output::complain;
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
-use lanecast_measure::floor::{self, Case, Experiment, FloorError, Settings, SocketKind};
-use lanecast_measure::{Head, Kind, Place, Raise, expected_time, parse_number};
+use lanecast_measure::socket_baseline::{
+    self, Case, Experiment, Settings, SocketBaselineError, SocketKind,
+};
+use lanecast_measure::{Head, Kind, Pinning, PriorityChange, expected_time, parse_number};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -98,7 +100,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 impl FloorArgs {
-    fn settings(&self, case: Case, raise: Raise) -> anyhow::Result<Settings> {
+    fn settings(&self, case: Case, raise: PriorityChange) -> anyhow::Result<Settings> {
         Ok(Settings {
             case,
             size: self.size,
@@ -107,8 +109,8 @@ impl FloorArgs {
             warmup: self.warmup,
             time: self.time,
             datagram_bytes: self.datagram,
-            sender: Place::on_this_host(self.send_cpu, SEND_CPU)?,
-            receiver: Place::on_this_host(self.receive_cpu, RECEIVE_CPU)?,
+            sender: Pinning::on_this_host(self.send_cpu, SEND_CPU)?,
+            receiver: Pinning::on_this_host(self.receive_cpu, RECEIVE_CPU)?,
             raise,
             clock: Clock::host(),
         })
@@ -143,14 +145,14 @@ pub(super) fn run(arguments: &FloorArgs, stop: &dyn Fn() -> bool) -> anyhow::Res
     let mut progress = Progress::new(cases.iter().map(|case| arguments.expected(case)).sum());
     for case in &cases {
         progress.begin(&case.to_string(), arguments.expected(case));
-        match floor::run(&arguments.settings(*case, raise)?, stop) {
+        match socket_baseline::run(&arguments.settings(*case, raise)?, stop) {
             Ok(result) => {
                 record.keep(head.line(Kind::Floor, &result)?, result.is_complete());
                 if !result.is_complete() {
                     complain(&format!("{case}: {} messages were lost", result.lost));
                 }
             }
-            Err(FloorError::Stopped) => break,
+            Err(SocketBaselineError::Stopped) => break,
             Err(error) => return Err(error.into()),
         }
     }

@@ -5,7 +5,7 @@ use super::parse_cpu;
 use super::priority::PriorityArgs;
 use crate::output::{print, print_line};
 use lanecast_measure::jitter::{self, Read, Settings};
-use lanecast_measure::{Head, Kind, Place, Raise, parse_number, report};
+use lanecast_measure::{Head, Kind, Pinning, PriorityChange, parse_number, report};
 use std::process::ExitCode;
 
 /// The CPU of the thread, unless another is asked for: the publisher's.
@@ -49,7 +49,7 @@ enum ClockName {
 
 pub(super) fn run(arguments: &JitterArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     let files = arguments.files.open(Times::One)?;
-    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let place = Pinning::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let read = match arguments.clock {
         ClockName::Host => Read::Host,
         ClockName::Monotonic => Read::Monotonic,
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &JitterArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
     measure(settings, arguments.json, files, stop)
 }
 
-pub(super) const fn settings(loops: u64, place: Place, raise: Raise) -> Settings {
+pub(super) const fn settings(loops: u64, place: Pinning, raise: PriorityChange) -> Settings {
     Settings { loops, place, read: Read::Host, raise }
 }
 

@@ -11,7 +11,9 @@ use lanecast_measure::ping::{
     DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Hooks, Notice, PingError, PingResult,
     PongResult, Settings, Threads, ping,
 };
-use lanecast_measure::{Head, Kind, LinearShape, Place, Raise, Setup, parse_number, report};
+use lanecast_measure::{
+    Head, Kind, LinearShape, Pinning, PriorityChange, Setup, parse_number, report,
+};
 use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -108,7 +110,7 @@ impl PingArgs {
 
     /// Where the threads run.
     fn places(&self) -> anyhow::Result<Places> {
-        let place = |asked| Place::on_this_host(Some(asked), 0);
+        let place = |asked| Pinning::on_this_host(Some(asked), 0);
         if self.one_thread && self.both.receive_thread == ReceiveThread::Own {
             bail!("-R x asks for a receiving thread, --one-thread for none: leave out one of them");
         }
@@ -128,9 +130,9 @@ impl PingArgs {
 
 #[derive(Clone, Copy, Debug)]
 struct Places {
-    sender: Place,
-    receiver: Place,
-    pong: Place,
+    sender: Pinning,
+    receiver: Pinning,
+    pong: Pinning,
 }
 
 pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -158,7 +160,7 @@ struct Pinging<'a> {
     arguments: &'a PingArgs,
     context: &'a ContextArgs,
     places: Places,
-    raise: Raise,
+    raise: PriorityChange,
     stop: &'a dyn Fn() -> bool,
 }
 

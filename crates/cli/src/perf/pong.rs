@@ -7,7 +7,7 @@ use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{Notice, PingError, PongHooks, PongResult, PongSettings, pong};
-use lanecast_measure::{Head, Kind, Place, Raise, report};
+use lanecast_measure::{Head, Kind, Pinning, PriorityChange, report};
 use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -43,9 +43,9 @@ pub(crate) struct PongArgs {
 /// What a pong is to do.
 pub(super) fn settings<C: Transport>(
     both: &RoundTripArgs,
-    place: Place,
+    place: Pinning,
     opened: &Opened<C>,
-    raise: Raise,
+    raise: PriorityChange,
 ) -> PongSettings {
     PongSettings {
         topics: both.topics.clone(),
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let both = &arguments.both;
     both.context.check_outward("lanecast perf ping")?;
     let files = both.files.open(Times::None(NO_TIMES))?;
-    let place = Place::on_this_host(Some(arguments.receive_cpu), 0)?;
+    let place = Pinning::on_this_host(Some(arguments.receive_cpu), 0)?;
     let head = Head::now();
     let raise = both.priority.apply()?;
     let context = both.context()?;
@@ -98,8 +98,8 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
 struct Ponging<'a> {
     arguments: &'a PongArgs,
     context: &'a ContextArgs,
-    place: Place,
-    raise: Raise,
+    place: Pinning,
+    raise: PriorityChange,
     stop: &'a dyn Fn() -> bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::output::say;
 use anyhow::Context;
-use lanecast_measure::{Raise, RaiseAsked};
+use lanecast_measure::{PriorityChange, PriorityRequest};
 use lanecast_os::process;
 
 /// Leaves the session of the process that started this one, and ends when that does.
@@ -17,7 +17,7 @@ pub(super) fn leave_session() -> anyhow::Result<()> {
 pub(crate) struct PriorityArgs {
     /// How to come before other processes: auto, none or real-time (for 0.9 s at most)
     #[arg(long, value_name = "HOW", default_value = "auto")]
-    raise: RaiseAsked,
+    raise: PriorityRequest,
 
     /// Leave the session of the process that started this one, and end when it does
     #[arg(long, hide = true)]
@@ -26,12 +26,12 @@ pub(crate) struct PriorityArgs {
 
 impl PriorityArgs {
     /// Does what can be done before the measurement.
-    pub(super) fn apply(self) -> anyhow::Result<Raise> {
+    pub(super) fn apply(self) -> anyhow::Result<PriorityChange> {
         if self.own_session {
             leave_session()?;
         }
-        let raise = Raise::by(self.raise);
-        if self.raise == RaiseAsked::RealTime && raise == Raise::NotPermitted {
+        let raise = PriorityChange::by(self.raise);
+        if self.raise == PriorityRequest::RealTime && raise == PriorityChange::NotPermitted {
             say("real-time priorities are not permitted here: going on without (allow them with \
                  'ulimit -r 11', or the right CAP_SYS_NICE)");
         }

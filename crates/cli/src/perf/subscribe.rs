@@ -8,7 +8,8 @@ use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line};
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{
-    Head, Kind, LinearShape, Place, Raise, Setup, SubscriberResult, Touch, parse_number, report,
+    Head, Kind, LinearShape, Pinning, PriorityChange, Setup, SubscriberResult, Touch, parse_number,
+    report,
 };
 use lanecast_transport::Transport;
 use std::cell::RefCell;
@@ -81,7 +82,7 @@ impl SubArgs {
         if self.fast { Times::None("-f records no latencies: leave it out") } else { Times::One }
     }
 
-    fn settings(&self, place: Place, setup: Setup) -> Settings {
+    fn settings(&self, place: Pinning, setup: Setup) -> Settings {
         Settings {
             topics: self.topic.clone(),
             place,
@@ -99,7 +100,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     arguments.context.check_outward("lanecast perf pub")?;
     let files = arguments.files.open(arguments.times())?;
     let head = Head::now();
-    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let place = Pinning::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
     let context = arguments.um.context(&arguments.context);
     let context = ContextArgs { receiver_loss: arguments.loss, ..context };
@@ -123,8 +124,8 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
 struct Subscribing<'a> {
     arguments: &'a SubArgs,
     context: &'a ContextArgs,
-    place: Place,
-    raise: Raise,
+    place: Pinning,
+    raise: PriorityChange,
     stop: &'a dyn Fn() -> bool,
 }
 

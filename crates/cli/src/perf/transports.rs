@@ -14,7 +14,7 @@ use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
-use lanecast_measure::{Raise, Setup};
+use lanecast_measure::{PriorityChange, Setup};
 use lanecast_net as net;
 use lanecast_transport::Transport;
 
@@ -68,7 +68,7 @@ pub(crate) struct Counts<C: Transport> {
 }
 
 impl<C: Transport> Opened<C> {
-    pub(super) fn setup(&self, wait: WaitStrategy, raise: Raise) -> Setup {
+    pub(super) fn setup(&self, wait: WaitStrategy, raise: PriorityChange) -> Setup {
         Setup { wait, window: self.window, raise, clock: Clock::host() }
     }
 }

@@ -41,7 +41,7 @@ fn no_cause_is_said_twice() {
         Box::new(lanecast_stats::CountersError::System { act: "map", error: denied() }),
         Box::new(DirectoryError::Unusable { path: path(), error: denied() }),
         Box::new(FileError::Io { act: "make a file", directory: path(), error: denied() }),
-        Box::new(lanecast_measure::PlaceError::Refused { cpu: 1, error: denied() }),
+        Box::new(lanecast_measure::PinningError::Refused { cpu: 1, error: denied() }),
     ];
     for error in &errors {
         let told = chain(&**error);

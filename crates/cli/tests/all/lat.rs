@@ -22,7 +22,7 @@ fn every_transport_is_measured_beside_bare_sockets_and_the_document() {
     assert_eq!([of("floor").count(), of("ping").count(), of("pong").count()], [6, 4, 4]);
     for line in of("ping") {
         assert_eq!((&line["sent"], &line["received"]), (&300.into(), &305.into()), "{line}");
-        let published = line["published"].as_array().unwrap();
+        let published = line["reference"].as_array().unwrap();
         assert_eq!((published.len(), &published[0]["p99_ns"]), (3, &34_000.into()));
         assert_eq!(line["linear"]["samples"], 300);
         assert!(line["command"].as_str().unwrap().starts_with("lanecast perf lat-report"));
@@ -49,7 +49,7 @@ fn another_load_has_no_figures_of_the_document() {
     for (at, line) in pings.iter().enumerate() {
         assert_eq!(line["repetition"], at / 2 + 1);
         assert_eq!((&line["repetitions"], &line["size"]), (&2.into(), &100.into()));
-        assert_eq!(line["published"].as_array().map(Vec::len), Some(0));
+        assert_eq!(line["reference"].as_array().map(Vec::len), Some(0));
     }
 }
 

@@ -47,7 +47,7 @@ fn pipes_run_in_turns_with_sockets() {
     let of = |name: &str, value: &str| lines.iter().filter(|line| line[name] == value).count();
     assert_eq!(of("seats", "one"), lines.len());
     assert_eq!((of("transport", "socketpair"), of("transport", "pollset")), (3, 3));
-    assert!(lines.iter().any(|line| line["published"]["density_ns"] == 3079.0));
+    assert!(lines.iter().any(|line| line["reference"]["density_ns"] == 3079.0));
     let text = stage.run(&format!("perf pipes {options} --only ping-pong")).good();
     assert!(text.contains("pipe, semaphore") && text.contains("6352 ns"), "{text}");
 }

@@ -5,7 +5,7 @@ use super::finding::{Check, Finding};
 use super::interrupts::Interrupts;
 use super::topology::Proposal;
 use super::words::{percent, time};
-use crate::hand_over::pinned;
+use crate::core_to_core::pinned;
 use crate::root::Root;
 use lanecast_base::clock::Clock;
 use serde::Serialize;

@@ -17,7 +17,7 @@ const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0";
 
 /// What the kernel lets this process do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Abilities {
+pub(super) struct KernelFeatures {
     /// Fences on other processors' behalf.
     pub(super) membarrier: bool,
     /// Sleeping on several words.
@@ -28,7 +28,7 @@ pub(super) struct Abilities {
     pub(super) segmentation: bool,
 }
 
-impl Abilities {
+impl KernelFeatures {
     /// Tries each.
     pub(super) fn try_now() -> Self {
         Self {
@@ -77,11 +77,11 @@ fn system_call_ns() -> f64 {
 }
 
 /// What the kernel offers.
-pub(super) fn check(root: &Root, abilities: Abilities) -> Vec<Finding> {
+pub(super) fn check(root: &Root, abilities: KernelFeatures) -> Vec<Finding> {
     vec![check_clock(root, abilities), check_features(root, abilities)]
 }
 
-fn check_clock(root: &Root, abilities: Abilities) -> Finding {
+fn check_clock(root: &Root, abilities: KernelFeatures) -> Finding {
     let Some(source) = root.text(&format!("{CLOCKS}/current_clocksource")) else {
         return CLOCK.unknown("not told");
     };
@@ -104,7 +104,7 @@ fn check_clock(root: &Root, abilities: Abilities) -> Finding {
     finding.effect("stamping a message costs more than carrying it").mend(mend)
 }
 
-fn check_features(root: &Root, abilities: Abilities) -> Finding {
+fn check_features(root: &Root, abilities: KernelFeatures) -> Finding {
     let found = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "not told".to_owned());
     let mut effects = Vec::new();
     if !abilities.membarrier {
@@ -168,14 +168,14 @@ mod tests {
     use super::*;
     use crate::root::tests::tree;
 
-    const ALL: Abilities =
-        Abilities { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
+    const ALL: KernelFeatures =
+        KernelFeatures { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
     const SOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
     const OFFERED: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
     fn clock(source: &str, offered: &str, counter: bool) -> Finding {
         let tree = tree(&[(SOURCE, source), (OFFERED, offered)]);
-        check_clock(&Root::new(tree.path()), Abilities { counter, ..ALL })
+        check_clock(&Root::new(tree.path()), KernelFeatures { counter, ..ALL })
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let tree = tree(&[("proc/sys/kernel/osrelease", "4.18.0\n")]);
         let root = Root::new(tree.path());
         assert_eq!(check_features(&root, ALL).state, State::Good);
-        let poor = check_features(&root, Abilities { futex_waitv: false, ..ALL });
+        let poor = check_features(&root, KernelFeatures { futex_waitv: false, ..ALL });
         assert_eq!((poor.state, poor.found.as_str()), (State::Disturbs, "4.18.0"));
         assert!(poor.effect.unwrap().contains("every millisecond"));
     }
@@ -224,7 +224,7 @@ mod tests {
         assert!(costs.clock > 0.0 && costs.monotonic > 0.0 && costs.system_call > 1.0, "{costs:?}");
         let tree = tree(&[]);
         assert_eq!(
-            check_clock(&Root::new(tree.path()), Abilities::try_now()).state,
+            check_clock(&Root::new(tree.path()), KernelFeatures::try_now()).state,
             State::Unknown
         );
     }

@@ -20,13 +20,13 @@ pub use finding::{Finding, State};
 pub use gaps::CpuGaps;
 pub use topology::Proposal;
 
-use crate::hand_over::{HandOver, Wait};
+use crate::baseline::Baseline;
+use crate::core_to_core::{CoreToCore, Wait};
 use crate::host::Host;
-use crate::raise::Raise;
+use crate::priority::PriorityChange;
 use crate::root::Root;
-use crate::yardstick::Yardstick;
 use control_group::ControlGroup;
-use kernel::{Abilities, Costs};
+use kernel::{Costs, KernelFeatures};
 use lanecast_base::Size;
 use lanecast_os::Space;
 use load::{Load, Snapshot};
@@ -49,7 +49,7 @@ pub struct Settings {
     /// The size of a publisher's window.
     pub window: Size,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
     /// How long to measure, in all; none to only look.
     pub time: Option<Duration>,
 }
@@ -64,7 +64,7 @@ pub struct Examination {
     /// How the CPUs are kept from their threads; empty without measuring.
     pub gaps: Vec<CpuGaps>,
     /// How fast the machine is; none without measuring.
-    pub yardstick: Option<Yardstick>,
+    pub baseline: Option<Baseline>,
     /// The delay by interruptions alone that one message in a thousand exceeds; none without
     /// measuring.
     pub noise_p99_9_ns: Option<u64>,
@@ -84,7 +84,7 @@ pub fn examine(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Examinati
     let root = Root::new(Path::new("/"));
     progress("looking");
     let space = settings.directory.ancestors().find_map(|place| Space::at(place).ok());
-    let (mut findings, proposal) = look(&root, settings, space, Abilities::try_now());
+    let (mut findings, proposal) = look(&root, settings, space, KernelFeatures::try_now());
     let mut found = Measured::default();
     match settings.time {
         Some(length) => {
@@ -103,7 +103,7 @@ pub fn examine(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Examinati
         findings,
         proposal,
         gaps: found.gaps,
-        yardstick: found.yardstick,
+        baseline: found.baseline,
         noise_p99_9_ns: found.noise_p99_9_ns,
     }
 }
@@ -113,7 +113,7 @@ fn look(
     root: &Root,
     settings: &Settings,
     space: Option<Space>,
-    abilities: Abilities,
+    abilities: KernelFeatures,
 ) -> (Vec<Finding>, Option<Proposal>) {
     let group = ControlGroup::read(root);
     let topology = Topology::read(root, &group);
@@ -135,7 +135,7 @@ fn look(
 struct Measured {
     findings: Vec<Finding>,
     gaps: Vec<CpuGaps>,
-    yardstick: Option<Yardstick>,
+    baseline: Option<Baseline>,
     noise_p99_9_ns: Option<u64>,
 }
 
@@ -155,9 +155,9 @@ impl Measured {
 
         progress("timing calls");
         findings.extend(kernel::check_costs(root, Costs::measure()));
-        let yardstick = proposal
-            .map(|proposal| Yardstick::measure(proposal.publisher_cpu, proposal.subscriber_cpu));
-        let line_ns = yardstick.and_then(|yardstick| yardstick.line_ns);
+        let baseline = proposal
+            .map(|proposal| Baseline::measure(proposal.publisher_cpu, proposal.subscriber_cpu));
+        let line_ns = baseline.and_then(|baseline| baseline.line_ns);
         findings.push(processor::check_line(line_ns, proposal));
         findings.push(processor::check_wake(root, proposal.and_then(wake_ns)));
 
@@ -168,14 +168,14 @@ impl Measured {
         let pair = |gaps: &&CpuGaps| proposal.is_none_or(|p| p.pair().contains(&gaps.cpu));
         let sides: Vec<_> = gaps.iter().filter(pair).collect();
         let noise = (!sides.is_empty()).then(|| gaps::noise_ns(&sides, NOISY_SHARE));
-        Self { findings, gaps, yardstick, noise_p99_9_ns: noise }
+        Self { findings, gaps, baseline, noise_p99_9_ns: noise }
     }
 }
 
 /// How long it takes to wake a thread on another CPU and to be woken by it.
 fn wake_ns(proposal: Proposal) -> Option<f64> {
     let patience = Duration::from_millis(100);
-    let waking = HandOver { wait: Wait::Sleep, patience, rounds: 301, per_round: 1 };
+    let waking = CoreToCore { wait: Wait::Sleep, patience, rounds: 301, per_round: 1 };
     waking.measure(proposal.publisher_cpu, proposal.subscriber_cpu)
 }
 

@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Finding};
 use super::words::joined;
-use crate::raise::Raise;
+use crate::priority::PriorityChange;
 use crate::root::Root;
 
 const RAISE: Check = Check::new("priority", "priority");
@@ -12,11 +12,11 @@ const SANDBOX: Check = Check::new("sandbox", "system call filter");
 const FILES_WANTED: u64 = 256;
 
 /// What was done to the priority, and what the limits leave.
-pub(super) fn check(root: &Root, raise: Raise) -> Vec<Finding> {
+pub(super) fn check(root: &Root, raise: PriorityChange) -> Vec<Finding> {
     vec![check_raise(root, raise), check_limits(root), check_sandbox(root)]
 }
 
-fn check_raise(root: &Root, raise: Raise) -> Finding {
+fn check_raise(root: &Root, raise: PriorityChange) -> Finding {
     let autogroups = root.value::<u8>("proc/sys/kernel/sched_autogroup_enabled");
     let found = match autogroups {
         Some(0) => "sessions are not grouped",
@@ -24,15 +24,15 @@ fn check_raise(root: &Root, raise: Raise) -> Finding {
         None => "grouping of sessions is not told",
     };
     match raise {
-        Raise::SharedSession => RAISE
+        PriorityChange::SharedSession => RAISE
             .note(format!("{found}; this one is shared"))
             .effect("beside another busy session, measured threads get half of a CPU")
             .mend("setsid -w lanecast perf ... (a session of its own can be raised)"),
-        Raise::NotPermitted => RAISE
+        PriorityChange::NotPermitted => RAISE
             .note(format!("{found}; raising is not permitted"))
             .effect("beside another busy session, measured threads get half of a CPU")
             .mend("start it as root, or with CAP_SYS_NICE"),
-        Raise::NoAutogroups => RAISE
+        PriorityChange::NoAutogroups => RAISE
             .note(format!("{found}: nothing was raised"))
             .effect("measured threads share their CPUs evenly with others")
             .mend("sudo nice -n -19 lanecast perf ..."),
@@ -124,11 +124,11 @@ mod tests {
         Max nice priority         0                    0\n\
         Max realtime priority     0                    0\n";
 
-    fn found(files: &[(&str, &str)], raise: Raise) -> Vec<Finding> {
+    fn found(files: &[(&str, &str)], raise: PriorityChange) -> Vec<Finding> {
         check(&Root::new(tree(files).path()), raise)
     }
 
-    fn states(files: &[(&str, &str)], raise: Raise) -> Vec<State> {
+    fn states(files: &[(&str, &str)], raise: PriorityChange) -> Vec<State> {
         found(files, raise).iter().map(|finding| finding.state).collect()
     }
 
@@ -139,7 +139,7 @@ mod tests {
             ("proc/self/status", "CapEff:\t000001ffffffffff\nSeccomp:\t0\n"),
             ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
         ];
-        assert_eq!(states(&files, Raise::Raised), [State::Good; 3]);
+        assert_eq!(states(&files, PriorityChange::Raised), [State::Good; 3]);
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             ("proc/self/limits", limits.as_str()),
             ("proc/self/status", "CapEff:\t0000000000000000\nSeccomp:\t2\n"),
         ];
-        let found = found(&files, Raise::SharedSession);
+        let found = found(&files, PriorityChange::SharedSession);
         assert!(found.iter().all(|finding| finding.state == State::Note), "{found:#?}");
         assert!(found[0].mend.as_ref().unwrap().contains("setsid"));
         let mend = found[1].mend.as_ref().unwrap();
@@ -158,8 +158,11 @@ mod tests {
 
     #[test]
     fn silence_is_unknown_and_refusals_are_noted() {
-        assert_eq!(states(&[], Raise::Raised), [State::Good, State::Unknown, State::Unknown]);
-        assert_eq!(states(&[], Raise::NotPermitted)[0], State::Note);
-        assert_eq!(states(&[], Raise::NoAutogroups)[0], State::Note);
+        assert_eq!(
+            states(&[], PriorityChange::Raised),
+            [State::Good, State::Unknown, State::Unknown]
+        );
+        assert_eq!(states(&[], PriorityChange::NotPermitted)[0], State::Note);
+        assert_eq!(states(&[], PriorityChange::NoAutogroups)[0], State::Note);
     }
 }

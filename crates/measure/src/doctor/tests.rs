@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-const ABLE: Abilities =
-    Abilities { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
+const ABLE: KernelFeatures =
+    KernelFeatures { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
 
 /// Every file that a check reads, with CPUs 0 and 1.
 const FILES: [&str; 48] = [
@@ -63,7 +63,7 @@ const FILES: [&str; 48] = [
 
 fn settings(time: Option<Duration>) -> Settings {
     let directory = PathBuf::from("/dev/shm/lanecast");
-    Settings { directory, window: Size(1 << 20), raise: Raise::Raised, time }
+    Settings { directory, window: Size(1 << 20), raise: PriorityChange::Raised, time }
 }
 
 fn look_at(root: &Path) -> (Vec<Finding>, Option<Proposal>) {

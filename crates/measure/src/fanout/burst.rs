@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_micros(50);
 
 /// What is owed to subscribers and what has reached them, as both sides see it.
 #[derive(Debug)]
-pub(super) struct Balance {
+pub(super) struct DeliveryCount {
     owed: AtomicU64,
     arrived: AtomicU64,
     is_over: AtomicBool,
@@ -31,7 +31,7 @@ pub(super) struct Balance {
     window: u64,
 }
 
-impl Balance {
+impl DeliveryCount {
     pub(super) fn new(wanted: Wanted) -> Self {
         let window = match wanted {
             Wanted::All => 200_000,

@@ -1,7 +1,7 @@
 //! The commands of lanecast's own server.
 
 use super::load::{Load, Order};
-use super::speech::{Speech, Split};
+use super::server_protocol::{ParsedBytes, ServerProtocol};
 use lanecast_wire::command::{LENGTH_BYTES, begin_frame, end_frame, frame_bytes};
 use std::io::{self, ErrorKind};
 
@@ -13,17 +13,17 @@ const PUBLISH: &[u8] = br#"{"c":"p","t":"orders"}"#;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Commands;
 
-impl Speech for Commands {
+impl ServerProtocol for Commands {
     fn name(&self) -> &'static str {
         "lanecast"
     }
 
-    fn greet(&self, out: &mut Vec<u8>) {
+    fn logon(&self, out: &mut Vec<u8>) {
         frame(out, br#"{"c":"logon","mt":"fix"}"#);
     }
 
     fn subscribe(&self, load: &Load, subscriber: usize, out: &mut Vec<u8>) {
-        self.greet(out);
+        self.logon(out);
         let filter = load.filter(subscriber);
         let command = r#"{"c":"subscribe","t":"orders","sub_id":"1","a":"processed","f":""#;
         frame(out, format!(r#"{command}{filter}"}}"#).as_bytes());
@@ -40,8 +40,8 @@ impl Speech for Commands {
     }
 
     #[inline]
-    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<Split> {
-        let mut split = Split::default();
+    fn split(&self, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<ParsedBytes> {
+        let mut split = ParsedBytes::default();
         while let Some(total) =
             frame_bytes(&bytes[split.used..], FRAME_MAX).map_err(|_| ErrorKind::InvalidData)?
         {

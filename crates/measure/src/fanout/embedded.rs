@@ -1,7 +1,7 @@
 //! Fan-out without a server: publishers match, and hand each message once, with the numbers of
 //! those who want it, through a ring to the subscribers' thread.
 
-use super::burst::{Balance, Bursts};
+use super::burst::{Bursts, DeliveryCount};
 use super::load::{Load, Order, stamp, stamped};
 use super::outcome::FanoutResult;
 use super::server::{BARRIERS, begin, keep_on};
@@ -42,7 +42,7 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
     let mut ring = ring.wait(WaitStrategy::SpinYield).stride(STRIDE, STRIDE_DELAY);
     let consumer = ring.consumer();
     let producers = ring.producers().map_err(io::Error::other)?;
-    let (balance, barrier) = (Balance::new(load.wanted), Barrier::new(bursts.publishers + 1));
+    let (balance, barrier) = (DeliveryCount::new(load.wanted), Barrier::new(bursts.publishers + 1));
     let (took, latency) = thread::scope(|scope| {
         let listener = scope.spawn(|| keep_on(cpus[1]).map(|()| listen(consumer, load, &balance)));
         let publishers: Vec<_> = producers
@@ -126,17 +126,17 @@ fn run(
     mut producer: ByteProducer,
     bursts: usize,
     share: usize,
-    balance: &Balance,
+    balance: &DeliveryCount,
     barrier: &Barrier,
 ) {
-    let (clock, deck) = (Clock::host(), matcher.load.deck());
+    let (clock, orders) = (Clock::host(), matcher.load.orders());
     for _ in 0..bursts {
         begin(barrier);
         let mut owed = 0;
-        for (number, order) in (0..share).zip(deck.iter().cycle()) {
+        for (number, order) in (0..share).zip(orders.iter().cycle()) {
             matcher.find(order.bytes());
             // By what was meant, not by what was found: the difference is a loss.
-            owed += matcher.load.takers(order);
+            owed += matcher.load.recipients(order);
             if matcher.ids.is_empty() {
                 continue;
             }
@@ -189,7 +189,7 @@ impl Subscriber {
 }
 
 /// Calls each subscriber with each of its messages until everybody is done.
-fn listen(mut consumer: ByteConsumer, load: &Load, balance: &Balance) -> Recorder {
+fn listen(mut consumer: ByteConsumer, load: &Load, balance: &DeliveryCount) -> Recorder {
     let (clock, mut latency) = (Clock::host(), Recorder::new());
     let mut subscribers = vec![Subscriber::default(); load.subscribers];
     while !consumer.is_closed() {

@@ -51,7 +51,7 @@ impl Load {
     }
 
     /// The subscribers that want an order.
-    pub fn takers(&self, order: &Order) -> u64 {
+    pub fn recipients(&self, order: &Order) -> u64 {
         match self.wanted {
             Wanted::All => self.subscribers as u64,
             Wanted::Quarter => u64::from(order.is_large && order.symbol < self.subscribers),
@@ -59,7 +59,7 @@ impl Load {
     }
 
     /// Orders that are published in turn, the same every time.
-    pub fn deck(&self) -> Vec<Order> {
+    pub fn orders(&self) -> Vec<Order> {
         let mut chance = 1_u64;
         let mut below = |limit: u64| {
             chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);

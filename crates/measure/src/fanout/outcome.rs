@@ -1,6 +1,6 @@
 //! What a run has shown.
 
-use super::burst::{Balance, Bursts};
+use super::burst::{Bursts, DeliveryCount};
 use super::load::Load;
 use crate::distribution::Distribution;
 use crate::recorder::Recorder;
@@ -48,7 +48,7 @@ impl FanoutResult {
         through: &'static str,
         load: &Load,
         bursts: Bursts,
-        (took, balance): (Duration, &Balance),
+        (took, balance): (Duration, &DeliveryCount),
         latency: &Recorder,
     ) -> Self {
         let (owed, arrived) = (balance.owed(), balance.arrived());

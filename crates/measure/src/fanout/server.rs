@@ -1,10 +1,10 @@
 //! Fan-out through a server, over sockets.
 
-use super::burst::{Balance, Bursts};
-use super::crowd::Crowd;
+use super::burst::{Bursts, DeliveryCount};
 use super::load::{Load, stamp};
 use super::outcome::FanoutResult;
-use super::speech::Speech;
+use super::server_protocol::ServerProtocol;
+use super::subscriber_pool::SubscriberPool;
 use lanecast_base::clock::Clock;
 use lanecast_os::affinity;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// # Errors
 /// If the server is not there, complains, or hangs up.
 pub fn over_sockets(
-    speech: &impl Speech,
+    speech: &impl ServerProtocol,
     at: SocketAddr,
     load: &Load,
     bursts: Bursts,
@@ -41,9 +41,9 @@ pub fn over_sockets(
         stream.write_all(&said)?;
         streams.push(stream);
     }
-    let mut crowd = Crowd::new(streams);
+    let mut crowd = SubscriberPool::new(streams);
     crowd.wait_for_answers(speech)?;
-    let balance = Balance::new(load.wanted);
+    let balance = DeliveryCount::new(load.wanted);
     let publishers: Vec<TcpStream> =
         (0..bursts.publishers).map(|_| connect(at)).collect::<io::Result<_>>()?;
     let barrier = Barrier::new(bursts.publishers + 1);
@@ -106,7 +106,7 @@ impl Bursts {
     }
 
     /// Starts every burst when the last has arrived; how long they took.
-    pub(super) fn time(&self, balance: &Balance, barrier: &Barrier) -> Duration {
+    pub(super) fn time(&self, balance: &DeliveryCount, barrier: &Barrier) -> Duration {
         let mut took = Duration::ZERO;
         for _ in 0..self.count {
             barrier.wait();
@@ -130,10 +130,10 @@ struct Publisher<'a, S> {
     speech: &'a S,
     stream: TcpStream,
     load: &'a Load,
-    balance: &'a Balance,
+    balance: &'a DeliveryCount,
 }
 
-impl<S: Speech> Publisher<'_, S> {
+impl<S: ServerProtocol> Publisher<'_, S> {
     /// Publishes so many messages in each burst. Passes all barriers of each whatever happens, as
     /// others wait there. The connection outlives it: closed with something unread, it would be
     /// reset, and the server would never see what it has not read yet.
@@ -145,13 +145,13 @@ impl<S: Speech> Publisher<'_, S> {
         barrier: &Barrier,
     ) -> io::Result<TcpStream> {
         let mut out = Vec::with_capacity(2 * GATHERED);
-        self.speech.greet(&mut out);
+        self.speech.logon(&mut out);
         let mut done = keep_on(cpus).and_then(|()| self.stream.write_all(&out));
-        let deck = self.load.deck();
+        let orders = self.load.orders();
         for _ in 0..bursts {
             begin(barrier);
             if done.is_ok() {
-                done = self.burst(&deck, share, &mut out);
+                done = self.burst(&orders, share, &mut out);
             }
             if done.is_err() {
                 self.balance.end();
@@ -161,13 +161,13 @@ impl<S: Speech> Publisher<'_, S> {
         done.map(|()| self.stream)
     }
 
-    fn burst(&mut self, deck: &[super::Order], share: u64, out: &mut Vec<u8>) -> io::Result<()> {
+    fn burst(&mut self, orders: &[super::Order], share: u64, out: &mut Vec<u8>) -> io::Result<()> {
         let clock = Clock::host();
         out.clear();
         let mut owed = 0;
-        for (number, order) in (0..share).zip(deck.iter().cycle()) {
+        for (number, order) in (0..share).zip(orders.iter().cycle()) {
             let at = self.speech.publish(self.load, order, out);
-            owed += self.load.takers(order);
+            owed += self.load.recipients(order);
             if number % STAMPED == 0 {
                 stamp(&mut out[at..], clock.ticks());
             }

@@ -18,8 +18,8 @@ const LOADS: [Load; 2] = [
 #[test]
 fn filters_let_through_what_is_owed() {
     for load in LOADS {
-        let (deck, mut wanted) = (load.deck(), 0);
-        for order in &deck {
+        let (orders, mut wanted) = (load.orders(), 0);
+        for order in &orders {
             let passes = |subscriber: &usize| {
                 let filter = Filter::parse(&load.filter(*subscriber)).expect("a filter");
                 let mut fields = FieldSet::new(MessageType::Fix);
@@ -31,10 +31,10 @@ fn filters_let_through_what_is_owed() {
                 plan.matches(&Message { row: &row, bytes, environment: &environment })
             };
             let passed = (0..load.subscribers).filter(passes).count() as u64;
-            assert_eq!(passed, load.takers(order), "{order:?}");
+            assert_eq!(passed, load.recipients(order), "{order:?}");
             wanted += passed;
         }
-        let share = wanted as f64 / deck.len() as f64;
+        let share = wanted as f64 / orders.len() as f64;
         let expected = if load.wanted == Wanted::All { 7.0 } else { 0.25 };
         assert!((share / expected - 1.0).abs() < 0.15, "{share}");
     }
@@ -42,7 +42,7 @@ fn filters_let_through_what_is_owed() {
 
 #[test]
 fn orders_carry_times() {
-    let order = &LOADS[0].deck()[3];
+    let order = &LOADS[0].orders()[3];
     assert_eq!(stamped(order.bytes()), None);
     let mut bytes = order.bytes().to_vec();
     stamp(&mut bytes, 1_234_567_890_123_456_789);
@@ -57,10 +57,10 @@ fn without_a_server_everything_arrives() {
         for publishers in [1, 3] {
             let bursts = Bursts { publishers, count: 2, messages: 5_000 };
             let result = embedded(&load, bursts, [&[], &[]]).expect("it runs");
-            let deck = load.deck();
+            let orders = load.orders();
             let share = |number| {
                 let share = bursts.share(number) as usize;
-                let owed = deck.iter().cycle().take(share).map(|order| load.takers(order));
+                let owed = orders.iter().cycle().take(share).map(|order| load.recipients(order));
                 owed.sum::<u64>()
             };
             let owed: u64 = 2 * (0..publishers).map(share).sum::<u64>();

@@ -5,11 +5,11 @@
 //! the intended moment of sending show.
 
 use super::Done;
-use super::answers::Answers;
+use super::replies::Replies;
 use super::sender::{Part, Sender, Sent};
 use super::settings::{Hooks, Notice, PingError, Settings};
+use crate::monitor::RunMonitor;
 use crate::pacing::{Bursts, Pace};
-use crate::watch::Watch;
 use lanecast_base::spin;
 use lanecast_transport::{Publish, Subscribe};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 struct Loop<'a, 'b, P, S> {
     sender: Sender<'a, P>,
     subscriber: S,
-    answers: Answers<'a>,
+    answers: Replies<'a>,
     settings: &'b Settings,
 }
 
@@ -32,8 +32,8 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     settings: &Settings,
     sender: Sender<'a, P>,
     subscriber: S,
-    answers: Answers<'a>,
-    watch: &mut Watch,
+    answers: Replies<'a>,
+    watch: &mut RunMonitor,
     hooks: &Hooks<'a, S>,
 ) -> Result<Done<'a, P>, PingError> {
     let mut this = Loop { sender, subscriber, answers, settings };
@@ -63,7 +63,7 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
                 return Ok(());
             }
             if (self.sender.stop)() {
-                return Err(PingError::NobodyCame);
+                return Err(PingError::NoSubscriber);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! The pong's side: sends every message back as it is, in the thread that receives it.
 
-use super::outlet::Outlet;
+use super::message_sender::MessageSender;
 use super::result::{PongResult, Traffic};
 use super::settings::{Ended, Notice, PingError, Topics};
 use super::stamp::Stamp;
 use crate::conditions::Setup;
-use crate::place::{Place, PlaceError};
+use crate::monitor::RunMonitor;
+use crate::pinning::{Pinning, PinningError};
 use crate::touch::Touch;
-use crate::watch::Watch;
 use lanecast_base::Waiter;
 use lanecast_transport::{
     ClaimError, CloseReason, Event, Publish, SessionId, Stream, Subscribe, Transport,
@@ -32,7 +32,7 @@ pub struct PongSettings {
     /// Whether messages are copied by the thread-safe call instead of being written in place.
     pub generic: bool,
     /// Where the thread runs, from the ping's arrival on.
-    pub place: Place,
+    pub place: Pinning,
     /// End when all pings have left.
     pub once: bool,
     /// How long to wait at the end until the pings have read everything.
@@ -66,13 +66,13 @@ pub fn pong<C: Transport>(
     settings: &PongSettings,
     hooks: PongHooks<'_, C::Subscriber>,
 ) -> Result<PongResult, PingError> {
-    let mut watch = Watch::new(transport.name(), settings.setup, Touch::Whole, settings.place);
+    let mut watch = RunMonitor::new(transport.name(), settings.setup, Touch::Whole, settings.place);
     let topics = &settings.topics;
     let publisher = transport.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
     let subscriber = transport.subscriber(&[&topics.ping]);
     let mut subscriber = subscriber.map_err(|error| PingError::Open(Box::new(error)))?;
-    let mut wall = Wall {
-        outlet: Outlet::new(publisher, settings.generic, USUAL),
+    let mut responder = Responder {
+        outlet: MessageSender::new(publisher, settings.generic, USUAL),
         waiter: Waiter::new(settings.setup.wait),
         all: Traffic::default(),
         streams: Vec::new(),
@@ -84,24 +84,27 @@ pub fn pong<C: Transport>(
         stop: hooks.stop,
         notify: hooks.notify,
     };
-    while !(hooks.stop)() && wall.failed.is_none() {
-        let before = wall.answered;
+    while !(hooks.stop)() && responder.failed.is_none() {
+        let before = responder.answered;
         let work = subscriber.poll(BATCH, |event| match event {
-            Event::Message(message) => wall.answer(message.bytes(), message.stream().session),
-            other => wall.turn(&other, &mut watch),
+            Event::Message(message) => responder.answer(message.bytes(), message.stream().session),
+            other => responder.turn(&other, &mut watch),
         });
-        wall.most_at_once = wall.most_at_once.max(wall.answered - before);
-        if wall.state == State::FirstStamped {
-            wall.state = State::Measured;
+        responder.most_at_once = responder.most_at_once.max(responder.answered - before);
+        if responder.state == State::FirstStamped {
+            responder.state = State::Measured;
             watch.count_from_here();
             watch.raise();
         }
-        if settings.once && !wall.streams.is_empty() && wall.streams.iter().all(|s| s.is_over) {
+        if settings.once
+            && !responder.streams.is_empty()
+            && responder.streams.iter().all(|s| s.is_over)
+        {
             break;
         }
         subscriber.wait(work);
     }
-    wall.finish(settings, (hooks.recovered)(&mut subscriber), watch)
+    responder.finish(settings, (hooks.recovered)(&mut subscriber), watch)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
@@ -123,8 +126,8 @@ struct Counted {
 }
 
 /// What messages bounce off.
-struct Wall<'a, P> {
-    outlet: Outlet<P>,
+struct Responder<'a, P> {
+    outlet: MessageSender<P>,
     waiter: Waiter,
     all: Traffic,
     streams: Vec<Counted>,
@@ -137,7 +140,7 @@ struct Wall<'a, P> {
     notify: &'a mut dyn FnMut(Notice<'_>),
 }
 
-impl<P: Publish> Wall<'_, P> {
+impl<P: Publish> Responder<'_, P> {
     #[inline(always)]
     fn answer(&mut self, bytes: &[u8], session: SessionId) {
         self.of(session).received += 1;
@@ -198,7 +201,7 @@ impl<P: Publish> Wall<'_, P> {
     /// Everything that is no message.
     #[cold]
     #[inline(never)]
-    fn turn(&mut self, event: &Event<'_>, watch: &mut Watch) {
+    fn turn(&mut self, event: &Event<'_>, watch: &mut RunMonitor) {
         match event {
             Event::Joined(stream) => self.join(stream, watch),
             Event::Lost(gap) => {
@@ -213,11 +216,11 @@ impl<P: Publish> Wall<'_, P> {
         }
     }
 
-    fn join(&mut self, stream: &Stream, watch: &mut Watch) {
+    fn join(&mut self, stream: &Stream, watch: &mut RunMonitor) {
         let is_first = self.streams.is_empty();
         self.of(stream.session);
         if is_first && let Err(error) = watch.take_place() {
-            self.failed = Some(PlaceError::into(error));
+            self.failed = Some(PinningError::into(error));
         }
         self.state = State::Alone;
         (self.notify)(Notice::Joined(stream));
@@ -235,7 +238,7 @@ impl<P: Publish> Wall<'_, P> {
         mut self,
         settings: &PongSettings,
         recovered: Option<u64>,
-        watch: Watch,
+        watch: RunMonitor,
     ) -> Result<PongResult, PingError> {
         if let Some(error) = self.failed.take() {
             return Err(error);

@@ -1,6 +1,6 @@
 //! The sending side of a ping, whichever threads there are.
 
-use super::outlet::Outlet;
+use super::message_sender::MessageSender;
 use super::settings::{PingError, Settings};
 use super::stamp::Stamp;
 use crate::distribution::Distribution;
@@ -61,7 +61,7 @@ pub(super) struct Sent {
 
 /// Sends stamped messages.
 pub(super) struct Sender<'a, P> {
-    outlet: Outlet<P>,
+    outlet: MessageSender<P>,
     size: usize,
     pub(super) clock: Clock,
     waiter: Waiter,
@@ -75,7 +75,11 @@ pub(super) struct Sender<'a, P> {
 }
 
 impl<'a, P: Publish> Sender<'a, P> {
-    pub(super) fn new(outlet: Outlet<P>, settings: &Settings, stop: &'a dyn Fn() -> bool) -> Self {
+    pub(super) fn new(
+        outlet: MessageSender<P>,
+        settings: &Settings,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Self {
         Self {
             outlet,
             size: settings.size,

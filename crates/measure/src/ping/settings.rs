@@ -5,7 +5,7 @@ use super::stamp::STAMP;
 use crate::conditions::Setup;
 use crate::linear::LinearShape;
 use crate::names::named;
-use crate::place::{Place, PlaceError};
+use crate::pinning::{Pinning, PinningError};
 use lanecast_transport::{ClaimError, CloseReason, Gap, Stream};
 use serde::Serialize;
 use std::error::Error;
@@ -61,9 +61,9 @@ pub struct Settings {
     /// How many threads do it.
     pub threads: Threads,
     /// Where the sending thread runs.
-    pub sender: Place,
+    pub sender: Pinning,
     /// Where the receiving thread runs, if it is another one, from the pong's arrival on.
-    pub receiver: Place,
+    pub receiver: Pinning,
     /// How long to wait for answers that are still missing, after each part, and at the end until
     /// the pong has read everything.
     pub linger: Duration,
@@ -156,7 +156,7 @@ pub enum PingError {
     Open(#[source] Box<dyn Error + Send + Sync>),
     /// A thread's CPU.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Pinning(#[from] PinningError),
     /// The receiving thread cannot be started.
     #[error("cannot start the receiving thread")]
     Thread(#[from] std::io::Error),
@@ -165,5 +165,5 @@ pub enum PingError {
     Refused(ClaimError),
     /// The stop flag was raised before there was a pong.
     #[error("stopped before a pong was there: start one with 'lanecast perf pong'")]
-    NobodyCame,
+    NoSubscriber,
 }

@@ -1,14 +1,14 @@
 //! A ping of two threads: the calling one sends, another one receives.
 
 use super::Done;
-use super::answers::Answers;
+use super::replies::Replies;
 use super::sender::{Part, Sender, Sent};
 use super::settings::{Hooks, Notice, PingError, Settings};
 use crate::conditions::Conditions;
+use crate::monitor::RunMonitor;
 use crate::pacing::Pace;
-use crate::place::PlaceError;
+use crate::pinning::PinningError;
 use crate::touch::Touch;
-use crate::watch::Watch;
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
 use lanecast_transport::{Publish, Subscribe};
 use std::thread::Builder;
@@ -41,7 +41,7 @@ impl Shared {
 
 /// What the receiving thread came to.
 struct Received<'a> {
-    answers: Answers<'a>,
+    answers: Replies<'a>,
     recovered: Option<u64>,
     conditions: Conditions,
 }
@@ -50,8 +50,8 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     settings: &Settings,
     mut sender: Sender<'a, P>,
     subscriber: S,
-    answers: Answers<'a>,
-    watch: &mut Watch,
+    answers: Replies<'a>,
+    watch: &mut RunMonitor,
     hooks: &Hooks<'a, S>,
 ) -> Result<Done<'a, P>, PingError> {
     let shared = Shared::default();
@@ -74,13 +74,13 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
 fn send<P: Publish>(
     settings: &Settings,
     sender: &mut Sender<'_, P>,
-    watch: &mut Watch,
+    watch: &mut RunMonitor,
     shared: &Shared,
     notify: &(dyn Fn(Notice<'_>) + Sync),
 ) -> Result<(Sent, Sent), PingError> {
     while !(sender.wait_for_subscriber(LOOK_EVERY) && shared.has_joined.load(Ordering::Relaxed)) {
         if shared.is_over() || (sender.stop)() {
-            return Err(PingError::NobodyCame);
+            return Err(PingError::NoSubscriber);
         }
     }
     watch.take_place()?;
@@ -147,11 +147,11 @@ fn receive<'a, S: Subscribe>(
     settings: &Settings,
     transport: &'static str,
     mut subscriber: S,
-    mut answers: Answers<'a>,
+    mut answers: Replies<'a>,
     shared: &Shared,
     recovered: fn(&mut S) -> Option<u64>,
-) -> Result<Received<'a>, PlaceError> {
-    let mut watch = Watch::new(transport, settings.setup, Touch::Header, settings.receiver);
+) -> Result<Received<'a>, PinningError> {
+    let mut watch = RunMonitor::new(transport, settings.setup, Touch::Header, settings.receiver);
     let (mut is_placed, mut is_raised) = (false, false);
     while !shared.is_off.load(Ordering::Relaxed) {
         let work = subscriber.poll(BATCH, |event| answers.take(&event));

@@ -2,12 +2,12 @@
 
 use super::case::{Case, Experiment, Transport};
 use super::link::{Reads, Writes};
-use super::published::Published;
+use super::reference::Reference;
 use super::{piped, sockets};
-use crate::raise::Raise;
-use crate::smx::Length;
-use crate::threads::{Crew, Failed, Numbers, Outcome, Quota, Role, Wrong};
-use crate::yardstick::Yardstick;
+use crate::baseline::Baseline;
+use crate::priority::PriorityChange;
+use crate::smx::RunLength;
+use crate::threads::{DeliveryCheck, DeliveryErrors, Failed, Outcome, Quota, Role, ThreadGroup};
 use lanecast_ring::signal::{PollSet, Semaphore, SocketSignal};
 use serde::Serialize;
 
@@ -17,13 +17,13 @@ pub struct Settings {
     /// The case.
     pub case: Case,
     /// How much of it.
-    pub length: Length,
+    pub length: RunLength,
     /// The CPU of the thread that sends, or begins.
     pub producer_cpu: usize,
     /// The CPU of the other one.
     pub consumer_cpu: usize,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
 }
 
 /// One repetition: a line of kind `pipes`.
@@ -39,7 +39,7 @@ pub struct PipesResult {
     /// where the system does not tell.
     pub signals: Option<u64>,
     /// What the document says of this case.
-    pub published: Option<Published>,
+    pub reference: Option<Reference>,
     /// Which repetition, counted from 1.
     pub repetition: u32,
     /// Of how many.
@@ -52,7 +52,7 @@ struct End {
     /// Messages sent; of a ping-pong, rounds.
     sent: u64,
     /// What was wrong with what it received; to be compared with what was sent.
-    seen: Option<Numbers>,
+    seen: Option<DeliveryCheck>,
     /// Signals given.
     signals: Option<u64>,
 }
@@ -86,8 +86,8 @@ fn measure<W: Writes + Send, R: Reads + Send>(
     back: (W, R),
 ) -> Result<PipesResult, Failed> {
     let Settings { case, length, producer_cpu, consumer_cpu, raise } = *settings;
-    let yardstick = Yardstick::measure(producer_cpu, consumer_cpu);
-    let mut crew = Crew::new();
+    let baseline = Baseline::measure(producer_cpu, consumer_cpu);
+    let mut crew = ThreadGroup::new();
     match case.experiment {
         Experiment::PingPong => {
             crew.join(Role::Producer, producer_cpu, || ask(there.0, back.1, length));
@@ -101,19 +101,19 @@ fn measure<W: Writes + Send, R: Reads + Send>(
     let shares = crew.run()?;
     let sent: u64 = shares.iter().map(|share| share.found.sent).sum();
     let signals = shares.iter().filter_map(|share| share.found.signals).reduce(|a, b| a + b);
-    let mut wrong = Wrong::default();
+    let mut wrong = DeliveryErrors::default();
     for share in &shares {
         let seen = share.found.seen.clone();
         wrong = wrong.and(seen.map(|seen| seen.against(&[sent])).unwrap_or_default());
     }
-    let outcome = Outcome::new(sent, wrong, yardstick, raise, shares);
-    let published = Published::of(&case);
-    Ok(PipesResult { case, outcome, signals, published, repetition: 1, repetitions: 1 })
+    let outcome = Outcome::new(sent, wrong, baseline, raise, shares);
+    let reference = Reference::of(&case);
+    Ok(PipesResult { case, outcome, signals, reference, repetition: 1, repetitions: 1 })
 }
 
 /// Sends one message, waits until it comes back, sends the next one.
-fn ask(mut writer: impl Writes, mut reader: impl Reads, length: Length) -> End {
-    let (mut quota, mut seen, mut round) = (Quota::new(length, 1), Numbers::new(1), 0);
+fn ask(mut writer: impl Writes, mut reader: impl Reads, length: RunLength) -> End {
+    let (mut quota, mut seen, mut round) = (Quota::new(length, 1), DeliveryCheck::new(1), 0);
     while let Some(portion) = quota.next() {
         for _ in 0..portion {
             writer.write(round);
@@ -127,7 +127,7 @@ fn ask(mut writer: impl Writes, mut reader: impl Reads, length: Length) -> End {
 
 /// Sends back what comes.
 fn answer(mut reader: impl Reads, mut writer: impl Writes) -> End {
-    let mut seen = Numbers::new(1);
+    let mut seen = DeliveryCheck::new(1);
     while reader.read(|message| {
         seen.see_word(message);
         writer.write(message);
@@ -137,7 +137,7 @@ fn answer(mut reader: impl Reads, mut writer: impl Writes) -> End {
 }
 
 /// Sends as much as possible, in batches.
-fn send(mut writer: impl Writes, length: Length, batch: usize) -> End {
+fn send(mut writer: impl Writes, length: RunLength, batch: usize) -> End {
     let (mut quota, batch, mut number) = (Quota::new(length, batch), batch as u64, 0);
     while let Some(portion) = quota.next() {
         let end = number + portion;
@@ -153,7 +153,7 @@ fn send(mut writer: impl Writes, length: Length, batch: usize) -> End {
 
 /// Receives until the end.
 fn receive(mut reader: impl Reads) -> End {
-    let mut seen = Numbers::new(1);
+    let mut seen = DeliveryCheck::new(1);
     while reader.read(|message| seen.see_word(message)) {}
     End { sent: 0, seen: Some(seen), signals: None }
 }

@@ -97,7 +97,7 @@ impl Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipes::Published;
+    use crate::pipes::Reference;
 
     fn all() -> Series {
         Series::new(&Wanted::default())
@@ -107,7 +107,7 @@ mod tests {
     fn every_figure_of_the_document_is_repeated_on_one_cpu_and_on_two() {
         for seats in Seats::ALL {
             let here = || all().cases.into_iter().filter(|case| case.seats == seats);
-            assert_eq!(here().filter(|case| Published::of(case).is_some()).count(), 6, "{seats}");
+            assert_eq!(here().filter(|case| Reference::of(case).is_some()).count(), 6, "{seats}");
         }
         for transport in [Transport::Socketpair, Transport::Pollset, Transport::Semaphore] {
             let drawn = all().cases.into_iter().filter(|case| {
@@ -125,7 +125,7 @@ mod tests {
         let expected = series.expected(Duration::from_millis(200), 5);
         assert!(expected < Duration::from_secs(150), "{expected:?} for {}", series.cases.len());
         let sockets = |case: &Case| case.transport == Transport::Socketpair;
-        for at in (0..series.cases.len()).filter(|at| Published::of(&series.cases[*at]).is_some()) {
+        for at in (0..series.cases.len()).filter(|at| Reference::of(&series.cases[*at]).is_some()) {
             let before = series.cases[..=at].iter().rev().position(sockets).unwrap();
             assert!(before < 3, "{}", series.cases[at]);
         }

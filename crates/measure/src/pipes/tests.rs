@@ -1,9 +1,9 @@
 //! Every transport, as small as it goes: all messages arrive, whoever shares a CPU with whom.
 
-use super::{Case, Experiment, PipesResult, Published, Seats, Settings, Transport, run};
-use crate::raise::Raise;
-use crate::smx::{Length, Placement};
-use crate::threads::Wrong;
+use super::{Case, Experiment, PipesResult, Reference, Seats, Settings, Transport, run};
+use crate::priority::PriorityChange;
+use crate::smx::{Placement, RunLength};
+use crate::threads::DeliveryErrors;
 use lanecast_base::WaitStrategy;
 
 fn found(case: Case, messages: u64) -> PipesResult {
@@ -11,10 +11,10 @@ fn found(case: Case, messages: u64) -> PipesResult {
     let other = if case.seats == Seats::One { cpus[0] } else { cpus[cpus.len() - 1] };
     run(&Settings {
         case,
-        length: Length::Messages(messages),
+        length: RunLength::Messages(messages),
         producer_cpu: cpus[0],
         consumer_cpu: other,
-        raise: Raise::NotAsked,
+        raise: PriorityChange::NotAsked,
     })
     .unwrap()
 }
@@ -26,9 +26,9 @@ fn every_transport_hands_over_every_message_once() {
             let experiment = Experiment::Throughput;
             let case = Case { experiment, transport, wait: WaitStrategy::Park, seats, batch };
             let found = found(case, 3001);
-            assert_eq!(found.outcome.wrong, Wrong::default(), "{case}");
+            assert_eq!(found.outcome.wrong, DeliveryErrors::default(), "{case}");
             assert_eq!(found.outcome.messages, 3001, "{case}");
-            assert_eq!(found.published, Published::of(&case));
+            assert_eq!(found.reference, Reference::of(&case));
             assert_eq!(found.signals.is_none(), transport == Transport::Socketpair, "{case}");
         }
     }
@@ -41,7 +41,7 @@ fn every_ping_is_answered() {
             let experiment = Experiment::PingPong;
             let case = Case { experiment, transport, wait: WaitStrategy::Park, seats, batch: 1 };
             let found = found(case, 200);
-            assert_eq!(found.outcome.wrong, Wrong::default(), "{case}");
+            assert_eq!(found.outcome.wrong, DeliveryErrors::default(), "{case}");
             assert_eq!((found.outcome.messages, found.outcome.threads.len()), (200, 2), "{case}");
         }
     }
@@ -53,7 +53,7 @@ fn readers_wait_in_any_way() {
         for experiment in Experiment::ALL {
             let (transport, seats) = (Transport::Semaphore, Seats::Two);
             let case = Case { experiment, transport, wait, seats, batch: 1 };
-            assert_eq!(found(case, 300).outcome.wrong, Wrong::default(), "{case}");
+            assert_eq!(found(case, 300).outcome.wrong, DeliveryErrors::default(), "{case}");
         }
     }
 }

@@ -4,9 +4,9 @@ mod round_trip;
 
 use super::*;
 use crate::latency::Latency;
-use crate::place::{Choice, Place};
+use crate::pinning::{PinChoice, Pinning};
 use crate::publisher::Arrival;
-use crate::{Flags, Raise, Setup, Touch};
+use crate::{Flags, PriorityChange, Setup, Touch};
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn setup() -> Setup {
     Setup {
         wait: WaitStrategy::SpinPark,
         window: Size(1 << 20),
-        raise: Raise::SharedSession,
+        raise: PriorityChange::SharedSession,
         clock: Clock::host(),
     }
 }
@@ -29,8 +29,8 @@ fn found_conditions() -> Conditions {
         clock: "tsc",
         clock_cost_ns: 16.04,
         recording_cost_ns: 21.46,
-        cpus: Cpus { pinned: Some(1), choice: Choice::Given, ran_on: 1, online: 2 },
-        raise: Raise::Raised,
+        cpus: Cpus { pinned: Some(1), choice: PinChoice::Given, ran_on: 1, online: 2 },
+        raise: PriorityChange::Raised,
         interference: interfered(),
     }
 }
@@ -101,7 +101,7 @@ fn the_publisher_s_options_are_the_documented_line() {
         warmup_rate: 10_000,
         flags: Flags::from_bits(3).unwrap(),
         touch: Touch::Header,
-        place: Place { cpu: Some(7), choice: Choice::Given },
+        place: Pinning { cpu: Some(7), choice: PinChoice::Given },
         arrival: Arrival::Subscribers(1),
         linger: Duration::from_millis(2000),
         calls: None,
@@ -119,7 +119,7 @@ fn the_publisher_s_options_are_the_documented_line() {
 fn the_subscriber_s_options_are_the_documented_line() {
     let settings = subscriber::Settings {
         topics: vec!["smx_perf".into()],
-        place: Place { cpu: None, choice: Choice::None },
+        place: Pinning { cpu: None, choice: PinChoice::None },
         fast: true,
         linear: None,
         spin: 4,
@@ -257,8 +257,8 @@ fn the_jitter_result_starts_with_the_documented_line() {
         clock: "tsc",
         clock_cost_ns: 15.96,
         monotonic_cost_ns: 62.0,
-        cpus: Cpus { pinned: None, choice: Choice::None, ran_on: 0, online: 2 },
-        raise: Raise::NotPermitted,
+        cpus: Cpus { pinned: None, choice: PinChoice::None, ran_on: 0, online: 2 },
+        raise: PriorityChange::NotPermitted,
         interference: interfered(),
     };
     let text = jitter_result(&result);

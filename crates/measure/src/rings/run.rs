@@ -1,14 +1,14 @@
 //! One repetition of a row.
 
 use super::layout::{Layout, Seats};
-use super::published::Published;
+use super::reference::Reference;
 use super::row::Row;
 use super::{shared, single};
+use crate::baseline::Baseline;
 use crate::pipes::as_text;
-use crate::raise::Raise;
-use crate::smx::Length;
-use crate::threads::{Failed, Numbers, Outcome, Share, Wrong};
-use crate::yardstick::Yardstick;
+use crate::priority::PriorityChange;
+use crate::smx::RunLength;
+use crate::threads::{DeliveryCheck, DeliveryErrors, Failed, Outcome, ThreadOutcome};
 use lanecast_base::WaitStrategy;
 use serde::Serialize;
 
@@ -39,9 +39,9 @@ pub struct Settings {
     /// The case.
     pub case: Case,
     /// How much of it.
-    pub length: Length,
+    pub length: RunLength,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
 }
 
 /// One repetition: a line of kind `rings`.
@@ -64,7 +64,7 @@ pub struct RingsResult {
     #[serde(flatten)]
     pub outcome: Outcome,
     /// What the slides say of this row.
-    pub published: Option<Published>,
+    pub reference: Option<Reference>,
     /// Which repetition, counted from 1.
     pub repetition: u32,
     /// Of how many.
@@ -75,7 +75,7 @@ pub struct RingsResult {
 #[derive(Clone, Debug, Default)]
 pub(super) struct End {
     sent: Option<u64>,
-    seen: Option<Numbers>,
+    seen: Option<DeliveryCheck>,
 }
 
 impl End {
@@ -83,7 +83,7 @@ impl End {
         Self { sent: Some(messages), ..Self::default() }
     }
 
-    pub(super) fn seen(numbers: Numbers) -> Self {
+    pub(super) fn seen(numbers: DeliveryCheck) -> Self {
         Self { seen: Some(numbers), ..Self::default() }
     }
 }
@@ -91,31 +91,33 @@ impl End {
 /// What all threads came to.
 #[derive(Debug)]
 pub(super) struct Found {
-    shares: Vec<Share<End>>,
+    shares: Vec<ThreadOutcome<End>>,
     sent: Vec<u64>,
-    wrong: Wrong,
+    wrong: DeliveryErrors,
 }
 
 impl Found {
     /// Of consumers that each get every message.
-    pub(super) fn each_sees_all(shares: Vec<Share<End>>) -> Self {
+    pub(super) fn each_sees_all(shares: Vec<ThreadOutcome<End>>) -> Self {
         let sent = sent(&shares);
         let seen = shares.iter().filter_map(|share| share.found.seen.clone());
-        let wrong = seen.map(|seen| seen.against(&sent)).fold(Wrong::default(), Wrong::and);
+        let wrong = seen
+            .map(|seen| seen.against(&sent))
+            .fold(DeliveryErrors::default(), DeliveryErrors::and);
         Self { shares, sent, wrong }
     }
 
     /// Of consumers that share the messages.
-    pub(super) fn all_see_all(shares: Vec<Share<End>>) -> Self {
+    pub(super) fn all_see_all(shares: Vec<ThreadOutcome<End>>) -> Self {
         let sent = sent(&shares);
-        let mut seen = Numbers::new(sent.len());
+        let mut seen = DeliveryCheck::new(sent.len());
         shares.iter().filter_map(|share| share.found.seen.clone()).for_each(|one| seen.add(one));
         Self { shares, wrong: seen.against(&sent), sent }
     }
 }
 
 /// How many messages each producer has sent.
-fn sent(shares: &[Share<End>]) -> Vec<u64> {
+fn sent(shares: &[ThreadOutcome<End>]) -> Vec<u64> {
     shares.iter().filter_map(|share| share.found.sent).collect()
 }
 
@@ -126,7 +128,7 @@ fn sent(shares: &[Share<End>]) -> Vec<u64> {
 pub fn run(settings: &Settings) -> Result<RingsResult, Failed> {
     let Settings { case, length, raise } = settings;
     let (producer, consumer) = (case.seats.producers[0], case.seats.consumers[0]);
-    let yardstick = Yardstick::measure(producer, consumer);
+    let baseline = Baseline::measure(producer, consumer);
     let found = match case.size {
         8 => shaped::<1>(case, *length),
         16 => shaped::<2>(case, *length),
@@ -144,14 +146,14 @@ pub fn run(settings: &Settings) -> Result<RingsResult, Failed> {
         capacity: case.capacity,
         wait: case.wait,
         placement: case.seats.layout,
-        outcome: Outcome::new(messages, found.wrong, yardstick, *raise, found.shares),
-        published: Published::of(case.row),
+        outcome: Outcome::new(messages, found.wrong, baseline, *raise, found.shares),
+        reference: Reference::of(case.row),
         repetition: 1,
         repetitions: 1,
     })
 }
 
-fn shaped<const WORDS: usize>(case: &Case, length: Length) -> Result<Found, Failed> {
+fn shaped<const WORDS: usize>(case: &Case, length: RunLength) -> Result<Found, Failed> {
     match case.row {
         Row::Unicast | Row::Singly | Row::Multicast | Row::Diamond => {
             single::run::<WORDS>(case, length)

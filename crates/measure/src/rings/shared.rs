@@ -2,17 +2,17 @@
 
 use super::run::{Case, End, Found};
 use super::single::produce;
-use crate::smx::Length;
-use crate::threads::{Block, Crew, Failed, Numbers, Quota, Role};
+use crate::smx::RunLength;
+use crate::threads::{Block, DeliveryCheck, Failed, Quota, Role, ThreadGroup};
 use lanecast_ring::rings::{self, Worker};
 
 /// Lets the threads of a row with several producers work.
-pub(super) fn run<const WORDS: usize>(case: &Case, length: Length) -> Result<Found, Failed> {
+pub(super) fn run<const WORDS: usize>(case: &Case, length: RunLength) -> Result<Found, Failed> {
     let (producers, consumers) = (case.row.producers(), case.row.consumers());
     let build = rings::multi_producer(producers, case.capacity, Block::<WORDS>::default)?;
     let mut build = build.wait(case.wait);
     let workers = build.workers(consumers)?;
-    let mut crew = Crew::new();
+    let mut crew = ThreadGroup::new();
     for ((at, producer), cpu) in
         build.producers()?.into_iter().enumerate().zip(&case.seats.producers)
     {
@@ -31,7 +31,7 @@ fn work<const WORDS: usize>(
     batch: usize,
     producers: usize,
 ) -> End {
-    let mut seen = Numbers::new(producers);
+    let mut seen = DeliveryCheck::new(producers);
     loop {
         let work = worker.take(batch, |blocks| seen.see(blocks));
         if work == 0 && worker.is_closed() {

@@ -2,12 +2,12 @@
 
 use super::row::Row;
 use super::run::{Case, End, Found};
-use crate::smx::Length;
-use crate::threads::{Block, Crew, Failed, Numbers, Quota, Role, tag};
+use crate::smx::RunLength;
+use crate::threads::{Block, DeliveryCheck, Failed, Quota, Role, ThreadGroup, tag};
 use lanecast_ring::rings::{self, Consumer, Producer, Taker};
 
 /// Lets the threads of a row with one producer work.
-pub(super) fn run<const WORDS: usize>(case: &Case, length: Length) -> Result<Found, Failed> {
+pub(super) fn run<const WORDS: usize>(case: &Case, length: RunLength) -> Result<Found, Failed> {
     let build = rings::single_producer(case.capacity, Block::<WORDS>::default)?;
     let mut build = build.wait(case.wait);
     let (mut consumers, mut taker) = (Vec::new(), None);
@@ -26,7 +26,7 @@ pub(super) fn run<const WORDS: usize>(case: &Case, length: Length) -> Result<Fou
     }
     let producer = build.producer()?;
     let seats = &case.seats;
-    let mut crew = Crew::new();
+    let mut crew = ThreadGroup::new();
     crew.join(Role::Producer, seats.producers[0], || produce(producer, case.batch, length, 0));
     let (most, mut cpus) = (most_at_once(case.capacity), seats.consumers.iter());
     for consumer in consumers {
@@ -48,7 +48,7 @@ pub(super) const fn most_at_once(capacity: usize) -> usize {
 pub(super) fn produce<const WORDS: usize>(
     mut producer: Producer<Block<WORDS>>,
     batch: usize,
-    length: Length,
+    length: RunLength,
     number: usize,
 ) -> End {
     let (mut quota, mut at) = (Quota::new(length, batch), tag(number));
@@ -91,7 +91,7 @@ fn claim<const WORDS: usize>(
 
 /// Reads in place whatever is there.
 fn drain<const WORDS: usize>(mut consumer: Consumer<Block<WORDS>>, most: usize) -> End {
-    let mut seen = Numbers::new(1);
+    let mut seen = DeliveryCheck::new(1);
     loop {
         let work = consumer.drain(most, |blocks| seen.see(blocks));
         if work == 0 && consumer.is_closed() {
@@ -103,7 +103,7 @@ fn drain<const WORDS: usize>(mut consumer: Consumer<Block<WORDS>>, most: usize) 
 
 /// Takes one message after the other.
 fn pop<const WORDS: usize>(mut taker: Taker<Block<WORDS>>) -> End {
-    let mut seen = Numbers::new(1);
+    let mut seen = DeliveryCheck::new(1);
     loop {
         let mut work = 0;
         while let Some(block) = taker.pop() {

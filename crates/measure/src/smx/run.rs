@@ -1,7 +1,7 @@
 //! What a repetition came to, as it goes into a measurement line.
 
 use super::case::{Case, Experiment};
-use super::published::Published;
+use super::reference::Reference;
 use serde::Serialize;
 
 /// One repetition of one case: a line of kind `run`.
@@ -16,13 +16,13 @@ pub struct Run<Y, P, S> {
     /// Of how many.
     pub repetitions: u32,
     /// What the machine could do just before.
-    pub yardstick: Y,
+    pub baseline: Y,
     /// The publisher's result.
     pub publisher: P,
     /// The receivers' results.
     pub subscribers: Vec<S>,
     /// What the document says of this case.
-    pub published: Option<Published>,
+    pub reference: Option<Reference>,
 }
 
 /// An experiment, or a case of it, that was left out or failed: a line of kind `skipped`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// How much of a case is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
+pub enum RunLength {
     /// For so long.
     Time(Duration),
     /// So many messages, for cases whose receiver sets the pace.
@@ -22,7 +22,7 @@ pub struct Step {
     /// The publisher's and the receivers' settings.
     pub case: Option<Case>,
     /// How much is measured.
-    pub length: Length,
+    pub length: RunLength,
 }
 
 /// Starting processes, joining, warming up and ending, beside the measured time.
@@ -120,8 +120,8 @@ impl Step {
     /// About how long one repetition takes.
     pub fn expected(&self) -> Duration {
         let measured = match self.length {
-            Length::Time(time) => time,
-            Length::Messages(messages) => expected_time(messages, SLOW_RATE as f64),
+            RunLength::Time(time) => time,
+            RunLength::Messages(messages) => expected_time(messages, SLOW_RATE as f64),
         };
         measured + OVERHEAD
     }
@@ -151,16 +151,16 @@ fn flat(
     cases: impl IntoIterator<Item = Case>,
     time: Duration,
 ) -> Vec<Step> {
-    let step = |case| Step { experiment, case: Some(case), length: Length::Time(time) };
+    let step = |case| Step { experiment, case: Some(case), length: RunLength::Time(time) };
     cases.into_iter().map(step).collect()
 }
 
 fn jitter(time: Duration) -> Vec<Step> {
-    vec![Step { experiment: Experiment::Jitter, case: None, length: Length::Time(time) }]
+    vec![Step { experiment: Experiment::Jitter, case: None, length: RunLength::Time(time) }]
 }
 
 fn slow(messages: u64) -> Step {
-    let length = Length::Messages(messages);
+    let length = RunLength::Messages(messages);
     Step { experiment: Experiment::Slow, case: Some(SLOW), length }
 }
 
@@ -199,7 +199,7 @@ fn across_nodes() -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::published::Published;
+    use super::super::reference::Reference;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -223,7 +223,7 @@ mod tests {
         }
         let of_tables = [Experiment::Size, Experiment::Slow, Experiment::Latency];
         for step in series.steps.iter().filter(|step| of_tables.contains(&step.experiment)) {
-            assert!(Published::of(&step.case.unwrap()).is_some(), "{step}");
+            assert!(Reference::of(&step.case.unwrap()).is_some(), "{step}");
         }
     }
 

@@ -1,12 +1,12 @@
 //! What an exchange between threads came to.
 
-use super::crew::Share;
-use super::numbers::Wrong;
+use super::delivery_check::DeliveryErrors;
+use super::group::ThreadOutcome;
+use crate::baseline::Baseline;
 use crate::interference::Interference;
 use crate::names::named;
 use crate::outcome::rate;
-use crate::raise::Raise;
-use crate::yardstick::Yardstick;
+use crate::priority::PriorityChange;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub struct Outcome {
     pub messages: u64,
     /// What did not arrive as it should have.
     #[serde(flatten)]
-    pub wrong: Wrong,
+    pub wrong: DeliveryErrors,
     /// From the first producer's start to the last consumer's end.
     pub duration_ns: u64,
     /// The duration of one message: the document's density.
@@ -50,9 +50,9 @@ pub struct Outcome {
     /// Messages a second.
     pub rate: f64,
     /// What the machine could do just before.
-    pub yardstick: Yardstick,
+    pub baseline: Baseline,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
     /// Who took part, producers first.
     pub threads: Vec<ThreadResult>,
 }
@@ -61,10 +61,10 @@ impl Outcome {
     /// Of `messages` in the time that `shares` took together.
     pub(crate) fn new<T>(
         messages: u64,
-        wrong: Wrong,
-        yardstick: Yardstick,
-        raise: Raise,
-        shares: Vec<Share<T>>,
+        wrong: DeliveryErrors,
+        baseline: Baseline,
+        raise: PriorityChange,
+        shares: Vec<ThreadOutcome<T>>,
     ) -> Self {
         let start = shares.iter().map(|share| share.start).min();
         let end = shares.iter().map(|share| share.end).max();
@@ -76,7 +76,7 @@ impl Outcome {
             duration_ns,
             density_ns: duration_ns as f64 / messages.max(1) as f64,
             rate: rate(messages, duration_ns),
-            yardstick,
+            baseline,
             raise,
             threads: shares.into_iter().map(|share| share.thread).collect(),
         }

@@ -1,6 +1,6 @@
 //! How much a producer still has to send.
 
-use crate::smx::Length;
+use crate::smx::RunLength;
 use std::time::{Duration, Instant};
 
 /// Messages before the first look at the clock.
@@ -21,13 +21,13 @@ pub(crate) enum Quota {
 
 impl Quota {
     /// For a producer of batches of so many messages; portions are whole batches.
-    pub(crate) fn new(length: Length, batch: usize) -> Self {
+    pub(crate) fn new(length: RunLength, batch: usize) -> Self {
         let batch = batch.max(1) as u64;
         match length {
-            Length::Messages(left) => {
+            RunLength::Messages(left) => {
                 Self::Messages { left, portion: MOST.next_multiple_of(batch) }
             }
-            Length::Time(time) => {
+            RunLength::Time(time) => {
                 let (now, portion) = (Instant::now(), FIRST.next_multiple_of(batch));
                 Self::Time { end: now + time, looked: now, portion }
             }
@@ -35,10 +35,10 @@ impl Quota {
     }
 
     /// What one of `producers`, counted from 0, sends of all that they send together.
-    pub(crate) fn share(length: Length, producer: usize, producers: usize) -> Length {
-        let Length::Messages(all) = length else { return length };
+    pub(crate) fn share(length: RunLength, producer: usize, producers: usize) -> RunLength {
+        let RunLength::Messages(all) = length else { return length };
         let (producer, producers) = (producer as u64, producers.max(1) as u64);
-        Length::Messages(all / producers + u64::from(producer < all % producers))
+        RunLength::Messages(all / producers + u64::from(producer < all % producers))
     }
 
     /// How many to send before asking again; none at the end.
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn producers_share_the_messages_and_none_is_left_over() {
         for (all, producers) in [(10, 4), (0, 2), (3, 4), (1_000_001, 2)] {
-            let share = |at| Quota::share(Length::Messages(all), at, producers);
+            let share = |at| Quota::share(RunLength::Messages(all), at, producers);
             let shares = (0..producers).map(|at| total(Quota::new(share(at), 3)));
             assert_eq!(shares.sum::<u64>(), all);
         }

@@ -23,8 +23,8 @@ pub(super) fn reasons(one: &Line, other: &Line) -> Vec<String> {
 /// Changes of the baseline: whether the machine itself was faster or slower.
 pub(super) fn baselines(one: &[&Line], other: &[&Line]) -> Vec<String> {
     let members = [
-        ("a cache line's way to the other CPU and back", "yardstick.line_ns"),
-        ("a fixed loop", "yardstick.loop_ns"),
+        ("a cache line's way to the other CPU and back", "baseline.line_ns"),
+        ("a fixed loop", "baseline.loop_ns"),
     ];
     let found = members.into_iter().filter_map(|(name, path)| {
         let (before, after) = (median(one, path)?, median(other, path)?);

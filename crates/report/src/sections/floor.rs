@@ -1,7 +1,7 @@
 //! Bare sockets, one way.
 
 use crate::cases::Cases;
-use crate::document::{Block, Section, Table, Words};
+use crate::document::{Block, ColumnOf, Section, Table};
 use crate::line::{Kind, Line};
 use crate::number;
 
@@ -13,7 +13,7 @@ const WAYS: [(&str, &str); 4] = [
     ("gathered", "many with one write"),
 ];
 
-const COLUMNS: [(&str, fn(&Line) -> Words); 13] = [
+const COLUMNS: [ColumnOf<Line>; 13] = [
     ("line", Line::link),
     ("over", |line| {
         let transport = line.text("transport");

@@ -3,20 +3,20 @@
 use super::chart::{Curve, by_percentile};
 use super::histogram;
 use crate::cases::Cases;
-use crate::document::{Block, Origin, Section, Table, Words};
+use crate::document::{Block, ColumnOf, Origin, Section, Table};
 use crate::line::{Kind, Line};
 use crate::number;
 
-const COLUMNS: [(&str, fn(&Line) -> Words); 11] = [
+const COLUMNS: [ColumnOf<Line>; 11] = [
     ("line", Line::link),
     (">CPU", |line| line.count("cpus.ran_on")),
     ("clock", |line| line.word("clock")),
     (">readings", |line| line.count("loops")),
     (">shortest", |line| line.cell("ts_min_ns", number::time)),
-    (">document", |line| line.cell("published.min_ns", number::time)),
+    (">document", |line| line.cell("reference.min_ns", number::time)),
     (">p99.99", |line| line.cell("gaps.p99_99_ns", number::time)),
     (">longest", |line| line.cell("ts_max_ns", number::time)),
-    (">document", |line| line.cell("published.max_ns", number::time)),
+    (">document", |line| line.cell("reference.max_ns", number::time)),
     (">over 1 µs", |line| line.count("long_gaps")),
     (">time in these", |line| line.cell("lost_share", number::percent)),
 ];

@@ -99,7 +99,7 @@ fn to_sockets(groups: &Groups<'_>, (file, case): (&str, &Case), group: &[&Line])
 
 /// The document's density.
 fn reference(group: &[&Line]) -> Option<Figure> {
-    group.iter().find_map(|line| line.figure("published.density_ns", number::time))
+    group.iter().find_map(|line| line.figure("reference.density_ns", number::time))
 }
 
 /// The same ratio of the document's own figures.
@@ -109,7 +109,7 @@ fn reference_ratio(groups: &Groups<'_>, case: &Case, group: &[&Line]) -> Option<
         is(&known.transport, SOCKETS) && known.experiment == case.experiment
     });
     let times = sockets.find_map(|(_, group)| reference(group))?.value / own.value;
-    let member = "published.density_ns, of sockets / own";
+    let member = "reference.density_ns, of sockets / own";
     Some(Figure::new(times, number::ratio(times), own.line, member))
 }
 

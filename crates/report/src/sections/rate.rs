@@ -271,7 +271,7 @@ fn start(cases: &Cases<'_>, group: &Group<'_>, first: Vec<Words>) -> Vec<Words> 
     let (rate, document) = (group.rate(), document(group));
     let ratio = rate.as_ref().zip(document.as_ref()).and_then(|(rate, document)| {
         let times = rate.median.value / document.value;
-        let member = "publisher.rate / published.rate";
+        let member = "publisher.rate / reference.rate";
         times
             .is_finite()
             .then(|| Figure::new(times, number::ratio(times), rate.median.line, member))

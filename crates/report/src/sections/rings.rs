@@ -67,8 +67,8 @@ fn table(groups: &Groups<'_>, several: bool) -> Table {
     let mut table = Table::new("Messages a second, beside the slides' figures", &columns);
     for ((_, file, case), group) in groups {
         let found = rate(group.iter().copied());
-        let amps = reference(group, "published.rate");
-        let lmax = reference(group, "published.lmax_rate");
+        let amps = reference(group, "reference.rate");
+        let lmax = reference(group, "reference.lmax_rate");
         table.rows.push(vec![
             name(case).into(),
             count(case.batch),
@@ -181,10 +181,10 @@ fn curves(cases: &Cases<'_>, groups: &Groups<'_>) -> Vec<Curve> {
     curves.extend(batches::sockets(cases.lines));
     for (at, (_, name)) in ROWS.iter().enumerate() {
         let of_row = groups.iter().find(|((place, ..), _)| *place == at);
-        let rate = of_row.and_then(|(_, group)| reference(group, "published.rate"));
+        let rate = of_row.and_then(|(_, group)| reference(group, "reference.rate"));
         if let Some(rate) = rate.filter(|rate| rate.value > 0.0) {
             let ns = 1e9 / rate.value;
-            let figure = Figure::new(ns, number::time(ns), rate.line, "1 / published.rate");
+            let figure = Figure::new(ns, number::time(ns), rate.line, "1 / reference.rate");
             curves.push(Curve::mark(format!("AMPS slides: {name}"), 1, figure));
         }
     }

@@ -4,7 +4,7 @@ use super::chart::{Curve, by_percentile};
 use super::{histogram, single};
 use crate::axis;
 use crate::cases::{Cases, TIMES};
-use crate::document::{Block, Chart, Marks, Origin, Point, Section, Series, Table, Words};
+use crate::document::{Block, Chart, ColumnOf, Marks, Origin, Point, Section, Series, Table};
 use crate::line::{Kind, Line};
 use crate::number;
 use crate::since::Since;
@@ -23,7 +23,7 @@ const PERCENTILES: [(f64, &str); 5] = [
 ];
 
 /// Messages there and back: of pings, and of bare sockets.
-const COUNTS: [(&str, fn(&Line) -> Words); 18] = [
+const COUNTS: [ColumnOf<Line>; 18] = [
     ("line", Line::link),
     ("over", |line| name(line).into()),
     (">size", |line| line.size("size")),
@@ -44,7 +44,7 @@ const COUNTS: [(&str, fn(&Line) -> Words); 18] = [
     (">receiver's CPU", |line| line.count("receiver.cpus.ran_on")),
 ];
 
-const ANSWERS: [(&str, fn(&Line) -> Words); 8] = [
+const ANSWERS: [ColumnOf<Line>; 8] = [
     ("line", Line::link),
     ("over", |line| name(line).into()),
     (">received", |line| line.count("received")),
@@ -124,8 +124,8 @@ fn times(since: Since, lines: &[&Line]) -> Table {
 fn references<'a>(cases: &Cases<'a>) -> Vec<Reference<'a>> {
     let mut found: Vec<Reference<'_>> = Vec::new();
     for line in cases.of_kind(Kind::Ping) {
-        for at in 0..line.list("published").len() {
-            let path = format!("published[{at}]");
+        for at in 0..line.list("reference").len() {
+            let path = format!("reference[{at}]");
             let name = reference_name(line, &path);
             if !found.iter().any(|(line, path)| reference_name(line, path) == name) {
                 found.push((line, path));

@@ -3,7 +3,7 @@
 use super::chart::{Curve, by_percentile};
 use super::histogram::{self, Linear};
 use crate::cases::{Cases, TIMES};
-use crate::document::{Block, Origin, Section, Table, Words};
+use crate::document::{Block, ColumnOf, Origin, Section, Table, Words};
 use crate::line::{Kind, Line};
 use crate::number;
 use crate::since::Since;
@@ -11,7 +11,7 @@ use crate::since::Since;
 /// The most histograms drawn; the tables have all lines.
 const DRAWN: usize = 6;
 
-const PUBLISHERS: [(&str, fn(&Line) -> Words); 14] = [
+const PUBLISHERS: [ColumnOf<Line>; 14] = [
     ("line", Line::link),
     ("topic", |line| line.word("topic")),
     (">size", |line| line.size("size")),
@@ -28,7 +28,7 @@ const PUBLISHERS: [(&str, fn(&Line) -> Words); 14] = [
     (">CPU", |line| line.count("cpus.ran_on")),
 ];
 
-const SUBSCRIBERS: [(&str, fn(&Line) -> Words); 12] = [
+const SUBSCRIBERS: [ColumnOf<Line>; 12] = [
     ("line", Line::link),
     ("topics", topics),
     (">received", |line| line.count("received")),

@@ -7,7 +7,7 @@ use crate::stage::{Actor, Patience};
 use anyhow::Context;
 use lanecast_broker::{Latency, Server, ServerConfig};
 use lanecast_measure::fanout::{Bursts, Commands, FanoutResult, Load, over_sockets};
-use lanecast_measure::{Raise, RaiseAsked, Seating};
+use lanecast_measure::{NumaPlacement, PriorityChange, PriorityRequest};
 use lanecast_os::affinity;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,7 +50,7 @@ impl From<Latency> for Percentiles {
 /// Serves until all who came have gone.
 pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     priority::leave_session()?;
-    Raise::by(RaiseAsked::Auto);
+    PriorityChange::by(PriorityRequest::Auto);
     // What it allocates from here on lies on that CPU's node.
     cpu.map_or(Ok(()), affinity::pin).context("cannot keep the server on its CPU")?;
     let mut server = Server::open(ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into()))?;
@@ -77,7 +77,7 @@ pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Resu
 pub(super) fn run(
     load: &Load,
     bursts: Bursts,
-    seating: &Seating,
+    seating: &NumaPlacement,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<(FanoutResult, Option<Told>)> {
     let patience = || Patience { until: Instant::now() + PATIENCE, stop };

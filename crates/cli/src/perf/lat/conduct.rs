@@ -6,9 +6,9 @@ use crate::stage::{Actor, Patience, Stage};
 use anyhow::bail;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
-use lanecast_measure::floor::{self, Case, Settings, SocketKind};
-use lanecast_measure::ping::Published;
-use lanecast_measure::{Head, Kind, Place, Raise};
+use lanecast_measure::ping::Reference;
+use lanecast_measure::socket_baseline::{self, Case, Settings, SocketKind};
+use lanecast_measure::{Head, Kind, Pinning, PriorityChange};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
@@ -57,7 +57,7 @@ pub(super) struct Conduct<'a> {
     arguments: &'a LatArgs,
     /// The ping's, the pong's, and the ping's second one; at least one.
     cpus: Vec<usize>,
-    raise: Raise,
+    raise: PriorityChange,
 }
 
 impl<'a> Conduct<'a> {
@@ -65,7 +65,7 @@ impl<'a> Conduct<'a> {
         head: Head,
         arguments: &'a LatArgs,
         cpus: Vec<usize>,
-        raise: Raise,
+        raise: PriorityChange,
     ) -> anyhow::Result<Self> {
         if cpus.is_empty() {
             bail!("this process may use no CPU of its choice");
@@ -114,7 +114,7 @@ impl<'a> Conduct<'a> {
         wait: WaitStrategy,
         stop: &dyn Fn() -> bool,
     ) -> anyhow::Result<Vec<Measured>> {
-        let place = |cpu: usize| Place::on_this_host(i64::try_from(cpu).ok(), 0);
+        let place = |cpu: usize| Pinning::on_this_host(i64::try_from(cpu).ok(), 0);
         let settings = Settings {
             case: Case::round_trip(socket, wait),
             size: self.arguments.size,
@@ -128,7 +128,7 @@ impl<'a> Conduct<'a> {
             raise: self.raise,
             clock: Clock::host(),
         };
-        let result = floor::run(&settings, stop)?;
+        let result = socket_baseline::run(&settings, stop)?;
         Ok(vec![(self.head.line(Kind::Floor, &result)?, result.is_complete())])
     }
 
@@ -156,7 +156,7 @@ impl<'a> Conduct<'a> {
         let arguments = self.arguments;
         there["repetition"] = repetition.into();
         there["repetitions"] = arguments.repetitions.into();
-        there["published"] = serde_json::to_value(Published::of(arguments.size, arguments.rate))?;
+        there["reference"] = serde_json::to_value(Reference::of(arguments.size, arguments.rate))?;
         let line = |mut line: Value| {
             // One command has made all of them.
             line["command"] = self.head.command.clone().into();

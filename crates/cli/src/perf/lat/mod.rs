@@ -15,10 +15,12 @@ use anyhow::bail;
 use clap::ValueEnum;
 use conduct::{Conduct, Turn, Under};
 use lanecast_base::{Size, WaitStrategy};
-use lanecast_measure::floor::SocketKind;
 use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
 use lanecast_measure::smx::Placement;
-use lanecast_measure::{Head, LinearShape, Raise, RaiseAsked, expected_time, parse_number};
+use lanecast_measure::socket_baseline::SocketKind;
+use lanecast_measure::{
+    Head, LinearShape, PriorityChange, PriorityRequest, expected_time, parse_number,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -168,7 +170,7 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     arguments.check()?;
     let cpus = Placement::cpus(&arguments.cpus)?;
     let files = Files::open(&arguments.output(), Times::Several)?;
-    let raise = Raise::by(RaiseAsked::Auto);
+    let raise = PriorityChange::by(PriorityRequest::Auto);
     let conduct = Conduct::new(Head::now(), arguments, cpus, raise)?;
     let (turns, mut record) = (arguments.turns(), Record::default());
     let each = arguments.expected();

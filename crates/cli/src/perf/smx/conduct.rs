@@ -4,9 +4,9 @@ use crate::perf::ContextArgs;
 use crate::stage::{Actor, Patience, Stage};
 use lanecast_base::WaitStrategy;
 use lanecast_measure::smx::{
-    Api, Case, Experiment, Length, Placement, Published, Run, Skipped, Turn,
+    Api, Case, Experiment, Placement, Reference, Run, RunLength, Skipped, Turn,
 };
-use lanecast_measure::{Head, Kind, Yardstick};
+use lanecast_measure::{Baseline, Head, Kind};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -73,8 +73,8 @@ impl<'a> Conduct<'a> {
 
     fn jitter(&self, turn: &Turn, patience: &Patience<'_>) -> anyhow::Result<Measured> {
         let loops = match turn.step.length {
-            Length::Time(time) => time.as_nanos() / JITTER_READING.as_nanos(),
-            Length::Messages(loops) => loops.into(),
+            RunLength::Time(time) => time.as_nanos() / JITTER_READING.as_nanos(),
+            RunLength::Messages(loops) => loops.into(),
         };
         let words = words(&[
             &["perf", "jitter", "--json", "--own-session"],
@@ -85,7 +85,7 @@ impl<'a> Conduct<'a> {
         actor.finish(patience)?;
         result["repetition"] = turn.repetition.into();
         result["repetitions"] = turn.repetitions.into();
-        result["published"] = serde_json::to_value(Published::JITTER)?;
+        result["reference"] = serde_json::to_value(Reference::JITTER)?;
         Ok(Measured { line: result.to_string(), is_complete: true })
     }
 
@@ -95,7 +95,7 @@ impl<'a> Conduct<'a> {
             _ => self.placement.receivers(case.receivers),
         };
         let wait = self.wait(shared);
-        let yardstick = Yardstick::measure(self.placement.publisher, cpus[0]);
+        let baseline = Baseline::measure(self.placement.publisher, cpus[0]);
         let mut subscribers = cpus
             .iter()
             .map(|cpu| Actor::start("receiver", &self.subscriber(case, *cpu, wait)))
@@ -115,10 +115,10 @@ impl<'a> Conduct<'a> {
             case: *case,
             repetition: turn.repetition,
             repetitions: turn.repetitions,
-            yardstick,
+            baseline,
             publisher: publisher_result,
             subscribers: subscriber_results,
-            published: Published::of(case),
+            reference: Reference::of(case),
         };
         Ok(Measured { line: self.head.line(Kind::Run, &run)?, is_complete })
     }
@@ -186,12 +186,12 @@ impl<'a> Conduct<'a> {
 }
 
 /// The publisher's options for how much it sends, its warm-up, and the warm-up's rate.
-fn lengths(case: &Case, length: Length) -> ([String; 2], u64, u64) {
+fn lengths(case: &Case, length: RunLength) -> ([String; 2], u64, u64) {
     let warm_up_rate = if case.is_paced() { case.rate_asked } else { WARM_UP_RATE };
     match length {
         // The receiver sets the pace, so a warm-up by time would never end.
-        Length::Messages(messages) => (["-n".into(), messages.to_string()], messages / 20, 0),
-        Length::Time(time) => {
+        RunLength::Messages(messages) => (["-n".into(), messages.to_string()], messages / 20, 0),
+        RunLength::Time(time) => {
             let warm_up = (warm_up_rate as f64 * WARM_UP_SECONDS) as u64;
             (["--time".into(), lanecast_base::format_duration(time)], warm_up, warm_up_rate)
         }

@@ -13,7 +13,7 @@ use crate::output::words;
 use conduct::Conduct;
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{Experiment, Placement, Series, Turn};
-use lanecast_measure::{Head, Raise, RaiseAsked};
+use lanecast_measure::{Head, PriorityChange, PriorityRequest};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     arguments.context.check_outward("lanecast perf pub")?;
     let files = Files::open(&arguments.output(), Times::Several)?;
     let placement = Placement::choose(arguments.publisher_cpu, &arguments.receiver_cpus)?;
-    Raise::by(RaiseAsked::Auto);
+    PriorityChange::by(PriorityRequest::Auto);
     let conduct = Conduct::new(Head::now(), placement, &arguments.context)?;
     let mut record = Record::default();
     let mut series = arguments.series();

@@ -10,7 +10,7 @@ use lanecast_transport::{CloseReason, SessionId, TopicId};
 
 const OPTIONS: PingOptions<'_> =
     PingOptions { config: "lan.cfg", xml_config: "um.xml", receive_thread: "x", spin_method: "f" };
-const ANYWHERE: Place = Place { cpu: None, choice: Choice::None };
+const ANYWHERE: Pinning = Pinning { cpu: None, choice: PinChoice::None };
 
 fn traffic() -> Traffic {
     Traffic { received: 500_005, recovered: Some(2), ..Traffic::default() }
@@ -58,8 +58,8 @@ fn a_ping_tells_its_options() {
         histogram: LinearShape::new(300, 1000).unwrap(),
         generic: true,
         threads: Threads::Two,
-        sender: Place { cpu: Some(4), choice: Choice::Given },
-        receiver: Place { cpu: Some(12), choice: Choice::Given },
+        sender: Pinning { cpu: Some(4), choice: PinChoice::Given },
+        receiver: Pinning { cpu: Some(12), choice: PinChoice::Given },
         linger: Duration::from_secs(1),
         setup: setup(),
     };

@@ -9,19 +9,25 @@ use lanecast_base::{Size, WaitStrategy};
 use lanecast_measure::publisher::{self, Arrival, Hooks, PublisherError};
 use lanecast_measure::subscriber::{self, Notice};
 use lanecast_measure::{
-    Choice, Flags, LinearShape, Place, PublisherResult, Raise, Setup, SubscriberResult, Touch,
+    Flags, LinearShape, PinChoice, Pinning, PriorityChange, PublisherResult, Setup,
+    SubscriberResult, Touch,
 };
 use lanecast_transport::Transport;
 use memory::{Fate, Memory, MemoryPublisher};
 use std::cell::Cell;
 use std::time::Duration;
 
-const NOWHERE: Place = Place { cpu: None, choice: Choice::None };
+const NOWHERE: Pinning = Pinning { cpu: None, choice: PinChoice::None };
 const NEVER: &dyn Fn() -> bool = &|| false;
 
 fn setup() -> Setup {
     let clock = Clock::host();
-    Setup { wait: WaitStrategy::Park, window: Size(4096), raise: Raise::NotPermitted, clock }
+    Setup {
+        wait: WaitStrategy::Park,
+        window: Size(4096),
+        raise: PriorityChange::NotPermitted,
+        clock,
+    }
 }
 
 fn sending(size: usize, messages: u64, bits: u8) -> publisher::Settings {
@@ -237,7 +243,7 @@ fn a_stop_ends_each_side_with_its_result() {
     };
     let nobody = publisher::Settings { warmup: 0, ..sending(25, 1_000_000, 0) };
     let error = publish(&transport, &nobody, &stop).unwrap_err();
-    assert!(matches!(error, PublisherError::NobodyCame { joined: 0, wanted: 1 }));
+    assert!(matches!(error, PublisherError::NoSubscriber { joined: 0, wanted: 1 }));
 
     stops.set(0);
     let alone =

@@ -3,8 +3,8 @@
 use super::tape::{Tape, clock};
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_measure::{
-    Choice, Flags, Place, PublisherResult, Raise, Setup, SubscriberResult, Touch, publisher,
-    subscriber,
+    Flags, PinChoice, Pinning, PriorityChange, PublisherResult, Setup, SubscriberResult, Touch,
+    publisher, subscriber,
 };
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ const RATE: u64 = 1_000_000;
 /// Messages before those that are measured.
 pub(crate) const WARM_UP: usize = 100;
 
-const PLACE: Place = Place { cpu: None, choice: Choice::None };
+const PLACE: Pinning = Pinning { cpu: None, choice: PinChoice::None };
 
 fn setup() -> Setup {
     Setup {
         wait: WaitStrategy::BusySpin,
         window: Size(4096),
-        raise: Raise::NotAsked,
+        raise: PriorityChange::NotAsked,
         clock: clock(),
     }
 }

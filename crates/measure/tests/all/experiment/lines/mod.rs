@@ -8,9 +8,10 @@ use super::round_trip;
 use super::{NOWHERE, reading, run, sending};
 use lanecast_base::WaitStrategy;
 use lanecast_measure::ping::Threads;
-use lanecast_measure::smx::Length;
+use lanecast_measure::smx::RunLength;
 use lanecast_measure::{
-    Head, Kind, LinearShape, Raise, Yardstick, doctor, jitter, pipes, publisher, rings, subscriber,
+    Baseline, Head, Kind, LinearShape, PriorityChange, doctor, jitter, pipes, publisher, rings,
+    subscriber,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -184,7 +185,7 @@ fn jitter_writes_what_the_page_names() {
         loops: 1000,
         place: NOWHERE,
         read: jitter::Read::Host,
-        raise: Raise::NotPermitted,
+        raise: PriorityChange::NotPermitted,
     };
     let line = line(Kind::Jitter, &jitter::run(&settings, &|| false).unwrap());
     check("jitter", &line, &with(&page.listed("jitter"), &[&page.tabled("Every line")]));
@@ -194,8 +195,8 @@ fn jitter_writes_what_the_page_names() {
 
 #[test]
 fn the_yardstick_writes_what_the_page_names() {
-    let yardstick = serde_json::to_value(Yardstick { line_ns: None, loop_ns: Some(1.5) }).unwrap();
-    check("yardstick", &yardstick, &Page::read().row("run", "yardstick"));
+    let baseline = serde_json::to_value(Baseline { line_ns: None, loop_ns: Some(1.5) }).unwrap();
+    check("baseline", &baseline, &Page::read().row("run", "baseline"));
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn the_doctor_writes_what_the_page_names() {
     let settings = doctor::Settings {
         directory: "/dev/shm".into(),
         window: lanecast_base::Size(1 << 20),
-        raise: Raise::NotPermitted,
+        raise: PriorityChange::NotPermitted,
         time: Some(std::time::Duration::from_millis(100)),
     };
     let line = line(Kind::Doctor, &doctor::examine(&settings, &mut |_| {}));
@@ -231,7 +232,7 @@ fn check_threads(page: &Page, what: &str, line: &Value) {
 fn pipes_and_rings_write_what_the_page_names() {
     let page = Page::read();
     let cpu = lanecast_os::affinity::allowed().unwrap()[0];
-    let (length, raise) = (Length::Messages(100), Raise::NotAsked);
+    let (length, raise) = (RunLength::Messages(100), PriorityChange::NotAsked);
     let case = pipes::Case {
         experiment: pipes::Experiment::PingPong,
         transport: pipes::Transport::Socketpair,

@@ -173,6 +173,6 @@ fn settings_that_cannot_work_are_refused() {
     assert!(refused(pinging(4097, 1, Threads::One)).contains("at most 4096 bytes"));
     for threads in [Threads::One, Threads::Two] {
         let error = start(&transport, &pinging(16, 1, threads), &|| true, &off).unwrap_err();
-        assert!(matches!(error, PingError::NobodyCame), "{error:?}");
+        assert!(matches!(error, PingError::NoSubscriber), "{error:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What the machine can do right now, so that figures of different moments can be compared: the
 //! same program runs at another speed when other machines share the processor.
 
-use crate::hand_over::{HandOver, Wait, median, pinned};
+use crate::core_to_core::{CoreToCore, Wait, median, pinned};
 use serde::Serialize;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ const MULTIPLICATIONS: u64 = 5000;
 
 /// How fast the machine is at this moment, in nanoseconds; absent where that cannot be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Yardstick {
+pub struct Baseline {
     /// A cache line handed to the other CPU and back.
     pub line_ns: Option<f64>,
     /// One turn of a fixed loop of dependent multiplications on the publisher's CPU.
     pub loop_ns: Option<f64>,
 }
 
-impl Yardstick {
+impl Baseline {
     /// Measures between two CPUs, in threads of its own, for some milliseconds.
     pub fn measure(publisher_cpu: usize, subscriber_cpu: usize) -> Self {
         let line =
-            HandOver { wait: Wait::Spin, patience: PATIENCE, rounds: ROUNDS, per_round: 100 };
+            CoreToCore { wait: Wait::Spin, patience: PATIENCE, rounds: ROUNDS, per_round: 100 };
         Self {
             line_ns: line.measure(publisher_cpu, subscriber_cpu),
             loop_ns: loop_ns(publisher_cpu),
@@ -67,7 +67,7 @@ mod tests {
     fn one_cpu_hands_nothing_over_but_multiplies() {
         let cpu = affinity::allowed().unwrap()[0];
         let start = Instant::now();
-        let found = Yardstick::measure(cpu, cpu);
+        let found = Baseline::measure(cpu, cpu);
         assert_eq!(found.line_ns, None);
         assert!(found.loop_ns.is_none_or(|ns| ns > 0.01), "{found:?}");
         assert!(start.elapsed() < SOON);
@@ -77,9 +77,9 @@ mod tests {
     fn a_missing_cpu_gives_nothing_and_hangs_nobody() {
         let cpu = affinity::allowed().unwrap()[0];
         let start = Instant::now();
-        assert_eq!(Yardstick::measure(cpu, 99_999).line_ns, None);
-        let none = Yardstick { line_ns: None, loop_ns: None };
-        assert_eq!(Yardstick::measure(99_999, cpu), none);
+        assert_eq!(Baseline::measure(cpu, 99_999).line_ns, None);
+        let none = Baseline { line_ns: None, loop_ns: None };
+        assert_eq!(Baseline::measure(99_999, cpu), none);
         assert!(start.elapsed() < SOON);
     }
 }

@@ -1,13 +1,13 @@
 //! There and back: the sending thread keeps a schedule, and times what comes back meanwhile.
 
-use super::end::End;
+use super::end::SocketEnd;
 use super::result::{Received, Sent};
-use super::{Course, FloorError, Settings};
+use super::{Progress, Settings, SocketBaselineError};
 use crate::latency::LatencyRecorder;
+use crate::monitor::RunMonitor;
 use crate::pacing::{Bursts, Pace};
 use crate::ping::stamp::Stamp;
 use crate::recorder::Recorder;
-use crate::watch::Watch;
 use lanecast_base::clock::Clock;
 use lanecast_base::{WaitStrategy, spin};
 use lanecast_os::udp::RECEIVE_BYTES_MAX;
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The sending thread.
-pub(super) fn ping<E: End>(
+pub(super) fn ping<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    watch: &mut Watch,
-    course: &Course,
-) -> Result<Sent, FloorError> {
+    watch: &mut RunMonitor,
+    course: &Progress,
+) -> Result<Sent, SocketBaselineError> {
     watch.take_place()?;
     let mut ping = Ping {
         end,
@@ -66,10 +66,10 @@ struct Ping<'a, E> {
     last: u64,
     latency: LatencyRecorder,
     lateness: Recorder,
-    course: &'a Course,
+    course: &'a Progress,
 }
 
-impl<E: End> Ping<'_, E> {
+impl<E: SocketEnd> Ping<'_, E> {
     /// Sends so many messages and waits for their answers; returns when it began.
     fn part(&mut self, settings: &Settings, messages: u64, stamped: bool) -> io::Result<u64> {
         let second = self.clock.from_ns(1_000_000_000);
@@ -141,12 +141,12 @@ impl<E: End> Ping<'_, E> {
 }
 
 /// The receiving thread: sends back what comes.
-pub(super) fn pong<E: End>(
+pub(super) fn pong<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    watch: &mut Watch,
-    course: &Course,
-) -> Result<Received, FloorError> {
+    watch: &mut RunMonitor,
+    course: &Progress,
+) -> Result<Received, SocketBaselineError> {
     watch.take_place()?;
     watch.raise();
     let mut answers = Vec::with_capacity(RECEIVE_BYTES_MAX);
@@ -156,10 +156,10 @@ pub(super) fn pong<E: End>(
     Ok(received)
 }
 
-fn answer<E: End>(
+fn answer<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    course: &Course,
+    course: &Progress,
     answers: &mut Vec<u8>,
     received: &mut Received,
 ) -> io::Result<()> {

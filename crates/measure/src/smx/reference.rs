@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Figures of another machine: a yardstick, not a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Published {
+pub struct Reference {
     /// Messages a second.
     pub rate: Option<f64>,
     /// The shortest latency (or reading of the clock).
@@ -83,7 +83,7 @@ const RECEIVERS: [(usize, f64, f64); 5] = [
 /// Highest rates across nodes by size: the data set.
 const NUMA: [(usize, f64); 4] = [(25, 5.6e6), (128, 7.6e6), (129, 6.2e6), (1500, 4.0e6)];
 
-impl Published {
+impl Reference {
     /// The interruptions that the document's jitter test saw.
     pub const JITTER: Self =
         Self { rate: None, min_ns: Some(12.0), mean_ns: None, max_ns: Some(365_127.0) };
@@ -129,12 +129,12 @@ fn workload(size: usize, spin: u64) -> Option<f64> {
     found.or_else(|| ((size, spin) == (SLOW.0, SLOW.1)).then_some(SLOW.2))
 }
 
-fn latency(case: &Case) -> Option<Published> {
+fn latency(case: &Case) -> Option<Reference> {
     if *case != Case::paced(case.size, case.rate_asked) {
         return None;
     }
     let (_, _, min, mean) = row(&LATENCY, |row| (row.0, row.1) == (case.size, case.rate_asked))?;
-    Some(Published { min_ns: Some(min), mean_ns: Some(mean), ..Published::default() })
+    Some(Reference { min_ns: Some(min), mean_ns: Some(mean), ..Reference::default() })
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn rate(case: Case) -> Option<f64> {
-        Published::of(&case).and_then(|published| published.rate)
+        Reference::of(&case).and_then(|reference| reference.rate)
     }
 
     #[test]
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn latencies_are_those_of_one_receiver_on_the_same_node() {
-        let published = Published::of(&Case::paced(1500, 10_000_000)).unwrap();
-        assert_eq!((published.min_ns, published.mean_ns), (Some(70.0), Some(163.0)));
-        assert_eq!(Published::of(&Case::paced(100, 250_000).with_receivers(2)), None);
-        assert_eq!(Published::of(&Case::paced(100, 250_000).across_nodes()), None);
+        let reference = Reference::of(&Case::paced(1500, 10_000_000)).unwrap();
+        assert_eq!((reference.min_ns, reference.mean_ns), (Some(70.0), Some(163.0)));
+        assert_eq!(Reference::of(&Case::paced(100, 250_000).with_receivers(2)), None);
+        assert_eq!(Reference::of(&Case::paced(100, 250_000).across_nodes()), None);
     }
 }

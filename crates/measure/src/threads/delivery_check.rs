@@ -20,7 +20,7 @@ pub(crate) const fn tag(producer: usize) -> u64 {
 /// Messages mostly come one after the other: what continues such a run costs a comparison, and
 /// only a whole run is added up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct DeliveryCheck {
     /// The run that goes on: from `first` to before `next`.
     first: u64,
     next: u64,
@@ -43,7 +43,7 @@ struct Lane {
 
 /// What was not as it should be, in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Wrong {
+pub struct DeliveryErrors {
     /// They never came.
     pub lost: u64,
     /// They came again.
@@ -54,7 +54,7 @@ pub struct Wrong {
     pub damaged: u64,
 }
 
-impl Wrong {
+impl DeliveryErrors {
     /// Whether there is anything.
     pub const fn is_any(&self) -> bool {
         self.lost != 0 || self.duplicated != 0 || self.disordered != 0 || self.damaged != 0
@@ -72,7 +72,7 @@ impl Wrong {
     }
 }
 
-impl Numbers {
+impl DeliveryCheck {
     pub(crate) fn new(producers: usize) -> Self {
         Self { lanes: vec![Lane::default(); producers], ..Self::default() }
     }
@@ -148,9 +148,9 @@ impl Numbers {
     }
 
     /// What is wrong, if each producer has sent so many.
-    pub(crate) fn against(mut self, sent: &[u64]) -> Wrong {
+    pub(crate) fn against(mut self, sent: &[u64]) -> DeliveryErrors {
         self.begin(0);
-        let mut wrong = Wrong { damaged: self.damaged, ..Wrong::default() };
+        let mut wrong = DeliveryErrors { damaged: self.damaged, ..DeliveryErrors::default() };
         for (lane, sent) in self.lanes.iter().zip(sent) {
             wrong.lost += sent.saturating_sub(lane.count);
             wrong.duplicated += lane.count.saturating_sub(*sent);
@@ -207,8 +207,8 @@ mod tests {
     }
 
     /// What is wrong with `words` of one consumer, of ten messages each from two producers.
-    fn wrong(words: &[u64]) -> Wrong {
-        let mut seen = Numbers::new(PRODUCERS);
+    fn wrong(words: &[u64]) -> DeliveryErrors {
+        let mut seen = DeliveryCheck::new(PRODUCERS);
         words.chunks(4).for_each(|chunk| seen.see(&blocks(chunk)));
         seen.against(&[10, 10])
     }
@@ -219,49 +219,62 @@ mod tests {
 
     #[test]
     fn everything_once_and_in_order_is_right() {
-        assert_eq!(wrong(&all()), Wrong::default());
+        assert_eq!(wrong(&all()), DeliveryErrors::default());
         let both: Vec<u64> = (0..10).flat_map(|number| [tag(1) + number, number]).collect();
-        assert_eq!(wrong(&both), Wrong::default(), "producers need no order among each other");
-        assert!(!Wrong::default().is_any());
+        assert_eq!(
+            wrong(&both),
+            DeliveryErrors::default(),
+            "producers need no order among each other"
+        );
+        assert!(!DeliveryErrors::default().is_any());
     }
 
     #[test]
     fn every_fault_is_noticed() {
         let right = all();
         let without = [&right[..5], &right[6..]].concat();
-        assert_eq!(wrong(&without), Wrong { lost: 1, ..Wrong::default() });
+        assert_eq!(wrong(&without), DeliveryErrors { lost: 1, ..DeliveryErrors::default() });
         let twice = [&right[..5], &right[4..]].concat();
-        assert_eq!(wrong(&twice), Wrong { duplicated: 1, disordered: 1, ..Wrong::default() });
+        assert_eq!(
+            wrong(&twice),
+            DeliveryErrors { duplicated: 1, disordered: 1, ..DeliveryErrors::default() }
+        );
         let mut swapped = right.clone();
         swapped.swap(5, 6);
-        assert_eq!(wrong(&swapped), Wrong { disordered: 1, ..Wrong::default() });
+        assert_eq!(wrong(&swapped), DeliveryErrors { disordered: 1, ..DeliveryErrors::default() });
         let mut replaced = right.clone();
         replaced[5] = right[9];
         assert!(wrong(&replaced).damaged > 0, "counts agree, sums do not");
         let mut foreign = right.clone();
         foreign[5] = tag(7);
-        assert_eq!(wrong(&foreign), Wrong { lost: 1, damaged: 1, ..Wrong::default() });
-        assert_eq!(wrong(&[]), Wrong { lost: 20, ..Wrong::default() });
+        assert_eq!(
+            wrong(&foreign),
+            DeliveryErrors { lost: 1, damaged: 1, ..DeliveryErrors::default() }
+        );
+        assert_eq!(wrong(&[]), DeliveryErrors { lost: 20, ..DeliveryErrors::default() });
     }
 
     #[test]
     fn every_word_of_a_message_counts() {
-        let mut seen = Numbers::new(1);
+        let mut seen = DeliveryCheck::new(1);
         seen.see(&[Block([0, 0]), Block([1, 2]), Block([2, 2])]);
-        assert_eq!(seen.against(&[3]), Wrong { lost: 1, damaged: 1, ..Wrong::default() });
+        assert_eq!(
+            seen.against(&[3]),
+            DeliveryErrors { lost: 1, damaged: 1, ..DeliveryErrors::default() }
+        );
     }
 
     #[test]
     fn a_gap_is_no_disorder_and_hidden_mistakes_show() {
-        let mut seen = Numbers::new(1);
+        let mut seen = DeliveryCheck::new(1);
         // 1 and 4 for 2 and 3: the same count and the same sum.
         seen.see(&blocks(&[0, 1, 1, 4, 4]));
         let wrong = seen.against(&[5]);
         assert_eq!((wrong.lost, wrong.duplicated, wrong.damaged), (0, 0, 1));
-        let mut seen = Numbers::new(1);
+        let mut seen = DeliveryCheck::new(1);
         seen.see(&blocks(&[0, 1]));
         seen.see(&blocks(&[3, 4]));
-        assert_eq!(seen.against(&[5]), Wrong { lost: 1, ..Wrong::default() });
+        assert_eq!(seen.against(&[5]), DeliveryErrors { lost: 1, ..DeliveryErrors::default() });
     }
 
     proptest! {
@@ -269,14 +282,14 @@ mod tests {
         fn shares_of_several_consumers_add_up(
             owners in prop::collection::vec(0usize..3, 40), from in 0u64..8,
         ) {
-            let mut consumers = vec![Numbers::new(PRODUCERS); 3];
+            let mut consumers = vec![DeliveryCheck::new(PRODUCERS); 3];
             for (number, owner) in owners.iter().enumerate() {
                 let word = tag(number % PRODUCERS) + (number / PRODUCERS) as u64;
                 consumers[*owner].see_word(word);
             }
-            let mut sum = Numbers::new(PRODUCERS);
+            let mut sum = DeliveryCheck::new(PRODUCERS);
             consumers.into_iter().for_each(|consumer| sum.add(consumer));
-            prop_assert_eq!(sum.clone().against(&[20, 20]), Wrong::default());
+            prop_assert_eq!(sum.clone().against(&[20, 20]), DeliveryErrors::default());
             prop_assert!(sum.against(&[20 + from, 20]).is_any() == (from > 0));
         }
 

@@ -29,7 +29,7 @@ pub(crate) enum Wait {
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HandOver {
+pub(crate) struct CoreToCore {
     pub(crate) wait: Wait,
     /// The longest that it takes, whoever disturbs it.
     pub(crate) patience: Duration,
@@ -39,7 +39,7 @@ pub(crate) struct HandOver {
     pub(crate) per_round: u32,
 }
 
-impl HandOver {
+impl CoreToCore {
     /// The time there and back between threads on two CPUs, in nanoseconds: a median. None if the
     /// CPUs are the same one, cannot be had, or too little was done in time.
     pub(crate) fn measure(&self, first: usize, second: usize) -> Option<f64> {
@@ -140,7 +140,7 @@ pub(crate) fn median(mut rounds: Vec<Duration>, turns: u64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const SPINNING: HandOver = HandOver {
+    const SPINNING: CoreToCore = CoreToCore {
         wait: Wait::Spin,
         patience: Duration::from_millis(25),
         rounds: 21,
@@ -151,7 +151,7 @@ mod tests {
     fn both_ways_of_waiting_hand_a_line_over() {
         let [first, second, ..] = affinity::allowed().unwrap()[..] else { return };
         for wait in [Wait::Spin, Wait::Sleep] {
-            let hand_over = HandOver { wait, ..SPINNING };
+            let hand_over = CoreToCore { wait, ..SPINNING };
             // Where others have the CPUs, there is not always an answer in time.
             let found = (0..100).find_map(|_| hand_over.measure(first, second));
             assert!(found.is_some_and(|ns| (1.0..1e8).contains(&ns)), "{wait:?} {found:?}");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_silent_other_side_is_given_up_at_the_deadline() {
         for wait in [Wait::Spin, Wait::Sleep] {
-            let hand_over = HandOver { wait, ..SPINNING };
+            let hand_over = CoreToCore { wait, ..SPINNING };
             let deadline = Instant::now() + Duration::from_millis(1);
             assert!(hand_over.ask(&Word::default(), deadline).is_empty());
             hand_over.answer(&Word::default(), deadline);

@@ -1,9 +1,9 @@
 //! A run being watched, from its preparation to its end.
 
 use crate::conditions::{Conditions, Setup};
-use crate::interference::{Baseline, Interference, Watched, load_average};
+use crate::interference::{CounterSnapshot, Interference, Watched, load_average};
 use crate::latency::LatencyRecorder;
-use crate::place::{Cpus, Place, PlaceError};
+use crate::pinning::{Cpus, Pinning, PinningError};
 use crate::probe::Probe;
 use crate::real_time::RealTime;
 use crate::touch::Touch;
@@ -11,22 +11,22 @@ use lanecast_base::clock::Clock;
 
 /// What is known of a run; used in the measured thread.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct RunMonitor {
     transport: &'static str,
     setup: Setup,
     touch: Touch,
-    place: Place,
+    place: Pinning,
     clock_cost_ns: f64,
     recording_cost_ns: f64,
     load: Option<f64>,
-    baseline: Baseline,
+    baseline: CounterSnapshot,
     pub(crate) probe: Probe,
     real_time: Option<RealTime>,
 }
 
-impl Watch {
+impl RunMonitor {
     /// Finds out what the tools cost, before anything is measured.
-    pub(crate) fn new(transport: &'static str, setup: Setup, touch: Touch, place: Place) -> Self {
+    pub(crate) fn new(transport: &'static str, setup: Setup, touch: Touch, place: Pinning) -> Self {
         Self {
             transport,
             setup,
@@ -35,7 +35,7 @@ impl Watch {
             clock_cost_ns: setup.clock.cost_ns(),
             recording_cost_ns: LatencyRecorder::cost_ns(setup.clock),
             load: load_average(),
-            baseline: Baseline::take(None),
+            baseline: CounterSnapshot::take(None),
             probe: Probe::new(setup.clock),
             real_time: None,
         }
@@ -53,7 +53,7 @@ impl Watch {
     ///
     /// # Errors
     /// If the system refuses a CPU that was asked for.
-    pub(crate) fn take_place(&mut self) -> Result<(), PlaceError> {
+    pub(crate) fn take_place(&mut self) -> Result<(), PinningError> {
         self.place.take()?;
         self.real_time = self.setup.raise.prepare();
         self.count_from_here();
@@ -62,7 +62,7 @@ impl Watch {
 
     /// The counters of the measured part begin here. Takes some ten microseconds.
     pub(crate) fn count_from_here(&mut self) {
-        self.baseline = Baseline::take(self.place.cpu);
+        self.baseline = CounterSnapshot::take(self.place.cpu);
     }
 
     /// The measured part begins: from here on in front of everything else, if that was asked for.

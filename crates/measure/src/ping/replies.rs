@@ -9,7 +9,7 @@ use lanecast_base::clock::Clock;
 use lanecast_transport::{CloseReason, Event, Message};
 
 /// Counts and times of answers.
-pub(super) struct Answers<'a> {
+pub(super) struct Replies<'a> {
     clock: Clock,
     size: usize,
     linear: Linear,
@@ -22,7 +22,7 @@ pub(super) struct Answers<'a> {
     notify: &'a (dyn Fn(Notice<'_>) + Sync),
 }
 
-impl<'a> Answers<'a> {
+impl<'a> Replies<'a> {
     pub(super) fn new(settings: &Settings, notify: &'a (dyn Fn(Notice<'_>) + Sync)) -> Self {
         Self {
             clock: settings.setup.clock,

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Figures of two hosts with 10 Gb cards between them: a yardstick, not a comparison. All are of
 /// round trips, from the actual time of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Published {
+pub struct Reference {
     /// The set-up.
     pub name: &'static str,
     /// The shortest round trip.
@@ -35,8 +35,8 @@ pub const DOCUMENT_MESSAGES: u64 = 500_000;
 /// How many a second.
 pub const DOCUMENT_RATE: u64 = 50_000;
 
-const STREAMING: [Published; 3] = [
-    Published {
+const STREAMING: [Reference; 3] = [
+    Reference {
         name: "kernel driver",
         min_ns: 19_991,
         mean_ns: 24_134.0,
@@ -48,7 +48,7 @@ const STREAMING: [Published; 3] = [
         max_ns: 115_171,
         largest_burst: 6,
     },
-    Published {
+    Reference {
         name: "Onload",
         min_ns: 8746,
         mean_ns: 10_138.0,
@@ -60,7 +60,7 @@ const STREAMING: [Published; 3] = [
         max_ns: 27_440,
         largest_burst: 1,
     },
-    Published {
+    Reference {
         name: "kernel driver, Java",
         min_ns: 20_789,
         mean_ns: 23_552.0,
@@ -74,7 +74,7 @@ const STREAMING: [Published; 3] = [
     },
 ];
 
-impl Published {
+impl Reference {
     /// What the document says of messages of `size` bytes, `rate` a second; nothing of others.
     pub fn of(size: usize, rate: u64) -> &'static [Self] {
         if (size, rate) == (DOCUMENT_SIZE, DOCUMENT_RATE) { &STREAMING } else { &[] }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_document_speaks_of_one_load() {
-        let names = |size, rate| Published::of(size, rate).iter().map(|one| one.name);
+        let names = |size, rate| Reference::of(size, rate).iter().map(|one| one.name);
         assert_eq!(
             names(24, 50_000).collect::<Vec<_>>(),
             ["kernel driver", "Onload", "kernel driver, Java"]

@@ -19,7 +19,7 @@ pub enum Numa {
 
 /// Where threads are kept, one CPU each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Seating {
+pub struct NumaPlacement {
     /// The node; none if nothing is kept anywhere.
     pub node: Option<usize>,
     /// A CPU for each thread; several threads share one if there are not enough. Empty if nothing
@@ -31,7 +31,7 @@ pub struct Seating {
 
 /// Why threads cannot be seated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SeatingError {
+pub enum NumaPlacementError {
     /// There is no such node.
     #[error("there is no node {asked} with CPUs that are switched on: choose of {there:?}")]
     NoNode {
@@ -45,15 +45,19 @@ pub enum SeatingError {
     NoCpus,
 }
 
-impl Seating {
+impl NumaPlacement {
     /// Seats so many threads that hand each other memory: on one node, so that none of it is far
     /// away, and on a core each while there are cores. A node with memory comes before one
     /// without, one with more cores before one with fewer, a lower number before a higher. What a
     /// thread allocates once it is kept on a CPU lies on that CPU's node if there is room.
     ///
     /// # Errors
-    /// See [`SeatingError`].
-    pub fn choose(topology: &Topology, numa: Numa, threads: usize) -> Result<Self, SeatingError> {
+    /// See [`NumaPlacementError`].
+    pub fn choose(
+        topology: &Topology,
+        numa: Numa,
+        threads: usize,
+    ) -> Result<Self, NumaPlacementError> {
         let count = topology.nodes_with_cpus().count();
         let node = match numa {
             Numa::Off => {
@@ -62,7 +66,7 @@ impl Seating {
             }
             Numa::Node(asked) => {
                 let found = topology.nodes_with_cpus().find(|node| node.number == asked);
-                found.ok_or_else(|| SeatingError::NoNode {
+                found.ok_or_else(|| NumaPlacementError::NoNode {
                     asked,
                     there: topology.nodes_with_cpus().map(|node| node.number).collect(),
                 })?
@@ -71,7 +75,7 @@ impl Seating {
                 let seats = |node: &Node| order(topology, node).0.min(threads);
                 let rank =
                     |node: &&Node| (node.has_memory, seats(node), std::cmp::Reverse(node.number));
-                topology.nodes_with_cpus().max_by_key(rank).ok_or(SeatingError::NoCpus)?
+                topology.nodes_with_cpus().max_by_key(rank).ok_or(NumaPlacementError::NoCpus)?
             }
         };
         let (cores, cpus) = order(topology, node);
@@ -150,14 +154,14 @@ mod tests {
     }
 
     fn seats(topology: &Topology, numa: Numa, threads: usize) -> (Option<usize>, Vec<usize>) {
-        let seating = Seating::choose(topology, numa, threads).expect("there are CPUs");
+        let seating = NumaPlacement::choose(topology, numa, threads).expect("there are CPUs");
         (seating.node, seating.cpus)
     }
 
     #[test]
     fn one_node_is_said_to_be_one() {
         let small = machine(&[(&[0, 1], true)], None);
-        let seating = Seating::choose(&small, Numa::Auto, 3).expect("there are CPUs");
+        let seating = NumaPlacement::choose(&small, Numa::Auto, 3).expect("there are CPUs");
         assert_eq!((seating.node, &seating.cpus[..]), (Some(0), &[0, 1, 0][..]));
         assert!(seating.why.contains("one node"), "{}", seating.why);
     }
@@ -190,11 +194,12 @@ mod tests {
         let two = machine(&[(&[0, 1], true), (&[2], true), (&[], true)], None);
         let there = vec![0, 1];
         for asked in [2, 7] {
-            let refused = Seating::choose(&two, Numa::Node(asked), 1).expect_err("no CPUs there");
-            assert_eq!(refused, SeatingError::NoNode { asked, there: there.clone() });
+            let refused =
+                NumaPlacement::choose(&two, Numa::Node(asked), 1).expect_err("no CPUs there");
+            assert_eq!(refused, NumaPlacementError::NoNode { asked, there: there.clone() });
         }
         let nothing = Topology::default();
-        assert_eq!(Seating::choose(&nothing, Numa::Auto, 1), Err(SeatingError::NoCpus));
+        assert_eq!(NumaPlacement::choose(&nothing, Numa::Auto, 1), Err(NumaPlacementError::NoCpus));
         assert_eq!(seats(&nothing, Numa::Off, 4), (None, vec![]));
     }
 

@@ -1,8 +1,8 @@
 //! Threads that measure together: each on its CPU, all from one moment on.
 
 use super::outcome::{Role, ThreadResult};
-use crate::interference::{Baseline, load_average};
-use crate::place::{Choice, Cpus, Place};
+use crate::interference::{CounterSnapshot, load_average};
+use crate::pinning::{Cpus, PinChoice, Pinning};
 use lanecast_os::affinity;
 use std::any::Any;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -49,7 +49,7 @@ pub enum Failed {
 
 /// What a thread came to.
 #[derive(Debug)]
-pub(crate) struct Share<T> {
+pub(crate) struct ThreadOutcome<T> {
     /// When it began its work, and when it had ended it.
     pub(crate) start: Instant,
     pub(crate) end: Instant,
@@ -58,11 +58,11 @@ pub(crate) struct Share<T> {
 }
 
 /// The threads of one exchange.
-pub(crate) struct Crew<'a, T> {
+pub(crate) struct ThreadGroup<'a, T> {
     members: Vec<(Role, usize, Work<'a, T>)>,
 }
 
-impl<'a, T: Send> Crew<'a, T> {
+impl<'a, T: Send> ThreadGroup<'a, T> {
     pub(crate) const fn new() -> Self {
         Self { members: Vec::new() }
     }
@@ -76,8 +76,8 @@ impl<'a, T: Send> Crew<'a, T> {
     ///
     /// # Errors
     /// If one cannot be had, in which case none works; or if one panics.
-    pub(crate) fn run(self) -> Result<Vec<Share<T>>, Failed> {
-        let crowd = Crowd::new(self.members.iter().map(|(_, cpu, _)| *cpu));
+    pub(crate) fn run(self) -> Result<Vec<ThreadOutcome<T>>, Failed> {
+        let crowd = CpuSharing::new(self.members.iter().map(|(_, cpu, _)| *cpu));
         std::thread::scope(|scope| {
             let mut started = Vec::new();
             for (role, cpu, work) in self.members {
@@ -101,7 +101,7 @@ struct Started<'scope, T> {
     cpu: usize,
     ready: Receiver<std::io::Result<()>>,
     go: Sender<()>,
-    thread: ScopedJoinHandle<'scope, Option<Share<T>>>,
+    thread: ScopedJoinHandle<'scope, Option<ThreadOutcome<T>>>,
 }
 
 impl<'scope, T: Send + 'scope> Started<'scope, T> {
@@ -115,13 +115,13 @@ impl<'scope, T: Send + 'scope> Started<'scope, T> {
         let (go, started) = channel();
         let body = move || {
             let pinned = affinity::pin(cpu);
-            let before = Baseline::take(Some(cpu));
+            let before = CounterSnapshot::take(Some(cpu));
             tell_ready.send(pinned).ok()?;
             started.recv().ok()?;
             let start = Instant::now();
             let found = work();
             let end = Instant::now();
-            let place = Place { cpu: Some(cpu), choice: Choice::Given };
+            let place = Pinning { cpu: Some(cpu), choice: PinChoice::Given };
             let thread = ThreadResult {
                 role,
                 cpu,
@@ -129,7 +129,7 @@ impl<'scope, T: Send + 'scope> Started<'scope, T> {
                 ran_on: Cpus::now(place).ran_on,
                 interference: before.since(),
             };
-            Some(Share { start, end, thread, found })
+            Some(ThreadOutcome { start, end, thread, found })
         };
         let spawned = Builder::new().name(role.to_string()).spawn_scoped(scope, body);
         let thread = spawned.map_err(|source| Failed::NoThread { role, cpu, source })?;
@@ -146,10 +146,10 @@ impl<'scope, T: Send + 'scope> Started<'scope, T> {
         }
     }
 
-    fn finish(self, crowd: &Crowd) -> Result<Share<T>, Failed> {
+    fn finish(self, crowd: &CpuSharing) -> Result<ThreadOutcome<T>, Failed> {
         let share = self.thread.join().map_err(|panic| Failed::Broke(self.role, said(&*panic)))?;
         let mut share = share.ok_or_else(|| Failed::Broke(self.role, "it gave up".to_owned()))?;
-        crowd.judge(&mut share.thread);
+        crowd.evaluate(&mut share.thread);
         Ok(share)
     }
 }
@@ -161,13 +161,13 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 /// How many measured threads there are for how many CPUs, and what else wanted them.
-struct Crowd {
+struct CpuSharing {
     cpus: Vec<usize>,
     online: usize,
     load: Option<f64>,
 }
 
-impl Crowd {
+impl CpuSharing {
     fn new(cpus: impl Iterator<Item = usize>) -> Self {
         let online = affinity::online().len();
         Self { cpus: cpus.collect(), online, load: load_average() }
@@ -175,13 +175,13 @@ impl Crowd {
 
     /// Adds the doubts that the thread's counters cannot tell, and takes back those that are of
     /// the measurement's own making: threads that share a CPU keep each other from it.
-    fn judge(&self, thread: &mut ThreadResult) {
+    fn evaluate(&self, thread: &mut ThreadResult) {
         let here = self.cpus.iter().filter(|cpu| **cpu == thread.cpu).count();
         let mut cpus = self.cpus.clone();
         cpus.sort_unstable();
         cpus.dedup();
         let cpu = Some(thread.cpu);
-        let (ran_on, online, choice) = (thread.ran_on, self.online, Choice::Given);
+        let (ran_on, online, choice) = (thread.ran_on, self.online, PinChoice::Given);
         let interference = &mut thread.interference;
         if here > 1 {
             interference.forgive_turns();
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn all_work_at_once_and_are_told_apart() {
         let (send, receive) = channel();
-        let mut crew = Crew::new();
+        let mut crew = ThreadGroup::new();
         // Each waits for the other: neither is let to work alone.
         crew.join(Role::Producer, first(), move || send.send(7).map_or(0, |()| 1));
         crew.join(Role::Consumer, first(), move || receive.recv().unwrap_or(0));
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn nobody_works_if_one_cannot() {
-        let mut crew = Crew::new();
+        let mut crew = ThreadGroup::new();
         crew.join(Role::Consumer, first(), || panic!("works"));
         crew.join(Role::Producer, 99_999, || ());
         let error = crew.run().unwrap_err();
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_with_its_words() {
-        let mut crew = Crew::<()>::new();
+        let mut crew = ThreadGroup::<()>::new();
         crew.join(Role::Consumer, first(), || panic!("no {}", "room"));
         let error = crew.run().unwrap_err().to_string();
         assert_eq!(error, "the consumer broke off: no room");

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Figures of another machine: a yardstick, not a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Published {
+pub struct Reference {
     /// How long a message takes.
     pub density_ns: f64,
     /// Messages a second.
@@ -23,7 +23,7 @@ const TABLE: [(Experiment, Transport, f64, f64); 6] = [
     (Experiment::Throughput, Transport::Semaphore, 263.0, 3_802_281.0),
 ];
 
-impl Published {
+impl Reference {
     /// The document's readers sleep when there is nothing; its batches are in a drawing only.
     pub fn of(case: &Case) -> Option<Self> {
         if case.batch != 1 || case.wait != WaitStrategy::Park {
@@ -59,10 +59,10 @@ mod tests {
             seats: Seats::One,
             batch: 1,
         };
-        let found = Published::of(&case).unwrap();
+        let found = Reference::of(&case).unwrap();
         assert_eq!((found.density_ns, found.rate), (263.0, 3_802_281.0));
-        assert_eq!(Published::of(&Case { batch: 2, ..case }), None);
-        assert_eq!(Published::of(&Case { wait: WaitStrategy::BusySpin, ..case }), None);
-        assert_eq!(Published::of(&Case { transport: Transport::SocketSignal, ..case }), None);
+        assert_eq!(Reference::of(&Case { batch: 2, ..case }), None);
+        assert_eq!(Reference::of(&Case { wait: WaitStrategy::BusySpin, ..case }), None);
+        assert_eq!(Reference::of(&Case { transport: Transport::SocketSignal, ..case }), None);
     }
 }

@@ -1,8 +1,8 @@
 //! All subscribers of a server: one thread that reads their sockets.
 
-use super::burst::Balance;
+use super::burst::DeliveryCount;
 use super::load::stamped;
-use super::speech::{Speech, Split};
+use super::server_protocol::{ParsedBytes, ServerProtocol};
 use crate::recorder::Recorder;
 use lanecast_base::clock::Clock;
 use lanecast_os::direct;
@@ -19,14 +19,14 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Sockets, and what each has of a frame that is not whole.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct SubscriberPool {
     streams: Vec<(TcpStream, Vec<u8>)>,
     buffer: Vec<u8>,
     /// All have been answered: from now on, nothing to read is no fault.
     is_ready: bool,
 }
 
-impl Crowd {
+impl SubscriberPool {
     pub(super) fn new(streams: Vec<TcpStream>) -> Self {
         let streams = streams.into_iter().map(|stream| (stream, Vec::new())).collect();
         Self { streams, buffer: vec![0; 2 * READ_BYTES], is_ready: false }
@@ -35,8 +35,8 @@ impl Crowd {
     /// Reads until the experiment is over.
     pub(super) fn listen(
         &mut self,
-        speech: &impl Speech,
-        balance: &Balance,
+        speech: &impl ServerProtocol,
+        balance: &DeliveryCount,
     ) -> io::Result<Recorder> {
         let (clock, mut latency) = (Clock::host(), Recorder::new());
         let (mut room, mut ready) = (PollRoom::default(), Vec::new());
@@ -65,7 +65,7 @@ impl Crowd {
     }
 
     /// Waits for an answer to each.
-    pub(super) fn wait_for_answers(&mut self, speech: &impl Speech) -> io::Result<()> {
+    pub(super) fn wait_for_answers(&mut self, speech: &impl ServerProtocol) -> io::Result<()> {
         for at in 0..self.streams.len() {
             self.streams[at].0.set_read_timeout(Some(Duration::from_secs(10)))?;
             while self.read(at, speech, |_| ())?.answers == 0 {}
@@ -78,9 +78,9 @@ impl Crowd {
     fn read(
         &mut self,
         at: usize,
-        speech: &impl Speech,
+        speech: &impl ServerProtocol,
         each: impl FnMut(&[u8]),
-    ) -> io::Result<Split> {
+    ) -> io::Result<ParsedBytes> {
         let (stream, rest) = &mut self.streams[at];
         let kept = rest.len();
         if kept > READ_BYTES {

@@ -14,17 +14,17 @@ mod rounds;
 mod stream;
 
 pub use case::{Case, Experiment, SocketKind, Way};
-pub use result::FloorResult;
+pub use result::SocketBaseline;
 
 use crate::conditions::Setup;
+use crate::monitor::RunMonitor;
 use crate::ping::STAMP;
-use crate::place::{Place, PlaceError};
-use crate::raise::Raise;
+use crate::pinning::{Pinning, PinningError};
+use crate::priority::PriorityChange;
 use crate::touch::Touch;
-use crate::watch::Watch;
 use case::Load;
 use datagrams::Datagrams;
-use end::End;
+use end::SocketEnd;
 use lanecast_base::Size;
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
@@ -58,11 +58,11 @@ pub struct Settings {
     /// one of its own.
     pub datagram_bytes: usize,
     /// Where the sending thread runs.
-    pub sender: Place,
+    pub sender: Pinning,
     /// Where the receiving thread runs.
-    pub receiver: Place,
+    pub receiver: Pinning,
     /// What was done to the process's priority.
-    pub raise: Raise,
+    pub raise: PriorityChange,
     /// What times are read from.
     pub clock: Clock,
 }
@@ -70,7 +70,7 @@ pub struct Settings {
 /// Why the floor cannot be measured.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum FloorError {
+pub enum SocketBaselineError {
     /// A message is too small for its times, or too long for a datagram.
     #[error("-m {size} does not do: take {STAMP} to {LONGEST} bytes")]
     Size {
@@ -90,7 +90,7 @@ pub enum FloorError {
     },
     /// A thread's CPU.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Pinning(#[from] PinningError),
     /// A thread cannot be started.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
@@ -103,12 +103,15 @@ pub enum FloorError {
 ///
 /// # Errors
 /// If the settings do not fit together, or the system refuses.
-pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<FloorResult, FloorError> {
+pub fn run(
+    settings: &Settings,
+    stop: &dyn Fn() -> bool,
+) -> Result<SocketBaseline, SocketBaselineError> {
     if !(STAMP..=LONGEST).contains(&settings.size) {
-        return Err(FloorError::Size { size: settings.size });
+        return Err(SocketBaselineError::Size { size: settings.size });
     }
     if settings.rate == 0 || settings.messages == 0 {
-        return Err(FloorError::Nothing);
+        return Err(SocketBaselineError::Nothing);
     }
     let load = Load::of(settings);
     let refused = |source| settings.refused(source);
@@ -123,7 +126,7 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<FloorResult, 
 
 /// What both threads share: how far it is, and whether it is over.
 #[derive(Debug, Default)]
-struct Course {
+struct Progress {
     /// Messages that the receiver has seen, or knows to be lost. A count: nothing is handed over
     /// through it.
     accounted: AtomicU64,
@@ -133,7 +136,7 @@ struct Course {
     is_stopped: AtomicBool,
 }
 
-impl Course {
+impl Progress {
     fn is_over(&self) -> bool {
         self.is_off.load(Ordering::Relaxed) || self.is_stopped.load(Ordering::Relaxed)
     }
@@ -143,15 +146,15 @@ impl Course {
     }
 }
 
-fn over<E: End>(
+fn over<E: SocketEnd>(
     settings: &Settings,
     load: Load,
     (mut near, mut far): (E, E),
     stop: &dyn Fn() -> bool,
-) -> Result<FloorResult, FloorError> {
-    let course = Course::default();
+) -> Result<SocketBaseline, SocketBaselineError> {
+    let course = Progress::default();
     let window = Size(far.room_bytes() as u64);
-    let send = || -> Result<_, FloorError> {
+    let send = || -> Result<_, SocketBaselineError> {
         let mut watch = settings.watch(settings.sender, window);
         let done = match settings.case.experiment {
             Experiment::RoundTrip => rounds::ping(settings, &mut near, &mut watch, &course),
@@ -160,7 +163,7 @@ fn over<E: End>(
         course.is_off.store(true, Ordering::Relaxed);
         Ok((done?, watch.conditions(None)))
     };
-    let receive = || -> Result<_, FloorError> {
+    let receive = || -> Result<_, SocketBaselineError> {
         let mut watch = settings.watch(settings.receiver, window);
         let done = match settings.case.experiment {
             Experiment::RoundTrip => rounds::pong(settings, &mut far, &mut watch, &course),
@@ -172,23 +175,23 @@ fn over<E: End>(
     };
     let (sent, received) = std::thread::scope(|scope| {
         let receiving = Builder::new().name("floor-receiver".into()).spawn_scoped(scope, receive);
-        let receiving = receiving.map_err(FloorError::Thread)?;
+        let receiving = receiving.map_err(SocketBaselineError::Thread)?;
         let sending = Builder::new().name("floor-sender".into()).spawn_scoped(scope, send);
         course.is_stopped.fetch_or(sending.is_err(), Ordering::Relaxed);
-        let sending = sending.map_err(FloorError::Thread)?;
+        let sending = sending.map_err(SocketBaselineError::Thread)?;
         while !(sending.is_finished() && receiving.is_finished()) {
             if stop() {
                 course.is_stopped.store(true, Ordering::Relaxed);
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok::<_, FloorError>((joined(sending), joined(receiving)))
+        Ok::<_, SocketBaselineError>((joined(sending), joined(receiving)))
     })?;
     if stop() {
-        return Err(FloorError::Stopped);
+        return Err(SocketBaselineError::Stopped);
     }
     let ((received, receiver), (sent, conditions)) = (received?, sent?);
-    Ok(FloorResult::new(settings, load, sent, received, receiver, conditions))
+    Ok(SocketBaseline::new(settings, load, sent, received, receiver, conditions))
 }
 
 /// What a thread came to.
@@ -197,14 +200,14 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 impl Settings {
-    fn refused(&self, source: io::Error) -> FloorError {
-        FloorError::Sockets { socket: self.case.socket, source }
+    fn refused(&self, source: io::Error) -> SocketBaselineError {
+        SocketBaselineError::Sockets { socket: self.case.socket, source }
     }
 
-    fn watch(&self, place: Place, window: Size) -> Watch {
+    fn watch(&self, place: Pinning, window: Size) -> RunMonitor {
         let Self { case, raise, clock, .. } = *self;
         let setup = Setup { wait: case.wait, window, raise, clock };
-        Watch::new(case.socket.name(), setup, Touch::Header, place)
+        RunMonitor::new(case.socket.name(), setup, Touch::Header, place)
     }
 }
 

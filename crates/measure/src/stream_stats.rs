@@ -11,7 +11,7 @@ use lanecast_transport::Stream;
 
 /// Counts of one stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct StreamStats {
     pub(crate) stream: Stream,
     /// The word that comes next, if nothing is lost and its kind does not change.
     expected: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Tally {
 /// No publisher writes it: unknown flags are set.
 const NOTHING_YET: u64 = u64::MAX;
 
-impl Tally {
+impl StreamStats {
     pub(crate) fn new(stream: Stream, clock: Clock, linear: Option<LinearShape>) -> Self {
         Self {
             stream,
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use lanecast_transport::{SessionId, TopicId};
 
-    fn tally() -> Tally {
+    fn tally() -> StreamStats {
         let stream = Stream {
             session: SessionId(1),
             topic: "t".into(),
@@ -177,10 +177,10 @@ mod tests {
             pid: 1,
             source: "test".into(),
         };
-        Tally::new(stream, Clock::host(), LinearShape::new(10, 1_000_000_000))
+        StreamStats::new(stream, Clock::host(), LinearShape::new(10, 1_000_000_000))
     }
 
-    fn counted(words: &[u64]) -> Tally {
+    fn counted(words: &[u64]) -> StreamStats {
         let mut tally = tally();
         for word in words {
             tally.count(&word.to_le_bytes());

@@ -1,7 +1,7 @@
 //! A stream, written message by message or many at once.
 
 use super::case::Load;
-use super::end::{End, LONGEST_SLEEP, unless_busy};
+use super::end::{LONGEST_SLEEP, SocketEnd, unless_busy};
 use lanecast_os::event::wait_readable;
 use lanecast_os::tcp::{self, TcpOptions};
 use std::io::{self, Read, Write};
@@ -56,7 +56,7 @@ fn accepted(listener: &std::net::TcpListener) -> io::Result<TcpStream> {
     }
 }
 
-impl End for Stream {
+impl SocketEnd for Stream {
     #[inline]
     fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         unless_busy((&self.stream).write(bytes))

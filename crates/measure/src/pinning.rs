@@ -8,7 +8,7 @@ use std::io;
 
 named! {
     /// The reason for the CPU.
-    pub enum Choice: "choice" {
+    pub enum PinChoice: "choice" {
         /// Given by the user.
         Given = "given",
         /// The tool's default.
@@ -20,14 +20,14 @@ named! {
 
 /// The CPU for a measured thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Pinning {
     /// Its number, or none to leave the thread to the system.
     pub cpu: Option<usize>,
     /// How it was chosen.
-    pub choice: Choice,
+    pub choice: PinChoice,
 }
 
-impl Place {
+impl Pinning {
     /// The CPU to use: the one `asked` for; none for −1; if nothing was asked for, `default`,
     /// if it is there. `online` lists those that are.
     ///
@@ -37,18 +37,18 @@ impl Place {
         asked: Option<i64>,
         default: usize,
         online: &[usize],
-    ) -> Result<Self, PlaceError> {
+    ) -> Result<Self, PinningError> {
         match asked {
-            Some(-1) => Ok(Self { cpu: None, choice: Choice::None }),
+            Some(-1) => Ok(Self { cpu: None, choice: PinChoice::None }),
             Some(number) => usize::try_from(number)
                 .ok()
                 .filter(|cpu| online.contains(cpu))
-                .map(|cpu| Self { cpu: Some(cpu), choice: Choice::Given })
-                .ok_or_else(|| PlaceError::NotOnline { asked: number, online: online.to_vec() }),
+                .map(|cpu| Self { cpu: Some(cpu), choice: PinChoice::Given })
+                .ok_or_else(|| PinningError::NotOnline { asked: number, online: online.to_vec() }),
             None if online.contains(&default) => {
-                Ok(Self { cpu: Some(default), choice: Choice::Default })
+                Ok(Self { cpu: Some(default), choice: PinChoice::Default })
             }
-            None => Ok(Self { cpu: None, choice: Choice::None }),
+            None => Ok(Self { cpu: None, choice: PinChoice::None }),
         }
     }
 
@@ -56,7 +56,7 @@ impl Place {
     ///
     /// # Errors
     /// If the CPU asked for is not there.
-    pub fn on_this_host(asked: Option<i64>, default: usize) -> Result<Self, PlaceError> {
+    pub fn on_this_host(asked: Option<i64>, default: usize) -> Result<Self, PinningError> {
         Self::choose(asked, default, &affinity::online())
     }
 
@@ -69,13 +69,13 @@ impl Place {
     ///
     /// # Errors
     /// If the system refuses a CPU that was asked for.
-    pub fn take(&mut self) -> Result<(), PlaceError> {
+    pub fn take(&mut self) -> Result<(), PinningError> {
         let Some(cpu) = self.cpu else { return Ok(()) };
         match (affinity::pin(cpu), self.choice) {
             (Ok(()), _) => Ok(()),
-            (Err(error), Choice::Given) => Err(PlaceError::Refused { cpu, error }),
+            (Err(error), PinChoice::Given) => Err(PinningError::Refused { cpu, error }),
             (Err(_), _) => {
-                *self = Self { cpu: None, choice: Choice::None };
+                *self = Self { cpu: None, choice: PinChoice::None };
                 Ok(())
             }
         }
@@ -88,7 +88,7 @@ pub struct Cpus {
     /// The CPU that the thread was kept on, if any.
     pub pinned: Option<usize>,
     /// How that CPU was chosen.
-    pub choice: Choice,
+    pub choice: PinChoice,
     /// The CPU that it ran on at the end.
     pub ran_on: usize,
     /// How many CPUs are switched on.
@@ -97,7 +97,7 @@ pub struct Cpus {
 
 impl Cpus {
     /// Where the calling thread is now, having been put at `place`.
-    pub fn now(place: Place) -> Self {
+    pub fn now(place: Pinning) -> Self {
         Self {
             pinned: place.cpu,
             choice: place.choice,
@@ -110,7 +110,7 @@ impl Cpus {
 /// Why a thread cannot be kept on a CPU.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PlaceError {
+pub enum PinningError {
     /// There is no such CPU, or it is switched off.
     NotOnline {
         /// The number asked for.
@@ -127,7 +127,7 @@ pub enum PlaceError {
     },
 }
 
-impl fmt::Display for PlaceError {
+impl fmt::Display for PinningError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotOnline { asked, online } => write!(
@@ -141,7 +141,7 @@ impl fmt::Display for PlaceError {
     }
 }
 
-impl std::error::Error for PlaceError {
+impl std::error::Error for PinningError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::NotOnline { .. } => None,
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_must_be_there() {
-        let choose = |asked| Place::choose(asked, 1, &[0, 1, 4]);
-        let given = Place { cpu: Some(4), choice: Choice::Given };
+        let choose = |asked| Pinning::choose(asked, 1, &[0, 1, 4]);
+        let given = Pinning { cpu: Some(4), choice: PinChoice::Given };
         assert_eq!(choose(Some(4)).unwrap(), given);
         let error = choose(Some(7)).unwrap_err().to_string();
         assert!(error.contains("CPU 7") && error.contains("[0, 1, 4]"), "{error}");
@@ -166,20 +166,20 @@ mod tests {
 
     #[test]
     fn the_default_is_used_only_if_it_is_there() {
-        let default = Place { cpu: Some(1), choice: Choice::Default };
-        let none = Place { cpu: None, choice: Choice::None };
-        assert_eq!(Place::choose(None, 1, &[0, 1]).unwrap(), default);
-        assert_eq!(Place::choose(None, 1, &[0]).unwrap(), none);
-        assert_eq!(Place::choose(Some(-1), 1, &[0, 1]).unwrap(), none);
+        let default = Pinning { cpu: Some(1), choice: PinChoice::Default };
+        let none = Pinning { cpu: None, choice: PinChoice::None };
+        assert_eq!(Pinning::choose(None, 1, &[0, 1]).unwrap(), default);
+        assert_eq!(Pinning::choose(None, 1, &[0]).unwrap(), none);
+        assert_eq!(Pinning::choose(Some(-1), 1, &[0, 1]).unwrap(), none);
         assert_eq!((default.printed(), none.printed()), (1, -1));
     }
 
     #[test]
     fn a_default_that_is_refused_is_given_up() {
-        let mut place = Place { cpu: Some(99_999), choice: Choice::Default };
+        let mut place = Pinning { cpu: Some(99_999), choice: PinChoice::Default };
         place.take().unwrap();
-        assert_eq!(place, Place { cpu: None, choice: Choice::None });
-        let mut place = Place { cpu: Some(99_999), choice: Choice::Given };
+        assert_eq!(place, Pinning { cpu: None, choice: PinChoice::None });
+        let mut place = Pinning { cpu: Some(99_999), choice: PinChoice::Given };
         assert!(place.take().unwrap_err().to_string().contains("99999"));
     }
 }

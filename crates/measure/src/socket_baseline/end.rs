@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// One of two ends.
-pub(super) trait End: Send {
+pub(super) trait SocketEnd: Send {
     /// Hands `bytes`, whole messages one behind the other, to the system; returns how many of
     /// the bytes it took, which may be none if it has no room now.
     fn send(&self, bytes: &[u8]) -> io::Result<usize>;

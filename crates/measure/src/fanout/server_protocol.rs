@@ -5,7 +5,7 @@ use std::io;
 
 /// What a server's bytes were taken apart into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Split {
+pub struct ParsedBytes {
     /// Bytes that were whole.
     pub used: usize,
     /// Answers among them: a subscriber is ready after its first.
@@ -13,12 +13,12 @@ pub struct Split {
 }
 
 /// A server's protocol, as far as publishing and subscribing take it.
-pub trait Speech: Sync {
+pub trait ServerProtocol: Sync {
     /// The server's name.
     fn name(&self) -> &'static str;
 
     /// What a publisher says first.
-    fn greet(&self, out: &mut Vec<u8>);
+    fn logon(&self, out: &mut Vec<u8>);
 
     /// What a subscriber says to get what it wants, and to get an answer.
     fn subscribe(&self, load: &Load, subscriber: usize, out: &mut Vec<u8>);
@@ -30,5 +30,5 @@ pub trait Speech: Sync {
     ///
     /// # Errors
     /// If the server complains, or says what it should not.
-    fn split(&self, bytes: &[u8], each: impl FnMut(&[u8])) -> io::Result<Split>;
+    fn split(&self, bytes: &[u8], each: impl FnMut(&[u8])) -> io::Result<ParsedBytes>;
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// What one case came to. Its socket is the transport of its conditions.
 #[derive(Clone, Debug, Serialize)]
-pub struct FloorResult {
+pub struct SocketBaseline {
     /// What the threads did.
     pub experiment: Experiment,
     /// How messages were handed to the system.
@@ -62,7 +62,7 @@ pub(super) struct Received {
     pub(super) end: u64,
 }
 
-impl FloorResult {
+impl SocketBaseline {
     pub(super) fn new(
         settings: &Settings,
         load: Load,

@@ -20,7 +20,7 @@ const STAT: &str = "/proc/self/stat";
 named! {
     /// The priority that is asked for.
     #[derive(Default)]
-    pub enum RaiseAsked: "priority" {
+    pub enum PriorityRequest: "priority" {
         /// Raises the process's session group, if the session is its own: that harms no others.
         #[default]
         Auto = "auto",
@@ -33,7 +33,7 @@ named! {
 
 named! {
     /// The change made to the process's priority.
-    pub enum Raise: "priority" {
+    pub enum PriorityChange: "priority" {
         /// The session's group comes before others.
         Raised = "raised",
         /// The measured thread ran in real time during the measured part.
@@ -49,14 +49,14 @@ named! {
     }
 }
 
-impl Raise {
+impl PriorityChange {
     /// Does what is asked; real-time scheduling is only made sure of, and begins when the
     /// measured part does.
-    pub fn by(asked: RaiseAsked) -> Self {
+    pub fn by(asked: PriorityRequest) -> Self {
         match asked {
-            RaiseAsked::Auto => Self::raise_session(),
-            RaiseAsked::None => Self::NotAsked,
-            RaiseAsked::RealTime => match RealTime::prepare() {
+            PriorityRequest::Auto => Self::raise_session(),
+            PriorityRequest::None => Self::NotAsked,
+            PriorityRequest::RealTime => match RealTime::prepare() {
                 Ok(_) => Self::RealTime,
                 Err(_) => Self::NotPermitted,
             },
@@ -104,21 +104,21 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_read_by_its_name() {
-        for asked in [RaiseAsked::Auto, RaiseAsked::None, RaiseAsked::RealTime] {
+        for asked in [PriorityRequest::Auto, PriorityRequest::None, PriorityRequest::RealTime] {
             assert_eq!(asked.name().parse(), Ok(asked));
         }
-        assert!("high".parse::<RaiseAsked>().unwrap_err().contains("real-time"));
+        assert!("high".parse::<PriorityRequest>().unwrap_err().contains("real-time"));
     }
 
     #[test]
     fn real_time_is_there_or_said_to_be_refused() {
-        let mut raise = Raise::by(RaiseAsked::RealTime);
+        let mut raise = PriorityChange::by(PriorityRequest::RealTime);
         match raise.prepare() {
-            Some(_) => assert_eq!(raise, Raise::RealTime),
-            None => assert_eq!(raise, Raise::NotPermitted),
+            Some(_) => assert_eq!(raise, PriorityChange::RealTime),
+            None => assert_eq!(raise, PriorityChange::NotPermitted),
         }
-        assert_eq!(Raise::by(RaiseAsked::None), Raise::NotAsked);
-        assert!(Raise::NotAsked.clone().prepare().is_none());
+        assert_eq!(PriorityChange::by(PriorityRequest::None), PriorityChange::NotAsked);
+        assert!(PriorityChange::NotAsked.clone().prepare().is_none());
     }
 
     #[test]

@@ -1,9 +1,9 @@
 use super::*;
-use crate::place::Choice;
+use crate::pinning::PinChoice;
 use lanecast_base::WaitStrategy;
 
 fn settings(case: Case) -> Settings {
-    let anywhere = Place { cpu: None, choice: Choice::None };
+    let anywhere = Pinning { cpu: None, choice: PinChoice::None };
     Settings {
         case,
         size: 24,
@@ -14,7 +14,7 @@ fn settings(case: Case) -> Settings {
         datagram_bytes: 1472,
         sender: anywhere,
         receiver: anywhere,
-        raise: Raise::NotAsked,
+        raise: PriorityChange::NotAsked,
         clock: Clock::host(),
     }
 }
@@ -68,7 +68,7 @@ fn what_does_not_fit_is_refused_in_words() {
     }
     let error = run(&Settings { rate: 0, ..good }, NEVER).unwrap_err();
     assert!(error.to_string().contains("1 or more"));
-    let absent = Place { cpu: Some(99_999), choice: Choice::Given };
+    let absent = Pinning { cpu: Some(99_999), choice: PinChoice::Given };
     let error = run(&Settings { receiver: absent, ..good }, NEVER).unwrap_err();
     assert!(error.to_string().contains("99999"), "{error}");
 }
@@ -82,6 +82,6 @@ fn a_raised_flag_ends_it() {
             ..settings(case)
         };
         let error = run(&endless, &|| true).unwrap_err();
-        assert!(matches!(error, FloorError::Stopped), "{case}: {error}");
+        assert!(matches!(error, SocketBaselineError::Stopped), "{case}: {error}");
     }
 }

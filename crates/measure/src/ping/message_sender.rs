@@ -5,14 +5,14 @@ use std::time::Duration;
 
 /// A publisher, and how messages get into it.
 #[derive(Debug)]
-pub(super) enum Outlet<P> {
+pub(super) enum MessageSender<P> {
     /// Written where they are read.
     InPlace(P),
     /// Written into a buffer, and copied by the thread-safe call.
     Copying(Shared<P>, Vec<u8>),
 }
 
-impl<P: Publish> Outlet<P> {
+impl<P: Publish> MessageSender<P> {
     /// For messages of up to `longest` bytes.
     pub(super) fn new(publisher: P, generic: bool, longest: usize) -> Self {
         if generic {

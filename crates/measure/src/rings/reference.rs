@@ -5,14 +5,14 @@ use serde::Serialize;
 
 /// Figures of another machine: a yardstick, not a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Published {
+pub struct Reference {
     /// The slides' own ring, in messages a second.
     pub rate: f64,
     /// The LMAX Disruptor beside it.
     pub lmax_rate: Option<f64>,
 }
 
-impl Published {
+impl Reference {
     /// The slides do not say how many messages are published at a time: their figures stand
     /// beside every batch.
     pub const fn of(row: Row) -> Option<Self> {
@@ -34,12 +34,12 @@ mod tests {
 
     #[test]
     fn the_table_is_the_slides() {
-        let rates = Row::ALL.map(|row| Published::of(row).map(|published| published.rate as u64));
+        let rates = Row::ALL.map(|row| Reference::of(row).map(|reference| reference.rate as u64));
         let slides = [592_427_187, 462_071_095, 305_437_377, 43_120_908, 48_771_217];
         assert_eq!(rates.into_iter().flatten().collect::<Vec<_>>(), slides);
-        let lmax = Row::ALL.map(|row| Published::of(row)?.lmax_rate.map(|rate| rate as u64));
+        let lmax = Row::ALL.map(|row| Reference::of(row)?.lmax_rate.map(|rate| rate as u64));
         let slides = [69_979_006, 96_993_210, 87_796_312, 8_064_516];
         assert_eq!(lmax.into_iter().flatten().collect::<Vec<_>>(), slides);
-        assert_eq!(Published::of(Row::Singly), None);
+        assert_eq!(Reference::of(Row::Singly), None);
     }
 }

@@ -2,10 +2,10 @@
 //! number, and never has more under way than the receiver has room for.
 
 use super::case::Load;
-use super::end::End;
+use super::end::SocketEnd;
 use super::result::{Received, Sent};
-use super::{Course, FloorError, Settings};
-use crate::watch::Watch;
+use super::{Progress, Settings, SocketBaselineError};
+use crate::monitor::RunMonitor;
 use lanecast_base::spin;
 use lanecast_base::sync::Ordering;
 use std::io;
@@ -23,13 +23,13 @@ const WORD: usize = 8;
 const FIRST: u64 = 1 << 32;
 
 /// The sending thread.
-pub(super) fn send<E: End>(
+pub(super) fn send<E: SocketEnd>(
     settings: &Settings,
     load: Load,
     end: &E,
-    watch: &mut Watch,
-    course: &Course,
-) -> Result<Sent, FloorError> {
+    watch: &mut RunMonitor,
+    course: &Progress,
+) -> Result<Sent, SocketBaselineError> {
     watch.take_place()?;
     let most = load.piece_bytes() / load.size;
     // A small room is not to be filled by one piece.
@@ -50,14 +50,14 @@ pub(super) fn send<E: End>(
 struct Flow<'a, E> {
     settings: &'a Settings,
     end: &'a E,
-    course: &'a Course,
+    course: &'a Progress,
     /// Messages that are handed over together.
     piece: Vec<u8>,
     /// Messages of this part.
     sent: u64,
 }
 
-impl<E: End> Flow<'_, E> {
+impl<E: SocketEnd> Flow<'_, E> {
     /// Sends messages with numbers from `first` on for so long; returns when it began.
     fn part(&mut self, first: u64, time: Duration) -> io::Result<u64> {
         let clock = self.settings.clock;
@@ -120,12 +120,12 @@ impl<E: End> Flow<'_, E> {
 }
 
 /// The receiving thread.
-pub(super) fn receive<E: End>(
+pub(super) fn receive<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    watch: &mut Watch,
-    course: &Course,
-) -> Result<Received, FloorError> {
+    watch: &mut RunMonitor,
+    course: &Progress,
+) -> Result<Received, SocketBaselineError> {
     watch.take_place()?;
     watch.raise();
     let (clock, size) = (settings.clock, settings.size);

@@ -1,7 +1,7 @@
 //! Messages to several topics in turn, and calls that are timed: a loop of its own, so that the
 //! others decide nothing for each message.
 
-use super::{Form, Line, Run, SendError, Task, count_late, run_since, write};
+use super::{MessageFormat, Run, SendError, SendPath, Task, count_late, run_since, write};
 use crate::linear::{Linear, LinearResult, LinearShape};
 use crate::pacing::{Pace, Slot};
 use crate::record::WARM_UP;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A publisher whose topics have their turns.
 #[derive(Debug)]
-pub(crate) struct InTurn<P> {
+pub(crate) struct RoundRobin<P> {
     way: Way<P>,
     topics: Vec<TopicId>,
     /// Times of calls, if they are counted.
@@ -25,7 +25,7 @@ enum Way<P> {
     Copying(Shared<P>),
 }
 
-impl<P: Publish> InTurn<P> {
+impl<P: Publish> RoundRobin<P> {
     pub(crate) fn new(
         publisher: P,
         topics: Vec<TopicId>,
@@ -41,11 +41,11 @@ impl<P: Publish> InTurn<P> {
 
     /// Sends one message; gives by how many ticks it was late. A call is timed from before the
     /// claim to after the commit, with what is written between the two, or around the copy.
-    fn send_one(&mut self, slot: Slot, form: &Form) -> Result<Option<u64>, ClaimError> {
+    fn send_one(&mut self, slot: Slot, form: &MessageFormat) -> Result<Option<u64>, ClaimError> {
         let (number, count) = (form.first + slot.index, self.topics.len() as u64);
         let topic = self.topics[(number % count) as usize];
         // Each topic counts for itself.
-        let form = Form { first: 0, ..*form };
+        let form = MessageFormat { first: 0, ..*form };
         let slot = Slot { index: number / count, due: slot.due };
         let clock = form.clock;
         let (start, late) = match &mut self.way {
@@ -76,7 +76,7 @@ impl<P: Publish> InTurn<P> {
     }
 }
 
-impl<P: Publish> Line for InTurn<P> {
+impl<P: Publish> SendPath for RoundRobin<P> {
     type Publisher = P;
 
     fn send_all<T: Pace>(
@@ -120,7 +120,7 @@ impl<P: Publish> Line for InTurn<P> {
 }
 
 /// Writes a message as its form says.
-fn written(bytes: &mut [u8], slot: Slot, form: &Form) -> Option<u64> {
+fn written(bytes: &mut [u8], slot: Slot, form: &MessageFormat) -> Option<u64> {
     match (form.is_stamped(), form.is_filled()) {
         (false, false) => write::<false, false>(bytes, slot, form),
         (false, true) => write::<false, true>(bytes, slot, form),

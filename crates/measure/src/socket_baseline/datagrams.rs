@@ -1,7 +1,7 @@
 //! Datagrams, to one other socket or to a group.
 
 use super::case::{Load, Way};
-use super::end::{End, LONGEST_SLEEP, unless_busy};
+use super::end::{LONGEST_SLEEP, SocketEnd, unless_busy};
 use lanecast_os::interface::{Interface, interfaces};
 use lanecast_os::udp::{RECEIVE_BYTES_MAX, RUN_SEGMENTS_MAX, Run, UdpOptions, UdpSocket};
 use std::io;
@@ -71,7 +71,7 @@ impl Datagrams {
     }
 }
 
-impl End for Datagrams {
+impl SocketEnd for Datagrams {
     #[inline]
     fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         let Load { way, segment, .. } = self.load;
