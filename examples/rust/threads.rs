@@ -1,6 +1,6 @@
 //! One publisher thread and two subscriber threads in one program, with no file anywhere.
 //!
-//! The calls are those between programs; without the setting `shm.reach`, other programs could
+//! The calls are those between programs; without the setting `shm.visibility`, other programs could
 //! subscribe as well, and the threads would still read the publisher's memory directly.
 //!
 //! Run it: `cargo run -p lanecast-examples --example threads`
@@ -15,7 +15,7 @@ const TOPIC: &str = "threads";
 const MESSAGES: u64 = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let context = Context::builder().set("shm.reach", "process")?.build()?;
+    let context = Context::builder().set("shm.visibility", "process")?.build()?;
     let mut publisher = context.publisher(TOPIC)?;
     // Joined by the time that they are made: nobody in the same process need be waited for.
     let (sum, largest) = (context.subscriber(TOPIC)?, context.subscriber(TOPIC)?);

@@ -6,7 +6,7 @@
 
 use lanecast_transport::{Transport, Event, Publish, SessionId, Subscribe};
 use lanecast_os::LockByte;
-use lanecast_shm::{Domain, Publisher, Settings, clean, inspect};
+use lanecast_shm::{Domain, Publisher, DomainSettings, clean, inspect};
 use libfuzzer_sys::fuzz_target;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -32,14 +32,14 @@ impl Stage {
     fn new() -> Self {
         let owned = TempDir::new_in("/dev/shm").expect("a directory");
         let directory = owned.path().join("domain");
-        let domain = Domain::open(Settings {
+        let domain = Domain::open(DomainSettings {
             directory: directory.clone(),
             window_bytes: 64 << 10,
             topics_max: 8,
             subscribers_max: 8,
             // The honest one is met where the others are: in the directory, and after them.
-            direct: false,
-            ..Settings::default()
+            local_join: false,
+            ..DomainSettings::default()
         })
         .expect("a domain");
         let mut honest = domain.publisher("topic").expect("a publisher");

@@ -27,7 +27,7 @@ impl DomainArgs {
 
     /// A builder for tools that meet other programs, even if these keep to themselves.
     pub(crate) fn outward(&self) -> anyhow::Result<Builder> {
-        Ok(self.builder()?.set("shm.reach", "host")?)
+        Ok(self.builder()?.set("shm.visibility", "host")?)
     }
 
     /// The domain's directory, without opening anything.

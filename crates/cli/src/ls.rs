@@ -11,7 +11,7 @@ use crate::sessions::{Session, Subscriber, errors, since, wait_name};
 use crate::table::{byte_rate, rate, render, size, table};
 use crate::watch::{Block, WatchArgs};
 use lanecast::parse_duration;
-use lanecast::shm::Look;
+use lanecast::shm::DomainSnapshot;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -87,14 +87,14 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
 
 /// What there is to see.
 struct Seen {
-    memory: Look,
+    memory: DomainSnapshot,
     network: lanecast_stats::StatsSnapshot,
 }
 
 impl Seen {
     fn take(directory: &Path) -> std::io::Result<Self> {
         Ok(Self {
-            memory: Look::take(directory)?,
+            memory: DomainSnapshot::take(directory)?,
             network: lanecast_stats::StatsSnapshot::take(directory)?,
         })
     }

@@ -1,7 +1,9 @@
 //! Sessions with what they did between two looks, as `ls` and `top` show them.
 
 use crate::table::grouped;
-use lanecast::shm::{Look, SessionRates, SessionReport, SubscriberRates, SubscriberReport};
+use lanecast::shm::{
+    DomainSnapshot, SessionRates, SessionReport, SubscriberRates, SubscriberReport,
+};
 use lanecast::{WaitStrategy, shm};
 use lanecast_os::process::State;
 
@@ -21,7 +23,7 @@ pub(crate) struct Subscriber<'a> {
 }
 
 /// The sessions of `now`, with their rates since `before`.
-pub(crate) fn since(before: &Look, now: &Look) -> Vec<Session> {
+pub(crate) fn since(before: &DomainSnapshot, now: &DomainSnapshot) -> Vec<Session> {
     let with_rates = |report: &SessionReport| Session {
         rates: before.rates_until(report, now.at),
         report: report.clone(),
@@ -30,7 +32,7 @@ pub(crate) fn since(before: &Look, now: &Look) -> Vec<Session> {
 }
 
 /// Why sessions could not be read, in words.
-pub(crate) fn errors(look: &shm::Look) -> Vec<String> {
+pub(crate) fn errors(look: &shm::DomainSnapshot) -> Vec<String> {
     look.unreadable.iter().map(ToString::to_string).collect()
 }
 

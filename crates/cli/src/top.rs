@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
 #[derive(Debug)]
 struct Watcher {
     directory: PathBuf,
-    sessions: Option<shm::Look>,
+    sessions: Option<shm::DomainSnapshot>,
     processes: Option<lanecast_stats::StatsSnapshot>,
 }
 
@@ -98,7 +98,7 @@ impl Watcher {
     }
 
     fn look(&mut self) -> std::io::Result<Seen> {
-        let sessions = shm::Look::take(&self.directory)?;
+        let sessions = shm::DomainSnapshot::take(&self.directory)?;
         let processes = lanecast_stats::StatsSnapshot::take(&self.directory)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut errors = sessions::errors(&sessions);

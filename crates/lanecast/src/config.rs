@@ -11,7 +11,7 @@ pub struct Config {
     /// The transports in use.
     pub transports: Transports,
     /// Settings of the shared-memory transport.
-    pub shm: lanecast_shm::Settings,
+    pub shm: lanecast_shm::DomainSettings,
     /// Settings of the transports between hosts.
     pub net: lanecast_net::Settings,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.

@@ -11,7 +11,7 @@ use crate::transports::Transports;
 use lanecast_base::{WaitStrategy, Waiter};
 use lanecast_net::{NetTransport, Network};
 use lanecast_os::private_directory;
-use lanecast_shm::{Domain, Reach};
+use lanecast_shm::{Domain, Visibility};
 use lanecast_transport::Transport;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A message takes the shortest path to each subscriber: memory of the process to another thread,
 /// a shared mapping to another process. The publisher writes it once for all of them. With
-/// `shm.reach = "process"`, no other process can join, and the session has no files.
+/// `shm.visibility = "process"`, no other process can join, and the session has no files.
 ///
 /// With `transports = "shm+ru"` (or `shm+rm`, `shm+tcp`), messages also go to other hosts, and with
 /// `ru`, `rm` or `tcp` alone to all subscribers by network. Without one of these no socket is
@@ -211,7 +211,7 @@ fn open(transports: Transports, config: &Config) -> Result<OpenTransports, Error
         return Ok(OpenTransports::Shm(Domain::open(config.shm.clone())?));
     };
     let mut settings = config.net.clone();
-    if config.shm.reach == Reach::Host {
+    if config.shm.visibility == Visibility::Host {
         // Tools find counters in this directory; without it there is no place for them.
         let directory = &config.shm.directory;
         let is_ours = private_directory(directory, config.shm.access).is_ok();

@@ -4,7 +4,7 @@
 //! memory. The numbers are therefore the same in all programs and versions.
 
 use lanecast_os::process::Identity;
-use lanecast_shm::{Reach, Settings};
+use lanecast_shm::{DomainSettings, Visibility};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::io;
@@ -22,14 +22,14 @@ pub(crate) struct Locality {
 
 impl Locality {
     /// The locality of an open domain with `settings`.
-    pub(crate) fn of(settings: &Settings) -> io::Result<Self> {
+    pub(crate) fn of(settings: &DomainSettings) -> io::Result<Self> {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id")?;
-        let domain = match settings.reach {
-            Reach::Host => {
+        let domain = match settings.visibility {
+            Visibility::Host => {
                 let directory = std::fs::metadata(&settings.directory)?;
                 fingerprint(&[&directory.dev().to_le_bytes(), &directory.ino().to_le_bytes()])
             }
-            Reach::Process => {
+            Visibility::Process => {
                 let own = Identity::own();
                 let own = [u64::from(own.pid), own.namespace, own.start_time].map(u64::to_le_bytes);
                 let name = settings.directory.as_os_str().as_encoded_bytes();
@@ -55,26 +55,27 @@ fn fingerprint(parts: &[&[u8]]) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(reach: Reach, directory: &std::path::Path) -> Locality {
-        let settings = Settings { reach, directory: directory.into(), ..Settings::default() };
+    fn of(visibility: Visibility, directory: &std::path::Path) -> Locality {
+        let settings =
+            DomainSettings { visibility, directory: directory.into(), ..DomainSettings::default() };
         Locality::of(&settings).unwrap()
     }
 
     #[test]
     fn a_directory_is_known_by_any_path_to_it() {
         let here = std::env::temp_dir();
-        let (one, other) = (of(Reach::Host, &here), of(Reach::Host, &here.join(".")));
+        let (one, other) = (of(Visibility::Host, &here), of(Visibility::Host, &here.join(".")));
         assert_eq!(one, other);
-        let elsewhere = of(Reach::Host, "/proc".as_ref());
+        let elsewhere = of(Visibility::Host, "/proc".as_ref());
         assert_eq!(elsewhere.host, one.host);
         assert_ne!(elsewhere.domain, one.domain);
     }
 
     #[test]
     fn names_mean_something_in_one_program_only() {
-        let [a, b] = ["a", "b"].map(|name| of(Reach::Process, name.as_ref()));
+        let [a, b] = ["a", "b"].map(|name| of(Visibility::Process, name.as_ref()));
         assert_ne!(a, b);
-        assert_eq!(a, of(Reach::Process, "a".as_ref()));
+        assert_eq!(a, of(Visibility::Process, "a".as_ref()));
     }
 
     #[test]

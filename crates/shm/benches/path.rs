@@ -7,7 +7,7 @@
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group};
-use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber};
 use lanecast_transport::{Batch, Claim, Event, Publish, Shared, Subscribe, TopicId, Transport};
 use std::hint::black_box;
 use std::path::Path;
@@ -30,18 +30,18 @@ impl Bench {
         Self::open(false)
     }
 
-    /// `direct`: as between the threads of one process.
-    fn open(direct: bool) -> Self {
+    /// `local_join`: as between the threads of one process.
+    fn open(local_join: bool) -> Self {
         let shm = Path::new("/dev/shm");
         let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
         let made = tempfile::Builder::new().prefix("lanecast-bench-").tempdir_in(parent);
         let directory = made.expect("a directory for the domain");
         // Half of a core's second cache: a larger ring would measure the third.
-        let settings = Settings {
+        let settings = DomainSettings {
             directory: directory.path().join("domain"),
             window_bytes: 1 << 19,
-            direct,
-            ..Settings::default()
+            local_join,
+            ..DomainSettings::default()
         };
         let domain = Domain::open(settings).expect("a domain");
         Self { domain, _directory: directory }
@@ -100,8 +100,8 @@ fn claim_commit(criterion: &mut Criterion) {
 /// Claim and commit, then poll what was published, one message at a time: joined through the
 /// directory, and in the lobby.
 fn claim_commit_poll(criterion: &mut Criterion) {
-    for (name, direct) in [("claim_commit_poll", false), ("claim_commit_poll_thread", true)] {
-        let bench = Bench::open(direct);
+    for (name, local_join) in [("claim_commit_poll", false), ("claim_commit_poll_thread", true)] {
+        let bench = Bench::open(local_join);
         let (mut publisher, mut subscriber) = bench.pair();
         let mut group = by_size(criterion, name);
         for size in SIZES {

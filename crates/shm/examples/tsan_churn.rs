@@ -4,7 +4,7 @@
 //! The ring itself is no matter for it: joined through the directory, each side maps the memory at
 //! an address of its own, so it cannot see that they share it. `tsan_threads` shows it the ring.
 
-use lanecast_shm::{Domain, Settings};
+use lanecast_shm::{Domain, DomainSettings};
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,11 @@ fn publish(domain: &Domain) -> Result<(), Box<dyn std::error::Error + Send + Syn
 
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let directory = std::env::temp_dir().join(format!("lanecast-churn-{}", std::process::id()));
-    let settings = Settings { directory: directory.clone(), direct: false, ..Settings::default() };
+    let settings = DomainSettings {
+        directory: directory.clone(),
+        local_join: false,
+        ..DomainSettings::default()
+    };
     let domain = Domain::open(settings)?;
     let publishers = std::thread::spawn({
         let domain = domain.clone();

@@ -5,7 +5,7 @@
 //! What depends on a fence is no matter for it, because it knows none: that part is loom's.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_shm::{Domain, Publisher, Reach, Settings, Subscriber};
+use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, Visibility};
 use lanecast_transport::{Batch, Event, Publish, Subscribe, TopicId, Transport};
 use std::time::Duration;
 
@@ -60,8 +60,11 @@ fn read(mut feed: Subscriber, stop: impl Fn() -> bool) -> u64 {
 }
 
 fn main() -> Result<()> {
-    let settings =
-        Settings { reach: Reach::Process, window_bytes: 64 << 10, ..Settings::default() };
+    let settings = DomainSettings {
+        visibility: Visibility::Process,
+        window_bytes: 64 << 10,
+        ..DomainSettings::default()
+    };
     let domain = Domain::open(settings)?;
     let readers = [domain.subscriber(&["t"])?, domain.subscriber(&["t"])?];
     let publisher = domain.publisher("t")?;

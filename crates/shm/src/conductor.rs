@@ -1,18 +1,22 @@
-//! The duty cycle beside the path: finds sessions, joins them for subscribers, watches lives.
+//! Conductor: finds other processes' sessions in the directory, joins them for subscribers, and
+//! detects dead publishers.
 //!
-//! One thread per domain handle, started with the first subscriber. It sleeps until the
-//! directory changes and comes by a few times per liveness time; no message waits for it.
+//! One thread per domain handle, started with the first subscriber. It sleeps until the directory
+//! changes, and runs a few times per liveness time; no message passes through it.
 //!
-//! A change in the directory costs a look at the session that changed, however many others there
-//! are. All of them are looked at for a new subscriber, and once a second.
+//! A change in the directory costs one check of the changed session, regardless of the number of
+//! sessions. A new subscriber causes a full scan, as does every second.
 
-use crate::attachment::{Attachment, owner};
-use crate::error::AttachError;
-use crate::lobby::{self, DomainKey};
-use crate::mailbox::{Known, Mailbox, Peer, is_owned};
-use crate::registry;
+use crate::directory;
+use crate::error::JoinError;
+use crate::image::Image;
+use crate::liveness::{is_publisher_alive, publisher_process};
+use crate::local_registry;
+use crate::local_session::DomainKey;
+use crate::remote_publisher::RemotePublisher;
 use crate::segment::SessionFiles;
-use crate::settings::Settings;
+use crate::settings::DomainSettings;
+use crate::subscription::{JoinState, Subscription};
 use crate::telemetry::Telemetry;
 use lanecast_base::Agent;
 use lanecast_os::DirectoryWatch;
@@ -21,31 +25,32 @@ use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A directory whose changes went unseen (it was removed and made anew) is found again by then.
+/// Interval of full scans. They find a directory that was removed and created again, whose changes
+/// the watch does not see.
 const RESCAN: Duration = Duration::from_secs(1);
 
 /// The subscribers of one domain handle.
-pub(crate) type Subscribers = Arc<Mutex<Vec<Weak<Mailbox>>>>;
+pub(crate) type Subscribers = Arc<Mutex<Vec<Weak<Subscription>>>>;
 
 pub(crate) struct Conductor {
-    settings: Settings,
+    settings: DomainSettings,
     domain: Option<DomainKey>,
     watch: DirectoryWatch,
     subscribers: Subscribers,
     telemetry: Arc<Telemetry>,
-    peers: Vec<Weak<Peer>>,
+    publishers: Vec<Weak<RemotePublisher>>,
     must_scan: bool,
-    /// Sessions whose files have changed since the last look.
+    /// Sessions whose files have changed since the last duty cycle.
     changed: BTreeSet<u64>,
-    /// When the first of the sessions that were put off is due.
+    /// Time of the earliest retry of a deferred join.
     retry: Option<Instant>,
     last_scan: Option<Instant>,
-    last_look: Instant,
+    last_liveness_check: Instant,
 }
 
 impl Conductor {
     pub(crate) fn new(
-        settings: Settings,
+        settings: DomainSettings,
         domain: Option<DomainKey>,
         watch: DirectoryWatch,
         subscribers: Subscribers,
@@ -57,12 +62,12 @@ impl Conductor {
             watch,
             subscribers,
             telemetry,
-            peers: Vec::new(),
+            publishers: Vec::new(),
             must_scan: true,
             changed: BTreeSet::new(),
             retry: None,
             last_scan: None,
-            last_look: Instant::now(),
+            last_liveness_check: Instant::now(),
         }
     }
 
@@ -70,10 +75,10 @@ impl Conductor {
         (self.settings.liveness / 4).clamp(Duration::from_millis(1), Duration::from_millis(250))
     }
 
-    /// Joins every session that any subscriber wants and does not know yet; false if the directory
-    /// cannot be read, for want of descriptors perhaps: the next scan tries again.
+    /// Joins every session that a subscriber wants and has not joined. False if the directory
+    /// cannot be read, for example for want of file descriptors; the next scan tries again.
     fn scan(&mut self, now: Instant) -> bool {
-        let sessions = match registry::sessions(&self.settings.directory) {
+        let sessions = match directory::sessions(&self.settings.directory) {
             Ok(sessions) => sessions,
             Err(error) => {
                 self.telemetry
@@ -82,112 +87,120 @@ impl Conductor {
             }
         };
         let subscribers = self.living_subscribers();
-        for mailbox in &subscribers {
-            mailbox.known().retain(|session, _| sessions.contains(session));
+        for subscription in &subscribers {
+            subscription.join_states().retain(|session, _| sessions.contains(session));
         }
         self.retry = None;
-        self.look_at(&sessions, &subscribers, now);
-        for mailbox in &subscribers {
-            let due = mailbox.known().values().filter_map(|known| known.due()).min();
+        self.join_sessions(&sessions, &subscribers, now);
+        for subscription in &subscribers {
+            let due = subscription.join_states().values().filter_map(|state| state.due()).min();
             self.retry = self.retry.into_iter().chain(due).min();
             if let Some(domain) = &self.domain {
-                lobby::introduce(domain, mailbox);
+                local_registry::retry_joins(domain, subscription);
             }
         }
         true
     }
 
-    /// Joins those of `sessions` that a subscriber wants and does not know yet.
-    fn look_at(&mut self, sessions: &BTreeSet<u64>, subscribers: &[Arc<Mailbox>], now: Instant) {
+    /// Joins those of `sessions` that a subscriber wants and has not joined.
+    fn join_sessions(
+        &mut self,
+        sessions: &BTreeSet<u64>,
+        subscribers: &[Arc<Subscription>],
+        now: Instant,
+    ) {
         for &session in sessions {
-            if subscribers.is_empty() || self.lives_here(session) {
+            if subscribers.is_empty() || self.is_local(session) {
                 continue;
             }
-            for mailbox in subscribers {
-                let known = mailbox.known().get(&session).copied();
-                if known.is_none_or(|known| known.due().is_some_and(|due| now >= due)) {
-                    self.consider(session, mailbox, now);
+            for subscription in subscribers {
+                let state = subscription.join_states().get(&session).copied();
+                if state.is_none_or(|state| state.due().is_some_and(|due| now >= due)) {
+                    self.join_session(session, subscription, now);
                 }
             }
         }
     }
 
-    fn living_subscribers(&self) -> Vec<Arc<Mailbox>> {
+    fn living_subscribers(&self) -> Vec<Arc<Subscription>> {
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|mailbox| mailbox.strong_count() > 0);
+        subscribers.retain(|subscription| subscription.strong_count() > 0);
         subscribers.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Whether the session is this process's own: the two meet in the lobby, not here. It is there
-    /// from before it has names in the directory until after.
-    fn lives_here(&self, session: u64) -> bool {
-        self.domain.as_ref().is_some_and(|domain| lobby::lives_here(domain, session))
+    /// Whether the session belongs to this process and is joined through the in-process registry,
+    /// which has it from before its files get names until after their removal.
+    fn is_local(&self, session: u64) -> bool {
+        self.domain.as_ref().is_some_and(|domain| local_registry::is_local(domain, session))
     }
 
-    fn consider(&mut self, session: u64, mailbox: &Arc<Mailbox>, now: Instant) {
+    /// Joins the session if wanted, and notes its state for the subscription.
+    fn join_session(&mut self, session: u64, subscription: &Arc<Subscription>, now: Instant) {
         let files = SessionFiles::new(&self.settings.directory, session);
-        let joined = self.try_join(&files, mailbox);
-        let mut known = mailbox.known();
+        let joined = self.try_join(&files, subscription);
+        let mut states = subscription.join_states();
         match joined {
             Ok(true) => {
-                known.insert(session, Known::Settled);
+                states.insert(session, JoinState::Settled);
             }
             Ok(false) => {
-                known.remove(&session);
+                states.remove(&session);
             }
             Err(error) if error.is_gone() => {
-                known.remove(&session);
+                states.remove(&session);
             }
             Err(error) => {
                 self.telemetry.error(&error.to_string());
                 match error {
-                    // What the files say never changes.
-                    AttachError::Header { .. } => {
-                        known.insert(session, Known::Settled);
+                    // A header never changes.
+                    JoinError::Header { .. } => {
+                        states.insert(session, JoinState::Settled);
                     }
-                    // A place may become free: the next scan looks.
-                    AttachError::NoPlace { .. } => {
-                        known.remove(&session);
+                    // A slot may become free: the next scan tries again.
+                    JoinError::NoSlot { .. } => {
+                        states.remove(&session);
                     }
-                    // There may be descriptors or memory again.
-                    AttachError::Io { .. } => {
-                        let put_off = Known::put_off(known.get(&session).copied(), now);
-                        self.telemetry.put_off();
-                        self.retry = self.retry.into_iter().chain(put_off.due()).min();
-                        known.insert(session, put_off);
+                    // Descriptors or memory may become available.
+                    JoinError::Io { .. } => {
+                        let backoff = JoinState::backoff(states.get(&session).copied(), now);
+                        self.telemetry.join_deferred();
+                        self.retry = self.retry.into_iter().chain(backoff.due()).min();
+                        states.insert(session, backoff);
                     }
                 }
             }
         }
     }
 
-    /// Joins the session if it has a wanted topic and its publisher lives; says whether.
+    /// Joins the session if it has a wanted topic and its publisher lives; returns whether.
     fn try_join(
         &mut self,
         files: &SessionFiles,
-        mailbox: &Arc<Mailbox>,
-    ) -> Result<bool, AttachError> {
+        subscription: &Arc<Subscription>,
+    ) -> Result<bool, JoinError> {
         let opened = files.open_ring()?;
-        let io = |error| AttachError::Io { path: files.ring.clone(), error };
-        let topics = registry::topics(&opened.0, &opened.2).map_err(io)?;
-        if !topics.iter().any(|topic| mailbox.topics.contains(topic)) {
+        let io = |error| JoinError::Io { path: files.ring.clone(), error };
+        let topics = directory::topics(&opened.0, &opened.2).map_err(io)?;
+        if !topics.iter().any(|topic| subscription.request.topics.contains(topic)) {
             return Ok(false);
         }
-        if !is_owned(&opened.0, owner(&opened.1)) {
+        if !is_publisher_alive(&opened.0, publisher_process(&opened.1)) {
             return Ok(false);
         }
-        let (attachment, peer) = Attachment::join(files, opened, mailbox)?;
-        self.peers.push(Arc::downgrade(&peer));
-        mailbox.deliver(attachment);
+        let (image, publisher) = Image::join(files, opened, &subscription.request)?;
+        self.publishers.push(Arc::downgrade(&publisher));
+        subscription.push(image);
         Ok(true)
     }
 
-    /// Looks whether the publishers of joined sessions still live; cleans up after the dead.
-    fn look_after_peers(&mut self) {
-        let before = self.peers.len();
-        self.peers.retain(|peer| peer.upgrade().is_some_and(|peer| !peer.look()));
-        if self.peers.len() < before
-            && let Ok(reclaimed) = registry::reclaim(&self.settings.directory)
+    /// Checks that the publishers of joined sessions live; removes the files of dead ones.
+    fn check_publishers(&mut self) {
+        let before = self.publishers.len();
+        self.publishers.retain(|publisher| {
+            publisher.upgrade().is_some_and(|publisher| publisher.check_alive())
+        });
+        if self.publishers.len() < before
+            && let Ok(reclaimed) = directory::reclaim(&self.settings.directory)
         {
             self.telemetry.reclaimed(reclaimed.len());
         }
@@ -205,14 +218,14 @@ impl Agent for Conductor {
             self.last_scan = Some(now);
             has_scanned = self.scan(now);
         }
-        // Sessions that have changed are known by name also where the directory cannot be read.
+        // The watch names changed sessions even where the directory cannot be read.
         if !has_scanned && !changed.is_empty() {
             let subscribers = self.living_subscribers();
-            self.look_at(&changed, &subscribers, now);
+            self.join_sessions(&changed, &subscribers, now);
         }
-        if now - self.last_look >= self.interval() {
-            self.last_look = now;
-            self.look_after_peers();
+        if now - self.last_liveness_check >= self.interval() {
+            self.last_liveness_check = now;
+            self.check_publishers();
         }
         0
     }
@@ -220,7 +233,7 @@ impl Agent for Conductor {
     fn idle(&mut self) {
         let limit = self.interval();
         let changed = &mut self.changed;
-        let note = |name: &OsStr| changed.extend(name.to_str().and_then(registry::session_of));
+        let note = |name: &OsStr| changed.extend(name.to_str().and_then(directory::session_of));
         self.must_scan |= self.watch.wait(limit, note);
     }
 

@@ -1,92 +1,99 @@
-//! Why an end of the transport cannot be made. Each says what to do.
+//! Errors of opening a domain, a publisher or a subscriber, and of joining a session.
 
 use lanecast_os::{DirectoryError, FileError};
 use lanecast_wire::shm::{HeaderError, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, WINDOW_MIN};
 use std::io;
 use std::path::PathBuf;
 
-/// Why a domain, publisher or subscriber cannot be made.
+/// A domain, publisher or subscriber cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The domain's directory cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The session's files cannot be made.
+    /// The session's files cannot be created.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A window too small or too large.
+    /// The window is too small or too large.
     #[error("a window of {0} bytes: choose {WINDOW_MIN} to {WINDOW_MAX}")]
     Window(u64),
-    /// A number of subscribers too small or too large.
+    /// The number of subscribers is too small or too large.
     #[error("{0} subscribers: choose 1 to {SUBSCRIBERS_MAX}")]
     Subscribers(u32),
-    /// A number of topics too small or too large.
+    /// The number of topics is too small or too large.
     #[error("{0} topics: choose 1 to {TOPICS_MAX}")]
     Topics(u32),
-    /// A topic that cannot be.
+    /// The topic is invalid.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// A subscriber to nothing.
+    /// The subscriber has no topics.
     #[error("a subscriber needs at least one topic")]
     NoTopics,
-    /// The system refuses.
+    /// A system call failed.
     #[error("cannot {act}: {error}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         act: &'static str,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Why a session cannot have a topic.
+impl OpenError {
+    /// Wraps the system's error of a failed attempt to `act`.
+    pub(crate) fn system(act: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| Self::System { act, error }
+    }
+}
+
+/// A topic cannot be added to a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// Empty, or longer than 252 bytes.
+    /// The name is empty or longer than 252 bytes.
     #[error("a topic's name has 1 to 252 bytes, this one has {0}")]
     Name(usize),
-    /// The table is full.
+    /// The session's topic table is full.
     #[error("the session has {0} topics already: configure a larger shm.topics_max")]
     Full(u32),
 }
 
-/// Why a session of somebody else cannot be joined.
+/// A session cannot be joined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AttachError {
-    /// Its files are not what they should be.
+pub enum JoinError {
+    /// A file's header is damaged, or of another version.
     #[error("{path}: {error}")]
     Header {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the header.
         error: HeaderError,
     },
-    /// All its places are taken.
+    /// All subscriber slots are taken.
     #[error(
-        "{path}: all {places} places for subscribers are taken (`lanecast ls` shows by whom; \
-         the publisher's shm.subscribers_max sets how many there are)"
+        "{path}: all {slots} subscriber slots are taken (`lanecast ls` lists the subscribers; \
+         the publisher's shm.subscribers_max sets the number of slots)"
     )]
-    NoPlace {
+    NoSlot {
         /// The file.
         path: PathBuf,
-        /// How many there are.
-        places: u32,
+        /// Number of slots.
+        slots: u32,
     },
-    /// The system refuses.
+    /// A system call failed.
     #[error("{path}: {error}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-impl AttachError {
-    /// Whether the session was simply gone by the time it was looked at.
+impl JoinError {
+    /// Whether the session's files were removed in the meantime.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }

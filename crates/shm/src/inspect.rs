@@ -1,11 +1,11 @@
-//! A domain from outside: what `lanecast ls` and `lanecast clean` show.
+//! Inspection of a domain by other processes, for `lanecast ls` and `lanecast clean`.
 
-use crate::error::AttachError;
-use crate::mailbox::is_owned;
-use crate::registry::{self, Owner, owner_of};
+use crate::directory::{self, PublisherState, publisher_state};
+use crate::error::JoinError;
+use crate::liveness::{is_publisher_alive, is_slot_owner_alive, publisher_process, slot_process};
+use crate::ring_writer::bits;
 use crate::segment::SessionFiles;
-use crate::view::View;
-use crate::vigil::{identity, is_alive};
+use crate::session_view::SessionView;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Position, WaitStrategy};
 use lanecast_os::process::{Identity, State};
@@ -13,99 +13,99 @@ use lanecast_wire::shm::{STATE_CLOSED, Slot};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A session at one moment.
+/// State of a session at one moment.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SessionReport {
-    /// The session's number.
+    /// Number of the session.
     pub session: u64,
-    /// The publisher's process.
+    /// Process of the publisher.
     pub publisher: Identity,
-    /// The process's name.
+    /// Name of that process.
     pub name: String,
-    /// Whether it lives.
+    /// Whether the publisher lives.
     pub is_alive: bool,
-    /// Whether it has said goodbye.
+    /// Whether the publisher has closed the session.
     pub is_closed: bool,
-    /// Its topics.
+    /// Topics of the session.
     pub topics: Vec<String>,
-    /// The ring's length in bytes.
+    /// Length of the ring in bytes.
     pub window_bytes: u64,
-    /// How many bytes it has published, with headers, modulo 2^64.
+    /// Bytes published, with headers, modulo 2^64.
     pub position: u64,
-    /// How many messages it has published.
+    /// Messages published.
     pub messages: u64,
-    /// How often it found no room.
+    /// Claims that found no space.
     pub back_pressured: u64,
-    /// How many subscribers it evicted that were alive.
+    /// Live subscribers evicted.
     pub evictions: u64,
-    /// How often it woke sleeping subscribers.
+    /// Wake-ups of sleeping subscribers.
     pub wakes: u64,
-    /// How it waits.
+    /// Wait strategy of the publisher.
     pub wait: Option<WaitStrategy>,
-    /// When it was made, in nanoseconds since 1970.
+    /// Time of creation, in nanoseconds since 1970.
     pub created_unix_ns: u64,
-    /// Who reads it.
+    /// Subscribers of the session.
     pub subscribers: Vec<SubscriberReport>,
 }
 
-/// A subscriber of a session at one moment.
+/// State of a subscriber of a session at one moment.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SubscriberReport {
-    /// Its place.
+    /// Index of its slot.
     pub slot: usize,
-    /// Its process.
+    /// Process of the subscriber.
     pub process: Identity,
-    /// The process's name.
+    /// Name of that process.
     pub name: String,
-    /// Whether it lives.
+    /// Whether the subscriber lives.
     pub is_alive: bool,
-    /// What its process is doing, if that can be seen from here.
+    /// State of its process, if visible in this process's namespace.
     pub state: Option<State>,
-    /// Whether its place has been taken away.
+    /// Whether the publisher has evicted the subscriber.
     pub is_evicted: bool,
-    /// How many bytes it has yet to read (shown an eighth of a window late while it is busy).
+    /// Bytes not read yet (up to an eighth of a window too many while the subscriber is busy).
     pub lag_bytes: u64,
-    /// How many messages it has read.
+    /// Messages read.
     pub messages: u64,
-    /// How often it slept.
+    /// Sleeps so far.
     pub sleeps: u64,
-    /// How it waits.
+    /// Wait strategy of the subscriber.
     pub wait: Option<WaitStrategy>,
 }
 
-/// The sessions in `directory`; those that cannot be read come as errors, each with its file.
+/// Inspects the sessions in `directory`; an unreadable one is an error that names its file.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn inspect(directory: &Path) -> io::Result<Vec<Result<SessionReport, AttachError>>> {
-    let reports = registry::sessions(directory)?
+pub fn inspect(directory: &Path) -> io::Result<Vec<Result<SessionReport, JoinError>>> {
+    let reports = directory::sessions(directory)?
         .into_iter()
         .map(|session| report(&SessionFiles::new(directory, session)));
-    // A session that went away while it was looked at is no news.
-    Ok(reports.filter(|report| !report.as_ref().is_err_and(AttachError::is_gone)).collect())
+    // Sessions removed in the meantime are left out.
+    Ok(reports.filter(|report| !report.as_ref().is_err_and(JoinError::is_gone)).collect())
 }
 
-fn report(files: &SessionFiles) -> Result<SessionReport, AttachError> {
-    let io = |error| AttachError::Io { path: files.ring.clone(), error };
+fn report(files: &SessionFiles) -> Result<SessionReport, JoinError> {
+    let io = |error| JoinError::Io { path: files.ring.clone(), error };
     let (ring, header, limits) = files.open_ring()?;
     let gate = files.open_gate(&limits, false)?;
-    let view = View::map(&ring, &gate, &limits).map_err(io)?;
+    let view = SessionView::map(&ring, &gate, &limits).map_err(io)?;
     let live = view.ring();
-    let publisher = crate::attachment::owner(&header);
+    let publisher = publisher_process(&header);
     let head = Position::new(live.head.load(Ordering::Relaxed));
     let used = view.gate().used.load(Ordering::Relaxed);
-    let subscribers = crate::write_edge::bits(used, view.slots())
+    let subscribers = bits(used, view.slots())
         .filter_map(|index| subscriber(&view, &gate, index, head))
         .collect();
     Ok(SessionReport {
         session: files.session,
         publisher,
         name: text(&header.name),
-        is_alive: is_owned(&ring, publisher),
+        is_alive: is_publisher_alive(&ring, publisher),
         is_closed: live.state.load(Ordering::Relaxed) == STATE_CLOSED,
-        topics: registry::topics(&ring, &limits).map_err(io)?,
+        topics: directory::topics(&ring, &limits).map_err(io)?,
         window_bytes: limits.window_bytes,
         position: head.get(),
         messages: live.messages.load(Ordering::Relaxed),
@@ -119,7 +119,7 @@ fn report(files: &SessionFiles) -> Result<SessionReport, AttachError> {
 }
 
 fn subscriber(
-    view: &View,
+    view: &SessionView,
     gate: &std::fs::File,
     index: usize,
     head: Position,
@@ -129,14 +129,14 @@ fn subscriber(
     if lease.is_multiple_of(2) {
         return None;
     }
-    let process = identity(slot);
+    let process = slot_process(slot);
     let cursor = Position::new(slot.cursor.load(Ordering::Relaxed));
     let name = slot.name.each_ref().map(|part| part.load(Ordering::Relaxed).to_le_bytes());
     Some(SubscriberReport {
         slot: index,
         process,
         name: text(name.as_flattened()),
-        is_alive: is_alive(gate, index, slot),
+        is_alive: is_slot_owner_alive(gate, index, slot),
         state: process.state(),
         is_evicted: view.ring().evicted[index].load(Ordering::Relaxed) == lease,
         lag_bytes: if head.is_past(cursor) { head.since(cursor) } else { 0 },
@@ -151,34 +151,34 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// A file that no living process owns.
+/// A file of a dead process.
 #[derive(Clone, Debug)]
-pub struct Clean {
-    /// The file.
+pub struct StaleFile {
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Why it could not be removed; `None` if it was, or was not to be.
+    /// Error of its removal; `None` if it was removed, or in a dry run.
     pub error: Option<String>,
 }
 
-/// What dead processes left in `directory`; removes it, unless `dry_run`.
+/// Removes the files of dead processes in `directory`, unless `dry_run`; returns them.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn clean(directory: &Path, dry_run: bool) -> io::Result<Vec<Clean>> {
+pub fn clean(directory: &Path, dry_run: bool) -> io::Result<Vec<StaleFile>> {
     let mut stale = Vec::new();
-    for session in registry::sessions(directory)? {
+    for session in directory::sessions(directory)? {
         let files = SessionFiles::new(directory, session);
-        if owner_of(&files) == Owner::Dead {
+        if publisher_state(&files) == PublisherState::Dead {
             stale.extend([files.ring, files.gate]);
         }
     }
-    stale.extend(registry::stale_counters(directory)?);
+    stale.extend(directory::stale_counters(directory)?);
     let stale = stale.into_iter().filter_map(|path| {
         let bytes = std::fs::symlink_metadata(&path).ok()?.len();
         let removed = if dry_run { Ok(()) } else { std::fs::remove_file(&path) };
-        Some(Clean { path, bytes, error: removed.err().map(|error| error.to_string()) })
+        Some(StaleFile { path, bytes, error: removed.err().map(|error| error.to_string()) })
     });
     Ok(stale.collect())
 }

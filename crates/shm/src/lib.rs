@@ -1,29 +1,29 @@
-//! Memory shared by threads or processes: publish and subscribe over it.
+//! Publish and subscribe over memory shared by threads or processes.
 //!
-//! One publisher writes a session's ring, up to 64 subscribers read it in place; the slowest
-//! gates it (receiver-paced), so nothing is lost. Sessions are files in a directory: there is
-//! no daemon. The layout is stated in `docs/protocol/shm.md`.
+//! One publisher writes a session's ring, up to 64 subscribers read it in place; the slowest gates
+//! the publisher (receiver-paced), so no message is lost. Sessions are files in a directory, without
+//! a daemon. `docs/protocol/shm.md` specifies the layout.
 //!
-//! There is one ring, and there are two doors to it. A subscriber of another process finds the
-//! session in the directory, opens and checks its files, and maps them: its streams come from
-//! `shm:…`. A subscriber of the publisher's own process meets it in the `lobby`, shares its
-//! mapping, and is joined as soon as both are there: its streams come from `thread:…`. With
-//! [`Reach::Process`] there are no files, and only the second door; such sessions cannot be seen
-//! from outside.
+//! A subscriber of another process finds the session in the directory, opens and checks its files,
+//! and maps them: the source of its streams is `shm:…`. A subscriber of the publisher's own process
+//! joins through the in-process registry and shares the publisher's mapping: the source is
+//! `thread:…`. With [`Visibility::Process`] sessions have no files, and only subscribers of the
+//! same process can join.
 //!
-//! The path of a message: [`Publisher`] claims room (`write_edge`), the caller writes in place
-//! (`claim`), the commit word makes it visible; [`Subscriber`] polls its `attachment`s
-//! (`read_edge`), which hand the bytes to the caller's handler. Beside the path: `conductor`
-//! finds and joins other processes' sessions and notices deaths, `vigil` frees a publisher from
-//! the dead.
+//! The path of a message: [`Publisher`] claims space (`gated_writer`), the caller writes in place
+//! (`claim`), the commit word makes the message visible (`ring_writer`); [`Subscriber`] polls its
+//! images (`image`, `ring_reader`), which pass the bytes to the caller's handler. Beside the path:
+//! `conductor` finds and joins other processes' sessions and detects dead publishers,
+//! `local_registry` joins those of the same process, `stall_detector` frees a blocked publisher
+//! from dead readers. `inspect` and `snapshot` read a domain from outside.
 //!
 //! ```
 //! use lanecast_transport::{Transport, Claim, Event, Publish, Subscribe};
-//! use lanecast_shm::{Domain, Settings};
+//! use lanecast_shm::{Domain, DomainSettings};
 //! use std::time::Duration;
 //!
 //! let directory = std::env::temp_dir().join(format!("lanecast-doc-{}", std::process::id()));
-//! let domain = Domain::open(Settings { directory: directory.clone(), ..Settings::default() })?;
+//! let domain = Domain::open(DomainSettings { directory: directory.clone(), ..DomainSettings::default() })?;
 //! let mut prices = domain.publisher("prices")?;
 //! let mut feed = domain.subscriber(&["prices"])?;
 //! assert!(prices.wait_for_subscribers(1, Duration::from_secs(10)));
@@ -52,61 +52,71 @@
 )]
 
 #[cfg(not(loom))]
-mod attachment;
-#[cfg(not(loom))]
-mod checked;
-#[cfg(not(loom))]
 mod claim;
 #[cfg(not(loom))]
 mod conductor;
 #[cfg(not(loom))]
+mod copy_buffer;
+#[cfg(not(loom))]
+mod directory;
+#[cfg(not(loom))]
 mod domain;
+#[cfg(not(loom))]
+mod domain_state;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
+mod gated_writer;
+#[cfg(not(loom))]
+mod image;
+#[cfg(not(loom))]
 mod inspect;
 #[cfg(not(loom))]
-mod lobby;
+mod liveness;
 #[cfg(not(loom))]
-mod look;
+mod local_registry;
+#[cfg(not(loom))]
+mod local_session;
 #[cfg(all(test, loom))]
 mod loom;
-#[cfg(not(loom))]
-mod mailbox;
 mod memory;
 #[cfg(not(loom))]
-mod place;
-#[cfg(not(loom))]
 mod publisher;
-mod read_edge;
 #[cfg(not(loom))]
-mod registry;
-#[cfg(not(loom))]
-mod resident;
+mod remote_publisher;
+mod ring_reader;
+mod ring_writer;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
 mod session;
 #[cfg(not(loom))]
+mod session_view;
+#[cfg(not(loom))]
 mod settings;
+#[cfg(not(loom))]
+mod slot_lease;
+#[cfg(not(loom))]
+mod snapshot;
+#[cfg(not(loom))]
+mod stall_detector;
 #[cfg(not(loom))]
 mod subscriber;
 #[cfg(not(loom))]
+mod subscription;
+#[cfg(not(loom))]
 mod telemetry;
 #[cfg(not(loom))]
-mod view;
-#[cfg(not(loom))]
-mod vigil;
-mod write_edge;
+mod wake_signal;
 
 #[cfg(not(loom))]
 pub use {
     claim::{ShmBatch, ShmClaim},
     domain::Domain,
-    error::{AttachError, OpenError, TopicError},
-    inspect::{Clean, SessionReport, SubscriberReport, clean, inspect},
-    look::{Look, SessionRates, SubscriberRates},
+    error::{JoinError, OpenError, TopicError},
+    inspect::{SessionReport, StaleFile, SubscriberReport, clean, inspect},
     publisher::Publisher,
-    settings::{Reach, Settings, Stalled, default_directory},
+    settings::{DomainSettings, SlowConsumerPolicy, Visibility, default_directory},
+    snapshot::{DomainSnapshot, SessionRates, SubscriberRates},
     subscriber::Subscriber,
 };

@@ -1,16 +1,16 @@
-//! The protocol's hand-offs, explored by loom: the very code that products run, on memory of
-//! the model checker's own.
+//! The protocol between ring writer and ring readers, explored by loom: the code of products, on
+//! the model checker's memory.
 //!
-//! The body of a message is an `UnsafeCell`, so a reader that looks too early, or a writer that
-//! overwrites too early, is found as a data race. Run by `make test`:
+//! The body of a message is an `UnsafeCell`, so a reader that reads too early, or a writer that
+//! overwrites too early, is reported as a data race. Run by `make test`:
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-shm --lib`.
 
 mod memory;
 
 use self::memory::{Bodies, Model};
 use crate::memory::Memory;
-use crate::read_edge::{Next, ReadEdge};
-use crate::write_edge::{Eviction, WriteEdge};
+use crate::ring_reader::{Next, RingReader};
+use crate::ring_writer::{Eviction, RingWriter};
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, without_light_fences};
 use lanecast_wire::shm::frame_bytes;
@@ -22,10 +22,10 @@ const LENGTH: u32 = 8;
 const LONGEST: u32 = 8;
 const LONG: std::time::Duration = std::time::Duration::from_secs(1);
 
-type Writer = WriteEdge<Arc<Model>>;
-type Reader = ReadEdge<Arc<Model>>;
+type Writer = RingWriter<Arc<Model>>;
+type Reader = RingReader<Arc<Model>>;
 
-/// Explores a model in which nobody sleeps.
+/// Explores a model without sleepers.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     without_light_fences(|| check_sleep(model));
 }
@@ -39,10 +39,10 @@ fn check_sleep(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Writes and commits a message, if there is room.
+/// Writes and commits a message, if there is space.
 fn publish(writer: &mut Writer, number: u64) -> bool {
     let at = writer.at();
-    if !writer.has_room(at.plus(frame_bytes(u64::from(LENGTH)))) {
+    if !writer.has_space(at.plus(frame_bytes(u64::from(LENGTH)))) {
         return false;
     }
     writer.memory().bodies.write(at, number);
@@ -57,7 +57,7 @@ fn read(reader: &mut Reader, bodies: &Bodies) -> Option<u64> {
             assert_eq!((frame.topic, frame.length), (TOPIC, LENGTH));
             reader.pass(frame.length);
             let number = bodies.read(frame.body);
-            // Messages are numbered from 1 and take 16 bytes: an old one in a new place shows.
+            // Messages are numbered from 1 and take 16 bytes: a stale one has another number.
             assert_eq!(number, frame.body.get() / 16 + 1);
             Some(number)
         }
@@ -83,7 +83,7 @@ fn read_all(reader: &mut Reader, bodies: &Bodies, first: u64, count: u64) {
 
 fn start(frames: usize, slots: usize) -> (Arc<Model>, Writer) {
     let model = Arc::new(Model::new(frames, slots));
-    let writer = WriteEdge::new(Arc::clone(&model), Position::new(0));
+    let writer = RingWriter::new(Arc::clone(&model), Position::new(0));
     (model, writer)
 }
 
@@ -91,7 +91,7 @@ fn start(frames: usize, slots: usize) -> (Arc<Model>, Writer) {
 fn a_committed_message_is_whole() {
     check(|| {
         let (model, mut writer) = start(4, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let sender = thread::spawn(move || {
             assert!(publish(&mut writer, 1));
             assert!(publish(&mut writer, 2));
@@ -104,10 +104,10 @@ fn a_committed_message_is_whole() {
 #[test]
 fn nothing_is_overwritten_before_it_was_read() {
     check(|| {
-        // Two frames and the empty word behind them: the third message waits for the first
-        // reading.
+        // Two frames and the empty word behind them: the third message waits until the first is
+        // read.
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let sender = thread::spawn(move || {
             for number in 1..=4 {
                 while !publish(&mut writer, number) {
@@ -124,11 +124,11 @@ fn nothing_is_overwritten_before_it_was_read() {
 fn a_batch_becomes_visible_as_a_whole() {
     check(|| {
         let (model, mut writer) = start(4, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let sender = thread::spawn(move || {
             let bytes = frame_bytes(u64::from(LENGTH));
             let first = writer.at();
-            assert!(writer.has_room(first.plus(2 * bytes)));
+            assert!(writer.has_space(first.plus(2 * bytes)));
             for index in 0..2 {
                 let at = first.plus(index * bytes);
                 writer.stage(at, TOPIC, LENGTH);
@@ -144,10 +144,10 @@ fn a_batch_becomes_visible_as_a_whole() {
 }
 
 #[test]
-fn batches_of_readings_give_room_back_once() {
+fn one_release_frees_several_messages() {
     check(|| {
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1) && publish(&mut writer, 2));
         let sender = thread::spawn(move || {
             let _ = publish(&mut writer, 3) && publish(&mut writer, 4);
@@ -160,10 +160,10 @@ fn batches_of_readings_give_room_back_once() {
 }
 
 #[test]
-fn whoever_leaves_has_finished_reading() {
+fn a_reader_that_leaves_has_finished_reading() {
     check(|| {
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1) && publish(&mut writer, 2));
         let sender = thread::spawn(move || {
             let _ = publish(&mut writer, 3) && publish(&mut writer, 4);
@@ -175,35 +175,35 @@ fn whoever_leaves_has_finished_reading() {
 }
 
 #[test]
-fn a_slot_changes_hands() {
+fn a_slot_gets_a_new_owner() {
     check(|| {
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1) && publish(&mut writer, 2));
         let sender = thread::spawn(move || {
             let _ = publish(&mut writer, 3) && publish(&mut writer, 4);
         });
         assert_eq!(read(&mut reader, &model.bodies), Some(1));
-        // Its owner leaves without a word, as the dead do, and the next one joins.
-        let _reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        // The owner dies without leaving, and the next one joins.
+        let _reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         sender.join().unwrap();
     });
 }
 
 #[test]
-fn a_new_owner_is_known_before_it_is_judged() {
+fn a_new_owner_is_known_before_it_is_checked() {
     check(|| {
         let (model, writer) = start(3, 1);
-        let looker = thread::spawn(move || {
+        let checker = thread::spawn(move || {
             let owner = writer
-                .readers()
+                .gating_readers()
                 .next()
                 .map(|(index, ..)| writer.memory().slot(index).pid.load(Ordering::Relaxed));
-            assert!(owner.is_none_or(|pid| pid == 7), "judged by the last owner");
+            assert!(owner.is_none_or(|pid| pid == 7), "checked as the last owner");
         });
         model.slot(0).pid.store(7, Ordering::Relaxed);
-        let _reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
-        looker.join().unwrap();
+        let _reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        checker.join().unwrap();
     });
 }
 
@@ -213,13 +213,13 @@ fn a_joining_reader_is_gated_on_or_starts_later() {
         let (model, mut writer) = start(3, 1);
         assert!(publish(&mut writer, 1));
         let sender = thread::spawn(move || {
-            // Up to the limit that was computed before anybody joined, and beyond it.
+            // Up to the limit computed before the reader joined, and beyond it.
             let _ = publish(&mut writer, 2) && publish(&mut writer, 3) && publish(&mut writer, 4);
         });
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let _ = read(&mut reader, &model.bodies);
         sender.join().unwrap();
-        // From its first place on, it finds all there is: nothing is missing, torn or old.
+        // From its first position on, it finds every message, whole and in order.
         while read(&mut reader, &model.bodies).is_some() {}
         assert_eq!(reader.at().get(), model.head());
     });
@@ -229,11 +229,11 @@ fn a_joining_reader_is_gated_on_or_starts_later() {
 fn a_sleeping_reader_is_woken_by_a_message() {
     check_sleep(|| {
         let (model, mut writer) = start(4, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let sender = thread::spawn(move || {
             assert!(publish(&mut writer, 1));
         });
-        // loom has no time: a sleep that is not ended by a wake ends the model as a deadlock.
+        // loom has no time: a sleep without a wake-up is reported as a deadlock.
         while read(&mut reader, &model.bodies).is_none() {
             sleep(&reader);
         }
@@ -242,10 +242,10 @@ fn a_sleeping_reader_is_woken_by_a_message() {
 }
 
 #[test]
-fn a_sleeping_reader_is_woken_by_the_goodbye() {
+fn a_sleeping_reader_is_woken_by_the_close() {
     check_sleep(|| {
         let (model, mut writer) = start(4, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let sender = thread::spawn(move || {
             assert!(publish(&mut writer, 1));
             writer.close();
@@ -258,17 +258,17 @@ fn a_sleeping_reader_is_woken_by_the_goodbye() {
             }
         }
         let number = number.or_else(|| read(&mut reader, &model.bodies));
-        assert_eq!(number, Some(1), "the goodbye overtook a message");
+        assert_eq!(number, Some(1), "the close overtook a message");
         sender.join().unwrap();
     });
 }
 
-/// One sleep, as a product's subscriber does it.
+/// Sleeps once, as a subscriber does.
 fn sleep(reader: &Reader) {
     if let Some((expected, _)) = reader.prepare_sleep() {
         let memory = reader.memory();
         memory.sleep(&memory.slot(reader.index()).wake, expected, LONG);
-        reader.awake();
+        reader.cancel_sleep();
     }
 }
 
@@ -276,13 +276,13 @@ fn sleep(reader: &Reader) {
 fn a_sleeping_writer_is_woken_by_a_reading() {
     check_sleep(|| {
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1));
         assert!(publish(&mut writer, 2));
         let sender = thread::spawn(move || {
             let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
-            while !writer.has_room(end) {
-                writer.sleep(LONG, |writer| writer.has_room(end));
+            while !writer.has_space(end) {
+                writer.sleep(LONG, |writer| writer.has_space(end));
             }
             assert!(publish(&mut writer, 3));
         });
@@ -295,12 +295,12 @@ fn a_sleeping_writer_is_woken_by_a_reading() {
 fn a_draining_writer_is_woken_by_the_last_reading() {
     check_sleep(|| {
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1));
         let drainer = thread::spawn(move || {
             let is_drained = |writer: &mut Writer| {
                 let at = writer.at();
-                writer.readers().all(|(_, _, cursor)| cursor == at)
+                writer.gating_readers().all(|(_, _, cursor)| cursor == at)
             };
             while !is_drained(&mut writer) {
                 writer.sleep(LONG, is_drained);
@@ -315,14 +315,14 @@ fn a_draining_writer_is_woken_by_the_last_reading() {
 fn a_reader_that_leaves_frees_the_writer() {
     check_sleep(|| {
         let (model, mut writer) = start(3, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1));
         assert!(publish(&mut writer, 2));
         let leaver = Arc::clone(&model);
         let sender = thread::spawn(move || {
             let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
-            while !writer.has_room(end) {
-                writer.sleep(LONG, |writer| writer.has_room(end));
+            while !writer.has_space(end) {
+                writer.sleep(LONG, |writer| writer.has_space(end));
             }
             assert!(publish(&mut writer, 3));
         });
@@ -333,37 +333,37 @@ fn a_reader_that_leaves_frees_the_writer() {
 }
 
 #[test]
-fn whoever_reads_garbled_bytes_learns_of_the_eviction() {
+fn a_reader_of_overwritten_bytes_sees_its_eviction() {
     check(|| {
         let (model, mut writer) = start(3, 1);
-        let reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         assert!(publish(&mut writer, 1));
         assert!(publish(&mut writer, 2));
         let sender = thread::spawn(move || {
-            let (index, lease, _) = writer.readers().next().unwrap();
+            let (index, lease, _) = writer.gating_readers().next().unwrap();
             writer.evict(index, lease, Eviction::Stalled);
-            writer.recompute();
+            writer.update_limit();
             // Overwrites the first message, which the reader may be reading.
             let at = writer.at();
-            assert!(writer.has_room(at.plus(frame_bytes(u64::from(LENGTH)))));
+            assert!(writer.has_space(at.plus(frame_bytes(u64::from(LENGTH)))));
             writer.memory().bodies.garble(at, 3);
             writer.commit(TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
-            assert!(writer.has_room(writer.at().plus(frame_bytes(u64::from(LENGTH)))));
+            assert!(writer.has_space(writer.at().plus(frame_bytes(u64::from(LENGTH)))));
             writer.memory().bodies.garble(writer.at(), 4);
         });
         if let Next::Frame(frame) = reader.peek() {
             let number = model.bodies.glimpse(frame.body);
-            assert!(number == 1 || reader.is_evicted(), "torn, and nobody said so");
+            assert!(number == 1 || reader.is_evicted(), "torn, without an eviction");
         }
         sender.join().unwrap();
     });
 }
 
 #[test]
-fn a_goodbye_does_not_overtake_the_last_message() {
+fn a_close_does_not_overtake_the_last_message() {
     check(|| {
         let (model, mut writer) = start(4, 1);
-        let mut reader = ReadEdge::join(Arc::clone(&model), 0, LONGEST);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let sender = thread::spawn(move || {
             assert!(publish(&mut writer, 1));
             writer.close();

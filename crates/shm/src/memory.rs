@@ -1,23 +1,23 @@
-//! The words that a publisher and its subscribers meet on.
+//! Access to the words that a publisher and its subscribers share.
 //!
-//! The protocol ([`WriteEdge`](crate::write_edge::WriteEdge),
-//! [`ReadEdge`](crate::read_edge::ReadEdge)) is written against this trait, so that the model
-//! checker runs the very code that products run, on memory of its own.
+//! The protocol ([`RingWriter`](crate::ring_writer::RingWriter),
+//! [`RingReader`](crate::ring_reader::RingReader)) is written against this trait, so that the model
+//! checker runs the same code as products, on its own memory.
 
 use lanecast_base::Position;
 use lanecast_base::sync::AtomicU32;
 use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, Slot};
 use std::time::Duration;
 
-/// A session's memory, as both sides see it.
+/// A session's memory: the ring file (written by the publisher) and the gate (by subscribers).
 pub(crate) trait Memory {
-    /// The ring's length in bytes: a power of two.
+    /// Length of the ring in bytes: a power of two.
     fn window(&self) -> u64;
-    /// How many slots there are.
+    /// Number of subscriber slots.
     fn slots(&self) -> usize;
     /// The publisher's words.
     fn ring(&self) -> &RingLive;
-    /// The words about waiting.
+    /// The gate's words about waiting and sleeping.
     fn gate(&self) -> &GateLive;
     /// One subscriber's words; `index` is below [`slots`](Self::slots).
     fn slot(&self, index: usize) -> &Slot;
@@ -27,11 +27,11 @@ pub(crate) trait Memory {
     fn prefetch(&self, at: Position);
     /// Hints that the bytes at `at` will be written soon.
     fn prefetch_for_writing(&self, at: Position);
-    /// Makes every processor pass a barrier; says whether the other side's light fences are
-    /// covered by that.
+    /// Makes every processor pass a barrier; returns whether this covers the light fences of the
+    /// other side.
     fn heavy_fence(&self) -> bool;
     /// Sleeps while `word` holds `expected`, at most `limit`.
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
-    /// Wakes whoever sleeps on `word`.
+    /// Wakes the thread that sleeps on `word`.
     fn wake(&self, word: &AtomicU32);
 }

@@ -1,6 +1,6 @@
-//! A session's two files in memory.
+//! Mapping of a session's two files, ring and gate, and their names in the domain's directory.
 
-use crate::error::AttachError;
+use crate::error::JoinError;
 use crate::memory::Memory;
 use lanecast_base::Position;
 use lanecast_base::sync::AtomicU32;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The memory of one session, mapped for its publisher or for one of its subscribers. A clone
-/// shares the mappings: that is how ends in one process do without a second one.
+/// A session's memory, mapped for its publisher or for one of its subscribers. Clones share the
+/// mappings: subscribers in the publisher's process use a clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     data: NonNull<u8>,
@@ -28,7 +28,7 @@ pub(crate) struct Segment {
     gate_live: NonNull<GateLive>,
     slots: NonNull<Slot>,
     limits: Limits,
-    // Held for the pointers above.
+    // Keeps the memory behind the pointers above mapped.
     mappings: Arc<Mappings>,
 }
 
@@ -39,8 +39,8 @@ struct Mappings {
     _gate: Mapping,
 }
 
-// SAFETY: the pointers go into mappings that the value keeps; what they point at is atomics, and
-// message bytes that the protocol hands from one side to the other.
+// SAFETY: the pointers go into mappings that the value keeps; they point at atomics, and at
+// message bytes that the protocol passes from one side to the other.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
@@ -76,40 +76,41 @@ impl Segment {
         &self.limits
     }
 
-    /// Where the byte at `at` is. The bytes behind it, up to a window, follow without a break.
+    /// Address of the byte at `at`. A whole window follows it contiguously.
     #[inline(always)]
     pub(crate) fn byte(&self, at: Position) -> NonNull<u8> {
         // SAFETY: the offset is below the window, and the ring is mapped twice.
         unsafe { self.data.add(at.offset(self.mask)) }
     }
 
-    /// Writes the ring's header; only its publisher, before anybody else sees it.
+    /// Writes the ring's header. Called by the publisher, before the file has a name.
     pub(crate) fn write_header(&mut self, header: &RingHeader) {
         let bytes = header.as_bytes();
         let start = self.mappings.head.start();
-        // SAFETY: the head is longer than a header, mapped for writing by its publisher, and
-        // nobody else has found the session yet.
+        // SAFETY: the head is longer than a header, its publisher has mapped it for writing, and
+        // no other process can find the session yet.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
     }
 
-    /// Writes entry `index` of the topic table; only the publisher, before counting it.
+    /// Writes entry `index` of the topic table. Called by the publisher, before counting it.
     pub(crate) fn write_topic(&mut self, index: u32, entry: &TopicEntry) {
         assert!(index < self.limits.topics_max, "the topic table has room");
         let bytes = entry.as_bytes();
-        // SAFETY: the entry lies within the table, which lies within the head, and no reader
-        // looks at it before it is counted.
+        // SAFETY: the entry lies within the table, which lies within the head, and readers ignore
+        // it until it is counted.
         let target = unsafe { self.mappings.head.start().add(topic_offset(index)) };
         // SAFETY: as above; the head is mapped for writing by its publisher.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), bytes.len()) };
     }
 
-    /// Reads entry `index` of the topic table, if there is one and it makes sense.
+    /// Reads entry `index` of the topic table; `None` if it is absent or damaged.
     pub(crate) fn read_topic(&self, index: u32) -> Option<String> {
         if index >= self.limits.topics_max {
             return None;
         }
         let mut bytes = [0u8; size_of::<TopicEntry>()];
-        // SAFETY: the entry lies within the table; the copy is checked, not the shared bytes.
+        // SAFETY: the entry lies within the table. Checks apply to the copy, since the shared
+        // bytes can change.
         let source = unsafe { self.mappings.head.start().add(topic_offset(index)) };
         // SAFETY: as above.
         unsafe {
@@ -136,14 +137,14 @@ impl Memory for Segment {
 
     #[inline(always)]
     fn ring(&self) -> &RingLive {
-        // SAFETY: points into the head mapping, which lives as long as this; all fields that
-        // others may change are atomics.
+        // SAFETY: points into the head mapping, which lives as long as `self`; every field that
+        // changes is an atomic.
         unsafe { self.live.as_ref() }
     }
 
     #[inline(always)]
     fn gate(&self) -> &GateLive {
-        // SAFETY: points into the gate mapping, which lives as long as this; all atomics.
+        // SAFETY: points into the gate mapping, which lives as long as `self`; all atomics.
         unsafe { self.gate_live.as_ref() }
     }
 
@@ -152,7 +153,7 @@ impl Memory for Segment {
         debug_assert!(index < self.slots());
         // SAFETY: the index is below the number of slots, which the gate mapping covers.
         let slot = unsafe { self.slots.add(index) };
-        // SAFETY: lives as long as this; all atomics.
+        // SAFETY: the mapping lives as long as `self`; all atomics.
         unsafe { slot.as_ref() }
     }
 
@@ -193,7 +194,7 @@ impl Memory for Segment {
     }
 }
 
-/// The files of one session, by name.
+/// Paths of one session's files.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionFiles {
     pub(crate) session: u64,
@@ -208,10 +209,10 @@ impl SessionFiles {
     }
 
     /// Opens the ring file for reading and checks its header.
-    pub(crate) fn open_ring(&self) -> Result<(File, RingHeader, Limits), AttachError> {
-        let io = |error| AttachError::Io { path: self.ring.clone(), error };
+    pub(crate) fn open_ring(&self) -> Result<(File, RingHeader, Limits), JoinError> {
+        let io = |error| JoinError::Io { path: self.ring.clone(), error };
         let file = lanecast_os::open(&self.ring, false).map_err(io)?;
-        let header_error = |error| AttachError::Header { path: self.ring.clone(), error };
+        let header_error = |error| JoinError::Header { path: self.ring.clone(), error };
         let (header, limits) =
             RingHeader::read(&read_start(&file).map_err(io)?).map_err(header_error)?;
         let length = file.metadata().map_err(io)?.len();
@@ -223,18 +224,18 @@ impl SessionFiles {
     }
 
     /// Opens the gate file and checks that it belongs to the ring.
-    pub(crate) fn open_gate(&self, limits: &Limits, writable: bool) -> Result<File, AttachError> {
-        let io = |error| AttachError::Io { path: self.gate.clone(), error };
+    pub(crate) fn open_gate(&self, limits: &Limits, writable: bool) -> Result<File, JoinError> {
+        let io = |error| JoinError::Io { path: self.gate.clone(), error };
         let file = lanecast_os::open(&self.gate, writable).map_err(io)?;
-        let places = limits.subscribers_max;
-        GateHeader::read(&read_start(&file).map_err(io)?, self.session, places)
-            .map_err(|error| AttachError::Header { path: self.gate.clone(), error })?;
+        let slots = limits.subscribers_max;
+        GateHeader::read(&read_start(&file).map_err(io)?, self.session, slots)
+            .map_err(|error| JoinError::Header { path: self.gate.clone(), error })?;
         Ok(file)
     }
 
-    /// Removes both names; memory lives on where it is mapped.
+    /// Removes both names; mapped memory stays valid.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        // The gate last: a gate without a ring is cleaned up as well, a ring alone is refused.
+        // The gate last: a gate alone is removed as stale, a ring alone is an error to readers.
         let removed = std::fs::remove_file(&self.ring);
         std::fs::remove_file(&self.gate).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(()),
@@ -247,7 +248,7 @@ impl SessionFiles {
     }
 }
 
-/// The first bytes of a file, fewer if it is shorter.
+/// The first bytes of a file, as many as a ring header has; fewer if the file is shorter.
 fn read_start(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; size_of::<RingHeader>()];
     let mut filled = 0;

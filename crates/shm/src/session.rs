@@ -1,8 +1,9 @@
-//! Making a session: files for all processes of the host, or memory for this one alone.
+//! Creates a session: in files for all processes of the host, or in anonymous memory for this
+//! process only.
 
 use crate::error::OpenError;
 use crate::segment::{Segment, SessionFiles};
-use crate::settings::{Reach, Settings, Stalled};
+use crate::settings::{DomainSettings, SlowConsumerPolicy, Visibility};
 use lanecast_base::sync::light_fences_enabled;
 use lanecast_os::process::{Identity, own_name, random};
 use lanecast_os::{LockByte, MapMode, NewFile, memory_file, private_directory};
@@ -12,39 +13,40 @@ use lanecast_wire::shm::{
 };
 use std::fs::{File, FileTimes};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::SystemTime;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
-/// A session that has just been made: mapped, and ready for its first topic.
-pub(crate) struct Session {
+/// A new session: mapped, and ready for its first topic.
+pub(crate) struct NewSession {
     pub(crate) number: u64,
     pub(crate) segment: Segment,
-    /// Its files, for other processes to find; `None` if they are not to.
-    pub(crate) hidden: Option<Hidden>,
+    /// Files for other processes; `None` if the session is visible within this process only.
+    pub(crate) files: Option<UnnamedFiles>,
 }
 
-/// A session's files, complete but for their names.
+/// A session's files, complete but for their names in the directory.
 #[derive(Debug)]
-pub(crate) struct Hidden {
+pub(crate) struct UnnamedFiles {
     files: SessionFiles,
     ring: NewFile,
     gate: NewFile,
 }
 
-impl Hidden {
-    /// The gate file, by which its slots can be locked and looked at.
+impl UnnamedFiles {
+    /// The gate file, with the slots' locks.
     pub(crate) fn gate(&self) -> &File {
         self.gate.file()
     }
 
-    /// Names them: from now on others find the session.
-    pub(crate) fn publish(self) -> Result<Names, OpenError> {
+    /// Names the files: from then on other processes find the session.
+    pub(crate) fn publish(self) -> Result<NamedFiles, OpenError> {
         let Self { files, ring, gate } = self;
-        // The gate first: whoever finds the ring finds the gate as well.
+        // The gate first: a process that finds the ring must find the gate as well.
         let gate_lock = gate.publish(&name_of(&files.gate))?;
         match ring.publish(&name_of(&files.ring)) {
-            Ok(ring_lock) => Ok(Names { files, ring_lock, _gate_lock: gate_lock }),
+            Ok(ring_lock) => Ok(NamedFiles { files, ring_lock, _gate_lock: gate_lock }),
             Err(error) => {
                 let _ = files.remove();
                 Err(error.into())
@@ -55,51 +57,59 @@ impl Hidden {
 
 /// A session's files in the directory, and the locks that prove that its publisher lives.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct NamedFiles {
     files: SessionFiles,
     ring_lock: LockByte,
     _gate_lock: LockByte,
 }
 
-impl Names {
-    /// Touches the ring file: that wakes those who watch the directory.
-    ///
-    /// If it fails, they find what is new at their next look.
+impl NamedFiles {
+    /// Touches the ring file, which wakes the conductors that watch the directory. If this fails,
+    /// they find the change in their next scan.
     pub(crate) fn touch(&self) {
         let now = SystemTime::now();
-        // Both times: one alone is no change of attributes to inotify.
+        // Both times: inotify reports no change of attributes for one alone.
         let both = FileTimes::new().set_accessed(now).set_modified(now);
         let _ = self.ring_lock.file().set_times(both);
     }
 
-    /// Removes both; if that fails, the next one to open the domain tries again.
+    /// Removes both files; if that fails, the next process to open the domain tries again.
     pub(crate) fn remove(&self) {
         let _ = self.files.remove();
     }
 }
 
-pub(crate) fn create(settings: &Settings) -> Result<Session, OpenError> {
+pub(crate) fn create(settings: &DomainSettings) -> Result<NewSession, OpenError> {
     settings.check()?;
     let limits = Limits::new(settings.window_bytes, settings.topics_max, settings.subscribers_max);
-    let number = random().map_err(system("get a random number"))?;
-    match settings.reach {
-        Reach::Host => in_files(settings, number, limits),
-        Reach::Process => in_memory(settings, number, limits),
+    let number = random().map_err(OpenError::system("get a random number"))?;
+    match settings.visibility {
+        Visibility::Host => create_files(settings, number, limits),
+        Visibility::Process => create_anonymous(settings, number, limits),
     }
 }
 
-/// In memory that has no name: it is gone with its last mapping.
-fn in_memory(settings: &Settings, number: u64, limits: Limits) -> Result<Session, OpenError> {
-    let reserve = |bytes| memory_file(bytes).map_err(system("reserve the session's memory"));
+/// Creates a session in anonymous memory, which is freed with its last mapping.
+fn create_anonymous(
+    settings: &DomainSettings,
+    number: u64,
+    limits: Limits,
+) -> Result<NewSession, OpenError> {
+    let reserve =
+        |bytes| memory_file(bytes).map_err(OpenError::system("reserve the session's memory"));
     let (ring, gate) =
         (reserve(limits.file_bytes())?, reserve(gate_bytes(limits.subscribers_max))?);
     let mut segment = Segment::map(&ring, &gate, limits, MapMode::ReadWrite)
-        .map_err(system("map the session's memory"))?;
+        .map_err(OpenError::system("map the session's memory"))?;
     segment.write_header(&ring_header(settings, number, &limits));
-    Ok(Session { number, segment, hidden: None })
+    Ok(NewSession { number, segment, files: None })
 }
 
-fn in_files(settings: &Settings, session: u64, limits: Limits) -> Result<Session, OpenError> {
+fn create_files(
+    settings: &DomainSettings,
+    session: u64,
+    limits: Limits,
+) -> Result<NewSession, OpenError> {
     let directory = &settings.directory;
     private_directory(directory, settings.access)?;
     let files = SessionFiles::new(directory, session);
@@ -114,18 +124,21 @@ fn in_files(settings: &Settings, session: u64, limits: Limits) -> Result<Session
         subscribers_max: U32::new(limits.subscribers_max),
         session: U64::new(session),
     };
-    gate.file().write_all_at(gate_header.as_bytes(), 0).map_err(system("write the gate file"))?;
+    gate.file()
+        .write_all_at(gate_header.as_bytes(), 0)
+        .map_err(OpenError::system("write the gate file"))?;
     let ring = NewFile::create(directory, limits.file_bytes(), settings.access.read_mode())?;
     let mut segment = Segment::map(ring.file(), gate.file(), limits, MapMode::ReadWrite)
-        .map_err(system("map the session's memory"))?;
+        .map_err(OpenError::system("map the session's memory"))?;
     segment.write_header(&ring_header(settings, session, &limits));
 
-    Ok(Session { number: session, segment, hidden: Some(Hidden { files, ring, gate }) })
+    let files = Some(UnnamedFiles { files, ring, gate });
+    Ok(NewSession { number: session, segment, files })
 }
 
-fn ring_header(settings: &Settings, session: u64, limits: &Limits) -> RingHeader {
+fn ring_header(settings: &DomainSettings, session: u64, limits: &Limits) -> RingHeader {
     let flag = |bit, is_set| if is_set { bit } else { 0 };
-    let evicts = settings.stalled != Stalled::Wait;
+    let evicts = settings.slow_consumer != SlowConsumerPolicy::Wait;
     let flags = flag(FLAG_LIGHT_FENCES, light_fences_enabled()) | flag(FLAG_EVICTS, evicts);
     let own = Identity::own();
     let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -148,10 +161,6 @@ fn ring_header(settings: &Settings, session: u64, limits: &Limits) -> RingHeader
     }
 }
 
-fn name_of(path: &std::path::Path) -> String {
+fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-pub(crate) fn system(act: &'static str) -> impl Fn(std::io::Error) -> OpenError {
-    move |error| OpenError::System { act, error }
 }

@@ -1,4 +1,4 @@
-//! What a domain can be told.
+//! Settings of a domain.
 
 use crate::error::OpenError;
 use lanecast_base::{Position, WaitStrategy};
@@ -7,64 +7,65 @@ use lanecast_wire::shm::{FRAME_ALIGN, SUBSCRIBERS_MAX, TOPICS_MAX, WINDOW_MAX, W
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Settings of the transports that share memory.
+/// Settings of the shared-memory transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// How far the domain reaches.
-    pub reach: Reach,
+pub struct DomainSettings {
+    /// Processes that can see the domain.
+    pub visibility: Visibility,
     /// The domain's directory: publishers and subscribers with the same one find each other.
-    /// Within one process it is a mere name.
+    /// With [`Visibility::Process`] it is only a name.
     pub directory: PathBuf,
-    /// Who may use the domain.
+    /// Users with access to the domain.
     pub access: Access,
-    /// The ring of a session, in bytes; rounded up to a power of two. A message may take an
-    /// eighth of it.
+    /// Length of a session's ring in bytes, rounded up to a power of two. The longest message is
+    /// an eighth of it.
     pub window_bytes: u64,
-    /// The most subscribers of a session, 1 to 64.
+    /// Most subscribers of a session, 1 to 64.
     pub subscribers_max: u32,
-    /// The most topics of a session.
+    /// Most topics of a session.
     pub topics_max: u32,
-    /// How a publisher waits for room.
+    /// Wait strategy of a publisher without space.
     pub publisher_wait: WaitStrategy,
-    /// How a subscriber waits for messages.
+    /// Wait strategy of a subscriber without messages.
     pub subscriber_wait: WaitStrategy,
-    /// How soon the death of a process is noticed, at the latest.
+    /// Longest time until the death of a process is detected.
     pub liveness: Duration,
-    /// What becomes of a subscriber that lives but does not read.
-    pub stalled: Stalled,
-    /// Where a session's positions start, so that tests can run them through their wrap.
+    /// Policy for a live subscriber that does not read.
+    pub slow_consumer: SlowConsumerPolicy,
+    /// First position of a session, so that tests reach the wrap-around.
     #[doc(hidden)]
     pub first_position: u64,
-    /// Whether ends in one process meet directly, so that tests and benchmarks can have both
-    /// ends of the way between processes in one.
+    /// Whether subscribers join sessions of their own process directly. Tests and benchmarks of
+    /// the path between processes turn it off.
     #[doc(hidden)]
-    pub direct: bool,
+    pub local_join: bool,
 }
 
-/// How far a domain reaches.
+/// Processes that can see a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// All processes of the host that may use its directory. Ends in one process meet directly.
+pub enum Visibility {
+    /// All processes of the host with access to the directory. Within one process, publishers and
+    /// subscribers join directly.
     #[default]
     Host,
-    /// The calling process: sessions have no files, and nobody outside can find them.
+    /// Only the calling process: sessions have no files, so other processes cannot find them.
     Process,
 }
 
-/// What a publisher does about a subscriber that lives but does not read.
+/// A publisher's policy for a live subscriber that does not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stalled {
-    /// Waits for it, as long as it takes.
+pub enum SlowConsumerPolicy {
+    /// Wait without limit.
     #[default]
     Wait,
-    /// Takes its place away after it has held the publisher up for so long.
+    /// Evict the subscriber after it has blocked the publisher for this time.
     EvictAfter(Duration),
 }
 
-impl Default for Settings {
+impl Default for DomainSettings {
     fn default() -> Self {
         Self {
-            reach: Reach::Host,
+            visibility: Visibility::Host,
             directory: default_directory(),
             access: Access::Owner,
             window_bytes: 1 << 20,
@@ -73,15 +74,15 @@ impl Default for Settings {
             publisher_wait: WaitStrategy::SpinPark,
             subscriber_wait: WaitStrategy::SpinPark,
             liveness: Duration::from_secs(1),
-            stalled: Stalled::Wait,
+            slow_consumer: SlowConsumerPolicy::Wait,
             first_position: 0,
-            direct: true,
+            local_join: true,
         }
     }
 }
 
-impl Settings {
-    /// Whether each number lies within its bounds.
+impl DomainSettings {
+    /// Checks that each number lies within its bounds.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if !(WINDOW_MIN..=WINDOW_MAX).contains(&self.window_bytes) {
             return Err(OpenError::Window(self.window_bytes));
@@ -100,7 +101,7 @@ impl Settings {
     }
 }
 
-/// `/dev/shm/lanecast-<user>`: one domain per user unless told otherwise.
+/// The default directory, `/dev/shm/lanecast-<user>`: one domain per user.
 pub fn default_directory() -> PathBuf {
     format!("/dev/shm/lanecast-{}", lanecast_os::process::own_user()).into()
 }

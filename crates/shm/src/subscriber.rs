@@ -1,10 +1,11 @@
-//! The reading end.
+//! The subscriber: polls the images of all joined sessions, and sleeps on all of them at once.
 
-use crate::attachment::Attachment;
-use crate::domain::Shared;
-use crate::lobby::Visit;
-use crate::mailbox::Mailbox;
-use lanecast_base::sync::{AtomicU32, Ordering};
+use crate::domain_state::DomainState;
+use crate::image::Image;
+use crate::local_registry::LocalSubscriber;
+use crate::subscription::Subscription;
+use crate::wake_signal::WakeSignal;
+use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, Waiter, spin};
 use lanecast_os::futex;
 use lanecast_transport::{Event, Subscribe};
@@ -12,110 +13,108 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest sleep: loops that also look at other things come by ten times a second.
+/// Longest sleep, for loops that also poll other sources: ten polls a second.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// A subscriber over shared memory: reads all publishers of its topics in place.
 ///
-/// Made by [`Domain`](crate::Domain)'s `subscriber`. From the moment it has joined a
-/// session it holds the publisher to its pace: poll it, or drop it.
+/// Opened by [`Domain`](crate::Domain)'s `subscriber`. Once it has joined a session it gates the
+/// publisher: poll it, or drop it.
 pub struct Subscriber {
-    // First: no session is joined for a subscriber that is being dropped.
-    visit: Visit,
-    attachments: Vec<Attachment>,
-    /// Whose turn it is to be polled first.
+    // First: a subscriber that is being dropped joins no more sessions.
+    local: LocalSubscriber,
+    images: Vec<Image>,
+    /// Index of the image polled first, which moves with every poll.
     turn: usize,
-    /// The sessions that have taken its place away.
+    /// Sessions that have evicted this subscriber.
     evicted_from: Vec<u64>,
-    mailbox: Arc<Mailbox>,
-    news_seen: u32,
+    subscription: Arc<Subscription>,
+    signal: Arc<WakeSignal>,
+    /// Epoch of `signal` up to which its causes are handled.
+    seen_epoch: u32,
     waiter: Waiter,
-    domain: Arc<Shared>,
+    domain: Arc<DomainState>,
 }
 
 impl Subscriber {
-    pub(crate) fn new(mailbox: Arc<Mailbox>, domain: Arc<Shared>) -> Self {
+    pub(crate) fn new(subscription: Arc<Subscription>, domain: Arc<DomainState>) -> Self {
         Self {
-            visit: Visit::begin(domain.key().cloned(), Arc::clone(&mailbox)),
-            attachments: Vec::new(),
+            local: LocalSubscriber::register(domain.key().cloned(), Arc::clone(&subscription)),
+            images: Vec::new(),
             turn: 0,
             evicted_from: Vec::new(),
-            waiter: Waiter::new(mailbox.wait),
-            mailbox,
-            news_seen: 0,
+            waiter: Waiter::new(subscription.request.wait),
+            signal: Arc::clone(subscription.signal()),
+            subscription,
+            seen_epoch: 0,
             domain,
         }
     }
 
-    /// Joins again the sessions that evicted this subscriber, at their live edge.
+    /// Joins the sessions that evicted this subscriber again, at their newest message.
     ///
-    /// Their streams are told as joined anew.
+    /// Their streams are announced by new joined events.
     pub fn rejoin(&mut self) {
         let sessions = core::mem::take(&mut self.evicted_from);
-        self.mailbox.known().retain(|session, _| !sessions.contains(session));
-        self.visit.meet_again(&sessions);
-        self.domain.look_again();
+        self.subscription.join_states().retain(|session, _| !sessions.contains(session));
+        self.local.rejoin(&sessions);
+        self.domain.wake_conductor();
     }
 
-    /// Something that others can call to end a [`sleep`](Self::sleep), now or the next one.
-    pub fn alarm(&self) -> impl Fn() + Send + Sync + 'static {
-        let mailbox = Arc::downgrade(&self.mailbox);
-        move || {
-            if let Some(mailbox) = mailbox.upgrade() {
-                mailbox.ring();
-            }
-        }
+    /// A function for other threads that ends a [`sleep`](Self::sleep), the current or the next.
+    pub fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let signal = Arc::clone(&self.signal);
+        move || signal.wake()
     }
 
-    /// Takes over what has been joined for it since the last call.
+    /// Takes the images added since the last call.
     #[cold]
     #[inline(never)]
-    fn collect(&mut self, news: u32) {
-        self.news_seen = news;
-        self.attachments.append(&mut self.mailbox.take());
+    fn take_images(&mut self, epoch: u32) {
+        self.seen_epoch = epoch;
+        self.images.append(&mut self.subscription.take());
     }
 
     #[inline(always)]
     fn poll_from(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
-        let count = self.attachments.len();
+        let count = self.images.len();
         self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
-        let (mut work, mut over) = (0, false);
+        let (mut work, mut has_ended) = (0, false);
         for step in 0..count {
             let index = self.turn + step;
             let index = if index < count { index } else { index - count };
-            let attachment = &mut self.attachments[index];
-            work += attachment.poll(limit.saturating_sub(work), handler);
-            over |= attachment.is_over();
+            let image = &mut self.images[index];
+            work += image.poll(limit.saturating_sub(work), handler);
+            has_ended |= image.has_ended();
             if work >= limit {
                 break;
             }
         }
-        if over {
-            self.bury();
+        if has_ended {
+            self.remove_ended();
         }
         work
     }
 
     #[cold]
     #[inline(never)]
-    fn bury(&mut self) {
-        let evicted = self.attachments.iter().filter(|attachment| attachment.was_evicted());
-        self.evicted_from.extend(evicted.map(Attachment::session));
-        self.attachments.retain(|attachment| !attachment.is_over());
+    fn remove_ended(&mut self) {
+        let evicted = self.images.iter().filter(|image| image.was_evicted());
+        self.evicted_from.extend(evicted.map(Image::session));
+        self.images.retain(|image| !image.has_ended());
     }
 
-    /// Sleeps until there are news, or for a while.
+    /// Sleeps until there is a message or another event, at most for a tenth of a second.
     pub fn sleep(&self) {
-        // PAIRS(news): acquire here, release in `Mailbox::ring`.
-        if self.mailbox.news().load(Ordering::Acquire) != self.news_seen {
+        if self.signal.epoch() != self.seen_epoch {
             return;
         }
         let mut words: [(&AtomicU32, u32); futex::WORDS_MAX] =
-            [(self.mailbox.news(), self.news_seen); futex::WORDS_MAX];
+            [(self.signal.word(), self.seen_epoch); futex::WORDS_MAX];
         let mut limit = LONGEST_WAIT;
         let mut prepared = 0;
-        for attachment in &self.attachments {
-            let Some((word, expected, covered)) = attachment.prepare_sleep() else { break };
+        for image in &self.images {
+            let Some((word, expected, covered)) = image.prepare_sleep() else { break };
             prepared += 1;
             if !covered {
                 limit = Duration::from_millis(1);
@@ -123,15 +122,15 @@ impl Subscriber {
             if let Some(entry) = words.get_mut(prepared) {
                 *entry = (word, expected);
             } else {
-                // More sessions than one sleep can watch: look at the rest now and then.
+                // More sessions than one futex call can watch: poll the others every millisecond.
                 limit = Duration::from_millis(1);
             }
         }
-        if prepared == self.attachments.len() {
+        if prepared == self.images.len() {
             futex::wait_any(&words[..(prepared + 1).min(futex::WORDS_MAX)], limit);
         }
-        for attachment in &self.attachments[..prepared] {
-            attachment.awake();
+        for image in &self.images[..prepared] {
+            image.cancel_sleep();
         }
     }
 }
@@ -139,10 +138,9 @@ impl Subscriber {
 impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
-        // PAIRS(news): acquire here, release in `Mailbox::ring`.
-        let news = self.mailbox.news().load(Ordering::Acquire);
-        if news != self.news_seen {
-            self.collect(news);
+        let epoch = self.signal.epoch();
+        if epoch != self.seen_epoch {
+            self.take_images(epoch);
         }
         self.poll_from(limit, &mut handler)
     }
@@ -165,15 +163,15 @@ impl Subscribe for Subscriber {
     }
 
     fn streams(&self) -> usize {
-        self.attachments.iter().map(Attachment::streams).sum()
+        self.images.iter().map(Image::streams).sum()
     }
 }
 
 impl fmt::Debug for Subscriber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscriber")
-            .field("topics", &self.mailbox.topics)
-            .field("sessions", &self.attachments.len())
+            .field("topics", &self.subscription.request.topics)
+            .field("sessions", &self.images.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,24 +1,24 @@
-//! What a domain counts about itself, readable from outside.
+//! Counters of a domain, which other processes can read.
 
-use crate::settings::{Reach, Settings};
+use crate::settings::{DomainSettings, Visibility};
 use lanecast_stats::{CounterLayout, Counters};
 
-const LABELS: [&str; 4] = ["sessions joined", "stale sessions removed", "errors", "joins put off"];
+const LABELS: [&str; 4] = ["sessions joined", "stale sessions removed", "errors", "joins deferred"];
 const JOINED: usize = 0;
 const RECLAIMED: usize = 1;
 const ERRORS: usize = 2;
-const PUT_OFF: usize = 3;
+const JOINS_DEFERRED: usize = 3;
 
-/// A domain's counters; without a file (the disk is full, say, or nobody outside is to see the
-/// domain) nothing is counted, and the transport works all the same.
+/// A domain's counters. Without a file (if the disk is full, or the domain is visible within the
+/// process only) nothing is counted, and the transport works all the same.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     counters: Option<Counters>,
 }
 
 impl Telemetry {
-    pub(crate) fn open(settings: &Settings) -> Self {
-        if settings.reach == Reach::Process {
+    pub(crate) fn open(settings: &DomainSettings) -> Self {
+        if settings.visibility == Visibility::Process {
             return Self { counters: None };
         }
         let mode = settings.access.read_mode();
@@ -40,9 +40,9 @@ impl Telemetry {
         self.add(RECLAIMED, sessions as u64);
     }
 
-    /// A session could not be joined, and is tried again later.
-    pub(crate) fn put_off(&self) {
-        self.add(PUT_OFF, 1);
+    /// Counts a failed join that is retried later.
+    pub(crate) fn join_deferred(&self) {
+        self.add(JOINS_DEFERRED, 1);
     }
 
     pub(crate) fn error(&self, text: &str) {

@@ -2,7 +2,7 @@
 //!
 //! Alone in its file: a fork copies one thread, and whatever the others were about.
 
-use lanecast_shm::{Domain, Reach, Settings};
+use lanecast_shm::{Domain, DomainSettings, Visibility};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::path::PathBuf;
 
@@ -11,8 +11,12 @@ const AS_IT_SHOULD_BE: i32 = 7;
 
 fn open() -> Domain {
     let directory = PathBuf::from("family");
-    Domain::open(Settings { reach: Reach::Process, directory, ..Settings::default() })
-        .expect("a domain")
+    Domain::open(DomainSettings {
+        visibility: Visibility::Process,
+        directory,
+        ..DomainSettings::default()
+    })
+    .expect("a domain")
 }
 
 #[test]

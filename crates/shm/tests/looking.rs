@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use lanecast_base::WaitStrategy;
-use lanecast_shm::{Domain, Look, Settings, inspect};
+use lanecast_shm::{Domain, DomainSettings, DomainSnapshot, inspect};
 use lanecast_transport::{Publish, Transport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ fn looking_costs_the_watched_nothing() {
 fn a_look_changes_no_byte() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("domain");
-    let settings = Settings {
+    let settings = DomainSettings {
         directory: directory.clone(),
         window_bytes: WINDOW,
         subscriber_wait: WaitStrategy::Park,
-        ..Settings::default()
+        ..DomainSettings::default()
     };
     let domain = Domain::open(settings).expect("a domain");
     let mut publisher = domain.publisher("x").expect("a publisher");
@@ -50,7 +50,7 @@ fn a_look_changes_no_byte() {
     let before = contents(&directory);
     assert_eq!(before.len(), 3, "a ring, a gate, and counters: {:?}", before.keys());
     for _ in 0..LOOKS {
-        let look = Look::take(&directory).expect("a look");
+        let look = DomainSnapshot::take(&directory).expect("a look");
         assert_eq!((look.sessions.len(), look.unreadable.len()), (1, 0));
         assert_eq!(look.sessions[0].subscribers.len(), 1);
         assert!(look.sessions[0].subscribers[0].lag_bytes > 0);
@@ -76,8 +76,11 @@ fn peak() -> u64 {
 fn a_look_maps_no_messages() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("domain");
-    let settings =
-        Settings { directory: directory.clone(), window_bytes: 64 << 20, ..Settings::default() };
+    let settings = DomainSettings {
+        directory: directory.clone(),
+        window_bytes: 64 << 20,
+        ..DomainSettings::default()
+    };
     let domain = Domain::open(settings).expect("a domain");
     let _publisher = domain.publisher("x").expect("a publisher");
     let before = peak();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use lanecast_shm::{Domain, Settings};
+use lanecast_shm::{Domain, DomainSettings};
 use rivals_kit::Line;
 use rivals_network::end::End;
 use rivals_network::peers::CASES;
@@ -68,7 +68,7 @@ fn everything_arrives() {
 #[test]
 fn a_transport_is_an_end() {
     let folder = tempfile::tempdir().expect("a folder");
-    let settings = Settings { directory: folder.path().join("domain"), ..Settings::default() };
+    let settings = DomainSettings { directory: folder.path().join("domain"), ..DomainSettings::default() };
     let transport = Domain::open(settings).expect("a domain");
     let mut pong = Topics::new(&transport, Role::Pong, 1, false).expect("an end");
     let mut ping = Topics::new(&transport, Role::Ping, 1, false).expect("an end");

@@ -101,7 +101,7 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
         DomainArgs { config: arguments.config.clone(), directory: arguments.directory.clone() };
     let mut builder = domain.outward()?;
     if arguments.stays_inside() {
-        builder = builder.set("shm.reach", "process")?;
+        builder = builder.set("shm.visibility", "process")?;
     }
     if let Some(interface) = &arguments.interface {
         builder = builder.set("net.interface", interface)?;

@@ -3,7 +3,7 @@
 
 use allocation_counter::measure;
 use lanecast_base::WaitStrategy;
-use lanecast_shm::{Domain, Reach, Settings};
+use lanecast_shm::{Domain, DomainSettings, Visibility};
 use lanecast_transport::{Batch, Claim, Event, Publish, Subscribe, TopicId, Transport};
 use tempfile::TempDir;
 
@@ -66,19 +66,23 @@ fn taken<C: Transport>(transport: &C) -> (u64, u64) {
     taken
 }
 
-fn domain(directory: &TempDir, settings: Settings) -> Domain {
+fn domain(directory: &TempDir, settings: DomainSettings) -> Domain {
     let directory = directory.path().join("domain");
-    Domain::open(Settings { directory, window_bytes: WINDOW_BYTES, ..settings }).expect("a domain")
+    Domain::open(DomainSettings { directory, window_bytes: WINDOW_BYTES, ..settings })
+        .expect("a domain")
 }
 
 #[test]
 fn a_warm_transport_takes_no_memory() {
     assert!(measure(|| drop(vec![1])).count_total > 0, "the counter counts");
     for wait in WaitStrategy::ALL {
-        let waits =
-            || Settings { publisher_wait: wait, subscriber_wait: wait, ..Settings::default() };
-        let between_processes = Settings { direct: false, ..waits() };
-        let between_threads = Settings { reach: Reach::Process, ..waits() };
+        let waits = || DomainSettings {
+            publisher_wait: wait,
+            subscriber_wait: wait,
+            ..DomainSettings::default()
+        };
+        let between_processes = DomainSettings { local_join: false, ..waits() };
+        let between_threads = DomainSettings { visibility: Visibility::Process, ..waits() };
         for (way, settings) in
             [("processes", between_processes), ("both", waits()), ("threads", between_threads)]
         {

@@ -1,7 +1,7 @@
 //! The suite over the way between processes, with both ends in one.
 
 use lanecast_base::WaitStrategy;
-use lanecast_shm::{Domain, Settings};
+use lanecast_shm::{Domain, DomainSettings};
 use std::ops::Deref;
 use tempfile::TempDir;
 
@@ -17,14 +17,14 @@ struct Stage {
 impl Stage {
     fn new(wait: WaitStrategy, first_position: u64) -> Self {
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
-        let domain = Domain::open(Settings {
+        let domain = Domain::open(DomainSettings {
             directory: directory.path().join("domain"),
             window_bytes: WINDOW_BYTES,
             publisher_wait: wait,
             subscriber_wait: wait,
             first_position,
-            direct: false,
-            ..Settings::default()
+            local_join: false,
+            ..DomainSettings::default()
         });
         Self { domain: domain.expect("a domain"), _directory: directory }
     }

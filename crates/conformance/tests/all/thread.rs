@@ -2,7 +2,7 @@
 //! processes might join as well.
 
 use lanecast_base::WaitStrategy;
-use lanecast_shm::{Domain, Reach, Settings};
+use lanecast_shm::{Domain, DomainSettings, Visibility};
 use std::ops::Deref;
 use tempfile::TempDir;
 
@@ -16,16 +16,16 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(reach: Reach, wait: WaitStrategy, first_position: u64) -> Self {
+    fn new(visibility: Visibility, wait: WaitStrategy, first_position: u64) -> Self {
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
-        let domain = Domain::open(Settings {
-            reach,
+        let domain = Domain::open(DomainSettings {
+            visibility,
             directory: directory.path().join("domain"),
             window_bytes: WINDOW_BYTES,
             publisher_wait: wait,
             subscriber_wait: wait,
             first_position,
-            ..Settings::default()
+            ..DomainSettings::default()
         });
         Self { domain: domain.expect("a domain"), _directory: directory }
     }
@@ -40,11 +40,11 @@ impl Deref for Stage {
 
 /// The whole suite, each time with another way of waiting or another first position.
 macro_rules! suites {
-    ($reach:ident, $($name:ident: $wait:ident from $first:expr,)*) => {
+    ($visibility:ident, $($name:ident: $wait:ident from $first:expr,)*) => {
         $(mod $name {
             use super::*;
             lanecast_conformance::conformance_tests!(
-                Stage::new(Reach::$reach, WaitStrategy::$wait, $first)
+                Stage::new(Visibility::$visibility, WaitStrategy::$wait, $first)
             );
         })*
     };

@@ -220,7 +220,10 @@ fn who_was_left_behind_is_served_again(stage: &Stage) {
 #[test]
 fn publishers_go_on_without_those_who_stand_still() {
     for transports in ["threads", "shm"] {
-        who_was_left_behind_is_served_again(&Stage::with(transports, &[("shm.stalled", "10ms")]));
+        who_was_left_behind_is_served_again(&Stage::with(
+            transports,
+            &[("shm.slow_consumer", "10ms")],
+        ));
     }
 }
 

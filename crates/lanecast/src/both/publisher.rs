@@ -209,7 +209,7 @@ impl Batch for BothBatch<'_> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
-        self.near.has_room(topic, len)?;
+        self.near.check_space(topic, len)?;
         let room = self.far.try_add(topic, len)?;
         self.last = Some(topic);
         Ok(room)

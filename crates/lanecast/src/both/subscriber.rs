@@ -20,7 +20,7 @@ pub(crate) struct BothSubscriber {
 
 impl BothSubscriber {
     pub(crate) fn new(near: shm::Subscriber, far: net::Subscriber, wait: WaitStrategy) -> Self {
-        far.wake_by(near.alarm());
+        far.wake_by(near.waker());
         Self { near, far, far_first: false, waiter: Waiter::new(wait) }
     }
 

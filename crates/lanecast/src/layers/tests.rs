@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::transports::Transports;
-use lanecast_shm::Stalled;
+use lanecast_shm::SlowConsumerPolicy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ fn apply(name: &str, text: &str) -> Result<Config, String> {
 
 #[test]
 fn a_file_sets_and_variables_set_over_it() {
-    let text = "[shm]\nwindow = \"4MiB\"\nsubscribers_max = 3\nstalled = \"2s\"\n";
+    let text = "[shm]\nwindow = \"4MiB\"\nsubscribers_max = 3\nslow_consumer = \"2s\"\n";
     let mut config = apply("layers.toml", text).unwrap();
     assert_eq!(config.shm.window_bytes, 4 << 20);
-    assert_eq!(config.shm.stalled, Stalled::EvictAfter(Duration::from_secs(2)));
+    assert_eq!(config.shm.slow_consumer, SlowConsumerPolicy::EvictAfter(Duration::from_secs(2)));
     let others =
         ["LANECAST_CONFIG", "LANECAST_SERVER", "LANECAST_PASSWORD"].map(|name| (name, "x"));
     let variables = [("LANECAST_SHM__WINDOW", "8MiB"), ("PATH", "/")].into_iter().chain(others);
@@ -186,9 +186,9 @@ fn errors_name_the_line_and_what_to_write() {
 #[test]
 fn the_written_file_reads_back_the_same() {
     let mut config = Config::default();
-    settings::set(&mut config, "shm.stalled", "1500ms", "test").unwrap();
+    settings::set(&mut config, "shm.slow_consumer", "1500ms", "test").unwrap();
     settings::set(&mut config, "shm.access", "group", "test").unwrap();
-    settings::set(&mut config, "shm.reach", "process", "test").unwrap();
+    settings::set(&mut config, "shm.visibility", "process", "test").unwrap();
     for (key, value) in [
         ("transports", "shm+rm"),
         ("net.interface", "10.0.0.0/8"),

@@ -4,25 +4,25 @@ use super::setting::Setting;
 use super::value::parse;
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
 use lanecast_os::Access;
-use lanecast_shm::{Reach, Stalled};
+use lanecast_shm::{SlowConsumerPolicy, Visibility};
 
 pub(super) const SHM: &[Setting] = &[
     Setting {
-        key: "shm.reach",
+        key: "shm.visibility",
         values: "host or process",
         about: "Visibility of a domain: host for all processes that use its directory, process \
                 for this program only, without files; the directory is then only a name.",
         set: |config, text| {
-            config.shm.reach = match text {
-                "host" => Reach::Host,
-                "process" => Reach::Process,
+            config.shm.visibility = match text {
+                "host" => Visibility::Host,
+                "process" => Visibility::Process,
                 _ => return Err(format!("'{text}' is neither host nor process")),
             };
             Ok(())
         },
-        get: |config| match config.shm.reach {
-            Reach::Host => "host".into(),
-            Reach::Process => "process".into(),
+        get: |config| match config.shm.visibility {
+            Visibility::Host => "host".into(),
+            Visibility::Process => "process".into(),
         },
     },
     Setting {
@@ -124,21 +124,23 @@ pub(super) const SHM: &[Setting] = &[
         get: |config| format_duration(config.shm.liveness),
     },
     Setting {
-        key: "shm.stalled",
+        key: "shm.slow_consumer",
         values: "wait, or a duration",
         about: "The slow-consumer policy: a publisher waits for a subscriber that lives but \
                 does not read, or evicts it after it has blocked the publisher for this long.",
         set: |config, text| {
-            config.shm.stalled = if text == "wait" {
-                Stalled::Wait
+            config.shm.slow_consumer = if text == "wait" {
+                SlowConsumerPolicy::Wait
             } else {
-                Stalled::EvictAfter(parse_duration(text).map_err(|error| error.to_string())?)
+                SlowConsumerPolicy::EvictAfter(
+                    parse_duration(text).map_err(|error| error.to_string())?,
+                )
             };
             Ok(())
         },
-        get: |config| match config.shm.stalled {
-            Stalled::Wait => "wait".into(),
-            Stalled::EvictAfter(limit) => format_duration(limit),
+        get: |config| match config.shm.slow_consumer {
+            SlowConsumerPolicy::Wait => "wait".into(),
+            SlowConsumerPolicy::EvictAfter(limit) => format_duration(limit),
         },
     },
 ];

@@ -8,7 +8,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Frames of one size, eight bytes of body each: a ring of any number of frames.
+/// A ring of any number of frames with eight bytes of body each.
 ///
 /// The writer needs a free frame's header behind the newest message, so a ring of n frames
 /// holds n - 1 messages.
@@ -18,7 +18,7 @@ pub(super) struct Model {
     slots: Vec<Slot>,
     headers: Vec<FrameHeader>,
     pub(super) bodies: Bodies,
-    /// Sleeping: any change of any wake word wakes all, who then look at their own.
+    /// Sleepers: a change of any wake word wakes all, and each then checks its own word.
     sleeping: Mutex<()>,
     waking: Condvar,
 }
@@ -27,7 +27,7 @@ pub(super) struct Model {
 #[derive(Clone)]
 pub(super) struct Bodies {
     plain: Arc<Vec<UnsafeCell<u64>>>,
-    /// For the one test in which bytes are read that may be overwritten.
+    /// For the test that reads bytes while they are overwritten.
     torn: Arc<Vec<AtomicU64>>,
 }
 
@@ -47,7 +47,7 @@ impl Bodies {
     /// Writes the body of the frame at `at`.
     pub(super) fn write(&self, at: Position, number: u64) {
         let index = index(at, self.plain.len());
-        // SAFETY: loom checks that nobody reads or writes it at the same time.
+        // SAFETY: loom checks that no other thread reads or writes it at the same time.
         self.plain[index].with_mut(|body| unsafe { *body = number });
         self.torn[index].store(number, Ordering::Relaxed);
     }
@@ -55,16 +55,16 @@ impl Bodies {
     /// Reads the body that starts at `body`.
     pub(super) fn read(&self, body: Position) -> u64 {
         let index = index(body.minus(FRAME_HEADER), self.plain.len());
-        // SAFETY: loom checks that nobody writes it at the same time.
+        // SAFETY: loom checks that no other thread writes it at the same time.
         self.plain[index].with(|body| unsafe { *body })
     }
 
-    /// Writes where a reader may be reading.
+    /// Writes a body that a reader may be reading.
     pub(super) fn garble(&self, at: Position, number: u64) {
         self.torn[index(at, self.torn.len())].store(number, Ordering::Relaxed);
     }
 
-    /// Reads what may be overwritten at the same time.
+    /// Reads a body that may be overwritten at the same time.
     pub(super) fn glimpse(&self, body: Position) -> u64 {
         self.torn[index(body.minus(FRAME_HEADER), self.torn.len())].load(Ordering::Relaxed)
     }
@@ -128,7 +128,7 @@ impl Memory for Arc<Model> {
 
     fn sleep(&self, word: &AtomicU32, expected: u32, _limit: Duration) {
         let mut sleeping = self.sleeping.lock().unwrap();
-        // Relaxed, as the kernel's look at the word is no synchronisation of ours.
+        // Relaxed: the kernel's read of a futex word does not synchronise either.
         while word.load(Ordering::Relaxed) == expected {
             sleeping = self.waking.wait(sleeping).unwrap();
         }

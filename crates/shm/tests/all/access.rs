@@ -3,7 +3,7 @@
 
 use lanecast_base::WaitStrategy;
 use lanecast_os::Access;
-use lanecast_shm::{Domain, Publisher, Settings, inspect};
+use lanecast_shm::{Domain, DomainSettings, Publisher, inspect};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -15,8 +15,13 @@ const MESSAGES: u64 = 10_000;
 fn domain(parent: &Path, access: Access) -> Domain {
     let directory = parent.join(format!("{access:?}"));
     let wait = WaitStrategy::BusySpin;
-    let settings =
-        Settings { directory, access, subscriber_wait: wait, direct: false, ..Settings::default() };
+    let settings = DomainSettings {
+        directory,
+        access,
+        subscriber_wait: wait,
+        local_join: false,
+        ..DomainSettings::default()
+    };
     Domain::open(settings).expect("a domain")
 }
 

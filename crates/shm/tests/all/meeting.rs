@@ -1,7 +1,7 @@
 //! Ends in one process meet directly: at once, without files if they like, and leave nothing.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_shm::{Domain, Reach, Settings, Stalled, Subscriber, inspect};
+use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Subscriber, Visibility, inspect};
 use lanecast_transport::{
     CloseReason, Event, LossReason, Publish, SessionId, Subscribe, Transport,
 };
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn settings(reach: Reach, directory: &Path) -> Settings {
-    Settings {
-        reach,
+fn settings(visibility: Visibility, directory: &Path) -> DomainSettings {
+    DomainSettings {
+        visibility,
         directory: directory.to_owned(),
         window_bytes: 64 << 10,
-        ..Settings::default()
+        ..DomainSettings::default()
     }
 }
 
-fn open(reach: Reach, directory: &Path) -> Domain {
-    Domain::open(settings(reach, directory)).expect("a domain")
+fn open(visibility: Visibility, directory: &Path) -> Domain {
+    Domain::open(settings(visibility, directory)).expect("a domain")
 }
 
 /// What one poll tells, each in a few words.
@@ -43,31 +43,31 @@ fn poll(subscriber: &mut Subscriber) -> Vec<String> {
 #[test]
 fn both_are_joined_when_the_second_one_is_made() {
     let directory = tempfile::tempdir().expect("a directory");
-    for reach in [Reach::Host, Reach::Process] {
-        let path = directory.path().join(format!("{reach:?}"));
+    for visibility in [Visibility::Host, Visibility::Process] {
+        let path = directory.path().join(format!("{visibility:?}"));
         // Two handles on one domain: as two parts of a program would have them.
-        let (ours, theirs) = (open(reach, &path), open(reach, &path));
+        let (ours, theirs) = (open(visibility, &path), open(visibility, &path));
         let mut early = ours.subscriber(&["t"]).expect("a subscriber");
         let mut publisher = theirs.publisher("t").expect("a publisher");
         let mut late = ours.subscriber(&["t"]).expect("a subscriber");
-        assert_eq!(publisher.subscribers(), 2, "{reach:?}");
+        assert_eq!(publisher.subscribers(), 2, "{visibility:?}");
         let joined = format!("joined thread:{}", publisher.session());
         publisher.send(b"one").expect("room");
         for subscriber in [&mut early, &mut late] {
-            assert_eq!(poll(subscriber), [joined.as_str(), "one"], "{reach:?}");
+            assert_eq!(poll(subscriber), [joined.as_str(), "one"], "{visibility:?}");
         }
         publisher.close(Duration::ZERO);
         let left = joined.replace("joined", "left") + ": closed";
         for subscriber in [&mut early, &mut late] {
-            assert_eq!(poll(subscriber), [left.as_str()], "{reach:?}");
-            assert_eq!(subscriber.streams(), 0, "{reach:?}");
+            assert_eq!(poll(subscriber), [left.as_str()], "{visibility:?}");
+            assert_eq!(subscriber.streams(), 0, "{visibility:?}");
         }
     }
 }
 
 #[test]
 fn a_topic_added_later_is_met_at_once() {
-    let domain = open(Reach::Process, Path::new("later"));
+    let domain = open(Visibility::Process, Path::new("later"));
     let mut publisher = domain.publisher("first").expect("a publisher");
     let mut subscriber = domain.subscriber(&["second"]).expect("a subscriber");
     assert!(poll(&mut subscriber).is_empty());
@@ -82,9 +82,9 @@ fn a_topic_added_later_is_met_at_once() {
 fn other_domains_and_other_reaches_are_not_met() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("domain");
-    let publisher = open(Reach::Process, &path).publisher("t").expect("a publisher");
+    let publisher = open(Visibility::Process, &path).publisher("t").expect("a publisher");
     let other = directory.path().join("other");
-    for domain in [open(Reach::Process, &other), open(Reach::Host, &path)] {
+    for domain in [open(Visibility::Process, &other), open(Visibility::Host, &path)] {
         let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
         assert!(poll(&mut subscriber).is_empty());
     }
@@ -96,8 +96,8 @@ fn other_domains_and_other_reaches_are_not_met() {
 fn a_directory_by_another_name_is_the_same_domain() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("domain");
-    let publisher = open(Reach::Host, &path).publisher("t").expect("a publisher");
-    let again = open(Reach::Host, &directory.path().join("domain/../domain/."));
+    let publisher = open(Visibility::Host, &path).publisher("t").expect("a publisher");
+    let again = open(Visibility::Host, &directory.path().join("domain/../domain/."));
     let mut subscriber = again.subscriber(&["t"]).expect("a subscriber");
     assert_eq!(poll(&mut subscriber), [format!("joined thread:{}", publisher.session())]);
 }
@@ -106,7 +106,7 @@ fn a_directory_by_another_name_is_the_same_domain() {
 #[test]
 fn who_has_met_in_the_process_is_seen_from_outside() {
     let directory = tempfile::tempdir().expect("a directory");
-    let domain = open(Reach::Host, directory.path());
+    let domain = open(Visibility::Host, directory.path());
     let mut publisher = domain.publisher("t").expect("a publisher");
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     publisher.send(b"one").expect("room");
@@ -123,7 +123,7 @@ fn who_has_met_in_the_process_is_seen_from_outside() {
 /// No directory is made, looked at or needed.
 #[test]
 fn within_a_process_there_are_no_files() {
-    let domain = open(Reach::Process, Path::new("/proc/none/such"));
+    let domain = open(Visibility::Process, Path::new("/proc/none/such"));
     assert_eq!(domain.name(), "thread");
     let mut publisher = domain.publisher("t").expect("a publisher");
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
@@ -131,7 +131,7 @@ fn within_a_process_there_are_no_files() {
     assert_eq!(publisher.source(), format!("thread:{}", publisher.session()));
     assert_eq!(poll(&mut subscriber).last().map(String::as_str), Some("one"));
     let directory = tempfile::tempdir().expect("a directory");
-    let domain = open(Reach::Process, &directory.path().join("domain"));
+    let domain = open(Visibility::Process, &directory.path().join("domain"));
     let ends = (domain.publisher("t"), domain.subscriber(&["t"]));
     assert!(ends.0.is_ok() && ends.1.is_ok());
     assert_eq!(directory.path().read_dir().expect("a directory").count(), 0);
@@ -140,7 +140,7 @@ fn within_a_process_there_are_no_files() {
 /// The memory is the subscriber's as long as it reads there.
 #[test]
 fn what_was_sent_outlives_the_publisher() {
-    let domain = open(Reach::Process, Path::new("outlived"));
+    let domain = open(Visibility::Process, Path::new("outlived"));
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     let mut publisher = domain.publisher("t").expect("a publisher");
     publisher.send(b"last words").expect("room");
@@ -153,7 +153,7 @@ fn what_was_sent_outlives_the_publisher() {
 /// Without a conductor, too: whoever was turned away comes when a place is given back.
 #[test]
 fn a_place_given_back_is_taken_by_who_was_turned_away() {
-    let mut settings = settings(Reach::Process, Path::new("crowded"));
+    let mut settings = settings(Visibility::Process, Path::new("crowded"));
     settings.subscribers_max = 1;
     let domain = Domain::open(settings).expect("a domain");
     let publisher = domain.publisher("t").expect("a publisher");
@@ -167,8 +167,8 @@ fn a_place_given_back_is_taken_by_who_was_turned_away() {
 
 #[test]
 fn who_is_evicted_is_told_and_can_come_back() {
-    let mut settings = settings(Reach::Process, Path::new("evicted"));
-    settings.stalled = Stalled::EvictAfter(Duration::from_millis(5));
+    let mut settings = settings(Visibility::Process, Path::new("evicted"));
+    settings.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(5));
     let domain = Domain::open(settings).expect("a domain");
     let mut publisher = domain.publisher("t").expect("a publisher");
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
@@ -193,8 +193,8 @@ fn who_is_evicted_is_told_and_can_come_back() {
 /// A handler that panics has been told; the next poll goes on behind that, and tells all the rest.
 #[test]
 fn a_panic_at_the_end_of_one_topic_leaves_the_others_to_be_told() {
-    let mut settings = settings(Reach::Process, Path::new("panics at the end"));
-    settings.stalled = Stalled::EvictAfter(Duration::from_millis(5));
+    let mut settings = settings(Visibility::Process, Path::new("panics at the end"));
+    settings.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(5));
     let domain = Domain::open(settings).expect("a domain");
     let mut publisher = domain.publisher("t").expect("a publisher");
     publisher.add_topic("u").expect("a topic");
@@ -231,9 +231,9 @@ fn in_a_crowd_each_pair_meets_once() {
     const PUBLISHERS: usize = 3;
     const ROUNDS: usize = if cfg!(debug_assertions) { 40 } else { 200 };
     let directory = tempfile::tempdir().expect("a directory");
-    for reach in [Reach::Host, Reach::Process] {
-        let path = directory.path().join(format!("{reach:?}"));
-        let domain = open(reach, &path);
+    for visibility in [Visibility::Host, Visibility::Process] {
+        let path = directory.path().join(format!("{visibility:?}"));
+        let domain = open(visibility, &path);
         let stay = [0, 1].map(|_| domain.subscriber(&["t"]).expect("a subscriber"));
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {

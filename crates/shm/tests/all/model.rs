@@ -1,6 +1,6 @@
 //! Publisher and subscriber against the simplest model there is: a queue.
 
-use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber};
 use lanecast_transport::{Batch, Claim, ClaimError, Event, Publish, Subscribe, TopicId, Transport};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -168,11 +168,11 @@ proptest! {
         ],
     ) {
         let directory = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
-        let domain = Domain::open(Settings {
+        let domain = Domain::open(DomainSettings {
             directory: directory.path().join("domain"),
             window_bytes: WINDOW_BYTES,
             first_position,
-            ..Settings::default()
+            ..DomainSettings::default()
         });
         let domain = domain.expect("a domain");
         let mut publisher = domain.publisher("t").expect("a publisher");

@@ -7,7 +7,7 @@ use super::child::PART;
 use super::ledger::{Ledger, message};
 use super::{PATIENCE, settings};
 use lanecast_base::sync::{AtomicBool, Ordering};
-use lanecast_shm::{Domain, Stalled};
+use lanecast_shm::{Domain, SlowConsumerPolicy};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -27,7 +27,7 @@ fn acts() {
     let number = |key| words.get(key).map_or(0, |word: &&str| word.parse().expect("a number"));
     println!("began=1");
     let liveness = Duration::from_millis(200);
-    let settings = settings(Path::new(words["directory"]), liveness, Stalled::Wait);
+    let settings = settings(Path::new(words["directory"]), liveness, SlowConsumerPolicy::Wait);
     let domain = Domain::open(settings).expect("a domain");
     match role {
         "publisher" => publish(&domain, number("subscribers") as usize, number("count")),

@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::ledger::{Ledger, message};
 use super::{PATIENCE, Scene, until};
-use lanecast_shm::{Domain, Settings, Subscriber};
+use lanecast_shm::{Domain, DomainSettings, Subscriber};
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 
 const MESSAGES: u64 = 5_000;
@@ -71,7 +71,7 @@ fn one_subscriber_comes_in_by_both_doors() {
 #[test]
 fn places_are_for_all() {
     let scene = Scene::new();
-    let settings = Settings { subscribers_max: 2, ..scene.settings() };
+    let settings = DomainSettings { subscribers_max: 2, ..scene.settings() };
     let domain = Domain::open(settings).expect("a domain");
     let mut publisher = domain.publisher("t").expect("a publisher");
     let first = domain.subscriber(&["t"]).expect("a subscriber");

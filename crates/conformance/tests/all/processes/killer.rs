@@ -141,7 +141,7 @@ fn publishers_die_at_any_instruction_and_all_see_the_same() {
         // Killed while starting, while waiting for subscribers, while publishing, or while
         // blocked by a subscriber that does not read.
         let blocked = round % 4 == 3;
-        let stalled = blocked.then(|| Child::start(&scene.path(), "subscriber read=3"));
+        let slow_consumer = blocked.then(|| Child::start(&scene.path(), "subscriber read=3"));
         let part = if blocked { "publisher subscribers=3" } else { "publisher subscribers=2" };
         let mut victim = Child::start(&scene.path(), part);
         let session = match round % 4 {
@@ -161,7 +161,7 @@ fn publishers_die_at_any_instruction_and_all_see_the_same() {
         if let Some(session) = session {
             all += check_end(&scene, &witnesses, session, round % 4 != 1);
         }
-        drop(stalled);
+        drop(slow_consumer);
     }
     until("the last files to be reclaimed", || {
         drop(scene.domain());

@@ -11,7 +11,7 @@ mod ledger;
 mod shortage;
 mod stalls;
 
-use lanecast_shm::{Domain, SessionReport, Settings, Stalled, inspect};
+use lanecast_shm::{Domain, DomainSettings, SessionReport, SlowConsumerPolicy, inspect};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Scene {
     directory: TempDir,
     liveness: Duration,
-    stalled: Stalled,
+    slow_consumer: SlowConsumerPolicy,
 }
 
 impl Scene {
@@ -31,7 +31,7 @@ impl Scene {
         Self {
             directory: TempDir::new_in("/dev/shm").expect("a directory"),
             liveness: Duration::from_millis(200),
-            stalled: Stalled::Wait,
+            slow_consumer: SlowConsumerPolicy::Wait,
         }
     }
 
@@ -39,8 +39,8 @@ impl Scene {
         self.directory.path().join("domain")
     }
 
-    fn settings(&self) -> Settings {
-        settings(&self.path(), self.liveness, self.stalled)
+    fn settings(&self) -> DomainSettings {
+        settings(&self.path(), self.liveness, self.slow_consumer)
     }
 
     fn domain(&self) -> Domain {
@@ -56,13 +56,17 @@ impl Scene {
 }
 
 /// The settings that all processes of a test share: a small window, soon full.
-fn settings(directory: &Path, liveness: Duration, stalled: Stalled) -> Settings {
-    Settings {
+fn settings(
+    directory: &Path,
+    liveness: Duration,
+    slow_consumer: SlowConsumerPolicy,
+) -> DomainSettings {
+    DomainSettings {
         directory: directory.to_owned(),
         window_bytes: 64 << 10,
         liveness,
-        stalled,
-        ..Settings::default()
+        slow_consumer,
+        ..DomainSettings::default()
     }
 }
 

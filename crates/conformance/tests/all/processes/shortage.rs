@@ -12,7 +12,7 @@ fn put_off(scene: &Scene) -> u64 {
     let files = lanecast_stats::list_files(&scene.path()).expect("the directory");
     let reports = files.iter().filter_map(|path| lanecast_stats::read_file(path).ok());
     let counters = reports.flat_map(|report| report.counters);
-    counters.filter(|counter| counter.label == "joins put off").map(|counter| counter.value).sum()
+    counters.filter(|counter| counter.label == "joins deferred").map(|counter| counter.value).sum()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::child::Child;
 use super::ledger::message;
 use super::{PATIENCE, Scene, until};
 use lanecast_os::process::State;
-use lanecast_shm::Stalled;
+use lanecast_shm::SlowConsumerPolicy;
 use lanecast_transport::{ClaimError, Publish, Transport};
 use rustix::process::Signal;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn a_stopped_subscriber_is_seen_and_waited_for() {
 #[test]
 fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
     let mut scene = Scene::new();
-    scene.stalled = Stalled::EvictAfter(Duration::from_millis(150));
+    scene.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(150));
     let mut publisher = scene.domain().publisher("t").expect("a publisher");
     let mut stopped = Child::start(&scene.path(), "subscriber streams=1");
     let mut other = Child::start(&scene.path(), "subscriber streams=1");
@@ -70,7 +70,7 @@ fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
 #[test]
 fn a_message_in_hand_stays_whole_through_an_eviction() {
     let mut scene = Scene::new();
-    scene.stalled = Stalled::EvictAfter(Duration::from_millis(150));
+    scene.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(150));
     let mut publisher = scene.domain().publisher("t").expect("a publisher");
     let mut holder = Child::start(&scene.path(), "holder");
     assert!(publisher.wait_for_subscribers(1, PATIENCE));

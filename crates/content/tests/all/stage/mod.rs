@@ -29,7 +29,7 @@ impl Stage {
         let context = || {
             let settings = [
                 ("transports", if is_threads { "shm" } else { transports }.to_owned()),
-                ("shm.reach", if is_threads { "process" } else { "host" }.to_owned()),
+                ("shm.visibility", if is_threads { "process" } else { "host" }.to_owned()),
                 ("shm.directory", directory.path().join("domain").display().to_string()),
                 ("shm.window", "64KiB".into()),
                 ("net.window", "64KiB".into()),

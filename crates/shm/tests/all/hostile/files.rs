@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, Scene, WINDOW_BYTES};
 use lanecast_os::process::own_user;
-use lanecast_shm::{Domain, OpenError, Settings, clean, inspect};
+use lanecast_shm::{Domain, DomainSettings, OpenError, clean, inspect};
 use lanecast_transport::{Publish, Transport};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 fn open(directory: &Path, window_bytes: u64) -> Result<Domain, OpenError> {
-    Domain::open(Settings { directory: directory.to_owned(), window_bytes, ..Settings::default() })
+    Domain::open(DomainSettings {
+        directory: directory.to_owned(),
+        window_bytes,
+        ..DomainSettings::default()
+    })
 }
 
 fn run(program: &str, arguments: &[&str]) -> bool {

@@ -8,7 +8,7 @@ mod files;
 mod forgery;
 mod live;
 
-use lanecast_shm::{Domain, Publisher, Settings, Subscriber};
+use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -35,15 +35,15 @@ impl Scene {
         [false, true].map(Self::open)
     }
 
-    fn open(direct: bool) -> Self {
+    fn open(local_join: bool) -> Self {
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
-        let domain = Domain::open(Settings {
+        let domain = Domain::open(DomainSettings {
             directory: directory.path().join("domain"),
             window_bytes: WINDOW_BYTES,
-            direct,
+            local_join,
             topics_max: 8,
             liveness: Duration::from_millis(20),
-            ..Settings::default()
+            ..DomainSettings::default()
         });
         let domain = domain.expect("a domain");
         let beacon = domain.publisher("beacon").expect("a publisher");

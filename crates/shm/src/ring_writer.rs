@@ -1,14 +1,14 @@
-//! The publisher's side of the ring: where the next message goes, and who is in its way.
+//! The publisher's side of the ring: commits messages, and keeps clear of the gating readers.
 //!
-//! One writer, several readers, all of which see everything; the slowest gates the writer
-//! (receiver-paced). The writer looks at the readers' cursors only when it reaches the limit
-//! that it computed last time, so a message costs no shared reads at all.
+//! One writer; every reader sees every message; the slowest reader gates the writer
+//! (receiver-paced). The writer reads the cursors only when it reaches the limit computed last
+//! time, so most messages cost no shared reads.
 //!
-//! A reader joins by itself, without the writer's help: it shows its lease, then reads the
-//! head and starts there. The writer shows its head, then reads the leases. Each has a full
-//! fence in between, so at least one of the two sees the other: either the writer gates on the
-//! reader from now on, or the reader starts at or after the place where the writer computed its
-//! limit, which that limit protects for a whole window.
+//! A reader joins without the writer's help: it stores its lease, then reads the head and starts
+//! there. The writer stores its head, then reads the leases. Each has a full fence in between, so
+//! at least one of the two sees the other: either the writer gates on the reader from then on, or
+//! the reader starts at or after the position for which the writer computed its limit, which that
+//! limit protects for a whole window.
 
 use crate::memory::Memory;
 use lanecast_base::Position;
@@ -16,44 +16,44 @@ use lanecast_base::sync::{Ordering, fence, light_fence};
 use lanecast_wire::shm::{FRAME_ALIGN, STATE_CLOSED, STATE_OPEN, SUBSCRIBERS_MAX, Word};
 use std::time::Duration;
 
-/// Kept free behind the slowest reader: the empty commit word after the newest message.
+/// Bytes kept free behind the slowest reader: the empty commit word after the newest message.
 const SLACK: u64 = FRAME_ALIGN;
 
-/// How far ahead cache lines are taken back from the readers that read them a window ago, so
-/// that writing does not wait for each.
+/// Distance at which cache lines are prefetched for writing. Readers hold them since they read
+/// them a window ago; without the prefetch each write would wait for its line.
 const AHEAD_BYTES: u64 = 1024;
 
-/// The one writer's state; everything in it is private to the writer.
+/// The writer's state, private to the writer.
 #[derive(Debug)]
-pub(crate) struct WriteEdge<M> {
+pub(crate) struct RingWriter<M> {
     memory: M,
-    /// Where the next message goes: all before it is committed.
+    /// Position of the next message: everything before it is committed.
     at: Position,
     /// Messages and the empty word behind them may reach up to here.
     limit: Position,
     messages: u64,
-    /// The lease evicted from each slot, a private copy of what readers are shown.
+    /// Last evicted lease of each slot: a private copy of the words that readers see.
     evicted: [u64; SUBSCRIBERS_MAX as usize],
 }
 
-/// Why a reader loses its place.
+/// Reason of a reader's eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
     /// Its process has ended.
     Dead,
     /// It has not read for longer than the configured time.
     Stalled,
-    /// Its cursor is where no reader can be, and stays there.
-    Nonsense,
+    /// Its cursor stays outside of the window.
+    InvalidCursor,
 }
 
-impl<M: Memory> WriteEdge<M> {
-    /// A writer on fresh memory, starting at `start` (a multiple of the frame alignment).
+impl<M: Memory> RingWriter<M> {
+    /// A writer on new memory, starting at `start` (a multiple of the frame alignment).
     pub(crate) fn new(memory: M, start: Position) -> Self {
         let ring = memory.ring();
         ring.head.store(start.get(), Ordering::Relaxed);
         memory.frame(start).commit.store(Word::EMPTY.0, Ordering::Relaxed);
-        // Relaxed, both: nobody joins before the first topic is counted, which comes later.
+        // Relaxed, both: readers join only after the first topic is counted, which comes later.
         ring.state.store(STATE_OPEN, Ordering::Relaxed);
         let limit = start.plus(memory.window() - SLACK);
         Self { memory, at: start, limit, messages: 0, evicted: [0; SUBSCRIBERS_MAX as usize] }
@@ -67,36 +67,37 @@ impl<M: Memory> WriteEdge<M> {
         &mut self.memory
     }
 
-    /// Where the next message goes.
+    /// Position of the next message.
     #[inline(always)]
     pub(crate) const fn at(&self) -> Position {
         self.at
     }
 
-    /// Whether the bytes up to `end` may be written; looks at the readers only if need be.
+    /// Whether the bytes up to `end` may be written; reads the cursors only beyond the limit.
     #[inline(always)]
-    pub(crate) fn has_room(&mut self, end: Position) -> bool {
-        !end.is_past(self.limit) || self.look_again(end)
+    pub(crate) fn has_space(&mut self, end: Position) -> bool {
+        !end.is_past(self.limit) || self.has_space_after_update(end)
     }
 
     #[cold]
     #[inline(never)]
-    fn look_again(&mut self, end: Position) -> bool {
-        self.recompute();
+    fn has_space_after_update(&mut self, end: Position) -> bool {
+        self.update_limit();
         !end.is_past(self.limit)
     }
 
-    /// Computes the limit anew from the readers' cursors.
-    pub(crate) fn recompute(&mut self) {
-        // PAIRS(join): head, fence, leases here; lease, fence, head in `ReadEdge::join`.
+    /// Computes the limit from the readers' cursors.
+    pub(crate) fn update_limit(&mut self) {
+        // PAIRS(join): head, fence, leases here; lease, fence, head in `RingReader::join`.
         // PAIRS(eviction): and evictions before this fence, overwriting after it; reads, fence,
-        // eviction in `ReadEdge::is_evicted`: who reads garbled bytes sees the eviction.
+        // eviction in `RingReader::is_evicted`: a reader of overwritten bytes sees its eviction.
         fence(Ordering::SeqCst);
         let window = self.memory.window();
         let mut slowest = self.at;
-        for (_, _, cursor) in self.readers() {
-            // A cursor where no reader can be: nonsense, or that of a reader which was held up
-            // in the middle of joining and is about to correct it. Until then, nothing moves.
+        for (_, _, cursor) in self.gating_readers() {
+            // A cursor outside of the window is damage, or belongs to a reader that was suspended
+            // while joining and is about to correct it. It counts as a window behind: the writer
+            // waits until the cursor is corrected or the reader evicted.
             let lag = self.at.since(cursor).min(window);
             slowest = slowest.earliest(self.at.minus(lag));
         }
@@ -104,15 +105,15 @@ impl<M: Memory> WriteEdge<M> {
     }
 
     /// The lease and cursor of the reader in slot `index`, if one gates the writer.
-    fn reader(&self, index: usize) -> Option<(u64, Position)> {
+    fn gating_reader(&self, index: usize) -> Option<(u64, Position)> {
         let slot = self.memory.slot(index);
-        // PAIRS(lease): acquire here, release in `ReadEdge::leave`: all its reads are finished.
+        // PAIRS(lease): acquire here, release in `RingReader::leave`: all its reads are finished.
         let lease = slot.lease.load(Ordering::Acquire);
         if lease.is_multiple_of(2) || lease == self.evicted[index] {
             return None;
         }
-        // PAIRS(cursor): acquire here, release in `ReadEdge::release`: what was read before is
-        // finished before it is overwritten.
+        // PAIRS(cursor): acquire here, release in `RingReader::release`: reads before the cursor
+        // finish before the bytes are overwritten.
         Some((lease, Position::new(slot.cursor.load(Ordering::Acquire))))
     }
 
@@ -125,14 +126,14 @@ impl<M: Memory> WriteEdge<M> {
         memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
         let frame = memory.frame(self.at);
         frame.topic.store(topic, Ordering::Relaxed);
-        // PAIRS(commit): release here, acquire in `ReadEdge::next`: the message and the empty
-        // word behind it are there before it is.
+        // PAIRS(commit): release here, acquire in `RingReader::peek`: the message and the empty
+        // word behind it are written before the commit word.
         frame.commit.store(Word::message(length).0, Ordering::Release);
         self.publish(next, 1);
     }
 
-    /// Prepares a message at `at` that [`commit_batch`](Self::commit_batch) makes visible: all
-    /// but the first may carry their commit word at once, nobody gets past the first.
+    /// Prepares a message at `at` that [`commit_batch`](Self::commit_batch) makes visible. All but
+    /// the first get their commit word at once, since readers stop before the first.
     #[inline]
     pub(crate) fn stage(&mut self, at: Position, topic: u32, length: u32) {
         let frame = self.memory.frame(at);
@@ -146,7 +147,7 @@ impl<M: Memory> WriteEdge<M> {
     pub(crate) fn commit_batch(&mut self, first_length: u32, next: Position, count: u64) {
         let memory = &self.memory;
         memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
-        // PAIRS(commit): release here, acquire in `ReadEdge::next`: all are there at once.
+        // PAIRS(commit): release here, acquire in `RingReader::peek`: the whole batch is visible.
         memory.frame(self.at).commit.store(Word::message(first_length).0, Ordering::Release);
         self.publish(next, count);
     }
@@ -156,7 +157,7 @@ impl<M: Memory> WriteEdge<M> {
         self.at = next;
         self.messages = self.messages.wrapping_add(count);
         let ring = self.memory.ring();
-        // PAIRS(head): release here, acquire in `ReadEdge::join`, which starts reading there.
+        // PAIRS(head): release here, acquire in `RingReader::join`, which starts reading there.
         ring.head.store(next.get(), Ordering::Release);
         ring.messages.store(self.messages, Ordering::Relaxed);
         // PAIRS(asymmetric): commit, fence, sleepers here; sleepers, fence, commit in `sleep`.
@@ -166,12 +167,12 @@ impl<M: Memory> WriteEdge<M> {
         }
     }
 
-    /// Wakes every reader that sleeps or is about to.
+    /// Wakes every reader that sleeps or is about to sleep.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake_sleepers(&self) {
-        // Relaxed, like the wake words: a bit set after this swap belongs to a reader that has
-        // yet to look at what was committed.
+        // Relaxed, like the wake words: a bit set after this swap belongs to a reader that has yet
+        // to read the commit word.
         let sleepers = self.memory.gate().sleepers.swap(0, Ordering::Relaxed);
         for index in bits(sleepers, self.memory.slots()) {
             let word = &self.memory.slot(index).wake;
@@ -182,13 +183,13 @@ impl<M: Memory> WriteEdge<M> {
         wakes.store(wakes.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Takes the place of the reader in slot `index` away, if its lease is still `lease`.
+    /// Evicts the reader in slot `index`, if its lease is still `lease`.
     ///
-    /// Only the writer's own words change, so a new owner of the slot is never hit by mistake.
+    /// Only the writer's own words change, so a new owner of the slot is not affected.
     pub(crate) fn evict(&mut self, index: usize, lease: u64, why: Eviction) {
         self.evicted[index] = lease;
         let ring = self.memory.ring();
-        // Relaxed: nothing is overwritten before the next `recompute`, which has the fence.
+        // Relaxed: overwriting starts after the next `update_limit`, which has the fence.
         ring.evicted[index].store(lease, Ordering::Relaxed);
         if why != Eviction::Dead {
             let evictions = &ring.evictions;
@@ -197,21 +198,22 @@ impl<M: Memory> WriteEdge<M> {
     }
 
     /// The readers that gate the writer: slot, lease, cursor.
-    pub(crate) fn readers(&self) -> impl Iterator<Item = (usize, u64, Position)> + '_ {
+    pub(crate) fn gating_readers(&self) -> impl Iterator<Item = (usize, u64, Position)> + '_ {
         // Relaxed: a joining reader sets its bit before its fence, see PAIRS(join).
         let used = self.memory.gate().used.load(Ordering::Relaxed);
         bits(used, self.memory.slots())
-            .filter_map(|index| self.reader(index).map(|(lease, at)| (index, lease, at)))
+            .filter_map(|index| self.gating_reader(index).map(|(lease, at)| (index, lease, at)))
     }
 
-    /// Sleeps until a reader moves or joins, or `limit` has passed, unless `done` holds first.
+    /// Sleeps until a reader moves or joins, or `limit` has passed; not at all if `done`.
     pub(crate) fn sleep(&mut self, limit: Duration, done: impl Fn(&mut Self) -> bool) {
         let gate = self.memory.gate();
         let expected = gate.publisher_wake.load(Ordering::Relaxed);
         gate.publisher_waits.store(1, Ordering::Relaxed);
-        // PAIRS(asymmetric): flag, fence, cursors here; cursor, fence, flag in `ReadEdge`.
+        // PAIRS(asymmetric): flag, fence, cursors here; cursor, fence, flag in `RingReader`.
         let covered = self.memory.heavy_fence();
         if !done(self) {
+            // Without coverage a reader can miss the flag: the sleep must be short.
             let limit = if covered { limit } else { limit.min(Duration::from_millis(1)) };
             let gate = self.memory.gate();
             self.memory.sleep(&gate.publisher_wake, expected, limit);
@@ -219,18 +221,18 @@ impl<M: Memory> WriteEdge<M> {
         self.memory.gate().publisher_waits.store(0, Ordering::Relaxed);
     }
 
-    /// Says goodbye: readers find the state once they have read everything.
+    /// Closes the session: readers find the state once they have read every message.
     pub(crate) fn close(&mut self) {
-        // PAIRS(state): release here, acquire in `ReadEdge::is_closed`: the last message is
-        // there before the goodbye.
+        // PAIRS(state): release here, acquire in `RingReader::is_closed`: the last message is
+        // visible before the state.
         self.memory.ring().state.store(STATE_CLOSED, Ordering::Release);
-        // PAIRS(asymmetric): the goodbye is news to sleepers, like a message.
+        // PAIRS(asymmetric): the state wakes sleepers, like a message.
         light_fence();
         self.wake_sleepers();
     }
 }
 
-/// The bits set in `word`, ascending, below `limit`: anybody may have written the word.
+/// The bits set in `word`, ascending, below `limit` (the word is untrusted).
 pub(crate) fn bits(mut word: u64, limit: usize) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let index = word.trailing_zeros() as usize;

@@ -1,7 +1,7 @@
-//! A session's live words, mapped for reading: all that whoever looks from outside may touch.
+//! Read-only mapping of a session's live words, for inspection by other processes.
 //!
-//! The ring of messages stays unmapped, so a look costs the same whatever the window is, and
-//! the mappings are read-only, so that nothing here can write, lock or wake.
+//! The message ring stays unmapped, so an inspection costs the same for every window size, and
+//! cannot write, lock or wake.
 
 use lanecast_os::{MapMode, Mapping};
 use lanecast_wire::shm::{
@@ -11,16 +11,16 @@ use lanecast_wire::shm::{
 use std::fs::File;
 use std::io;
 
-/// The words of one session that change.
+/// The live words of one session.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct SessionView {
     head: Mapping,
     gate: Mapping,
     slots: usize,
 }
 
-impl View {
-    /// Maps what changes of both files; `limits` are those of the ring's checked header.
+impl SessionView {
+    /// Maps the live parts of both files; `limits` are those of the ring's checked header.
     pub(crate) fn map(ring: &File, gate: &File, limits: &Limits) -> io::Result<Self> {
         let too_large = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let gate_len = usize::try_from(gate_bytes(limits.subscribers_max)).map_err(too_large)?;
@@ -35,19 +35,19 @@ impl View {
     pub(crate) fn ring(&self) -> &RingLive {
         // SAFETY: the mapping ends at TOPICS_OFFSET, and RingLive before that.
         let live = unsafe { self.head.start().add(RING_LIVE_OFFSET) };
-        // SAFETY: lives as long as this; all fields that others may change are atomics.
+        // SAFETY: the mapping lives as long as `self`; every field that changes is an atomic.
         unsafe { live.cast().as_ref() }
     }
 
-    /// The words about waiting.
+    /// The gate's words about waiting and sleeping.
     pub(crate) fn gate(&self) -> &GateLive {
         // SAFETY: the mapping is longer than SLOTS_OFFSET, and GateLive ends before that.
         let live = unsafe { self.gate.start().add(GATE_LIVE_OFFSET) };
-        // SAFETY: lives as long as this; all atomics.
+        // SAFETY: the mapping lives as long as `self`; all atomics.
         unsafe { live.cast().as_ref() }
     }
 
-    /// How many slots there are.
+    /// Number of subscriber slots.
     pub(crate) const fn slots(&self) -> usize {
         self.slots
     }
@@ -55,11 +55,11 @@ impl View {
     /// One subscriber's words.
     pub(crate) fn slot(&self, index: usize) -> &Slot {
         assert!(index < self.slots, "a slot of this gate");
-        // SAFETY: the mapping covers as many slots as were counted.
+        // SAFETY: the mapping covers `self.slots` slots.
         let slots = unsafe { self.gate.start().add(SLOTS_OFFSET) }.cast::<Slot>();
         // SAFETY: as above.
         let slot = unsafe { slots.add(index) };
-        // SAFETY: lives as long as this; all atomics.
+        // SAFETY: the mapping lives as long as `self`; all atomics.
         unsafe { slot.as_ref() }
     }
 }

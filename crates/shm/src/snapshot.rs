@@ -1,6 +1,6 @@
-//! Looks at a domain: one tells positions, two tell rates.
+//! Snapshots of a domain's sessions; two of them give rates.
 
-use crate::error::AttachError;
+use crate::error::JoinError;
 use crate::inspect::{SessionReport, SubscriberReport, inspect};
 use lanecast_stats::per_second;
 use std::io;
@@ -9,56 +9,57 @@ use std::time::{Duration, Instant};
 
 /// A domain's sessions at one moment.
 #[derive(Debug)]
-pub struct Look {
-    /// When.
+pub struct DomainSnapshot {
+    /// Time of the snapshot.
     pub at: Instant,
-    /// The sessions, in the order in which they were made.
+    /// Sessions, in the order of creation.
     pub sessions: Vec<SessionReport>,
-    /// Why others could not be read; each error names its file.
-    pub unreadable: Vec<AttachError>,
+    /// Errors of unreadable sessions; each names its file.
+    pub unreadable: Vec<JoinError>,
 }
 
-/// What a session did per second between two looks.
+/// Rates of a session per second between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionRates {
     /// Messages published.
     pub messages: f64,
     /// Bytes published, with headers.
     pub bytes: f64,
-    /// Times that it found no room.
+    /// Claims that found no space.
     pub back_pressured: f64,
-    /// Its subscribers' rates, in the order of the report.
+    /// Rates of its subscribers, in the order of the report.
     pub subscribers: Vec<SubscriberRates>,
 }
 
-/// What a subscriber did per second between two looks.
+/// Rates of a subscriber per second between two snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SubscriberRates {
     /// Messages read.
     pub messages: f64,
-    /// Times that it slept.
+    /// Sleeps.
     pub sleeps: f64,
 }
 
-impl Look {
-    /// Looks at the sessions in `directory`.
+impl DomainSnapshot {
+    /// Inspects the sessions in `directory`.
     ///
     /// # Errors
     /// If the directory cannot be read.
     pub fn take(directory: &Path) -> io::Result<Self> {
-        let mut look = Self { at: Instant::now(), sessions: Vec::new(), unreadable: Vec::new() };
+        let mut snapshot =
+            Self { at: Instant::now(), sessions: Vec::new(), unreadable: Vec::new() };
         for report in inspect(directory)? {
             match report {
-                Ok(report) => look.sessions.push(report),
-                Err(error) => look.unreadable.push(error),
+                Ok(report) => snapshot.sessions.push(report),
+                Err(error) => snapshot.unreadable.push(error),
             }
         }
-        look.sessions.sort_by_key(|report| (report.created_unix_ns, report.session));
-        Ok(look)
+        snapshot.sessions.sort_by_key(|report| (report.created_unix_ns, report.session));
+        Ok(snapshot)
     }
 
-    /// What `report`'s session did per second from this look until `at`. Whoever was not there
-    /// at this look is shown at rest.
+    /// Rates of `report`'s session from this snapshot until `at`; 0 for a session or subscriber
+    /// that is not in this snapshot.
     pub fn rates_until(&self, report: &SessionReport, at: Instant) -> SessionRates {
         let elapsed = at.duration_since(self.at);
         let then = self.sessions.iter().find(|then| then.session == report.session);
@@ -107,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn rates_belong_to_whoever_was_there_before() {
+    fn new_sessions_and_subscribers_have_no_rates() {
         let start = Instant::now();
         let sessions = vec![session(1, 10, &[(0, 4)])];
-        let before = Look { at: start, sessions, unreadable: Vec::new() };
+        let before = DomainSnapshot { at: start, sessions, unreadable: Vec::new() };
         let end = start + Duration::from_secs(2);
         let rates = before.rates_until(&session(1, 30, &[(0, 14), (1, 9)]), end);
         assert_eq!((rates.messages, rates.bytes, rates.back_pressured), (10.0, 1000.0, 0.0));

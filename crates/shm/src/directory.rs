@@ -1,7 +1,6 @@
-//! The directory as the register of sessions: no daemon, no network.
+//! The domain's directory as the registry of sessions: lists them, and removes stale files.
 
-use crate::attachment::owner;
-use crate::mailbox::is_owned;
+use crate::liveness::{is_publisher_alive, publisher_process};
 use crate::segment::SessionFiles;
 use lanecast_os::{is_locked, open};
 use lanecast_wire::shm::{Limits, RING_LIVE_OFFSET, RingLive, TOPICS_OFFSET, TopicEntry};
@@ -9,10 +8,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use zerocopy::FromBytes;
 
-/// The numbers of all sessions that have a file in `directory`, alive or not.
+/// Numbers of all sessions with a file in `directory`, alive or not.
 pub(crate) fn sessions(directory: &Path) -> io::Result<BTreeSet<u64>> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
@@ -24,7 +23,7 @@ pub(crate) fn sessions(directory: &Path) -> io::Result<BTreeSet<u64>> {
         .collect())
 }
 
-/// The session that a file of this name belongs to.
+/// Session of a file with this name.
 pub(crate) fn session_of(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -33,7 +32,7 @@ pub(crate) fn session_of(name: &str) -> Option<u64> {
     ours.then(|| u64::from_str_radix(number, 16).ok()).flatten()
 }
 
-/// The topics of the session whose ring file this is, as of now.
+/// Current topics of the session with this ring file.
 pub(crate) fn topics(ring: &File, limits: &Limits) -> io::Result<Vec<String>> {
     let mut count = [0; 4];
     let count_offset = RING_LIVE_OFFSET + core::mem::offset_of!(RingLive, topics);
@@ -47,38 +46,41 @@ pub(crate) fn topics(ring: &File, limits: &Limits) -> io::Result<Vec<String>> {
     Ok(names.collect())
 }
 
-/// What became of a session's publisher.
+/// State of a session's publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum PublisherState {
     /// It lives.
     Alive,
-    /// It has ended, and left its files behind.
+    /// It has ended without removing its files.
     Dead,
-    /// The files cannot be looked at, or belong to nobody that can be asked.
+    /// The files cannot be opened.
     Unknown,
 }
 
-/// Whether the session's publisher still lives. Damaged files of a dead publisher count as
-/// dead: the lock alone tells.
-pub(crate) fn owner_of(files: &SessionFiles) -> Owner {
+/// State of the session's publisher. For files with a damaged header the locks alone decide.
+pub(crate) fn publisher_state(files: &SessionFiles) -> PublisherState {
     if let Ok((ring, header, _)) = files.open_ring() {
-        return if is_owned(&ring, owner(&header)) { Owner::Alive } else { Owner::Dead };
+        return if is_publisher_alive(&ring, publisher_process(&header)) {
+            PublisherState::Alive
+        } else {
+            PublisherState::Dead
+        };
     }
     let locked = |path: &Path| Some(is_locked(&open(path, false).ok()?, 0).unwrap_or(true));
     match (locked(&files.ring), locked(&files.gate)) {
-        (None, None) => Owner::Unknown,
-        (ring, gate) if ring == Some(true) || gate == Some(true) => Owner::Alive,
-        _ => Owner::Dead,
+        (None, None) => PublisherState::Unknown,
+        (ring, gate) if ring == Some(true) || gate == Some(true) => PublisherState::Alive,
+        _ => PublisherState::Dead,
     }
 }
 
-/// Removes what dead publishers left in `directory`; returns the sessions removed.
+/// Removes the files of dead publishers in `directory`; returns the removed sessions.
 ///
-/// Whoever still reads such a session keeps its memory until done.
+/// Subscribers that still read such a session keep its memory.
 pub(crate) fn reclaim(directory: &Path) -> io::Result<Vec<u64>> {
     let stale = sessions(directory)?.into_iter().filter(|&session| {
         let files = SessionFiles::new(directory, session);
-        owner_of(&files) == Owner::Dead && files.remove().is_ok()
+        publisher_state(&files) == PublisherState::Dead && files.remove().is_ok()
     });
     let stale = stale.collect();
     for path in stale_counters(directory)? {
@@ -87,10 +89,10 @@ pub(crate) fn reclaim(directory: &Path) -> io::Result<Vec<u64>> {
     Ok(stale)
 }
 
-/// The counters files in `directory` that no living process owns.
-pub(crate) fn stale_counters(directory: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+/// Counters files in `directory` without a live owner.
+pub(crate) fn stale_counters(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let files = lanecast_stats::list_files(directory)?.into_iter();
-    let is_stale = |path: &std::path::PathBuf| {
+    let is_stale = |path: &PathBuf| {
         open(path, false).and_then(|file| is_locked(&file, 0)).is_ok_and(|locked| !locked)
     };
     Ok(files.filter(is_stale).collect())
