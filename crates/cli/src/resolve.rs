@@ -138,7 +138,7 @@ struct Complaints {
 
 impl Complaints {
     fn hear(&mut self, daemon: &mut ResolverDaemon, tally: &Tally) {
-        while let Some((from, why)) = daemon.next_refusal() {
+        while let Some((from, why)) = daemon.next_rejection() {
             tally.error(&why.to_string());
             if self.last.is_some_and(|last| last.elapsed() < COMPLAIN_EVERY) {
                 self.unsaid += 1;

@@ -13,7 +13,7 @@ pub struct Config {
     /// Settings of the shared-memory transport.
     pub shm: lanecast_shm::DomainSettings,
     /// Settings of the transports between hosts.
-    pub net: lanecast_net::Settings,
+    pub net: lanecast_net::NetSettings,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.
     pub ignored: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The choice of transports.
 
-use lanecast_net::Kind;
+use lanecast_net::TransportKind;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transports {
     shm: bool,
-    net: Option<Kind>,
+    net: Option<TransportKind>,
 }
 
 impl Transports {
@@ -16,12 +16,12 @@ impl Transports {
     pub const SHM: Self = Self { shm: true, net: None };
 
     /// `kind` alone, also for subscribers on this host.
-    pub const fn net(kind: Kind) -> Self {
+    pub const fn net(kind: TransportKind) -> Self {
         Self { shm: false, net: Some(kind) }
     }
 
     /// Shared memory within this host, `kind` to other hosts.
-    pub const fn both(kind: Kind) -> Self {
+    pub const fn both(kind: TransportKind) -> Self {
         Self { shm: true, net: Some(kind) }
     }
 
@@ -31,7 +31,7 @@ impl Transports {
     }
 
     /// The transport to other hosts, if any.
-    pub const fn kind(self) -> Option<Kind> {
+    pub const fn kind(self) -> Option<TransportKind> {
         self.net
     }
 
@@ -40,9 +40,9 @@ impl Transports {
         match (self.shm, self.net) {
             (_, None) => "shm",
             (false, Some(kind)) => kind.name(),
-            (true, Some(Kind::Rm)) => "shm+rm",
-            (true, Some(Kind::Ru)) => "shm+ru",
-            (true, Some(Kind::Tcp)) => "shm+tcp",
+            (true, Some(TransportKind::Rm)) => "shm+rm",
+            (true, Some(TransportKind::Ru)) => "shm+ru",
+            (true, Some(TransportKind::Tcp)) => "shm+tcp",
         }
     }
 }
@@ -67,7 +67,7 @@ pub struct ParseTransportsError(String);
 impl FromStr for Transports {
     type Err = ParseTransportsError;
     fn from_str(text: &str) -> Result<Self, ParseTransportsError> {
-        let net = Kind::ALL.into_iter().flat_map(|kind| [Self::net(kind), Self::both(kind)]);
+        let net = TransportKind::ALL.into_iter().flat_map(|kind| [Self::net(kind), Self::both(kind)]);
         let mut all = std::iter::once(Self::SHM).chain(net);
         all.find(|it| it.name() == text).ok_or_else(|| ParseTransportsError(text.to_owned()))
     }

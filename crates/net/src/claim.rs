@@ -1,51 +1,49 @@
-//! Room for messages, written in place where they will be sent from.
+//! Claims and batches: messages written in place, in the window of the publisher's session.
 
-use crate::outbound::Outbound;
+use crate::send_session::SendSession;
 use lanecast_os::biased::OwnerGuard;
 use lanecast_transport::{Batch, Claim, ClaimError, TopicId};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Room for one message in the publisher's window. Dropped without commit, it was never there.
+/// Room for one message in the publisher's window. Dropping it without a commit aborts it.
 ///
-/// While it is held nobody else serves the session: repairs and signs of life wait. Write, and
-/// commit.
+/// The claim holds the session's lock: repairs and heartbeats wait until it is committed.
 pub struct NetClaim<'a> {
-    outbound: OwnerGuard<'a, Outbound>,
+    session: OwnerGuard<'a, SendSession>,
     topic: TopicId,
     is_staged: bool,
 }
 
 impl<'a> NetClaim<'a> {
-    /// The caller has staged the message.
+    /// A claim of the message that the caller has staged.
     #[inline(always)]
-    pub(crate) const fn new(outbound: OwnerGuard<'a, Outbound>, topic: TopicId) -> Self {
-        Self { outbound, topic, is_staged: true }
+    pub(crate) const fn new(session: OwnerGuard<'a, SendSession>, topic: TopicId) -> Self {
+        Self { session, topic, is_staged: true }
     }
 }
 
 impl NetClaim<'_> {
-    /// Publishes the message, and looks after the session until what comes next is no longer
-    /// `blocked` by something else. There is no room in the claim until it is
-    /// [renewed](Self::renew).
+    /// Publishes the message, and drives the session while the caller is `blocked` by something
+    /// else. The claim has no room until it is [renewed](Self::renew).
     pub fn publish_and_wait(&mut self, blocked: impl FnMut() -> bool) {
         self.publish();
-        self.outbound.attend_while(blocked);
+        self.session.drive_while_blocked(blocked);
     }
 
     #[inline(always)]
     fn publish(&mut self) {
         self.is_staged = false;
-        self.outbound.publish();
+        self.session.publish();
     }
 
-    /// Takes room for the next message, waiting for it.
+    /// Claims room for the next message, waiting for it.
     ///
     /// # Errors
     /// See [`ClaimError`].
     #[inline]
     pub fn renew(&mut self, len: usize) -> Result<(), ClaimError> {
-        self.outbound.stage_waiting(self.topic, len)?;
+        self.session.stage_blocking(self.topic, len)?;
         self.is_staged = true;
         Ok(())
     }
@@ -69,14 +67,14 @@ impl Deref for NetClaim<'_> {
     type Target = [u8];
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        self.outbound.sender.staged_bytes()
+        self.session.sender.staged_bytes()
     }
 }
 
 impl DerefMut for NetClaim<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.outbound.sender.staged()
+        self.session.sender.staged()
     }
 }
 
@@ -84,7 +82,7 @@ impl Drop for NetClaim<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.is_staged {
-            self.outbound.unstage();
+            self.session.unstage();
         }
     }
 }
@@ -95,29 +93,29 @@ impl fmt::Debug for NetClaim<'_> {
     }
 }
 
-/// Messages that subscribers see together, or not at all. Dropped without publishing, none of
-/// them was ever there.
+/// Messages that subscribers see together or not at all. Dropping the batch without publishing
+/// aborts all of them.
 pub struct NetBatch<'a> {
-    outbound: OwnerGuard<'a, Outbound>,
+    session: OwnerGuard<'a, SendSession>,
     count: usize,
 }
 
 impl<'a> NetBatch<'a> {
-    pub(crate) const fn new(outbound: OwnerGuard<'a, Outbound>) -> Self {
-        Self { outbound, count: 0 }
+    pub(crate) const fn new(session: OwnerGuard<'a, SendSession>) -> Self {
+        Self { session, count: 0 }
     }
 
-    /// The bytes of the message that was added last, if there is one.
+    /// The bytes of the last added message; empty without one.
     pub fn last(&self) -> &[u8] {
-        self.outbound.sender.staged_bytes()
+        self.session.sender.staged_bytes()
     }
 }
 
 impl Batch for NetBatch<'_> {
     fn try_add(&mut self, topic: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
-        self.outbound.stage(topic, len)?;
+        self.session.stage(topic, len)?;
         self.count += 1;
-        Ok(self.outbound.sender.staged())
+        Ok(self.session.sender.staged())
     }
 
     fn len(&self) -> usize {
@@ -127,7 +125,7 @@ impl Batch for NetBatch<'_> {
     fn publish(mut self) -> usize {
         let count = std::mem::take(&mut self.count);
         if count > 0 {
-            self.outbound.publish();
+            self.session.publish();
         }
         count
     }
@@ -136,7 +134,7 @@ impl Batch for NetBatch<'_> {
 impl Drop for NetBatch<'_> {
     fn drop(&mut self) {
         if self.count > 0 {
-            self.outbound.unstage();
+            self.session.unstage();
         }
     }
 }

@@ -1,103 +1,138 @@
-//! The thread beside the path of messages: finds publishers, and stands in for owners that are
-//! busy elsewhere. Or two threads: one for all that is sent, one for all else.
+//! The conductor: a background thread beside the path of messages.
+//!
+//! It finds publishers, and serves the sessions of owners that are busy elsewhere. Its duty cycle
+//! runs [`SubAgent`]s: `sender_agent` and `receiver_agent`, on one thread or on two. Owners reach
+//! it through `conductor_handle`, whose commands it reads from a [`CommandQueue`].
 
-use crate::presence::{Attention, Descriptor};
-use crate::watch::Watch;
+use crate::conductor_waker::ConductorWaker;
+use crate::poller::{Descriptor, Poller};
 use lanecast_base::Agent;
 use lanecast_base::clock::Clock;
+use lanecast_os::biased::{Visitor, VisitorGuard};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The first rest while owners look after their ends themselves, and the longest.
+/// The first pause while owners serve their sessions themselves, and the longest.
 const REST: Nanos = 100 * MICROSECOND;
 const REST_MAX: Nanos = 16 * MILLISECOND;
-/// The longest rest while a publisher's commits wait for company, which may not come: as rests
-/// begin short and grow, the tail of a stream is not later than the stream took.
-const CORKED_REST_MAX: Nanos = 4 * MILLISECOND;
+/// The longest pause while a publisher batches commits. Pauses start short and double, so the tail
+/// of a stream is flushed no later than the stream took.
+const BATCHING_REST_MAX: Nanos = 4 * MILLISECOND;
+/// How long the only thread that serves a session waits for its lock before it tries again later.
+const LOCK_PATIENCE: Duration = Duration::from_micros(50);
 
-/// What a turn has found: what to sleep on, and until when.
+/// Commands from owners to a conductor thread.
 #[derive(Debug)]
-pub(crate) struct Findings {
-    pub(crate) descriptors: Vec<(Descriptor, bool)>,
-    pub(crate) due: Nanos,
-    /// Owners look after ends themselves, or have to be looked for again.
-    pub(crate) attended: bool,
+pub(crate) struct CommandQueue<C>(Mutex<Vec<C>>);
+
+impl<C> CommandQueue<C> {
+    pub(crate) fn push(&self, command: C) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+    }
+
+    pub(crate) fn drain(&self) -> Vec<C> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
-/// What a conductor looks after.
-pub(crate) trait Part: Debug + Send {
-    /// One turn; returns how many things it did.
-    fn turn(&mut self, now: Nanos, findings: &mut Findings) -> usize;
+impl<C> Default for CommandQueue<C> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
 
-    /// Whether an owner, who would not have rung, has been at its end since.
+/// Descriptors and deadline of the conductor's next sleep, collected in a duty cycle.
+#[derive(Debug)]
+pub(crate) struct WaitSet {
+    pub(crate) descriptors: Vec<(Descriptor, bool)>,
+    pub(crate) deadline: Nanos,
+    /// An owner serves its own session, or holds its lock: look again after a pause.
+    pub(crate) owners_active: bool,
+}
+
+/// A part of the conductor's duty cycle.
+pub(crate) trait SubAgent: Debug + Send {
+    /// Runs once; returns how many commands and frames were handled.
+    fn do_work(&mut self, now: Nanos, wait_set: &mut WaitSet) -> usize;
+
+    /// Whether an owner has entered its session since, without waking the conductor.
     fn was_entered(&self) -> bool {
         false
     }
 
-    /// Whether commits wait for company.
-    fn is_corked(&self) -> bool {
+    /// Whether a publisher batches commits.
+    fn is_batching(&self) -> bool {
         false
     }
 }
 
-/// The duty cycle.
+/// Locks a session for the conductor. The only driver of a session waits up to 50 µs; a stand-in
+/// for the owner gives way at once.
+pub(crate) fn enter<T>(visitor: &Visitor<T>, only_driver: bool) -> Option<VisitorGuard<'_, T>> {
+    if only_driver { visitor.enter_patiently(LOCK_PATIENCE) } else { visitor.try_enter() }
+}
+
+/// The duty cycle of a conductor thread.
 #[derive(Debug)]
 pub(crate) struct Conductor {
     name: &'static str,
-    parts: Vec<Box<dyn Part>>,
-    attention: Arc<Attention>,
-    /// Whether it moves all bytes itself, and never leaves that to owners.
-    always: bool,
+    agents: Vec<Box<dyn SubAgent>>,
+    waker: Arc<ConductorWaker>,
+    /// This thread moves all bytes itself; owners never do.
+    only_driver: bool,
     clock: Clock,
-    watch: Watch,
+    poller: Poller,
     rest: Nanos,
-    findings: Findings,
+    wait_set: WaitSet,
 }
 
 impl Conductor {
     pub(crate) fn new(
         name: &'static str,
-        parts: Vec<Box<dyn Part>>,
-        attention: Arc<Attention>,
-        always: bool,
+        agents: Vec<Box<dyn SubAgent>>,
+        waker: Arc<ConductorWaker>,
+        only_driver: bool,
     ) -> Self {
-        let findings = Findings { descriptors: Vec::new(), due: Nanos::MAX, attended: false };
-        let (clock, watch) = (Clock::host(), Watch::default());
-        Self { name, parts, attention, always, clock, watch, rest: REST, findings }
+        let wait_set =
+            WaitSet { descriptors: Vec::new(), deadline: Nanos::MAX, owners_active: false };
+        let (clock, poller) = (Clock::host(), Poller::default());
+        Self { name, agents, waker, only_driver, clock, poller, rest: REST, wait_set }
     }
 
     fn now(&self) -> Nanos {
         self.clock.ns(self.clock.ticks())
     }
 
-    /// How long to rest while owners look after their ends themselves.
+    /// Length of the next pause while owners serve their sessions themselves.
     fn next_rest(&self) -> Nanos {
         let longer = self.rest * 2;
-        if self.always {
+        if self.only_driver {
             REST
-        } else if !self.parts.iter().any(|part| part.is_corked()) {
+        } else if !self.agents.iter().any(|agent| agent.is_batching()) {
             longer.min(REST_MAX)
-        } else if self.rest > CORKED_REST_MAX {
+        } else if self.rest > BATCHING_REST_MAX {
+            // A stream has just begun: start short again.
             REST
         } else {
-            longer.min(CORKED_REST_MAX)
+            longer.min(BATCHING_REST_MAX)
         }
     }
 
-    /// How long to sleep if nobody rings.
-    fn limit(&mut self) -> Nanos {
-        if self.findings.attended {
+    /// Longest sleep without a wake-up.
+    fn sleep_limit(&mut self) -> Nanos {
+        if self.wait_set.owners_active {
             self.rest = self.next_rest();
             return self.rest;
         }
         self.rest = REST;
-        self.attention.fall_asleep();
-        match self.parts.iter().any(|part| part.was_entered()) {
+        self.waker.park();
+        // An owner that entered before it could see the flag has not woken this thread.
+        match self.agents.iter().any(|agent| agent.was_entered()) {
             false => Nanos::MAX,
-            // Nobody else does what the owner has left to do.
-            true if self.always => 0,
+            // The owner's rest of the work is this thread's alone.
+            true if self.only_driver => 0,
             true => REST,
         }
     }
@@ -106,17 +141,18 @@ impl Conductor {
 impl Agent for Conductor {
     fn do_work(&mut self) -> usize {
         let now = self.now();
-        self.findings.descriptors.clear();
-        (self.findings.due, self.findings.attended) = (Nanos::MAX, false);
-        self.parts.iter_mut().map(|part| part.turn(now, &mut self.findings)).sum()
+        self.wait_set.descriptors.clear();
+        (self.wait_set.deadline, self.wait_set.owners_active) = (Nanos::MAX, false);
+        self.agents.iter_mut().map(|agent| agent.do_work(now, &mut self.wait_set)).sum()
     }
 
     fn idle(&mut self) {
         let now = self.now();
-        let limit = self.limit().min(self.findings.due.saturating_sub(now));
+        let limit = self.sleep_limit().min(self.wait_set.deadline.saturating_sub(now));
         let limit = (limit != Nanos::MAX).then(|| Duration::from_nanos(limit));
-        self.watch.sleep_beside(&self.attention.bells(), &self.findings.descriptors, limit);
-        self.attention.wake_up();
+        let wakers = self.waker.descriptors();
+        self.poller.sleep_with_wakers(&wakers, &self.wait_set.descriptors, limit);
+        self.waker.unpark();
     }
 
     fn name(&self) -> &'static str {

@@ -1,41 +1,53 @@
-//! What the ends of the network count, and what that is called.
+//! Counters of publishers and subscribers, and their labels in counters files.
 
+use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize};
 use lanecast_protocol::receiver::ReceiverCounters;
 use lanecast_protocol::sender::SenderCounters;
 
-/// A counter's label, and its value.
-pub(crate) type Row<C> = (&'static str, fn(&C) -> u64);
+/// A counter's label, and the function that reads its value.
+pub(crate) type CounterColumn<C> = (&'static str, fn(&C) -> u64);
 
-/// What a publisher has counted.
+/// Counters of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherCounters {
-    /// What it sent, and what receivers asked of it.
+    /// Counters of the sending protocol.
     pub sent: SenderCounters,
-    /// The topics that it has.
+    /// Number of topics.
     pub topics: u64,
-    /// The receivers that it has now.
+    /// Number of joined receivers.
     pub receivers: u64,
-    /// Claims that found no room.
+    /// Claims that found the window full.
     pub back_pressured: u64,
-    /// Datagrams that the system refused to send.
+    /// Sends that the system refused.
     pub refused: u64,
 }
 
-/// What a subscriber has counted, over all of its sessions or one of them.
+/// Counters of a subscriber, over all of its sessions or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscriberCounters {
-    /// What came, what was missing, and what became of that.
+    /// Counters of the receiving protocol.
     pub received: ReceiverCounters,
-    /// The topics that it is joined to.
+    /// Number of joined topics.
     pub topics: u64,
-    /// Datagrams that are missing now.
+    /// Datagrams that are missing at present.
     pub missing: u64,
-    /// Datagrams that the system dropped because its sockets were full.
+    /// Datagrams that the system dropped because a socket's receive buffer was full.
     pub kernel_drops: u64,
 }
 
-/// A publisher's counters, as its file has them.
-pub(crate) const PUBLISHER: [Row<PublisherCounters>; 23] = [
+/// Values of a sending session that are read without its lock.
+#[derive(Debug, Default)]
+pub(crate) struct PublisherStatus {
+    /// Number of joined receivers.
+    pub(crate) receivers: AtomicUsize,
+    /// Claims that found the window full.
+    pub(crate) back_pressured: AtomicU64,
+    /// Commits are batched: the conductor has to flush them should the owner stop calling.
+    pub(crate) is_batching: AtomicBool,
+}
+
+/// The columns of a publisher's counters file.
+pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
     ("topics", |c| c.topics),
     ("receivers", |c| c.receivers),
     ("receivers joined", |c| c.sent.joined),
@@ -61,8 +73,8 @@ pub(crate) const PUBLISHER: [Row<PublisherCounters>; 23] = [
     ("session frames", |c| c.sent.sessions),
 ];
 
-/// A subscriber's counters of one session, as its file has them.
-pub(crate) const SUBSCRIBER: [Row<SubscriberCounters>; 18] = [
+/// The columns of a subscriber's counters file, one file for each session.
+pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 18] = [
     ("topics", |c| c.topics),
     ("messages", |c| c.received.messages),
     ("datagrams", |c| c.received.datagrams),

@@ -1,36 +1,36 @@
-//! Why an end cannot be made.
+//! Errors of opening a network, a publisher, a subscriber or a topic.
 
 use lanecast_os::interface::InterfaceError;
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a network, publisher or subscriber cannot be opened.
+/// Error of opening a network, publisher or subscriber.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A setting that cannot be.
+    /// An invalid setting.
     #[error("{what}: {fix}")]
     Setting {
         /// The setting.
         what: &'static str,
-        /// What to write instead.
+        /// A valid value.
         fix: &'static str,
     },
-    /// No such interface.
+    /// The interface does not exist.
     #[error("net.interface: {0}")]
     Interface(InterfaceError),
-    /// The system refuses something.
+    /// A system call failed.
     #[error("cannot {doing}: {error}")]
     System {
-        /// What was to be done.
+        /// The attempted action.
         doing: &'static str,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
-    /// A topic's name.
+    /// The topic cannot be added.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// A subscriber to nothing.
+    /// A subscriber without topics.
     #[error("a subscriber needs at least one topic")]
     NoTopics,
 }
@@ -41,37 +41,37 @@ impl From<InterfaceError> for OpenError {
     }
 }
 
-/// Why a topic cannot be added.
+/// Error of adding a topic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// Empty or too long.
+    /// The name is empty or too long.
     #[error("a topic's name has 1 to 255 bytes, not {0}")]
     Name(usize),
-    /// As many topics as may be.
+    /// The session has delivered_to `net.topics_max`.
     #[error(
         "the session has {0} topics already: set net.topics_max higher, or open another publisher"
     )]
     Full(usize),
-    /// One that has a group of its own, in a session that sends to another one.
+    /// The topic has a multicast group of its own, and the session sends to another.
     #[error(
         "the topic has the group {own} by net.groups, and its publisher sends to {group}: open \
          another publisher for it, or give it no group of its own"
     )]
     Group {
-        /// The topic's.
+        /// The topic's group.
         own: SocketAddr,
-        /// The publisher's.
+        /// The session's group.
         group: SocketAddr,
     },
 }
 
-/// Gives a system's error its place.
+/// Adds the attempted action to a system error.
 pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     move |error| OpenError::System { doing, error }
 }
 
-/// Whether `name` can be a topic.
+/// Checks a topic's name.
 pub(crate) fn check_name(name: &str) -> Result<(), TopicError> {
     if name.is_empty() || name.len() > lanecast_wire::net::NAME_MAX {
         return Err(TopicError::Name(name.len()));

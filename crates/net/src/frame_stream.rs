@@ -1,27 +1,27 @@
-//! Frames over a connection, both ways: between a resolver and a daemon.
+//! Frames in both directions over a TCP connection between a resolver and a daemon.
 
-use crate::presence::Descriptor;
-use crate::streams::is_passing;
-use lanecast_wire::net::{Frame, frame_length};
-use std::io::{self, ErrorKind, Read, Write};
+use crate::frame_reassembler::{FrameReassembler, is_transient};
+use crate::poller::Descriptor;
+use lanecast_wire::net::Frame;
+use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// The most that is read in one turn, so that nobody keeps the others waiting.
-const READ_BYTES: usize = 64 << 10;
-/// Room for a frame to be written.
+/// Size of read buffers. One read a turn, so that no client keeps the others waiting.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+/// The longest frame that is written.
 const FRAME_BYTES: usize = 16 << 10;
 /// The most frames that are written in one turn.
 const WRITES_MAX: usize = 64;
 
-/// A connection, and the parts of frames that are under way on it.
+/// A connection, and the incomplete frames in both directions.
 #[derive(Debug)]
 pub(crate) struct FrameStream {
     stream: Arc<TcpStream>,
-    partial: Vec<u8>,
+    incoming: FrameReassembler,
     unsent: Vec<u8>,
     sent: usize,
-    /// There is more to write than the last turn took.
+    /// There is more to write than the last turn could.
     has_more: bool,
 }
 
@@ -29,7 +29,7 @@ impl FrameStream {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream: Arc::new(stream),
-            partial: Vec::new(),
+            incoming: FrameReassembler::strict(),
             unsent: Vec::new(),
             sent: 0,
             has_more: false,
@@ -40,54 +40,39 @@ impl FrameStream {
         &self.stream
     }
 
-    /// The connection alone, unless a frame is under way: what is written next would break it.
+    /// The connection alone; `None` while a frame is partly written, as another frame would then
+    /// break the stream.
     pub(crate) fn into_stream(self) -> Option<TcpStream> {
         if self.unsent.is_empty() { Arc::into_inner(self.stream) } else { None }
     }
 
-    /// The connection, and whether to wait for room as well.
+    /// The connection, and whether to wait for room to write.
     pub(crate) fn descriptor(&self) -> (Descriptor, bool) {
         (Descriptor::Tcp(Arc::clone(&self.stream)), self.has_more)
     }
 
-    /// Whether there is more to write than the last turn took.
+    /// Whether there is more to write than the last turn could.
     pub(crate) const fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// Reads once, and hands over each whole frame until `each` says that it is enough; gives how
-    /// many frames came.
+    /// Reads once, and calls `each` with each complete frame until it returns false. Returns the
+    /// number of frames.
     ///
     /// # Errors
-    /// If the connection has ended, or with [`ErrorKind::InvalidData`] if what comes is no frame.
+    /// If the connection has ended, or with [`ErrorKind::InvalidData`] if it carries no frames.
     pub(crate) fn read(
         &mut self,
         buffer: &mut [u8],
-        mut each: impl FnMut(&Frame<'_>) -> bool,
+        each: impl FnMut(&Frame<'_>) -> bool,
     ) -> io::Result<usize> {
-        let room = buffer.len().min(READ_BYTES);
-        let length = match (&*self.stream).read(&mut buffer[..room]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(length) => length,
-            Err(error) if is_passing(&error) => return Ok(0),
-            Err(error) => return Err(error),
-        };
-        self.partial.extend_from_slice(&buffer[..length]);
-        let (mut used, mut frames) = (0, 0);
-        while let Some(length) = whole_frame(&self.partial[used..])? {
-            let bytes = &self.partial[used..used + length];
-            let (frame, _) = Frame::split(bytes).ok_or(ErrorKind::InvalidData)?;
-            used += length;
-            frames += 1;
-            if !each(&frame) {
-                break;
-            }
+        match self.incoming.read(&self.stream, buffer)? {
+            Some(bytes) => self.incoming.split(bytes, each),
+            None => Ok(0),
         }
-        self.partial.drain(..used);
-        Ok(frames)
     }
 
-    /// Writes the frames that `next` gives, as many as there is room for; gives how many.
+    /// Writes the frames that `next` returns, as many as fit; returns their number.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -111,13 +96,13 @@ impl FrameStream {
         Ok(WRITES_MAX)
     }
 
-    /// Writes the rest of the last frame; gives whether nothing is left of it.
+    /// Writes the rest of the last frame; returns whether all of it is written.
     fn flush(&mut self) -> io::Result<bool> {
         while self.sent < self.unsent.len() {
             match (&*self.stream).write(&self.unsent[self.sent..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(length) => self.sent += length,
-                Err(error) if is_passing(&error) => return Ok(false),
+                Err(error) if is_transient(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
@@ -125,10 +110,4 @@ impl FrameStream {
         self.unsent.clear();
         Ok(true)
     }
-}
-
-/// The length of the first frame of `bytes`, if all of it is there.
-fn whole_frame(bytes: &[u8]) -> io::Result<Option<usize>> {
-    let length = frame_length(bytes).map_err(|_| ErrorKind::InvalidData)?;
-    Ok(length.filter(|length| *length <= bytes.len()))
 }

@@ -1,4 +1,4 @@
-//! What an application can be told of datagrams that are missing on the way.
+//! Gap reports: datagrams that were missed, recovered or given up, for monitoring.
 
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{GapEnd, GapRecord};
@@ -6,42 +6,42 @@ use lanecast_transport::{LossReason, SessionId};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Something about a run of missing datagrams.
+/// A report about a run of missing datagrams.
 ///
-/// A gap is told of once when it is noticed, and then piece by piece as the datagrams come or are
-/// given up. Messages that are lost to the application come as events of their own, in order with
-/// the others: this is for whoever wants to watch the network.
+/// A gap is reported once when it is noticed, and then in parts as datagrams are recovered or
+/// given up. Reports are for monitoring: lost messages also come to the handler as
+/// [`Event::Lost`](lanecast_transport::Event::Lost), in order with the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GapReport {
     /// The session.
     pub session: SessionId,
-    /// Where it comes from, for people.
+    /// The session's readable name.
     pub source: Arc<str>,
-    /// When the datagrams were missed.
+    /// Time at which the gap was noticed.
     pub noticed: SystemTime,
-    /// The first one's sequence.
+    /// Sequence of the first datagram.
     pub first: u64,
-    /// How many.
+    /// Number of datagrams.
     pub count: u64,
-    /// What is known of them.
+    /// Their state.
     pub state: GapState,
 }
 
-/// How a gap stands.
+/// State of the datagrams of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapState {
-    /// The datagrams are missing, and will be asked for.
+    /// Missing; NAKs will ask for them.
     Noticed,
-    /// They have come.
+    /// Received by repair.
     Recovered {
-        /// How long after they were missed.
+        /// Time since the gap was noticed.
         after: Duration,
     },
-    /// They will not come.
+    /// Lost.
     GivenUp {
-        /// How long after they were missed.
+        /// Time since the gap was noticed.
         after: Duration,
-        /// Why.
+        /// The reason.
         why: LossReason,
     },
 }

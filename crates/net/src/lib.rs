@@ -1,53 +1,64 @@
-//! Host to host: the duty cycles that join the protocols and the sockets.
+//! Network transports: reliable multicast, reliable unicast and TCP between hosts.
 //!
-//! One [`Network`] is one interface. Publishers choose what carries their messages ([`Kind`]),
-//! subscribers take what they find. The path of a message: [`Publisher`] stages it in the window
-//! of its session (`outbound`), a commit sends it (`cork` says when), [`Subscriber`] reads the
-//! socket (`inbound`) and hands it over from the buffer that the kernel filled (`hand`). All of it
-//! in the application's own threads; the `conductor` finds publishers (`finder`), and stands in
-//! for owners that are busy elsewhere. Where there is no multicast, contexts find each other at
-//! daemons ([`ResolverDaemon`]), or know each other's addresses (`peers`).
+//! This crate joins the state machines of `lanecast-protocol` to sockets and threads. One
+//! [`Network`] is one interface; publishers choose their transport ([`TransportKind`]),
+//! subscribers accept any.
+//!
+//! The path of a message: a claim of a [`Publisher`] (`claim`) stages it in the window of its
+//! session (`send_session`); a commit sends it, alone or packed (`send_batching`), by UDP or TCP
+//! (`tcp_sender`). [`Subscriber::poll`](lanecast_transport::Subscribe::poll) reads the sockets
+//! (`receive_sessions`, `receive_session`, `tcp_receiver`) and calls the handler with messages in
+//! the read buffer (`delivery_queue`). All of that runs in the application's threads.
+//!
+//! Beside the path, a background thread (`conductor`) finds publishers (`discovery`, at daemons
+//! by `daemon_connections`, or at `peers`), and serves sessions while their owners are elsewhere
+//! (`sender_agent`, `receiver_agent`).
 #![forbid(unsafe_code)]
 
-mod channel;
+mod admission;
 mod claim;
 mod conductor;
-mod cork;
+mod conductor_handle;
+mod conductor_waker;
+mod context;
 mod counters;
-mod daemons;
-mod desk;
-mod echo;
+mod daemon_connections;
+mod delivery_queue;
+mod discovery;
 mod error;
-mod finder;
+mod frame_reassembler;
 mod frame_stream;
 mod gap;
-mod hand;
-mod inbound;
+mod lingering_close;
+mod multicast_loopback;
 mod network;
-mod outbound;
+mod owner_state;
 mod peers;
-mod place;
-mod presence;
+mod poller;
 mod publisher;
-mod publishers;
-mod registry;
-mod session;
+mod receive_session;
+mod receive_sessions;
+mod receive_sockets;
+mod receiver_agent;
+mod reporting;
+mod resolver_daemon;
+mod send_batching;
+mod send_session;
+mod sender_agent;
 mod settings;
-mod streams;
+mod source;
 mod subscriber;
-mod subscribers;
-mod tally;
+mod tcp_receiver;
+mod tcp_sender;
 mod telemetry;
-mod transport;
-mod watch;
 
 pub use claim::{NetBatch, NetClaim};
 pub use counters::{PublisherCounters, SubscriberCounters};
 pub use error::{OpenError, TopicError};
 pub use gap::{GapReport, GapState};
-pub use network::Network;
+pub use network::{NetTransport, Network};
 pub use publisher::Publisher;
-pub use registry::{DaemonCounters, DaemonSettings, RESOLVER_PORT, RejectReason, ResolverDaemon};
-pub use settings::{Drive, Pacing, Settings, WINDOW_MAX, WINDOW_MIN};
+pub use resolver_daemon::{DaemonCounters, DaemonSettings, RESOLVER_PORT, RejectReason, ResolverDaemon};
+pub use settings::{NetSettings, Pacing, ThreadingMode, WINDOW_MAX, WINDOW_MIN};
+pub use source::TransportKind;
 pub use subscriber::Subscriber;
-pub use transport::{Kind, NetTransport};

@@ -1,163 +1,148 @@
-//! A context's part of the network: makes both ends, and keeps the conductor.
+//! A network: opens publishers and subscribers on one interface.
 
-use crate::Kind;
-use crate::desk::Desk;
-use crate::echo::Echo;
+use crate::conductor_handle::ConductorHandle;
+use crate::context::NetContext;
+use crate::counters::PublisherStatus;
 use crate::error::{OpenError, check_name, system};
-use crate::finder::Finder;
-use crate::inbound::Inbound;
-use crate::outbound::{Outbound, Way};
-use crate::place::Place;
-use crate::presence::Presence;
+use crate::multicast_loopback::MulticastLoopback;
+use crate::owner_state::OwnerState;
 use crate::publisher::Publisher;
-use crate::publishers::PublisherEnd;
-use crate::registry::{DaemonSettings, ResolverDaemon};
-use crate::session::Source;
-use crate::settings::{Drive, Pacing, Settings, nanos};
-use crate::streams::Streams;
+use crate::receive_sessions::ReceiveSessions;
+use crate::receiver_agent::SubscriberEntry;
+use crate::send_session::{SendSession, SendTransport};
+use crate::sender_agent::PublisherEntry;
+use crate::settings::{NetSettings, Pacing, ThreadingMode, nanos};
+use crate::source::{Source, TransportKind};
 use crate::subscriber::Subscriber;
-use crate::subscribers::SubscriberEnd;
-use crate::tally::Tally;
-use lanecast_base::AgentRunner;
+use crate::tcp_sender::TcpSender;
 use lanecast_base::clock::Clock;
 use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{self, Distribution, Sender, SenderSettings};
-use lanecast_transport::SessionId;
+use lanecast_transport::{Publish, SessionId, Transport};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The largest frame of a stream: large enough that its header is nothing.
+/// The largest frame of a TCP session: large enough that its header costs nothing.
 const STREAM_FRAME_BYTES: usize = 32 << 10;
-/// What repairs may take where the data has no rate of its own: a tenth of 10 Gbit/s.
+/// Link rate assumed for the repair budget of sessions without a data rate: 10 Gbit/s.
 const LINK_RATE: u64 = 1_250_000_000;
+/// TCP connections that may wait to be accepted.
+const ACCEPT_BACKLOG: u32 = 64;
 
 /// One interface, and all publishers and subscribers of the program on it. Cheap to clone.
 #[derive(Clone)]
 pub struct Network {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    place: Arc<Place>,
-    desk: Desk,
-    daemon: Option<(AgentRunner, SocketAddr)>,
+    conductor: Arc<ConductorHandle>,
 }
 
 impl Network {
-    /// Opens the interface, and starts the threads in the background.
+    /// Opens the interface, and starts the background threads.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(settings: Settings) -> Result<Self, OpenError> {
-        let place = Arc::new(Place::new(settings)?);
-        let daemon = place.settings.resolver_port.map(|port| {
-            let at = SocketAddr::new(place.address, port);
-            ResolverDaemon::start(&DaemonSettings::at(at))
-        });
-        let daemon = daemon.transpose()?;
-        let own = daemon.as_ref().map(|(_, address)| *address);
-        let finder = Finder::open(&place, own)?;
-        let desk = Desk::open(&place.settings, finder)?;
-        Ok(Self { shared: Arc::new(Shared { place, desk, daemon }) })
+    pub fn open(settings: NetSettings) -> Result<Self, OpenError> {
+        let conductor = ConductorHandle::start(NetContext::new(settings)?)?;
+        Ok(Self { conductor: Arc::new(conductor) })
     }
 
     /// The settings.
-    pub fn settings(&self) -> &Settings {
-        &self.shared.place.settings
+    pub fn settings(&self) -> &NetSettings {
+        &self.conductor.context.settings
     }
 
-    /// Where it is a daemon for others, if [`Settings::resolver_port`] says so.
+    /// The address of the resolver daemon in this program, if [`NetSettings::resolver_port`] asks
+    /// for one.
     pub fn resolver_address(&self) -> Option<SocketAddr> {
-        self.shared.daemon.as_ref().map(|(_, address)| *address)
+        self.conductor.resolver_address()
     }
 
-    /// Where ends report to the threads in the background.
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.shared.desk
-    }
-
-    /// A publisher of `topic`, carried by `kind`.
+    /// Opens a publisher of `topic` over `kind`.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn publisher(&self, kind: Kind, topic: &str) -> Result<Publisher, OpenError> {
+    pub fn publisher(&self, kind: TransportKind, topic: &str) -> Result<Publisher, OpenError> {
         self.publisher_of(kind, SessionId(random()?), topic)
     }
 
-    pub(crate) fn publisher_of(
+    fn publisher_of(
         &self,
-        kind: Kind,
+        kind: TransportKind,
         session: SessionId,
         topic: &str,
     ) -> Result<Publisher, OpenError> {
         check_name(topic)?;
-        let place = &self.shared.place;
-        let settings = &place.settings;
+        let context = &self.conductor.context;
+        let settings = &context.settings;
         let session = session.0.max(1);
-        let (way, address) = self.way(kind)?;
+        let (transport, address) = self.send_transport(kind)?;
         let group = settings.own_group(topic).unwrap_or(settings.group);
         let clock = Clock::host();
         let datagram_bytes = match kind {
-            Kind::Tcp => STREAM_FRAME_BYTES.min(settings.window_bytes / 8),
-            Kind::Rm | Kind::Ru => place.datagram_bytes(),
+            TransportKind::Tcp => STREAM_FRAME_BYTES.min(settings.window_bytes / 8),
+            TransportKind::Rm | TransportKind::Ru => context.datagram_bytes(),
         };
         let sender = Sender::new(
             self.sender_settings((kind, group), session, datagram_bytes, random()?),
             clock.ns(clock.ticks()),
         );
-        let tally = Arc::new(Tally::default());
+        let status = Arc::new(PublisherStatus::default());
         let loss = (settings.artificial_source_loss, Rng::new(random()?));
         let longest = sender.longest_message();
-        let mut outbound = Outbound::new(
+        let mut send_session = SendSession::new(
             sender,
-            way,
-            settings.drive != Drive::Caller,
-            Arc::clone(&self.shared.desk.sending),
+            transport,
+            settings.threading != ThreadingMode::Caller,
+            Arc::clone(&self.conductor.sender_waker),
             loss,
             settings.publisher_wait,
-            Arc::clone(&tally),
+            Arc::clone(&status),
         );
-        let group = (kind == Kind::Rm).then_some(group);
+        let group = (kind == TransportKind::Rm).then_some(group);
         let source = Source { kind, session, address, group, pid: std::process::id() };
-        outbound.board = place.telemetry.publisher(&source);
-        let (owner, visitor) = Biased::split(outbound);
+        send_session.counter_file = context.telemetry.publisher(&source);
+        let (owner, visitor) = Biased::split(send_session);
         let seen = visitor.entries();
-        self.desk().publish(PublisherEnd {
+        self.conductor.add_publisher(PublisherEntry {
             session,
             visitor,
-            tally: Arc::clone(&tally),
+            status: Arc::clone(&status),
             seen,
             retired: None,
         });
-        let told = (source, datagram_bytes);
-        let mut publisher = Publisher::new(owner, self.clone(), told, longest, tally);
-        lanecast_transport::Publish::add_topic(&mut publisher, topic)?;
+        let advertised = (source, datagram_bytes);
+        let conductor = Arc::clone(&self.conductor);
+        let mut publisher = Publisher::new(owner, conductor, advertised, longest, status);
+        publisher.add_topic(topic)?;
         Ok(publisher)
     }
 
-    fn way(&self, kind: Kind) -> Result<(Way, SocketAddr), OpenError> {
-        let place = &self.shared.place;
-        let port = place.settings.port;
-        if kind == Kind::Tcp {
-            let listener = tcp::listen(SocketAddr::new(place.address, port), 64)
+    /// Opens the socket that a publisher sends from.
+    fn send_transport(
+        &self,
+        kind: TransportKind,
+    ) -> Result<(SendTransport, SocketAddr), OpenError> {
+        let context = &self.conductor.context;
+        let port = context.settings.port;
+        if kind == TransportKind::Tcp {
+            let listener = tcp::listen(SocketAddr::new(context.address, port), ACCEPT_BACKLOG)
                 .map_err(system("listen for subscribers"))?;
             let address = listener.local_addr().map_err(system("look at a socket"))?;
-            let streams = Streams::new(listener, place.tcp_options(), place.settings.receivers_max);
-            return Ok((Way::Streams(streams), address));
+            let (options, receivers) = (context.tcp_options(), context.settings.receivers_max);
+            return Ok((SendTransport::Tcp(TcpSender::new(listener, options, receivers)), address));
         }
-        let socket = place.socket(port).map_err(system("open a UDP socket"))?;
+        let socket = context.socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
-        let echo = (kind == Kind::Rm).then(Echo::new);
-        Ok((Way::Datagrams(Arc::new(socket), echo), address))
+        let loopback = (kind == TransportKind::Rm).then(MulticastLoopback::new);
+        Ok((SendTransport::Udp(Arc::new(socket), loopback), address))
     }
 
     fn sender_settings(
         &self,
-        (kind, group): (Kind, SocketAddr),
+        (kind, group): (TransportKind, SocketAddr),
         session: u64,
         datagram_bytes: usize,
         seed: u64,
@@ -167,9 +152,9 @@ impl Network {
             session,
             first_sequence: settings.first_sequence,
             distribution: match kind {
-                Kind::Rm => Distribution::Multicast(group),
-                Kind::Ru => Distribution::Unicast,
-                Kind::Tcp => Distribution::Stream,
+                TransportKind::Rm => Distribution::Multicast(group),
+                TransportKind::Ru => Distribution::Unicast,
+                TransportKind::Tcp => Distribution::Stream,
             },
             pacing: match settings.pacing {
                 Pacing::Slowest => sender::Pacing::Slowest,
@@ -194,7 +179,7 @@ impl Network {
         }
     }
 
-    /// A subscriber to all of `topics`, whatever carries them.
+    /// Opens a subscriber of all `topics`, over whichever transports their publishers use.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -203,26 +188,30 @@ impl Network {
             return Err(OpenError::NoTopics);
         }
         topics.iter().try_for_each(|topic| check_name(topic))?;
-        let place = &self.shared.place;
-        let own = place.socket(0).map_err(system("open a UDP socket"))?;
+        let context = &self.conductor.context;
+        let socket = context.socket(0).map_err(system("open a UDP socket"))?;
         let topics: BTreeSet<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
-        let chance = Rng::new(random()?);
-        let presence = Arc::new(Presence::new().map_err(system("make a bell"))?);
-        let sign = Arc::clone(&presence);
-        let inbound = Inbound::new(Arc::clone(place), topics.clone(), own, chance, sign);
-        let (owner, visitor) = Biased::split(inbound);
+        let rng = Rng::new(random()?);
+        let owner_state = Arc::new(OwnerState::new().map_err(system("make an event"))?);
+        let sessions = ReceiveSessions::new(
+            Arc::clone(context),
+            topics.clone(),
+            socket,
+            rng,
+            Arc::clone(&owner_state),
+        );
+        let (owner, visitor) = Biased::split(sessions);
         let number = random()?;
         let seen = visitor.entries();
-        self.desk().subscribe(SubscriberEnd {
+        self.conductor.add_subscriber(SubscriberEntry {
             number,
             topics,
             visitor,
-            presence: Arc::clone(&presence),
+            owner_state: Arc::clone(&owner_state),
             seen,
             found: Vec::new(),
         });
-        let wait = place.settings.subscriber_wait;
-        Ok(Subscriber::new(owner, self.clone(), number, presence, wait))
+        Ok(Subscriber::new(owner, Arc::clone(&self.conductor), number, owner_state))
     }
 }
 
@@ -230,17 +219,55 @@ fn random() -> Result<u64, OpenError> {
     process::random().map_err(system("get a random number"))
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // Closed publishers go on repairing until their receivers have everything.
-        self.desk.wait_until_settled(self.place.settings.liveness);
-    }
-}
-
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Network")
-            .field("address", &self.shared.place.address)
+            .field("address", &self.conductor.context.address)
             .finish_non_exhaustive()
+    }
+}
+
+/// A network whose publishers all use one transport. Subscribers use any.
+#[derive(Clone, Debug)]
+pub struct NetTransport {
+    network: Network,
+    kind: TransportKind,
+}
+
+impl NetTransport {
+    /// Publishers of `network` over `kind`.
+    pub const fn new(network: Network, kind: TransportKind) -> Self {
+        Self { network, kind }
+    }
+
+    /// The network.
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Opens a publisher with the session number that its twin on another transport has.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn publisher_of(&self, session: SessionId, topic: &str) -> Result<Publisher, OpenError> {
+        self.network.publisher_of(self.kind, session, topic)
+    }
+}
+
+impl Transport for NetTransport {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Error = OpenError;
+
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
+        self.network.publisher(self.kind, topic)
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
+        self.network.subscriber(topics)
     }
 }

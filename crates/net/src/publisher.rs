@@ -1,12 +1,14 @@
-//! The writing side.
+//! A network publisher: the owner of one sending session.
+//!
+//! All calls run in the application's thread, which locks the session by [`Owner::enter`]: as
+//! cheap as a plain borrow unless the conductor is inside.
 
 use crate::claim::{NetBatch, NetClaim};
-use crate::counters::PublisherCounters;
+use crate::conductor_handle::ConductorHandle;
+use crate::counters::{PublisherCounters, PublisherStatus};
 use crate::error::{TopicError, check_name};
-use crate::network::Network;
-use crate::outbound::Outbound;
-use crate::session::Source;
-use crate::tally::Tally;
+use crate::send_session::SendSession;
+use crate::source::Source;
 use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Owner;
 use lanecast_protocol::sender;
@@ -17,54 +19,54 @@ use std::time::{Duration, Instant};
 
 /// A publisher over the network: one session.
 pub struct Publisher {
-    owner: Owner<Outbound>,
-    network: Network,
-    /// As others are told of it.
-    told: (Source, usize),
+    owner: Owner<SendSession>,
+    conductor: Arc<ConductorHandle>,
+    /// The session's advertised source and datagram length.
+    advertised: (Source, usize),
     source: String,
     longest: usize,
-    tally: Arc<Tally>,
+    status: Arc<PublisherStatus>,
     is_closed: bool,
 }
 
 impl Publisher {
     pub(crate) fn new(
-        owner: Owner<Outbound>,
-        network: Network,
-        told: (Source, usize),
+        owner: Owner<SendSession>,
+        conductor: Arc<ConductorHandle>,
+        advertised: (Source, usize),
         longest: usize,
-        tally: Arc<Tally>,
+        status: Arc<PublisherStatus>,
     ) -> Self {
-        let source = told.0.to_string();
-        Self { owner, network, told, source, longest, tally, is_closed: false }
+        let source = advertised.0.to_string();
+        Self { owner, conductor, advertised, source, longest, status, is_closed: false }
     }
 
-    /// How often a claim has found no room.
+    /// Number of claims that found the window full.
     pub fn back_pressured(&self) -> u64 {
-        self.tally.back_pressured.load(Ordering::Relaxed)
+        self.status.back_pressured.load(Ordering::Relaxed)
     }
 
-    /// What it has counted so far.
+    /// The session's counters.
     pub fn counters(&mut self) -> PublisherCounters {
         self.owner.enter().counters()
     }
 
-    /// Sends now what has been committed but not sent, because more seemed to be coming.
+    /// Sends committed messages that are still batched.
     pub fn flush(&mut self) {
         self.owner.enter().flush();
     }
 
-    /// Turns the session until `done` or `timeout`; says whether `done`.
-    fn turn_until(&mut self, timeout: Duration, done: impl Fn(&Outbound) -> bool) -> bool {
+    /// Drives the session until `done` or `timeout`; returns whether `done`.
+    fn drive_until(&mut self, timeout: Duration, done: impl Fn(&SendSession) -> bool) -> bool {
         let start = Instant::now();
         loop {
-            let mut outbound = self.owner.enter();
-            outbound.ask();
-            if done(&outbound) {
+            let mut session = self.owner.enter();
+            session.probe();
+            if done(&session) {
                 return true;
             }
             let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
-            outbound.sleep(left);
+            session.sleep(left);
         }
     }
 
@@ -73,9 +75,9 @@ impl Publisher {
             return true;
         }
         self.is_closed = true;
-        let drained = self.turn_until(linger, |outbound| outbound.sender.is_drained());
+        let drained = self.drive_until(linger, |session| session.sender.is_drained());
         self.owner.enter().close();
-        self.network.desk().retire(self.told.0.session);
+        self.conductor.retire_publisher(self.advertised.0.session);
         drained
     }
 }
@@ -87,8 +89,8 @@ impl Publish for Publisher {
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
         check_name(name)?;
-        let (source, datagram_bytes) = self.told;
-        let own = self.network.settings().own_group(name);
+        let (source, datagram_bytes) = self.advertised;
+        let own = self.conductor.context.settings.own_group(name);
         if let (Some(own), Some(group)) = (own, source.group)
             && own != group
         {
@@ -99,22 +101,22 @@ impl Publish for Publisher {
             sender::TopicError::Name => TopicError::Name(name.len()),
             sender::TopicError::TooMany { max } => TopicError::Full(max),
         })?;
-        self.network.desk().announce(source, datagram_bytes, name);
+        self.conductor.add_publication(source, datagram_bytes, name);
         Ok(TopicId(number))
     }
 
     #[inline(always)]
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
-        let mut outbound = self.owner.enter();
-        outbound.stage(topic, len)?;
-        Ok(NetClaim::new(outbound, topic))
+        let mut session = self.owner.enter();
+        session.stage(topic, len)?;
+        Ok(NetClaim::new(session, topic))
     }
 
     #[inline(always)]
     fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
-        let mut outbound = self.owner.enter();
-        outbound.stage_waiting(topic, len)?;
-        Ok(NetClaim::new(outbound, topic))
+        let mut session = self.owner.enter();
+        session.stage_blocking(topic, len)?;
+        Ok(NetClaim::new(session, topic))
     }
 
     fn batch(&mut self) -> NetBatch<'_> {
@@ -122,7 +124,7 @@ impl Publish for Publisher {
     }
 
     fn session(&self) -> SessionId {
-        SessionId(self.told.0.session)
+        SessionId(self.advertised.0.session)
     }
 
     fn source(&self) -> &str {
@@ -134,11 +136,11 @@ impl Publish for Publisher {
     }
 
     fn subscribers(&self) -> usize {
-        self.tally.receivers.load(Ordering::Relaxed)
+        self.status.receivers.load(Ordering::Relaxed)
     }
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
-        self.turn_until(timeout, |outbound| outbound.sender.joined() >= count)
+        self.drive_until(timeout, |session| session.sender.joined() >= count)
     }
 
     fn left_behind(&mut self) -> usize {
@@ -146,7 +148,7 @@ impl Publish for Publisher {
     }
 
     fn drain(&mut self, timeout: Duration) -> bool {
-        self.turn_until(timeout, |outbound| outbound.sender.is_drained())
+        self.drive_until(timeout, |session| session.sender.is_drained())
     }
 
     fn close(mut self, linger: Duration) -> bool {

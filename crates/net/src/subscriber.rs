@@ -1,15 +1,18 @@
-//! The reading side.
+//! A network subscriber: the owner of its receiving sessions.
+//!
+//! [`Subscriber::poll`] runs in the application's thread: it fills the delivery queue from one
+//! read of the sockets, and calls the handler with messages that lie in the read buffer.
 
+use crate::conductor_handle::ConductorHandle;
 use crate::counters::SubscriberCounters;
+use crate::delivery_queue::DeliveryQueue;
 use crate::gap::GapReport;
-use crate::hand::Hand;
-use crate::inbound::Inbound;
-use crate::network::Network;
-use crate::presence::Presence;
-use crate::settings::Drive;
-use crate::watch::Watch;
+use crate::owner_state::OwnerState;
+use crate::poller::Poller;
+use crate::receive_sessions::ReceiveSessions;
+use crate::settings::ThreadingMode;
 use lanecast_base::clock::Clock;
-use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
+use lanecast_base::{WaitStep, Waiter, spin};
 use lanecast_os::biased::Owner;
 use lanecast_protocol::Nanos;
 use lanecast_transport::{Event, Subscribe};
@@ -21,146 +24,148 @@ use std::time::Duration;
 /// The longest sleep of a wait.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// A subscriber over the network: of all publishers of its topics, now and later.
+/// A subscriber over the network: to all publishers of its topics, present and future.
 pub struct Subscriber {
-    owner: Owner<Inbound>,
-    hand: Hand,
-    network: Network,
+    owner: Owner<ReceiveSessions>,
+    queue: DeliveryQueue,
+    conductor: Arc<ConductorHandle>,
     number: u64,
-    presence: Arc<Presence>,
+    owner_state: Arc<OwnerState>,
     clock: Clock,
     waiter: Waiter,
-    watch: Watch,
-    /// What the conductor's tidings were when the hand was last filled.
-    tidings: u32,
-    /// Whether only the conductor looks at the sockets.
-    hands_off: bool,
+    poller: Poller,
+    /// The conductor's wake epoch when the queue was last filled.
+    wake_epoch: u32,
+    /// Only the conductor reads the sockets.
+    background: bool,
 }
 
 impl Subscriber {
     pub(crate) fn new(
-        owner: Owner<Inbound>,
-        network: Network,
+        owner: Owner<ReceiveSessions>,
+        conductor: Arc<ConductorHandle>,
         number: u64,
-        presence: Arc<Presence>,
-        wait: WaitStrategy,
+        owner_state: Arc<OwnerState>,
     ) -> Self {
-        let hands_off = network.settings().drive != Drive::Caller;
+        let settings = &conductor.context.settings;
+        let background = settings.threading != ThreadingMode::Caller;
+        let waiter = Waiter::new(settings.subscriber_wait);
         Self {
             owner,
-            hand: Hand::new(),
-            network,
+            queue: DeliveryQueue::new(),
+            conductor,
             number,
-            presence,
+            owner_state,
             clock: Clock::host(),
-            waiter: Waiter::new(wait),
-            watch: Watch::default(),
-            tidings: 0,
-            hands_off,
+            waiter,
+            poller: Poller::default(),
+            wake_epoch: 0,
+            background,
         }
     }
 
-    /// What it has counted so far, over all its sessions.
+    fn now(&self) -> Nanos {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Counters over all sessions, ended ones included.
     pub fn counters(&mut self) -> SubscriberCounters {
         self.owner.enter().counters()
     }
 
-    /// The oldest report of missing datagrams that has not been fetched: that they are missing,
-    /// that they have come, or that they were given up.
+    /// The oldest unread report about missing datagrams: noticed, recovered, or given up.
     ///
-    /// Reports are kept from the first call on, and cost nothing before. Who asks too rarely
-    /// misses the oldest of many hundreds; the [counters](Self::counters) miss nothing.
+    /// Reports are kept from the first call on, and cost nothing before. The newest 1,024 are
+    /// kept; the [counters](Self::counters) count all.
     pub fn next_gap(&mut self) -> Option<GapReport> {
-        let now = self.clock.ns(self.clock.ticks());
+        let now = self.now();
         self.owner.enter().next_gap(now)
     }
 
-    /// From now on `alarm` is called when something has come that the application's thread has not
-    /// seen itself: for who sleeps on something else meanwhile.
-    pub fn wake_by(&self, alarm: impl Fn() + Send + Sync + 'static) {
-        self.presence.wake_by(alarm);
+    /// Sets a function that the background thread calls when it has received something, for an
+    /// application that sleeps on something else. The first one set stays.
+    pub fn set_waker(&self, waker: impl Fn() + Send + Sync + 'static) {
+        self.owner_state.set_waker(waker);
     }
 
-    /// Does `sleep`, while the thread in the background looks after the sockets, and calls the
-    /// alarm when something comes.
-    pub fn sleep_elsewhere(&mut self, sleep: impl FnOnce()) {
-        self.presence.set_aside(true);
-        self.network.desk().finding.ring();
+    /// Runs `sleep` while the background thread receives, and calls the
+    /// [waker](Self::set_waker) when something comes.
+    pub fn sleep_in_background(&mut self, sleep: impl FnOnce()) {
+        self.owner_state.set_away(true);
+        self.conductor.receiver_waker.wake();
         sleep();
-        self.presence.set_aside(false);
+        self.owner_state.set_away(false);
     }
 
     #[inline]
     fn refill(&mut self) {
-        let tidings = self.presence.tidings();
-        if self.hands_off && tidings == self.tidings {
+        let wake_epoch = self.owner_state.wake_epoch();
+        // Without news from the conductor there is nothing to lock the sessions for.
+        if self.background && wake_epoch == self.wake_epoch {
             return;
         }
-        self.tidings = tidings;
-        let now = self.clock.ns(self.clock.ticks());
-        self.owner.enter().refill(now, &mut self.hand);
+        self.wake_epoch = wake_epoch;
+        let now = self.now();
+        self.owner.enter().refill(now, &mut self.queue);
     }
 
-    /// Sleeps until something comes.
+    /// Sleeps until a socket is readable or the conductor wakes the owner.
     #[cold]
     fn sleep(&mut self) {
-        self.presence.set_waiting(true);
+        self.owner_state.set_parked(true);
         let mut descriptors = Vec::new();
-        let due = if self.hands_off {
+        let deadline = if self.background {
             Nanos::MAX
         } else {
-            let inbound = self.owner.enter();
-            inbound.descriptors(&mut descriptors);
-            inbound.next_deadline()
+            let sessions = self.owner.enter();
+            sessions.descriptors(&mut descriptors);
+            sessions.next_deadline()
         };
-        // What the conductor laid ready before it could see the mark rings no bell.
-        if self.presence.tidings() == self.tidings {
-            let now = self.clock.ns(self.clock.ticks());
-            let limit = Duration::from_nanos(due.saturating_sub(now)).min(LONGEST_WAIT);
-            let bell = [self.presence.bell.as_fd()];
-            self.watch.sleep_beside(&bell, &descriptors, Some(limit));
+        // A notification from before the flag was visible has not set the event.
+        if self.owner_state.wake_epoch() == self.wake_epoch {
+            let limit = Duration::from_nanos(deadline.saturating_sub(self.now()));
+            let event = [self.owner_state.event.as_fd()];
+            self.poller.sleep_with_wakers(&event, &descriptors, Some(limit.min(LONGEST_WAIT)));
         }
-        self.presence.bell.hush();
-        self.presence.set_waiting(false);
+        self.owner_state.event.hush();
+        self.owner_state.set_parked(false);
     }
 }
 
-/// One turn of the handler.
-struct Turn<'a> {
-    owner: &'a mut Owner<Inbound>,
-    hand: &'a mut Hand,
+/// Reports consumption to the publishers at the end of a poll, also when the handler panics:
+/// deliveries that the handler got count as consumed, and publishers wait for that.
+struct PollGuard<'a> {
+    owner: &'a mut Owner<ReceiveSessions>,
+    queue: &'a mut DeliveryQueue,
     clock: &'a Clock,
 }
 
-impl Drop for Turn<'_> {
-    /// Shows publishers what has been read, even if the handler has panicked: what it had in hand
-    /// counts as read, and the publisher waits for that.
+impl Drop for PollGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // No second look at the sockets: an answer may be wanted first. But the application
-        // may not come again for long, and the publisher waits for what it has read.
-        let all = self.hand.items.is_empty();
-        self.owner.enter().settle(self.clock.ns(self.clock.ticks()), all);
+        // No second read of the sockets here: the application may want to reply first. But its
+        // next poll may be far off, and publishers wait for the consumption of this one.
+        let is_empty = self.queue.is_empty();
+        self.owner.enter().finish_poll(self.clock.ns(self.clock.ticks()), is_empty);
     }
 }
 
 impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
-        if self.hand.items.is_empty() {
+        if self.queue.is_empty() {
             self.refill();
         }
-        if self.hand.items.is_empty() || limit == 0 {
+        if self.queue.is_empty() || limit == 0 {
             return 0;
         }
-        let Self { owner, hand, clock, .. } = self;
-        let turn = Turn { owner, hand, clock };
-        let mut done = 0;
-        while done < limit && !turn.hand.items.is_empty() {
-            let (messages, others) = turn.hand.deliver(limit - done, &mut handler);
-            done += messages + others;
+        let Self { owner, queue, clock, .. } = self;
+        let guard = PollGuard { owner, queue, clock };
+        let mut delivered = 0;
+        while delivered < limit && !guard.queue.is_empty() {
+            delivered += guard.queue.deliver(limit - delivered, &mut handler);
         }
-        done
+        delivered
     }
 
     fn wait(&mut self, work: usize) {
@@ -180,15 +185,15 @@ impl Subscribe for Subscriber {
     }
 
     fn streams(&self) -> usize {
-        self.hand.streams()
+        self.queue.streams()
     }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        let now = self.clock.ns(self.clock.ticks());
+        let now = self.now();
         self.owner.enter().leave(now);
-        self.network.desk().forget(self.number);
+        self.conductor.remove_subscriber(self.number);
     }
 }
 

@@ -1,23 +1,25 @@
-//! What a network tells about itself to whoever looks: counters files.
+//! Telemetry of a network: counters files, read by `lanecast stat`.
 //!
-//! State machines count for themselves; whoever drives an end copies that into its [`Board`] now
-//! and then. No message costs anything.
+//! State machines count in plain fields; the thread that drives a session copies them into its
+//! [`CounterFile`] every 50 ms. Messages pay nothing for it.
 
-use crate::counters::{PUBLISHER, PublisherCounters, Row, SUBSCRIBER, SubscriberCounters};
-use crate::session::Source;
+use crate::counters::{
+    CounterColumn, PUBLISHER, PublisherCounters, SUBSCRIBER, SubscriberCounters,
+};
+use crate::source::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_stats::{CounterLayout, CounterOwner, Counters, Loss, Role};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How often files are brought up to date: so often that rates between two looks mean something.
-pub(crate) const TELL_EVERY: Nanos = 50 * MILLISECOND;
-/// Who may look: the user alone.
+/// Interval between two updates of a file.
+pub(crate) const UPDATE_INTERVAL: Nanos = 50 * MILLISECOND;
+/// File mode: readable by the user alone.
 const MODE: u32 = 0o600;
 /// The most sessions with files of their own.
-const BOARDS_MAX: usize = 128;
-/// The most losses of the log.
+const FILES_MAX: usize = 128;
+/// The most losses that the log keeps.
 const LOSSES: u32 = 256;
 
 const LABELS: [&str; 4] = [
@@ -31,8 +33,8 @@ const JOINED: usize = 1;
 const WITHOUT: usize = 2;
 const ERRORS: usize = 3;
 
-/// A network's counters files; without them (the disk is full, say) nothing is told, and the
-/// transports work all the same.
+/// A network's counters files. Without them (the disk is full, say) the transports work all the
+/// same.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     files: Option<Arc<Files>>,
@@ -42,17 +44,17 @@ pub(crate) struct Telemetry {
 struct Files {
     directory: PathBuf,
     process: Counters,
-    /// How many boards there are.
-    boards: AtomicUsize,
+    /// Number of session files.
+    open: AtomicUsize,
 }
 
 impl Telemetry {
-    /// Tells nobody anything.
-    pub(crate) const fn silent() -> Self {
+    /// Writes no files.
+    pub(crate) const fn disabled() -> Self {
         Self { files: None }
     }
 
-    /// Tells in `directory`, if there is one.
+    /// Writes files in `directory`, if there is one.
     pub(crate) fn open(directory: Option<&Path>) -> Self {
         let files = directory.and_then(|directory| {
             let process =
@@ -60,12 +62,13 @@ impl Telemetry {
             Some(Arc::new(Files {
                 directory: directory.to_owned(),
                 process,
-                boards: AtomicUsize::new(0),
+                open: AtomicUsize::new(0),
             }))
         });
         Self { files }
     }
 
+    /// Counts and logs an error.
     pub(crate) fn error(&self, text: &str) {
         if let Some(files) = &self.files {
             files.process.add(ERRORS, 1);
@@ -73,26 +76,26 @@ impl Telemetry {
         }
     }
 
-    /// For a session that this process publishes.
-    pub(crate) fn publisher(&self, source: &Source) -> Board<PublisherCounters> {
-        self.board(Role::Publisher, source, PUBLISHED, &PUBLISHER)
+    /// Opens the file of a session that this process publishes.
+    pub(crate) fn publisher(&self, source: &Source) -> CounterFile<PublisherCounters> {
+        self.open_file(Role::Publisher, source, PUBLISHED, &PUBLISHER)
     }
 
-    /// For a session that a subscriber has begun to join.
-    pub(crate) fn subscriber(&self, source: &Source) -> Board<SubscriberCounters> {
-        self.board(Role::Subscriber, source, JOINED, &SUBSCRIBER)
+    /// Opens the file of a session that a subscriber begins to join.
+    pub(crate) fn subscriber(&self, source: &Source) -> CounterFile<SubscriberCounters> {
+        self.open_file(Role::Subscriber, source, JOINED, &SUBSCRIBER)
     }
 
-    fn board<C>(
+    fn open_file<C>(
         &self,
         role: Role,
         source: &Source,
         counter: usize,
-        rows: &'static [Row<C>],
-    ) -> Board<C> {
-        let Some(files) = &self.files else { return Board::silent() };
+        columns: &'static [CounterColumn<C>],
+    ) -> CounterFile<C> {
+        let Some(files) = &self.files else { return CounterFile::disabled() };
         files.process.add(counter, 1);
-        let place = Place::take(files);
+        let slot = FileSlot::take(files);
         let (address, group) = (source.address.to_string(), source.group.map(|g| g.to_string()));
         let owner = CounterOwner {
             role,
@@ -101,82 +104,84 @@ impl Telemetry {
             address: &address,
             group: group.as_deref().unwrap_or_default(),
         };
-        let labels: Vec<&str> = rows.iter().map(|(label, _)| *label).collect();
-        let plan = CounterLayout::session(&labels, owner);
-        let shown = place
-            .and_then(|place| Some((Counters::create(&files.directory, MODE, &plan).ok()?, place)));
-        let due = if shown.is_some() { 0 } else { Nanos::MAX };
-        if shown.is_none() {
+        let labels: Vec<&str> = columns.iter().map(|(label, _)| *label).collect();
+        let layout = CounterLayout::session(&labels, owner);
+        let file = slot
+            .and_then(|slot| Some((Counters::create(&files.directory, MODE, &layout).ok()?, slot)));
+        let due = if file.is_some() { 0 } else { Nanos::MAX };
+        if file.is_none() {
             files.process.add(WITHOUT, 1);
         }
-        Board { files: Some(Arc::clone(files)), shown, rows, due }
+        CounterFile { files: Some(Arc::clone(files)), file, columns, due }
     }
 }
 
-/// One of [`BOARDS_MAX`].
+/// A reservation of one of [`FILES_MAX`] session files.
 #[derive(Debug)]
-struct Place(Arc<Files>);
+struct FileSlot(Arc<Files>);
 
-impl Place {
+impl FileSlot {
     fn take(files: &Arc<Files>) -> Option<Self> {
-        let place = Self(Arc::clone(files));
-        let others = files.boards.fetch_add(1, Ordering::Relaxed);
-        (others < BOARDS_MAX).then_some(place)
+        // Counted before the check: dropping the slot takes it back in any case.
+        let slot = Self(Arc::clone(files));
+        let others = files.open.fetch_add(1, Ordering::Relaxed);
+        (others < FILES_MAX).then_some(slot)
     }
 }
 
-impl Drop for Place {
+impl Drop for FileSlot {
     fn drop(&mut self) {
-        self.0.boards.fetch_sub(1, Ordering::Relaxed);
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Where one session's counters are shown, and when next.
+/// The counters file of one session, and the time of its next update.
 #[derive(Debug)]
-pub(crate) struct Board<C: 'static> {
+pub(crate) struct CounterFile<C: 'static> {
     files: Option<Arc<Files>>,
-    shown: Option<(Counters, Place)>,
-    rows: &'static [Row<C>],
+    file: Option<(Counters, FileSlot)>,
+    columns: &'static [CounterColumn<C>],
     due: Nanos,
 }
 
-impl<C> Board<C> {
-    /// Shows nothing to anybody.
-    pub(crate) const fn silent() -> Self {
-        Self { files: None, shown: None, rows: &[], due: Nanos::MAX }
+impl<C> CounterFile<C> {
+    /// No file.
+    pub(crate) const fn disabled() -> Self {
+        Self { files: None, file: None, columns: &[], due: Nanos::MAX }
     }
 
-    /// Whether it is time to [`show`](Self::show).
+    /// Whether it is time to [`update`](Self::update).
     #[inline]
     pub(crate) const fn is_due(&self, now: Nanos) -> bool {
         self.due <= now
     }
 
-    /// When it is time; `Nanos::MAX` if nobody can look.
+    /// Time of the next update; `Nanos::MAX` without a file.
     pub(crate) const fn due(&self) -> Nanos {
         self.due
     }
 
-    /// Brings the file up to date.
-    pub(crate) fn show(&mut self, now: Nanos, counters: &C) {
-        let Some((file, _)) = &self.shown else { return };
-        for (index, (_, value)) in self.rows.iter().enumerate() {
+    /// Writes `counters` to the file.
+    pub(crate) fn update(&mut self, now: Nanos, counters: &C) {
+        let Some((file, _)) = &self.file else { return };
+        for (index, (_, value)) in self.columns.iter().enumerate() {
             file.set(index, value(counters));
         }
-        self.due = now.saturating_add(TELL_EVERY);
+        self.due = now.saturating_add(UPDATE_INTERVAL);
     }
 
     pub(crate) fn add_topic(&self, name: &str) {
-        if let Some((file, _)) = &self.shown {
+        if let Some((file, _)) = &self.file {
             file.add_topic(name);
         }
     }
 
     /// Whether losses are logged.
-    pub(crate) const fn logs(&self) -> bool {
+    pub(crate) const fn logs_losses(&self) -> bool {
         self.files.is_some()
     }
 
+    /// Adds an entry to the log of losses.
     pub(crate) fn loss(&self, loss: &Loss<'_>) {
         if let Some(files) = &self.files {
             files.process.loss(loss);

@@ -1,10 +1,10 @@
 //! The threads in the background, and their CPUs. A program by itself: it counts its own threads.
 
-use lanecast_net::{Drive, Network, OpenError, Settings};
+use lanecast_net::{NetSettings, Network, OpenError, ThreadingMode};
 use std::collections::BTreeMap;
 
-fn settings(drive: Drive, cpus: &[usize]) -> Settings {
-    Settings { resolver_group: None, drive, cpus: cpus.to_vec(), ..Settings::default() }
+fn settings(threading: ThreadingMode, cpus: &[usize]) -> NetSettings {
+    NetSettings { resolver_group: None, threading, cpus: cpus.to_vec(), ..NetSettings::default() }
 }
 
 /// This process's threads in the background, and which CPUs each may use.
@@ -28,18 +28,19 @@ fn they_are_as_many_as_asked_for_and_where() {
     let named = |names: &[(&str, usize)]| -> BTreeMap<String, String> {
         names.iter().map(|(name, cpu)| ((*name).to_owned(), cpu.to_string())).collect()
     };
-    let network = Network::open(settings(Drive::Thread, &[last])).expect("a network");
+    let network = Network::open(settings(ThreadingMode::Thread, &[last])).expect("a network");
     assert_eq!(threads(), named(&[("lanecast-net", last)]));
     drop(network);
-    let network = Network::open(settings(Drive::Split, &[first, last])).expect("a network");
+    let network = Network::open(settings(ThreadingMode::Split, &[first, last])).expect("a network");
     assert_eq!(threads(), named(&[("lanecast-recv", first), ("lanecast-send", last)]));
     drop(network);
-    let network = Network::open(settings(Drive::Split, &[first])).expect("a network");
+    let network = Network::open(settings(ThreadingMode::Split, &[first])).expect("a network");
     assert_eq!(threads(), named(&[("lanecast-recv", first), ("lanecast-send", first)]));
     drop(network);
-    let refused = Network::open(settings(Drive::Caller, &[9_999])).expect_err("no such CPU");
+    let refused =
+        Network::open(settings(ThreadingMode::Caller, &[9_999])).expect_err("no such CPU");
     assert!(refused.to_string().contains("CPU 9999 is not there"), "{refused}");
-    let refused = Network::open(settings(Drive::Thread, &[0, 0])).expect_err("one thread");
+    let refused = Network::open(settings(ThreadingMode::Thread, &[0, 0])).expect_err("one thread");
     assert!(matches!(refused, OpenError::Setting { what: "net.cpus", .. }), "{refused}");
     assert_eq!(threads(), BTreeMap::new());
 }

@@ -89,9 +89,9 @@ pub(super) fn with_transport<W: OverTransport>(
 ) -> anyhow::Result<W::Outcome> {
     match arguments.transport {
         TransportName::Thread | TransportName::Shm => work.over(&open_shm(arguments)?),
-        TransportName::Rm => work.over(&open_net(arguments, net::Kind::Rm)?),
-        TransportName::Ru => work.over(&open_net(arguments, net::Kind::Ru)?),
-        TransportName::Tcp => work.over(&open_net(arguments, net::Kind::Tcp)?),
+        TransportName::Rm => work.over(&open_net(arguments, net::TransportKind::Rm)?),
+        TransportName::Ru => work.over(&open_net(arguments, net::TransportKind::Ru)?),
+        TransportName::Tcp => work.over(&open_net(arguments, net::TransportKind::Tcp)?),
     }
 }
 
@@ -139,9 +139,9 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
 
 fn open_net(
     arguments: &ContextArgs,
-    kind: net::Kind,
+    kind: net::TransportKind,
 ) -> anyhow::Result<Opened<Ends<net::NetTransport>>> {
-    if arguments.loses() && kind == net::Kind::Tcp {
+    if arguments.loses() && kind == net::TransportKind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
     }
     let Config { shm, net: mut settings, .. } = config(arguments)?;

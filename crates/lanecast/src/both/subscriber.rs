@@ -20,7 +20,7 @@ pub(crate) struct BothSubscriber {
 
 impl BothSubscriber {
     pub(crate) fn new(near: shm::Subscriber, far: net::Subscriber, wait: WaitStrategy) -> Self {
-        far.wake_by(near.waker());
+        far.set_waker(near.waker());
         Self { near, far, far_first: false, waiter: Waiter::new(wait) }
     }
 
@@ -54,7 +54,7 @@ impl Subscribe for BothSubscriber {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
             // Sleep on the futex in shared memory; the network's conductor wakes it too.
-            WaitStep::Park => self.far.sleep_elsewhere(|| self.near.sleep()),
+            WaitStep::Park => self.far.sleep_in_background(|| self.near.sleep()),
         }
     }
 

@@ -206,7 +206,7 @@ fn the_written_file_reads_back_the_same() {
         ("net.late_join", "true"),
         ("net.data_rate", "100MiB"),
         ("net.busy_poll", "50us"),
-        ("net.drive", "split"),
+        ("net.threading", "split"),
         ("net.cpus", "0,1"),
     ] {
         settings::set(&mut config, key, value, "test").unwrap();
@@ -237,7 +237,7 @@ fn files_of_ultra_messaging_are_taken_over_as_far_as_they_apply() {
 fn the_network_is_set_in_words() {
     let text = "transports = \"ru\"\n[net]\nlate_join = true\npacing = \"tag 7\"\nhops = 3\n";
     let config = apply("net.toml", text).unwrap();
-    assert_eq!(config.transports, Transports::net(lanecast_net::Kind::Ru));
+    assert_eq!(config.transports, Transports::net(lanecast_net::TransportKind::Ru));
     assert_eq!((config.net.late_join, config.net.hops), (true, 3));
     assert_eq!(config.net.pacing, lanecast_net::Pacing::Tagged(7));
     for (key, value, words) in [
@@ -252,7 +252,7 @@ fn the_network_is_set_in_words() {
         ("net.peers", "10.0.0.1:7341,10.0.0.2", "'10.0.0.2' is not an address with a port"),
         ("net.data_rate", "fast", "or none)"),
         ("net.interface", "", "it is empty (write an address"),
-        ("net.drive", "both", "neither caller nor thread nor split"),
+        ("net.threading", "both", "neither caller nor thread nor split"),
         ("net.artificial_loss", "1001", "between 0 and 1000"),
     ] {
         let error =

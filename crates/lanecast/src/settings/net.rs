@@ -6,7 +6,7 @@ use super::value::{
     topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
-use lanecast_net::{Drive, Pacing};
+use lanecast_net::{ThreadingMode, Pacing};
 
 pub(super) const NET: &[Setting] = &[
     Setting {
@@ -322,32 +322,32 @@ pub(super) const NET: &[Setting] = &[
         get: |config| config.net.subscriber_wait.to_string(),
     },
     Setting {
-        key: "net.drive",
+        key: "net.threading",
         values: "caller, thread or split",
         about: "The threading mode. caller: the application's thread, within its own calls, \
                 which is fastest. thread: one background thread, which spares the application \
                 the sockets. split: two, so that sending and receiving do not delay each \
                 other.",
         set: |config, text| {
-            config.net.drive = match text {
-                "caller" => Drive::Caller,
-                "thread" => Drive::Thread,
-                "split" => Drive::Split,
+            config.net.threading = match text {
+                "caller" => ThreadingMode::Caller,
+                "thread" => ThreadingMode::Thread,
+                "split" => ThreadingMode::Split,
                 _ => return Err(format!("'{text}' is neither caller nor thread nor split")),
             };
             Ok(())
         },
-        get: |config| match config.net.drive {
-            Drive::Caller => "caller".into(),
-            Drive::Thread => "thread".into(),
-            Drive::Split => "split".into(),
+        get: |config| match config.net.threading {
+            ThreadingMode::Caller => "caller".into(),
+            ThreadingMode::Thread => "thread".into(),
+            ThreadingMode::Split => "split".into(),
         },
     },
     Setting {
         key: "net.cpus",
         values: "a CPU, two with a comma between, or none",
         about: "CPUs of the background threads: the first for discovery and receiving, the \
-                second for sending if net.drive is split. Best are CPUs without other work.",
+                second for sending if net.threading is split. Best are CPUs without other work.",
         set: |config, text| {
             let each = |text: &str| text.split(',').map(|cpu| parse(cpu.trim())).collect();
             config.net.cpus = optional(text, each)?.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::setting::Setting;
 use super::value::parse;
-use lanecast_net::Kind;
+use lanecast_net::TransportKind;
 
 pub(super) const ACCEPT: &[Setting] = &[
     Setting {
@@ -14,7 +14,7 @@ pub(super) const ACCEPT: &[Setting] = &[
             config.net.accept = text
                 .split(',')
                 .map(|name| {
-                    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+                    let kind = TransportKind::ALL.into_iter().find(|kind| kind.name() == name.trim());
                     kind.ok_or_else(|| format!("{name:?} is none of rm, ru and tcp"))
                 })
                 .collect::<Result<_, _>>()?;

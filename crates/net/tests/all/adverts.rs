@@ -1,6 +1,6 @@
 //! A peer that advertises thousands of publishers has few connections made to where it says.
 
-use lanecast_net::{Kind, Network, Settings};
+use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
 use lanecast_transport::Subscribe;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -20,14 +20,15 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(change: impl Fn(Settings) -> Settings) -> Self {
+    fn new(change: impl Fn(NetSettings) -> NetSettings) -> Self {
         let liar = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let at = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let at = at.expect("an address");
         let peers = vec![at, liar.local_addr().expect("an address")];
         // What stays silent is not tried again while the test lasts.
         let liveness = Duration::from_secs(60);
-        let settings = Settings { resolver_group: None, peers, liveness, ..Settings::default() };
+        let settings =
+            NetSettings { resolver_group: None, peers, liveness, ..NetSettings::default() };
         Self { liar, at, network: Network::open(change(settings)).expect("a network") }
     }
 
@@ -102,14 +103,17 @@ fn no_address_but_the_sender_s_is_believed_unless_that_is_allowed() {
     let listener = TcpListener::bind("127.0.0.2:0").expect("a listener");
     let at = listener.local_addr().expect("an address");
     assert_eq!(Scene::new(|settings| settings).lie(at, &listener), 0);
-    let foreign = Scene::new(|settings| Settings { foreign_adverts: true, ..settings });
+    let foreign = Scene::new(|settings| NetSettings { foreign_adverts: true, ..settings });
     assert!(foreign.lie(at, &listener) > 0);
 }
 
 #[test]
 fn transports_that_are_not_accepted_are_passed_over() {
     let (listener, at) = listener();
-    let scene = Scene::new(|settings| Settings { accept: vec![Kind::Rm, Kind::Ru], ..settings });
+    let scene = Scene::new(|settings| NetSettings {
+        accept: vec![TransportKind::Rm, TransportKind::Ru],
+        ..settings
+    });
     assert_eq!(scene.lie(at, &listener), 0);
 }
 

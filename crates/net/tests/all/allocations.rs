@@ -2,7 +2,7 @@
 //! subscribe. What a publisher answers its receivers beside them, a few times in a second, does.
 
 use allocation_counter::measure;
-use lanecast_net::{Kind, Network, Settings};
+use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Claim, Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ const EACH: usize = 8;
 const ROUNDS: usize = 1000;
 
 /// In how many rounds each side takes memory.
-fn taken(kind: Kind, port: u16) -> (usize, usize) {
+fn taken(kind: TransportKind, port: u16) -> (usize, usize) {
     let run = std::process::id() as u16;
     let address = [239, 198, (run >> 8) as u8, run as u8];
-    let network = Network::open(Settings {
+    let network = Network::open(NetSettings {
         group: SocketAddr::from((address, port)),
         resolver_group: Some(SocketAddr::from((address, port + 1))),
         liveness: Duration::from_secs(20),
-        ..Settings::default()
+        ..NetSettings::default()
     });
     let network = network.expect("a network");
     let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
@@ -60,7 +60,9 @@ fn taken(kind: Kind, port: u16) -> (usize, usize) {
 
 #[test]
 fn a_warm_stream_takes_no_memory() {
-    for (kind, port) in [(Kind::Ru, 24_010), (Kind::Rm, 24_012), (Kind::Tcp, 24_014)] {
+    for (kind, port) in
+        [(TransportKind::Ru, 24_010), (TransportKind::Rm, 24_012), (TransportKind::Tcp, 24_014)]
+    {
         let (publisher, subscriber) = taken(kind, port);
         assert!(publisher < ROUNDS / 2, "{kind}: the publisher, in {publisher} of {ROUNDS} rounds");
         assert!(subscriber < ROUNDS / 20, "{kind}: the subscriber, in {subscriber}");

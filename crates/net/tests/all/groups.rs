@@ -1,6 +1,6 @@
 //! Topics with a multicast group of their own.
 
-use lanecast_net::{Kind, Network, Settings, TopicError};
+use lanecast_net::{NetSettings, Network, TopicError, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ fn a_publisher_sends_to_the_group_of_its_first_topic() {
     let run = std::process::id() as u16;
     let group = |port| SocketAddr::from(([239, 200, (run >> 8) as u8, run as u8], port));
     let (all, own) = (group(24_030), group(24_031));
-    let settings = Settings {
+    let settings = NetSettings {
         group: all,
         groups: vec![("prices".into(), all), ("prices".into(), own)],
         resolver_group: Some(group(24_032)),
         liveness: Duration::from_secs(20),
-        ..Settings::default()
+        ..NetSettings::default()
     };
     let network = Network::open(settings.clone()).expect("a network");
     let mut subscriber = network.subscriber(&["prices", "trades"]).expect("a subscriber");
-    let mut prices = network.publisher(Kind::Rm, "prices").expect("a publisher");
-    let mut trades = network.publisher(Kind::Rm, "trades").expect("a publisher");
+    let mut prices = network.publisher(TransportKind::Rm, "prices").expect("a publisher");
+    let mut trades = network.publisher(TransportKind::Rm, "trades").expect("a publisher");
     assert!(prices.source().contains(&own.to_string()), "{}", prices.source());
     assert!(trades.source().contains(&all.to_string()), "{}", trades.source());
     for publisher in [&mut prices, &mut trades] {
@@ -49,6 +49,6 @@ fn a_publisher_sends_to_the_group_of_its_first_topic() {
     );
     assert!(prices.add_topic("quotes").is_ok(), "one without a group goes with the others");
     let unicast = SocketAddr::from(([10, 0, 0, 1], 9));
-    let wrong = Settings { groups: vec![("prices".into(), unicast)], ..settings };
+    let wrong = NetSettings { groups: vec![("prices".into(), unicast)], ..settings };
     assert!(Network::open(wrong).is_err_and(|error| error.to_string().contains("net.groups")));
 }

@@ -1,6 +1,6 @@
 //! Jumbo frames: where every link carries longer datagrams, a long message takes fewer of them.
 
-use lanecast_net::{Kind, Network, Settings};
+use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,17 +10,17 @@ const LIMIT: Duration = Duration::from_secs(60);
 const MESSAGES: u64 = 50;
 
 /// How many datagrams carry messages of 8,000 bytes.
-fn datagrams(kind: Kind, port: u16, datagram_bytes: usize) -> u64 {
+fn datagrams(kind: TransportKind, port: u16, datagram_bytes: usize) -> u64 {
     let run = std::process::id() as u16;
     let address = [239, 199, (run >> 8) as u8, run as u8];
-    let network = Network::open(Settings {
+    let network = Network::open(NetSettings {
         group: SocketAddr::from((address, port)),
         resolver_group: Some(SocketAddr::from((address, port + 1))),
         datagram_bytes: Some(datagram_bytes),
         // So long that hardly a heartbeat comes in between.
         liveness: Duration::from_secs(20),
         heartbeat: Duration::from_secs(6),
-        ..Settings::default()
+        ..NetSettings::default()
     });
     let network = network.expect("a network");
     let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
@@ -47,7 +47,7 @@ fn datagrams(kind: Kind, port: u16, datagram_bytes: usize) -> u64 {
 
 #[test]
 fn a_long_message_takes_one_datagram_in_place_of_six() {
-    for (kind, port) in [(Kind::Ru, 24_020), (Kind::Rm, 24_024)] {
+    for (kind, port) in [(TransportKind::Ru, 24_020), (TransportKind::Rm, 24_024)] {
         let usual = datagrams(kind, port, 1_472);
         let jumbo = datagrams(kind, port + 2, 8_972);
         assert!(usual >= 6 * MESSAGES && jumbo < 2 * MESSAGES, "{kind}: {usual}, {jumbo}");

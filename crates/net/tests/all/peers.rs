@@ -1,6 +1,6 @@
 //! Programs that know each other's addresses, without multicast and without a daemon.
 
-use lanecast_net::{Kind, Network, OpenError, Settings};
+use lanecast_net::{NetSettings, Network, OpenError, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 /// No test takes longer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-fn settings(peers: &[SocketAddr]) -> Settings {
+fn settings(peers: &[SocketAddr]) -> NetSettings {
     // Networks are closed whose messages nobody has read: they wait for so long.
     let liveness = Duration::from_secs(2);
-    Settings { resolver_group: None, peers: peers.to_vec(), liveness, ..Settings::default() }
+    NetSettings { resolver_group: None, peers: peers.to_vec(), liveness, ..NetSettings::default() }
 }
 
 /// Addresses of the loopback that are free, and held until the sockets are dropped.
@@ -58,13 +58,13 @@ fn carry(publisher: &mut impl Publish, subscriber: &mut impl Subscribe) -> Strin
 fn they_find_each_other_and_whoever_comes_back() {
     let ([here, there], peers) = networks();
     let mut subscriber = here.subscriber(&["prices"]).expect("a subscriber");
-    for kind in Kind::ALL {
+    for kind in TransportKind::ALL {
         let mut publisher = there.publisher(kind, "prices").expect("a publisher");
         assert!(carry(&mut publisher, &mut subscriber).starts_with(kind.name()));
     }
     drop(there);
     let there = Network::open(settings(&peers)).expect("its address is free again");
-    let mut publisher = there.publisher(Kind::Ru, "prices").expect("a publisher");
+    let mut publisher = there.publisher(TransportKind::Ru, "prices").expect("a publisher");
     carry(&mut publisher, &mut subscriber);
 }
 
@@ -75,12 +75,12 @@ fn who_is_not_in_the_list_is_not_heard() {
     let list: Vec<SocketAddr> = addresses(&stranger).into_iter().chain(peers).collect();
     drop(stranger);
     let stranger = Network::open(settings(&list)).expect("a network");
-    let mut unheard = stranger.publisher(Kind::Ru, "prices").expect("a publisher");
+    let mut unheard = stranger.publisher(TransportKind::Ru, "prices").expect("a publisher");
     // It is heard where nothing but the list decides, so it does speak.
     let mut own = stranger.subscriber(&["prices"]).expect("a subscriber");
     carry(&mut unheard, &mut own);
     let mut subscriber = here.subscriber(&["prices"]).expect("a subscriber");
-    let mut publisher = there.publisher(Kind::Ru, "prices").expect("a publisher");
+    let mut publisher = there.publisher(TransportKind::Ru, "prices").expect("a publisher");
     assert_eq!(carry(&mut publisher, &mut subscriber), publisher.source());
     assert_eq!((unheard.subscribers(), subscriber.streams()), (1, 1));
 }

@@ -1,6 +1,6 @@
 //! What a publisher may send in a second.
 
-use lanecast_net::{Kind, Network, Settings};
+use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ const RATE: u64 = 1_000_000;
 const MESSAGES: usize = 400;
 
 /// Publishes as fast as it can, and says how long it took until all had come.
-fn carry(kind: Kind, port: u16) -> Duration {
+fn carry(kind: TransportKind, port: u16) -> Duration {
     let run = std::process::id() as u16;
     let address = [239, 197, (run >> 8) as u8, run as u8];
-    let network = Network::open(Settings {
+    let network = Network::open(NetSettings {
         group: SocketAddr::from((address, port)),
         resolver_group: Some(SocketAddr::from((address, port + 1))),
         data_rate: Some(RATE),
-        ..Settings::default()
+        ..NetSettings::default()
     });
     let network = network.expect("a network");
     let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
@@ -43,7 +43,9 @@ fn carry(kind: Kind, port: u16) -> Duration {
 
 #[test]
 fn no_transport_exceeds_it() {
-    for (kind, port) in [(Kind::Rm, 24_000), (Kind::Ru, 24_002), (Kind::Tcp, 24_004)] {
+    for (kind, port) in
+        [(TransportKind::Rm, 24_000), (TransportKind::Ru, 24_002), (TransportKind::Tcp, 24_004)]
+    {
         // 400,000 bytes, of which a burst of 64 KiB and the run that follows it need not wait.
         let least = Duration::from_millis(400 - 66 - 66);
         let took = carry(kind, port);

@@ -1,6 +1,6 @@
 //! Connections that never say anything keep nobody out, and are closed.
 
-use lanecast_net::{Kind, Network, Settings};
+use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Publish, Subscribe};
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -13,14 +13,14 @@ const LIMIT: Duration = Duration::from_secs(30);
 fn silent_connections_keep_no_subscriber_out_and_are_closed() {
     let run = std::process::id() as u16;
     let address = [239, 197, (run >> 8) as u8, run as u8];
-    let network = Network::open(Settings {
+    let network = Network::open(NetSettings {
         resolver_group: Some(SocketAddr::from((address, 14_390))),
         receivers_max: 4,
         liveness: Duration::from_secs(1),
-        ..Settings::default()
+        ..NetSettings::default()
     });
     let network = network.expect("a network");
-    let mut publisher = network.publisher(Kind::Tcp, "prices").expect("a publisher");
+    let mut publisher = network.publisher(TransportKind::Tcp, "prices").expect("a publisher");
     let source = publisher.source().to_owned();
     let at = source.strip_prefix("tcp:").and_then(|rest| rest.rsplit_once(':')).expect("a source");
     let at: SocketAddr = at.0.parse().expect("an address");

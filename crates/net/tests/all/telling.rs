@@ -1,7 +1,8 @@
 //! What publishers and subscribers tell of themselves, over artificial loss.
 
 use lanecast_net::{
-    GapState, Kind, Network, Publisher, PublisherCounters, Settings, Subscriber, SubscriberCounters,
+    GapState, NetSettings, Network, Publisher, PublisherCounters, Subscriber, SubscriberCounters,
+    TransportKind,
 };
 use lanecast_stats::{LossOutcome, Role, StatsReport, StatsSnapshot};
 use lanecast_transport::{Event, Publish, Subscribe};
@@ -15,13 +16,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 const MESSAGES: u64 = 2_000;
 
 /// Settings on loopback, with groups that nobody else speaks in.
-fn settings(port: u16) -> Settings {
+fn settings(port: u16) -> NetSettings {
     let run = std::process::id() as u16;
     let address = [239, 194, (run >> 8) as u8, run as u8];
-    Settings {
+    NetSettings {
         group: SocketAddr::from((address, port)),
         resolver_group: Some(SocketAddr::from((address, port + 1))),
-        ..Settings::default()
+        ..NetSettings::default()
     }
 }
 
@@ -38,7 +39,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn open(network: &Network, kind: Kind) -> Self {
+    fn open(network: &Network, kind: TransportKind) -> Self {
         let subscriber = network.subscriber(&["prices"]).expect("a subscriber");
         let mut publisher = network.publisher(kind, "prices").expect("a publisher");
         assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
@@ -91,8 +92,8 @@ impl Pair {
     }
 }
 
-fn recovered_and_counted(kind: Kind, port: u16) {
-    let network = Network::open(Settings { artificial_loss: 50, ..settings(port) });
+fn recovered_and_counted(kind: TransportKind, port: u16) {
+    let network = Network::open(NetSettings { artificial_loss: 50, ..settings(port) });
     let mut pair = Pair::open(&network.expect("a network"), kind);
     pair.run();
     assert_eq!((pair.messages, pair.lost, pair.given_up), (MESSAGES, 0, 0));
@@ -114,24 +115,24 @@ fn recovered_and_counted(kind: Kind, port: u16) {
 
 #[test]
 fn loss_on_unicast_is_detected_recovered_and_counted() {
-    recovered_and_counted(Kind::Ru, 21_000);
+    recovered_and_counted(TransportKind::Ru, 21_000);
 }
 
 #[test]
 fn loss_on_multicast_is_detected_recovered_and_counted() {
-    recovered_and_counted(Kind::Rm, 21_002);
+    recovered_and_counted(TransportKind::Rm, 21_002);
 }
 
 #[test]
 fn what_cannot_be_recovered_is_told_and_logged() {
     let directory = tempfile::tempdir().expect("a directory");
-    let network = Network::open(Settings {
+    let network = Network::open(NetSettings {
         artificial_loss: 300,
         recovery: Duration::from_millis(1),
         counters: Some(directory.path().to_owned()),
         ..settings(21_004)
     });
-    let mut pair = Pair::open(&network.expect("a network"), Kind::Ru);
+    let mut pair = Pair::open(&network.expect("a network"), TransportKind::Ru);
     pair.run();
     assert!(pair.lost > 0 && pair.messages + pair.lost == MESSAGES);
     let (_, subscriber) = pair.counters();
@@ -174,13 +175,13 @@ fn look_until<T>(
 #[test]
 fn others_see_the_sessions_and_their_counters() {
     let directory = tempfile::tempdir().expect("a directory");
-    let network = Network::open(Settings {
+    let network = Network::open(NetSettings {
         artificial_loss: 50,
         counters: Some(directory.path().to_owned()),
         ..settings(21_006)
     });
     let network = network.expect("a network");
-    let mut pair = Pair::open(&network, Kind::Rm);
+    let mut pair = Pair::open(&network, TransportKind::Rm);
     pair.publisher.add_topic("news").expect("a topic");
     pair.publisher.add_topic("prices").expect("the same topic");
     pair.run();

@@ -1,7 +1,7 @@
 //! The suite over each transport between hosts, on loopback.
 
 use lanecast_base::WaitStrategy;
-use lanecast_net::{Drive, Kind, NetTransport, Network, Settings};
+use lanecast_net::{NetSettings, NetTransport, Network, ThreadingMode, TransportKind};
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -23,17 +23,22 @@ fn groups() -> (SocketAddr, SocketAddr) {
 struct Stage(NetTransport);
 
 impl Stage {
-    fn new(kind: Kind, wait: WaitStrategy, drive: Drive, first_sequence: u64) -> Self {
+    fn new(
+        kind: TransportKind,
+        wait: WaitStrategy,
+        threading: ThreadingMode,
+        first_sequence: u64,
+    ) -> Self {
         let (group, resolver_group) = groups();
-        let network = Network::open(Settings {
+        let network = Network::open(NetSettings {
             group,
             resolver_group: Some(resolver_group),
             window_bytes: WINDOW_BYTES,
             publisher_wait: wait,
             subscriber_wait: wait,
-            drive,
+            threading,
             first_sequence,
-            ..Settings::default()
+            ..NetSettings::default()
         });
         Self(NetTransport::new(network.expect("a network"), kind))
     }
@@ -47,11 +52,11 @@ impl Deref for Stage {
 }
 
 macro_rules! suites {
-    ($($name:ident: $kind:ident $wait:ident $drive:ident from $first:expr,)*) => {
+    ($($name:ident: $kind:ident $wait:ident $threading:ident from $first:expr,)*) => {
         $(mod $name {
             use super::*;
             lanecast_conformance::conformance_tests!(
-                Stage::new(Kind::$kind, WaitStrategy::$wait, Drive::$drive, $first)
+                Stage::new(TransportKind::$kind, WaitStrategy::$wait, ThreadingMode::$threading, $first)
             );
         })*
     };

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use lanecast_base::WaitStrategy;
-use lanecast_net::{Kind, NetTransport, Network, Settings};
+use lanecast_net::{TransportKind, NetTransport, Network, NetSettings};
 use rivals_kit::{Load, Wait};
 
 use super::transport::Topics;
@@ -20,7 +20,7 @@ const RESOLVERS: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 3);
 /// # Errors
 ///
 /// What the transport reports.
-pub fn end(kind: Kind, load: &Load, place: &Place) -> Result<Topics<NetTransport>> {
+pub fn end(kind: TransportKind, load: &Load, place: &Place) -> Result<Topics<NetTransport>> {
     let wait = match load.wait {
         Wait::Spin => WaitStrategy::BusySpin,
         Wait::Yield => WaitStrategy::SpinYield,
@@ -28,13 +28,13 @@ pub fn end(kind: Kind, load: &Load, place: &Place) -> Result<Topics<NetTransport
     };
     // On loopback the hosts are addresses that no interface has by itself.
     let interface = if place.is_loopback() { Ipv4Addr::LOCALHOST } else { place.local };
-    let settings = Settings {
+    let settings = NetSettings {
         interface: interface.to_string(),
         group: SocketAddr::from((GROUP, place.port + 2)),
         resolver_group: Some(SocketAddr::from((RESOLVERS, place.port + 3))),
         publisher_wait: wait,
         subscriber_wait: wait,
-        ..Settings::default()
+        ..NetSettings::default()
     };
     let transport = NetTransport::new(Network::open(settings)?, kind);
     Topics::new(&transport, place.role, load.subscribers, sleeps(load))

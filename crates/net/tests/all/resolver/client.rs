@@ -26,7 +26,7 @@ pub(crate) fn anywhere() -> DaemonSettings {
 impl Daemon {
     pub(crate) fn start(settings: &DaemonSettings) -> Self {
         let daemon = ResolverDaemon::open(settings).expect("a daemon");
-        let (address, bell) = (daemon.address().expect("an address"), daemon.bell());
+        let (address, bell) = (daemon.address().expect("an address"), daemon.event());
         let agent: Box<dyn Agent> = Box::new(daemon);
         Self { address, _runner: AgentRunner::start(agent, move || bell.ring()).expect("a thread") }
     }

@@ -1,7 +1,7 @@
 //! Contexts that find each other at daemons, whatever becomes of these.
 
 use super::client::{Daemon, PATIENCE, anywhere};
-use lanecast_net::{DaemonSettings, Kind, Network, Publisher, Settings, Subscriber};
+use lanecast_net::{DaemonSettings, NetSettings, Network, Publisher, Subscriber, TransportKind};
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,8 +9,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn network(resolvers: &[SocketAddr]) -> Network {
-    let settings =
-        Settings { resolver_group: None, resolvers: resolvers.to_vec(), ..Settings::default() };
+    let settings = NetSettings {
+        resolver_group: None,
+        resolvers: resolvers.to_vec(),
+        ..NetSettings::default()
+    };
     Network::open(settings).expect("a network")
 }
 
@@ -76,7 +79,7 @@ impl Reader {
     }
 }
 
-fn publisher(network: &Network, kind: Kind, topic: &str) -> Publisher {
+fn publisher(network: &Network, kind: TransportKind, topic: &str) -> Publisher {
     network.publisher(kind, topic).expect("a publisher")
 }
 
@@ -84,7 +87,7 @@ fn publisher(network: &Network, kind: Kind, topic: &str) -> Publisher {
 fn all_transports_are_found_at_a_daemon() {
     let daemon = Daemon::start(&anywhere());
     let (near, far) = (network(&[daemon.address]), network(&[daemon.address]));
-    for kind in Kind::ALL {
+    for kind in TransportKind::ALL {
         let topic = format!("resolver.{kind}");
         let mut reader = Reader::new(&far, &[&topic]);
         let mut publisher = publisher(&near, kind, &topic);
@@ -98,15 +101,15 @@ fn all_transports_are_found_at_a_daemon() {
 #[test]
 fn a_daemon_beside_the_group_changes_nothing() {
     let daemon = Daemon::start(&anywhere());
-    let settings = Settings {
+    let settings = NetSettings {
         resolvers: vec![daemon.address],
         resolver_group: Some(SocketAddr::from(([239, 193, 71, 1], 14_391))),
-        ..Settings::default()
+        ..NetSettings::default()
     };
     let (near, far) = (Network::open(settings.clone()), Network::open(settings));
     let (near, far) = (near.expect("a network"), far.expect("a network"));
     let mut reader = Reader::new(&far, &["both"]);
-    let mut publisher = publisher(&near, Kind::Ru, "both");
+    let mut publisher = publisher(&near, TransportKind::Ru, "both");
     reader.until("a message comes", &mut [&mut publisher], |it| it.count("both") > 0);
     drop(publisher);
     reader.until("it has left", &mut [], |it| it.left == [CloseReason::Closed]);
@@ -119,13 +122,13 @@ fn a_daemon_that_is_restarted_disturbs_nobody_and_is_found_again() {
     let at = DaemonSettings::at(daemon.address);
     let (near, far) = (network(&[daemon.address]), network(&[daemon.address]));
     let mut first = Reader::new(&far, &["steady"]);
-    let mut steady = publisher(&near, Kind::Ru, "steady");
+    let mut steady = publisher(&near, TransportKind::Ru, "steady");
     first.until("a message comes", &mut [&mut steady], |it| it.count("steady") > 0);
     drop(daemon);
     // Without a daemon all goes on that has been found.
     let before = first.count("steady");
     first.until("more comes", &mut [&mut steady], |it| it.count("steady") > before + 100);
-    let mut other = publisher(&near, Kind::Tcp, "other");
+    let mut other = publisher(&near, TransportKind::Tcp, "other");
     let mut second = Reader::new(&far, &["steady", "other"]);
     let daemon = Daemon::start(&at);
     let both = |it: &Reader| it.count("steady") > 0 && it.count("other") > 0;
@@ -152,7 +155,7 @@ fn one_of_two_daemons_is_enough() {
     for (round, topic) in ["a", "b", "c"].into_iter().enumerate() {
         let dead = round % 2;
         daemons[dead] = None;
-        publishers.push(publisher(&near, Kind::Ru, topic));
+        publishers.push(publisher(&near, TransportKind::Ru, topic));
         let mut all: Vec<&mut Publisher> = publishers.iter_mut().collect();
         reader.until("the new one is found", &mut all, |it| it.count(topic) > 0);
         daemons[dead] = Some(Daemon::start(&DaemonSettings::at(addresses[dead])));
@@ -164,13 +167,16 @@ fn one_of_two_daemons_is_enough() {
 #[test]
 fn a_program_can_be_the_daemon_for_its_own_publishers() {
     let open = |port| {
-        let settings =
-            Settings { resolver_group: None, resolver_port: Some(port), ..Settings::default() };
+        let settings = NetSettings {
+            resolver_group: None,
+            resolver_port: Some(port),
+            ..NetSettings::default()
+        };
         Network::open(settings).expect("a network")
     };
     let near = open(0);
     let address = near.resolver_address().expect("it is a daemon");
-    let mut first = publisher(&near, Kind::Ru, "static");
+    let mut first = publisher(&near, TransportKind::Ru, "static");
     let far = network(&[address]);
     let mut reader = Reader::new(&far, &["static"]);
     reader.until("a message comes", &mut [&mut first], |it| it.count("static") > 0);
@@ -178,7 +184,7 @@ fn a_program_can_be_the_daemon_for_its_own_publishers() {
     reader.until("it has left", &mut [], |it| it.left == [CloseReason::Closed]);
     // It starts anew, and nobody else does.
     let near = open(address.port());
-    let mut second = publisher(&near, Kind::Tcp, "static");
+    let mut second = publisher(&near, TransportKind::Tcp, "static");
     let before = reader.count("static");
     reader.until("it is found", &mut [&mut second], |it| it.count("static") > before);
 }
@@ -191,7 +197,7 @@ fn ten_thousand_topics_are_found_at_a_daemon() {
     let names: Vec<String> = (0..COUNT).map(|number| format!("many.topics.{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let start = Instant::now();
-    let mut publisher = publisher(&near, Kind::Ru, names[0]);
+    let mut publisher = publisher(&near, TransportKind::Ru, names[0]);
     for name in &names[1..] {
         publisher.add_topic(name).expect("a topic");
     }
@@ -205,7 +211,7 @@ fn ten_thousand_topics_are_found_at_a_daemon() {
 fn settings_that_cannot_work_are_refused_with_what_to_do() {
     let refuse = |address: &str, words: &str| {
         let resolvers = vec![address.parse().expect("an address")];
-        let error = Network::open(Settings { resolvers, ..Settings::default() });
+        let error = Network::open(NetSettings { resolvers, ..NetSettings::default() });
         let error = error.expect_err("it cannot work").to_string();
         assert!(error.contains("net.resolvers") && error.contains(words), "{error}");
     };
@@ -222,7 +228,7 @@ const DAEMON: &str = "LANECAST_TEST_DAEMON";
 fn publisher_process() {
     let Ok(daemon) = std::env::var(DAEMON) else { return };
     let near = network(&[daemon.parse().expect("an address")]);
-    let mut publisher = publisher(&near, Kind::Ru, "killed");
+    let mut publisher = publisher(&near, TransportKind::Ru, "killed");
     loop {
         let _ = publisher.offer(b"message");
         std::thread::sleep(Duration::from_millis(1));

@@ -1,7 +1,7 @@
 //! What an actor is told when it starts.
 
 use anyhow::{Context, Result, bail};
-use lanecast_net::{Drive, Kind, Pacing, Settings};
+use lanecast_net::{NetSettings, Pacing, ThreadingMode, TransportKind};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -43,9 +43,9 @@ impl Words {
         words.map(|word| word.parse().with_context(|| format!("{key}={word}"))).collect()
     }
 
-    pub(crate) fn kind(&self) -> Result<Kind> {
+    pub(crate) fn kind(&self) -> Result<TransportKind> {
         let name = self.text("transport").context("transport= is missing")?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kind = TransportKind::ALL.into_iter().find(|kind| kind.name() == name);
         kind.with_context(|| format!("no transport is called {name}"))
     }
 
@@ -60,9 +60,9 @@ impl Words {
     }
 
     /// The settings: those of the product where nothing is said.
-    pub(crate) fn settings(&self) -> Result<Settings> {
-        let usual = Settings::default();
-        Ok(Settings {
+    pub(crate) fn settings(&self) -> Result<NetSettings> {
+        let usual = NetSettings::default();
+        Ok(NetSettings {
             interface: self.text("interface").unwrap_or("eth0").to_owned(),
             group: self.get("group")?.unwrap_or(usual.group),
             resolver_group: match self.text("resolver_group") {
@@ -78,9 +78,9 @@ impl Words {
             heartbeat: self.millis("heartbeat", usual.heartbeat)?,
             receive_buffer_bytes: self.get("buffer")?.unwrap_or(usual.receive_buffer_bytes),
             first_sequence: self.number("first_sequence", usual.first_sequence)?,
-            drive: match self.text("drive") {
-                Some("thread") => Drive::Thread,
-                _ => Drive::Caller,
+            threading: match self.text("drive") {
+                Some("thread") => ThreadingMode::Thread,
+                _ => ThreadingMode::Caller,
             },
             ..usual
         })

@@ -1,7 +1,7 @@
-//! Where on the network a context is.
+//! Shared context of a network: its settings, interface, address and telemetry.
 
 use crate::error::{OpenError, system};
-use crate::settings::Settings;
+use crate::settings::NetSettings;
 use crate::telemetry::Telemetry;
 use lanecast_os::interface::{self, Interface};
 use lanecast_os::tcp::TcpOptions;
@@ -9,35 +9,35 @@ use lanecast_os::udp::{UdpOptions, UdpSocket};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// What the kernel charges a socket for a datagram of common length, its own records included.
+/// Bytes of receive buffer that the kernel charges for a datagram of common length.
 const DATAGRAM_CHARGE: usize = 2304;
-/// The fewest datagrams under way: below, nothing flows.
+/// The smallest receive window, in datagrams: nothing flows with less.
 const WINDOW_MIN: usize = 16;
 
-/// An interface, one address of it, and the settings.
+/// Settings, and the interface and address that they choose. Immutable after the start.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) settings: Settings,
+pub(crate) struct NetContext {
+    pub(crate) settings: NetSettings,
     pub(crate) interface: Interface,
     pub(crate) address: IpAddr,
-    /// How many datagrams a subscriber's socket can hold.
+    /// Datagrams that fit into a subscriber's receive buffer.
     pub(crate) window_datagrams: u32,
     pub(crate) telemetry: Telemetry,
 }
 
-impl Place {
-    pub(crate) fn new(settings: Settings) -> Result<Self, OpenError> {
+impl NetContext {
+    pub(crate) fn new(settings: NetSettings) -> Result<Self, OpenError> {
         settings.check()?;
         let (interface, address) = interface::choose(&settings.interface)?;
-        let telemetry = Telemetry::silent();
-        let mut place = Self { settings, interface, address, window_datagrams: 0, telemetry };
-        let probe = place.socket(0).map_err(system("open a UDP socket"))?;
+        let telemetry = Telemetry::disabled();
+        let mut context = Self { settings, interface, address, window_datagrams: 0, telemetry };
+        let probe = context.socket(0).map_err(system("open a UDP socket"))?;
         let bytes = probe.receive_buffer_bytes().map_err(system("look at a socket's buffer"))?;
-        // The kernel counts twice what was asked for, as it charges its own records too.
+        // The kernel doubles the requested size, as it charges its own records too.
         let datagrams = (2 * bytes / DATAGRAM_CHARGE).max(WINDOW_MIN);
-        place.window_datagrams = u32::try_from(datagrams).unwrap_or(u32::MAX);
-        place.telemetry = Telemetry::open(place.settings.counters.as_deref());
-        Ok(place)
+        context.window_datagrams = u32::try_from(datagrams).unwrap_or(u32::MAX);
+        context.telemetry = Telemetry::open(context.settings.counters.as_deref());
+        Ok(context)
     }
 
     fn options(&self, local: SocketAddr, shared: bool) -> UdpOptions {
@@ -50,7 +50,7 @@ impl Place {
         }
     }
 
-    /// A socket at the place's own address.
+    /// A UDP socket at the network's address.
     pub(crate) fn socket(&self, port: u16) -> io::Result<UdpSocket> {
         let socket = UdpSocket::open(&self.options(SocketAddr::new(self.address, port), false))?;
         if self.settings.group.is_ipv4() == self.address.is_ipv4() {
@@ -59,7 +59,7 @@ impl Place {
         Ok(socket)
     }
 
-    /// A socket that hears what comes to `group` by the place's interface, and nothing else.
+    /// A UDP socket that receives what comes to `group` through the interface, and nothing else.
     pub(crate) fn group_socket(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         let socket = UdpSocket::open(&self.options(group, true))?;
         socket.join(group.ip(), &self.interface)?;
@@ -76,7 +76,7 @@ impl Place {
         }
     }
 
-    /// The longest datagram that fits on the interface.
+    /// The longest datagram, in bytes.
     pub(crate) fn datagram_bytes(&self) -> usize {
         self.settings.datagram_bytes(self.address, self.interface.mtu as usize)
     }

@@ -1,61 +1,67 @@
-//! A resolver's connections to daemons.
+//! Discovery's TCP connections to resolver daemons: connect, exchange frames, reconnect when the
+//! resolver says so.
 
+use crate::context::NetContext;
 use crate::frame_stream::FrameStream;
-use crate::place::Place;
-use crate::presence::Descriptor;
+use crate::poller::Descriptor;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::resolution::{DaemonAction, Resolver};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
-/// What the system may hold for a daemon, each way, in bytes.
+/// Buffers of a daemon's socket, in each direction.
 const SOCKET_BYTES: usize = 256 << 10;
-/// The pause between two looks while a daemon does not read.
+/// Pause while a daemon does not read.
 const BLOCKED_REST: Nanos = 100 * MILLISECOND;
 
-/// The daemons that the settings name, in the order of their numbers at the resolver.
+/// Connections to all configured daemons, indexed by their numbers at the resolver.
 #[derive(Debug)]
-pub(crate) struct Daemons(Vec<Daemon>);
+pub(crate) struct DaemonConnections(Vec<Daemon>);
 
 #[derive(Debug)]
 struct Daemon {
     address: SocketAddr,
-    /// The interface to connect from, where that leads there.
+    /// Local address to connect from, if the daemon is reachable from it.
     from: Option<IpAddr>,
-    link: Link,
+    connection: Connection,
 }
 
 #[derive(Debug)]
-enum Link {
-    Down,
+enum Connection {
+    Closed,
     Connecting(FrameStream),
-    Up(FrameStream),
+    Established(FrameStream),
 }
 
-impl Daemons {
+impl DaemonConnections {
     pub(crate) fn new(
         addresses: impl IntoIterator<Item = SocketAddr>,
-        place: &Place,
+        context: &NetContext,
         resolver: &mut Resolver,
         now: Nanos,
     ) -> Self {
-        let daemons = addresses.into_iter().map(|address| {
+        let daemon_connections = addresses.into_iter().map(|address| {
             resolver.add_daemon(now);
-            let from = Some(place.address).filter(|from| {
+            let from = Some(context.address).filter(|from| {
                 from.is_ipv4() == address.is_ipv4()
                     && from.is_loopback() == address.ip().is_loopback()
             });
-            Daemon { address, from, link: Link::Down }
+            Daemon { address, from, connection: Connection::Closed }
         });
-        Self(daemons.collect())
+        Self(daemon_connections.collect())
     }
 
-    /// One turn; returns how many frames came and went.
-    pub(crate) fn turn(&mut self, resolver: &mut Resolver, now: Nanos, buffer: &mut [u8]) -> usize {
+    /// Exchanges frames with all daemons; returns the number of frames.
+    pub(crate) fn do_work(
+        &mut self,
+        resolver: &mut Resolver,
+        now: Nanos,
+        buffer: &mut [u8],
+    ) -> usize {
         let each = |(number, daemon): (usize, &mut Daemon)| {
-            daemon.turn(number, resolver, now, buffer).unwrap_or_else(|_| {
-                daemon.link = Link::Down;
+            daemon.exchange(number, resolver, now, buffer).unwrap_or_else(|_| {
+                daemon.connection = Connection::Closed;
                 resolver.daemon_disconnected(now, number);
                 0
             })
@@ -66,17 +72,17 @@ impl Daemons {
     pub(crate) fn next_deadline(&self, resolver: &Resolver, now: Nanos) -> Nanos {
         let deadline = |(number, daemon): (usize, &Daemon)| {
             let due = resolver.daemon_deadline(number);
-            // What is due cannot be said yet: room is waited for.
+            // The frame that is due waits for room in the socket.
             if daemon.is_blocked() { due.max(now.saturating_add(BLOCKED_REST)) } else { due }
         };
         self.0.iter().enumerate().map(deadline).min().unwrap_or(Nanos::MAX)
     }
 
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        into.extend(self.0.iter().filter_map(|daemon| match &daemon.link {
-            Link::Down => None,
-            Link::Connecting(stream) => Some((stream.descriptor().0, true)),
-            Link::Up(stream) => Some(stream.descriptor()),
+        into.extend(self.0.iter().filter_map(|daemon| match &daemon.connection {
+            Connection::Closed => None,
+            Connection::Connecting(stream) => Some((stream.descriptor().0, true)),
+            Connection::Established(stream) => Some(stream.descriptor()),
         }));
     }
 }
@@ -94,12 +100,14 @@ impl Daemon {
     }
 
     fn is_blocked(&self) -> bool {
-        matches!(&self.link, Link::Up(stream) if stream.has_more())
+        matches!(&self.connection, Connection::Established(stream) if stream.has_more())
     }
 
+    /// Connects or closes as the resolver says, and exchanges frames.
+    ///
     /// # Errors
     /// If the connection has failed, or has to be closed.
-    fn turn(
+    fn exchange(
         &mut self,
         number: usize,
         resolver: &mut Resolver,
@@ -108,26 +116,28 @@ impl Daemon {
     ) -> io::Result<usize> {
         match resolver.next_daemon_action(now, number) {
             Some(DaemonAction::Connect) => {
-                self.link = Link::Connecting(FrameStream::new(self.connect()?));
+                self.connection = Connection::Connecting(FrameStream::new(self.connect()?));
             }
-            Some(DaemonAction::Close) => self.link = Link::Down,
+            Some(DaemonAction::Close) => self.connection = Connection::Closed,
             None => {}
         }
-        self.link = match std::mem::replace(&mut self.link, Link::Down) {
-            Link::Connecting(stream) if tcp::established(stream.stream())? => {
+        self.connection = match std::mem::replace(&mut self.connection, Connection::Closed) {
+            Connection::Connecting(stream) if tcp::established(stream.stream())? => {
                 resolver.daemon_connected(now, number);
-                Link::Up(stream)
+                Connection::Established(stream)
             }
-            link => link,
+            connection => connection,
         };
-        match &mut self.link {
-            Link::Up(stream) => talk(stream, number, self.address, resolver, now, buffer),
+        match &mut self.connection {
+            Connection::Established(stream) => {
+                exchange_frames(stream, number, self.address, resolver, now, buffer)
+            }
             _ => Ok(0),
         }
     }
 }
 
-fn talk(
+fn exchange_frames(
     stream: &mut FrameStream,
     number: usize,
     from: SocketAddr,
@@ -135,13 +145,13 @@ fn talk(
     now: Nanos,
     buffer: &mut [u8],
 ) -> io::Result<usize> {
-    let mut refused = false;
-    let heard = stream.read(buffer, |frame| {
-        refused |= resolver.on_daemon_frame(now, number, from, frame).is_err();
-        !refused
+    let mut is_refused = false;
+    let received = stream.read(buffer, |frame| {
+        is_refused |= resolver.on_daemon_frame(now, number, from, frame).is_err();
+        !is_refused
     })?;
-    if refused {
+    if is_refused {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
-    Ok(heard + stream.write(|buffer| resolver.next_daemon_frame(now, number, buffer))?)
+    Ok(received + stream.write(|buffer| resolver.next_daemon_frame(now, number, buffer))?)
 }

@@ -1,10 +1,11 @@
-//! The daemon that resolvers meet at: its sockets, and its one thread.
-
-mod closing;
+//! Resolver daemon: discovery for networks without multicast.
+//!
+//! Resolvers connect by TCP, register their publications and query for topics. One thread runs the
+//! protocol's state machine and all connections.
 
 use crate::error::{OpenError, system};
-use crate::frame_stream::FrameStream;
-use closing::Closing;
+use crate::frame_stream::{FrameStream, READ_BYTES};
+use crate::lingering_close::LingeringConnections;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Agent, AgentRunner};
 use lanecast_os::event::EventBell;
@@ -24,72 +25,66 @@ pub use lanecast_protocol::resolver_server::{
     RejectReason, ResolverServerCounters as DaemonCounters,
 };
 
-/// The port that a daemon listens at if nothing else is said.
+/// The default port of a daemon.
 pub const RESOLVER_PORT: u16 = 7331;
-/// Connections that wait to be accepted, and the most that are in one turn.
+/// Connections that may wait to be accepted, and the most that are accepted in one turn.
 const BACKLOG: u32 = 128;
-/// What the system may hold for a client, each way, in bytes.
+/// Buffers of a client's socket, in each direction.
 const SOCKET_BYTES: usize = 128 << 10;
-/// The longest sleep; the shortest while somebody does not read what is due.
+/// The longest sleep, and the shortest while a client does not read.
 const REST_MAX: Nanos = SECOND;
 const REST_MIN: Nanos = 10 * MILLISECOND;
-/// After the system has refused another connection, none is accepted for this long.
+/// Pause of accepts after the system ran out of descriptors.
 const REFUSED_REST: Nanos = 100 * MILLISECOND;
-/// The most refusals that wait to be asked for; older ones are forgotten.
-const REFUSALS_MAX: usize = 64;
-const READ_BYTES: usize = 64 << 10;
+/// The most unread rejections; older ones are dropped.
+const REJECTIONS_MAX: usize = 64;
 
-/// What a daemon is told.
+/// Settings of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DaemonSettings {
-    /// Where it listens; port 0 takes any that is free.
+    /// Listen address; port 0 takes any free port.
     pub listen: SocketAddr,
     /// The most clients.
     pub clients_max: usize,
-    /// The most topics that a client may publish, and the most that it may want.
+    /// The most topics that a client may publish, and the most that it may subscribe to.
     pub client_topics_max: usize,
-    /// The most topics that may be published and wanted by all of them.
+    /// The most publications and subscriptions of all clients together.
     pub topics_max: usize,
-    /// How long the publishers of a client whose connection is gone are kept.
+    /// Time for which the publications of a disconnected client are kept.
     pub grace: Duration,
 }
 
 impl DaemonSettings {
-    /// A daemon at `listen`, with the limits that it has if nothing else is said.
+    /// Default settings of a daemon at `listen`.
     pub fn at(listen: SocketAddr) -> Self {
-        let resolver_server::ResolverServerSettings {
-            clients_max,
-            client_topics_max,
-            topics_max,
-            grace,
-            ..
-        } = resolver_server::ResolverServerSettings::default();
+        let resolver_server::ResolverServerSettings { clients_max, client_topics_max, topics_max, grace, .. } =
+            resolver_server::ResolverServerSettings::default();
         let grace = Duration::from_nanos(grace);
         Self { listen, clients_max, client_topics_max, topics_max, grace }
     }
 }
 
-/// The daemon. Turned by [`AgentRunner`](lanecast_base::Runner), or by whoever calls
-/// [`do_work`](Agent::do_work) and [`idle`](Agent::idle) in turn.
+/// The daemon. Run by a [`AgentRunner`](lanecast_base::AgentRunner), or by a loop that calls
+/// [`do_work`](Agent::do_work) and [`idle`](Agent::idle).
 #[derive(Debug)]
 pub struct ResolverDaemon {
-    registry: ResolverServer,
+    server: ResolverServer,
     clock: Clock,
     listener: TcpListener,
-    /// None is accepted before.
+    /// No connection is accepted before.
     accept_from: Nanos,
     clients: BTreeMap<u64, FrameStream>,
-    closing: Closing,
-    refusals: VecDeque<RejectedClient>,
-    bell: Arc<EventBell>,
+    lingering: LingeringConnections,
+    rejections: VecDeque<RejectedClient>,
+    event: Arc<EventBell>,
     room: PollRoom,
-    /// The clients that the last sleep has found something from.
+    /// Clients whose connections are readable.
     ready: Vec<u64>,
     buffer: Box<[u8]>,
 }
 
 impl ResolverDaemon {
-    /// Listens.
+    /// Opens the listening socket.
     ///
     /// # Errors
     /// If the address is taken or not this host's.
@@ -98,7 +93,7 @@ impl ResolverDaemon {
             tcp::listen(settings.listen, BACKLOG).map_err(system("listen for resolvers"))?;
         let clock = Clock::host();
         let daemon = process::random().map_err(system("get a random number"))?;
-        let registry = resolver_server::ResolverServerSettings {
+        let server = resolver_server::ResolverServerSettings {
             daemon: daemon.max(1),
             clients_max: settings.clients_max,
             client_topics_max: settings.client_topics_max,
@@ -107,30 +102,30 @@ impl ResolverDaemon {
             ..resolver_server::ResolverServerSettings::default()
         };
         Ok(Self {
-            registry: ResolverServer::new(registry, clock.ns(clock.ticks())),
+            server: ResolverServer::new(server, clock.ns(clock.ticks())),
             clock,
             listener,
             accept_from: 0,
             clients: BTreeMap::new(),
-            closing: Closing::default(),
-            refusals: VecDeque::new(),
-            bell: Arc::new(EventBell::new(false).map_err(system("make a bell"))?),
+            lingering: LingeringConnections::default(),
+            rejections: VecDeque::new(),
+            event: Arc::new(EventBell::new(false).map_err(system("make an event"))?),
             room: PollRoom::default(),
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
         })
     }
 
-    /// Starts one in a thread of its own; gives where it listens, too.
+    /// Starts a daemon in a thread of its own; returns its address as well.
     pub(crate) fn start(settings: &DaemonSettings) -> Result<(AgentRunner, SocketAddr), OpenError> {
         let daemon = Self::open(settings)?;
         let address = daemon.address().map_err(system("look at a socket"))?;
-        let bell = daemon.bell();
-        let runner = AgentRunner::start(Box::new(daemon), move || bell.ring());
+        let event = daemon.event();
+        let runner = AgentRunner::start(Box::new(daemon), move || event.ring());
         Ok((runner.map_err(system("start a thread"))?, address))
     }
 
-    /// Where it listens.
+    /// The listen address.
     ///
     /// # Errors
     /// If the system does not say.
@@ -138,35 +133,35 @@ impl ResolverDaemon {
         self.listener.local_addr()
     }
 
-    /// Ends its sleep when rung.
-    pub fn bell(&self) -> Arc<EventBell> {
-        Arc::clone(&self.bell)
+    /// The event that ends the daemon's sleep.
+    pub fn event(&self) -> Arc<EventBell> {
+        Arc::clone(&self.event)
     }
 
-    /// How much it has done.
+    /// The daemon's counters.
     pub const fn counters(&self) -> &DaemonCounters {
-        self.registry.counters()
+        self.server.counters()
     }
 
-    /// How many clients are connected.
+    /// Number of connected clients.
     pub fn clients(&self) -> usize {
-        self.registry.clients()
+        self.server.clients()
     }
 
-    /// How many sessions are registered.
+    /// Number of registered sessions.
     pub fn sessions(&self) -> usize {
-        self.registry.sessions()
+        self.server.sessions()
     }
 
-    /// How many topics are published and wanted, counted once for each session and client.
+    /// Number of publications and subscriptions, over all sessions and clients.
     pub const fn topics(&self) -> usize {
-        self.registry.topics()
+        self.server.topics()
     }
 
-    /// A client whose connection the daemon has ended, where it came from and why. Only the last
-    /// few are kept.
-    pub fn next_refusal(&mut self) -> Option<(SocketAddr, RejectReason)> {
-        self.refusals.pop_front().map(|refused| (refused.from, refused.why))
+    /// Address of a client whose connection the daemon has closed, and the reason. The newest 64
+    /// are kept.
+    pub fn next_rejection(&mut self) -> Option<(SocketAddr, RejectReason)> {
+        self.rejections.pop_front().map(|rejected| (rejected.from, rejected.why))
     }
 
     fn now(&self) -> Nanos {
@@ -201,62 +196,58 @@ impl ResolverDaemon {
         if tcp::tune(&stream, &options).is_err() {
             return;
         }
-        match self.registry.connect(now, from) {
+        match self.server.connect(now, from) {
             Ok(client) => {
                 self.clients.insert(client, FrameStream::new(stream));
                 self.ready.push(client);
             }
             Err(why) => {
-                self.see_off(
-                    now,
-                    Some(stream),
-                    RejectedClient { client: 0, from, resolver: 0, why },
-                );
+                self.reject(now, Some(stream), RejectedClient { client: 0, from, resolver: 0, why });
             }
         }
     }
 
-    /// Tells a client why it has to go, if that can be, and closes.
-    fn see_off(&mut self, now: Nanos, stream: Option<TcpStream>, refused: RejectedClient) {
+    /// Sends a client the reason, if its stream is intact, and closes the connection.
+    fn reject(&mut self, now: Nanos, stream: Option<TcpStream>, rejected: RejectedClient) {
         if let Some(stream) = stream {
-            let length = self.registry.write_eject(refused.resolver, refused.why, &mut self.buffer);
-            self.closing.add(now, stream, &self.buffer[..length]);
+            let length = self.server.write_eject(rejected.resolver, rejected.why, &mut self.buffer);
+            self.lingering.add(now, stream, &self.buffer[..length]);
         }
-        if self.refusals.len() >= REFUSALS_MAX {
-            self.refusals.pop_front();
+        if self.rejections.len() >= REJECTIONS_MAX {
+            self.rejections.pop_front();
         }
-        self.refusals.push_back(refused);
+        self.rejections.push_back(rejected);
     }
 
     fn read(&mut self, now: Nanos) -> usize {
-        let mut heard = 0;
+        let mut received = 0;
         for client in std::mem::take(&mut self.ready) {
             let Some(stream) = self.clients.get_mut(&client) else { continue };
-            let registry = &mut self.registry;
+            let server = &mut self.server;
             let read = stream.read(&mut self.buffer, |frame| {
-                registry.on_frame(now, client, frame);
-                registry.is_connected(client)
+                server.on_frame(now, client, frame);
+                server.is_connected(client)
             });
             match read {
-                Ok(frames) => heard += frames,
+                Ok(frames) => received += frames,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    self.registry.reject(now, client, RejectReason::Malformed);
+                    self.server.reject(now, client, RejectReason::Malformed);
                 }
                 Err(_) => self.leave(now, client),
             }
         }
-        heard
+        received
     }
 
     fn leave(&mut self, now: Nanos, client: u64) {
-        self.registry.disconnect(now, client);
+        self.server.disconnect(now, client);
         self.clients.remove(&client);
     }
 
     fn write(&mut self, now: Nanos) -> usize {
         let (mut written, mut broken) = (0, Vec::new());
         for (&client, stream) in &mut self.clients {
-            match stream.write(|buffer| self.registry.next_frame(now, client, buffer)) {
+            match stream.write(|buffer| self.server.next_frame(now, client, buffer)) {
                 Ok(frames) => written += frames,
                 Err(_) => broken.push(client),
             }
@@ -265,16 +256,16 @@ impl ResolverDaemon {
         written
     }
 
-    fn close_refused(&mut self, now: Nanos) {
-        while let Some(refused) = self.registry.next_rejected() {
-            let stream = self.clients.remove(&refused.client).and_then(FrameStream::into_stream);
-            self.see_off(now, stream, refused);
+    fn close_rejected(&mut self, now: Nanos) {
+        while let Some(rejected) = self.server.next_rejected() {
+            let stream = self.clients.remove(&rejected.client).and_then(FrameStream::into_stream);
+            self.reject(now, stream, rejected);
         }
     }
 
-    /// Until when it may sleep.
+    /// Length of the next sleep.
     fn rest(&self, now: Nanos) -> Duration {
-        let due = self.registry.next_deadline().into_iter().chain(self.closing.deadline()).min();
+        let due = self.server.next_deadline().into_iter().chain(self.lingering.deadline()).min();
         let rest = due.map_or(REST_MAX, |due| due.saturating_sub(now));
         Duration::from_nanos(rest.clamp(REST_MIN, REST_MAX))
     }
@@ -284,33 +275,33 @@ impl Agent for ResolverDaemon {
     fn do_work(&mut self) -> usize {
         let now = self.now();
         let accepted = self.accept(now);
-        let heard = self.read(now);
-        self.registry.on_time(now);
-        self.close_refused(now);
-        self.closing.turn(now, &mut self.buffer);
-        accepted + heard + self.write(now)
+        let received = self.read(now);
+        self.server.on_time(now);
+        self.close_rejected(now);
+        self.lingering.poll(now, &mut self.buffer);
+        accepted + received + self.write(now)
     }
 
     fn idle(&mut self) {
         let now = self.now();
         let rest = self.rest(now);
         let mut set = self.room.clear();
-        let bell = set.add(self.bell.as_fd(), false);
+        let event = set.add(self.event.as_fd(), false);
         if now >= self.accept_from {
             set.add(self.listener.as_fd(), false);
         }
-        for stream in self.closing.streams() {
+        for stream in self.lingering.streams() {
             set.add(stream.as_fd(), false);
         }
         let clients = self.clients.iter();
-        let places: Vec<(u64, usize)> = clients
+        let tokens: Vec<(u64, usize)> = clients
             .map(|(client, it)| (*client, set.add(it.stream().as_fd(), it.has_more())))
             .collect();
         set.wait(Some(rest));
-        let ready = places.into_iter().filter(|(_, place)| set.ready(*place));
+        let ready = tokens.into_iter().filter(|(_, token)| set.ready(*token));
         self.ready = ready.map(|(client, _)| client).collect();
-        if set.ready(bell) {
-            self.bell.hush();
+        if set.ready(event) {
+            self.event.hush();
         }
     }
 

@@ -1,45 +1,44 @@
-//! Whether what is sent to a group comes back to this host.
+//! Control of multicast loopback: whether datagrams to the group come back to this host.
 
 use lanecast_os::interface::interfaces;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::sender::Sender;
 use std::net::SocketAddr;
 
-/// Follows who listens: a host of which no receiver is needs no copy of each datagram. That copy
-/// would take as long as sending did, and every subscriber here to anything in the group would
-/// receive it, only to throw it away.
+/// Turns loopback off while no receiver is on this host. The copy of each datagram would cost as
+/// much as sending it, and every subscriber here to the group would receive and drop it.
 #[derive(Debug)]
-pub(crate) struct Echo {
+pub(crate) struct MulticastLoopback {
     is_on: bool,
-    /// The turnover of receivers that `is_on` was found for.
+    /// The sender's count of membership changes when `is_on` was set.
     seen: u64,
 }
 
-impl Echo {
-    /// As sockets begin.
+impl MulticastLoopback {
+    /// Loopback is on, as in a new socket.
     pub(crate) const fn new() -> Self {
         Self { is_on: true, seen: 0 }
     }
 
-    /// To be called before anything is sent to receivers that have just been let in.
+    /// Adapts to joined and departed receivers; called before anything is sent to them.
     #[inline]
-    pub(crate) fn follow(&mut self, sender: &Sender, socket: &UdpSocket) {
+    pub(crate) fn update(&mut self, sender: &Sender, socket: &UdpSocket) {
         if self.seen != sender.membership_changes() {
             self.seen = sender.membership_changes();
-            self.turn(is_needed(sender.addresses()), socket);
+            self.set(is_needed(sender.addresses()), socket);
         }
     }
 
     #[cold]
-    fn turn(&mut self, on: bool, socket: &UdpSocket) {
-        // Where it cannot be set it stays as it was, which is on at first.
+    fn set(&mut self, on: bool, socket: &UdpSocket) {
+        // A failure leaves the socket as it was: on, at first.
         if on != self.is_on && socket.echo_multicast(on).is_ok() {
             self.is_on = on;
         }
     }
 }
 
-/// Whether a receiver is on this host, or may be.
+/// Whether a receiver is on this host, or may be as the host's addresses are unknown.
 fn is_needed(receivers: impl Iterator<Item = SocketAddr>) -> bool {
     let Ok(interfaces) = interfaces() else { return true };
     let mut receivers = receivers.map(|receiver| receiver.ip());

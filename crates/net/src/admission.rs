@@ -1,0 +1,112 @@
+//! Admission of discovered publishers: limits on sessions, groups and the rate of joins.
+//!
+//! Any host can advertise any number of publishers; a subscriber joins only as many as these
+//! limits allow.
+
+use crate::context::NetContext;
+use crate::receive_session::ReceiveSession;
+use crate::receive_sockets::ReceiveSockets;
+use crate::source::{Source, TransportKind};
+use lanecast_protocol::{Nanos, SECOND};
+
+/// The most joins in progress, and the most of them at one address.
+const JOINS_MAX: usize = 64;
+const JOINS_PER_ADDRESS: usize = 32;
+/// The most UDP sessions at one address: they take memory, but no descriptor each.
+const SESSIONS_PER_ADDRESS: usize = 4_096;
+/// The most groups: each takes a descriptor.
+const GROUPS_MAX: usize = 64;
+/// Joins started in a second, and in a burst.
+const JOINS_RATE: u64 = 500;
+const JOINS_BURST: u64 = 128;
+
+/// Outcome of an attempt to join a publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Joined, or being joined.
+    Joined,
+    /// Over the rate of joins: try again soon.
+    Deferred,
+    /// Over a limit of sessions or groups.
+    Refused,
+}
+
+/// A token bucket of joins.
+#[derive(Debug)]
+pub(crate) struct JoinLimiter {
+    tokens: u64,
+    refilled: Nanos,
+}
+
+impl JoinLimiter {
+    pub(crate) const fn new() -> Self {
+        Self { tokens: JOINS_BURST, refilled: 0 }
+    }
+
+    /// Takes a token; false if there is none.
+    fn take(&mut self, now: Nanos) -> bool {
+        const STEP: Nanos = SECOND / JOINS_RATE;
+        let steps = now.saturating_sub(self.refilled) / STEP;
+        if steps > 0 {
+            self.tokens = self.tokens.saturating_add(steps).min(JOINS_BURST);
+            self.refilled = self.refilled.saturating_add(steps * STEP);
+        }
+        let taken = self.tokens > 0;
+        self.tokens -= u64::from(taken);
+        taken
+    }
+
+    /// Whether a join of `source` may be started beside `sessions`.
+    pub(crate) fn admit(
+        &mut self,
+        context: &NetContext,
+        sockets: &ReceiveSockets,
+        sessions: &[ReceiveSession],
+        source: &Source,
+        now: Nanos,
+    ) -> Admission {
+        let address = source.address.ip();
+        let at_address = |it: &&ReceiveSession| it.source().address.ip() == address;
+        let same = |it: &&ReceiveSession| at_address(it) && it.source().kind == source.kind;
+        let most = match source.kind {
+            TransportKind::Tcp => context.settings.streams_each,
+            TransportKind::Rm | TransportKind::Ru => SESSIONS_PER_ADDRESS,
+        };
+        let is_new_group = source.group.is_some_and(|group| !sockets.has_group(group));
+        if sessions.iter().filter(same).count() >= most
+            || is_new_group && sockets.groups.len() >= GROUPS_MAX
+        {
+            context.telemetry.error(&format!(
+                "not every publisher at {address} is joined: at most {most} of one address by {}, \
+                 and {GROUPS_MAX} groups; for tcp, net.streams_each sets it",
+                source.kind
+            ));
+            return Admission::Refused;
+        }
+        let joining = sessions.iter().filter(|session| session.is_joining());
+        let (all, there) = joining.fold((0, 0), |(all, there), session| {
+            (all + 1, there + usize::from(at_address(&session)))
+        });
+        if all >= JOINS_MAX || there >= JOINS_PER_ADDRESS || !self.take(now) {
+            return Admission::Deferred;
+        }
+        Admission::Joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joins_are_begun_at_their_rate() {
+        let mut limiter = JoinLimiter::new();
+        let taken = (0..1_000).filter(|_| limiter.take(SECOND)).count();
+        assert_eq!(taken as u64, JOINS_BURST);
+        let mut taken = 0;
+        for step in 0..2_000 {
+            taken += u64::from(limiter.take(SECOND + step * SECOND / 1_000));
+        }
+        assert!((2 * JOINS_RATE - 2..=2 * JOINS_RATE).contains(&taken), "{taken}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Discovery: the resolver of `lanecast-protocol`, and its sockets.
+//!
+//! Owned by the conductor's `receiver_agent`. Advertises the program's publications, and queries
+//! for the topics of its subscribers: in the resolver group, at peers, and at daemons.
+
+use crate::context::NetContext;
+use crate::daemon_connections::DaemonConnections;
+use crate::error::{OpenError, system};
+use crate::peers::Peers;
+use crate::poller::Descriptor;
+use crate::source::{Source, TransportKind};
+use lanecast_base::clock::Clock;
+use lanecast_os::process;
+use lanecast_os::udp::UdpSocket;
+use lanecast_protocol::Nanos;
+use lanecast_protocol::resolution::{Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport};
+use lanecast_wire::net::Frame;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The most datagrams that are read from a socket in one turn.
+const READS_MAX: usize = 64;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Finds publishers, and advertises the program's own.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    resolver: Resolver,
+    daemon_connections: DaemonConnections,
+    group: Option<SocketAddr>,
+    /// Receives what comes to the group.
+    receiver: Option<Arc<UdpSocket>>,
+    /// Sends to the group.
+    sender: Arc<UdpSocket>,
+    peers: Option<Peers>,
+    found: VecDeque<(Source, String)>,
+    /// Transports that subscribers accept.
+    accept: Vec<TransportKind>,
+    /// The host, and the shared-memory domain on it; 0: none.
+    domain: (u64, u64),
+    buffer: Box<[u8]>,
+    datagram_bytes: usize,
+}
+
+impl Discovery {
+    /// Opens the sockets. `own` is the address of the daemon in this program.
+    pub(crate) fn open(context: &NetContext, own: Option<SocketAddr>) -> Result<Self, OpenError> {
+        let group = context.settings.resolver_group;
+        let receiver = match group {
+            Some(group) => {
+                let socket = context.group_socket(group);
+                Some(Arc::new(socket.map_err(system("join net.resolver_group"))?))
+            }
+            None => None,
+        };
+        let mut daemon_connections = context.settings.resolvers.iter();
+        if context.address.is_loopback()
+            && !daemon_connections.all(|daemon| daemon.ip().is_loopback())
+        {
+            return Err(OpenError::Setting {
+                what: "net.resolvers",
+                fix: "they are on other hosts, which do not reach this host's loopback: set \
+                      net.interface to the address, or the network, towards them",
+            });
+        }
+        let sender = context.socket(0).map_err(system("open a UDP socket"))?;
+        let peers = Peers::open(context)?;
+        let random = || process::random().map_err(system("get a random number"));
+        let usual = ResolverSettings::default();
+        let copies = usize::from(group.is_some()) + peers.as_ref().map_or(0, Peers::count);
+        let settings = ResolverSettings {
+            resolver: random()?.max(1),
+            seed: random()?,
+            has_group: copies > 0,
+            foreign: context.settings.foreign_adverts,
+            bytes_rate: usual.bytes_rate / copies.max(1) as u64,
+            ..usual
+        };
+        let clock = Clock::host();
+        let now = clock.ns(clock.ticks());
+        let mut resolver = Resolver::new(settings, now);
+        let addresses = context.settings.resolvers.iter().copied().chain(own);
+        Ok(Self {
+            daemon_connections: DaemonConnections::new(addresses, context, &mut resolver, now),
+            resolver,
+            group,
+            receiver,
+            sender: Arc::new(sender),
+            peers,
+            found: VecDeque::new(),
+            accept: context.settings.accept.clone(),
+            domain: (context.settings.host, context.settings.domain),
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            datagram_bytes: context.datagram_bytes(),
+        })
+    }
+
+    /// Starts to advertise `source` as a publisher of `topic`.
+    pub(crate) fn add_publication(&mut self, source: &Source, datagram_bytes: usize, topic: &str) {
+        let announcement = Announcement {
+            session: source.session,
+            transport: match source.kind {
+                TransportKind::Rm => SessionTransport::Multicast,
+                TransportKind::Ru => SessionTransport::Unicast,
+                TransportKind::Tcp => SessionTransport::Tcp,
+            },
+            control: source.address,
+            group: source.group,
+            host: self.domain.0,
+            domain: self.domain.1,
+            pid: source.pid,
+            datagram_bytes: u16::try_from(datagram_bytes).unwrap_or(u16::MAX),
+        };
+        // The publisher has checked the name.
+        let _ = self.resolver.publish(announcement, topic);
+    }
+
+    pub(crate) fn remove_publication(&mut self, session: u64) {
+        self.resolver.unpublish(session);
+    }
+
+    pub(crate) fn add_subscription(&mut self, topic: &str) {
+        // The subscriber has checked the name.
+        let _ = self.resolver.subscribe(topic);
+    }
+
+    pub(crate) fn remove_subscription(&mut self, topic: &str) {
+        self.resolver.unsubscribe(topic);
+    }
+
+    /// A subscriber has lost the session: the next advertisement finds it again.
+    pub(crate) fn report_lost(&mut self, now: Nanos, session: u64) {
+        self.resolver.session_lost(now, session);
+    }
+
+    /// Exchanges frames with all sources; returns the number of datagrams and frames received.
+    pub(crate) fn do_work(&mut self, now: Nanos) -> usize {
+        let mut received = self.receive(now);
+        let room = self.datagram_bytes;
+        while let Some(length) = self.resolver.next_transmit(now, &mut self.buffer[..room]) {
+            if let Some(group) = self.group {
+                // Lost frames are repeated.
+                drop(self.sender.send_to(&self.buffer[..length], group));
+            }
+            self.peers.iter().for_each(|peers| peers.send(&self.buffer[..length]));
+        }
+        received += self.daemon_connections.do_work(&mut self.resolver, now, &mut self.buffer);
+        while let Some(event) = self.resolver.next_event() {
+            if let ResolverEvent::Found { announcement, topic } = event
+                && !self.is_reached_by_shm(&announcement)
+            {
+                let source = source(&announcement);
+                if self.accept.contains(&source.kind) {
+                    self.found.push_back((source, topic.to_string()));
+                }
+            }
+        }
+        received
+    }
+
+    /// Whether the program's subscribers reach the publisher through shared memory.
+    fn is_reached_by_shm(&self, announcement: &Announcement) -> bool {
+        self.domain.1 != 0 && (announcement.host, announcement.domain) == self.domain
+    }
+
+    fn receive(&mut self, now: Nanos) -> usize {
+        let Self { resolver, receiver, peers, buffer, .. } = self;
+        let group = receiver.as_ref().map_or(0, |receiver| {
+            receive(receiver, buffer, |from, frame| resolver.on_frame(now, from, frame))
+        });
+        let peers = peers.as_ref().map_or(0, |peers| {
+            receive(peers.socket(), buffer, |from, frame| {
+                if peers.contains(from) {
+                    resolver.on_frame(now, from, frame);
+                }
+            })
+        });
+        group + peers
+    }
+
+    pub(crate) fn next_found(&mut self) -> Option<(Source, String)> {
+        self.found.pop_front()
+    }
+
+    pub(crate) fn next_deadline(&self, now: Nanos) -> Nanos {
+        let due = self.resolver.next_deadline().unwrap_or(Nanos::MAX);
+        due.min(self.daemon_connections.next_deadline(&self.resolver, now))
+    }
+
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        let receiver = self.receiver.iter().chain(self.peers.iter().map(Peers::socket));
+        into.extend(receiver.map(|receiver| (Descriptor::Udp(Arc::clone(receiver)), false)));
+        self.daemon_connections.descriptors(into);
+    }
+}
+
+/// Reads datagrams from `receiver`; returns their number.
+fn receive(
+    receiver: &UdpSocket,
+    buffer: &mut [u8],
+    mut each: impl FnMut(SocketAddr, &Frame<'_>),
+) -> usize {
+    let mut received = 0;
+    while received < READS_MAX
+        && let Ok(Some((length, from))) = receiver.receive(buffer)
+    {
+        let mut rest = &buffer[..length];
+        while let Some((frame, after)) = Frame::split(rest) {
+            each(from, &frame);
+            rest = after;
+        }
+        received += 1;
+    }
+    received
+}
+
+const fn source(announcement: &Announcement) -> Source {
+    let kind = match announcement.transport {
+        SessionTransport::Multicast => TransportKind::Rm,
+        SessionTransport::Unicast => TransportKind::Ru,
+        SessionTransport::Tcp => TransportKind::Tcp,
+    };
+    Source {
+        kind,
+        session: announcement.session,
+        address: announcement.control,
+        group: announcement.group,
+        pid: announcement.pid,
+    }
+}

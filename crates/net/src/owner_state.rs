@@ -1,0 +1,100 @@
+//! State of a subscriber's owner, shared with the conductor.
+//!
+//! The owner's thread sets how it sleeps; the conductor reads that to decide whether it serves
+//! the sockets, and wakes the owner when a delivery is ready.
+
+use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering, fence};
+use lanecast_os::event::EventBell;
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// How a subscriber's owner sleeps, and how it is woken.
+#[derive(Debug)]
+pub(crate) struct OwnerState {
+    /// The owner sleeps on the subscriber's own sockets, and serves them itself when they become
+    /// readable.
+    is_parked: AtomicBool,
+    /// Wakes a parked owner.
+    pub(crate) event: EventBell,
+    /// The owner sleeps on something else, and leaves the sockets to the conductor.
+    is_away: AtomicBool,
+    /// Counts the conductor's notifications.
+    wake_epoch: AtomicU32,
+    /// Sessions that timed out; discovery has to find them again.
+    lost: Mutex<Vec<u64>>,
+    /// Wakes an owner that sleeps on something else.
+    waker: OnceLock<Waker>,
+}
+
+/// The owner's own wake-up function.
+struct Waker(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
+
+impl OwnerState {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            is_parked: AtomicBool::new(false),
+            event: EventBell::new(false)?,
+            is_away: AtomicBool::new(false),
+            wake_epoch: AtomicU32::new(0),
+            lost: Mutex::default(),
+            waker: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn is_parked(&self) -> bool {
+        self.is_parked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_parked(&self, parked: bool) {
+        self.is_parked.store(parked, Ordering::Relaxed);
+        // PAIRS(owner-parked): the flag comes before the owner's last load of the wake epoch.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Sets the function that [`notify`](Self::notify) calls. The first one stays.
+    pub(crate) fn set_waker(&self, waker: impl Fn() + Send + Sync + 'static) {
+        drop(self.waker.set(Waker(Box::new(waker))));
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_away(&self, away: bool) {
+        self.is_away.store(away, Ordering::Relaxed);
+    }
+
+    /// Called by the conductor after it queued deliveries or changed the set of sockets.
+    pub(crate) fn notify(&self) {
+        self.wake_epoch.fetch_add(1, Ordering::Relaxed);
+        // PAIRS(owner-parked): the new epoch comes before the load of the owner's flag.
+        fence(Ordering::SeqCst);
+        if self.is_parked() {
+            self.event.ring();
+        }
+        if let Some(Waker(wake)) = self.waker.get() {
+            wake();
+        }
+    }
+
+    /// Reports a session that timed out, for discovery.
+    pub(crate) fn add_lost(&self, session: u64) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+
+    pub(crate) fn take_lost(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A number that changes with every [`notify`](Self::notify).
+    pub(crate) fn wake_epoch(&self) -> u32 {
+        self.wake_epoch.load(Ordering::Relaxed)
+    }
+}

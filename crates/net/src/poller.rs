@@ -1,0 +1,58 @@
+//! Sleeping on descriptors: poll(2) over sockets that an owner and the conductor share.
+
+use lanecast_os::poll::PollRoom;
+use lanecast_os::udp::UdpSocket;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A socket that a session's owner and the conductor share: neither can be left with a closed one.
+#[derive(Clone, Debug)]
+pub(crate) enum Descriptor {
+    Udp(Arc<UdpSocket>),
+    Tcp(Arc<TcpStream>),
+    Listener(Arc<TcpListener>),
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Udp(socket) => socket.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Listener(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// Reusable buffer of a thread's poll(2) calls.
+#[derive(Debug, Default)]
+pub(crate) struct Poller {
+    room: PollRoom,
+}
+
+impl Poller {
+    /// Sleeps until one of `descriptors` is readable, or writable where the flag is set; at most
+    /// `limit`.
+    pub(crate) fn sleep(&mut self, descriptors: &[(Descriptor, bool)], limit: Duration) {
+        self.sleep_with_wakers(&[], descriptors, Some(limit));
+    }
+
+    /// Same as [`sleep`](Self::sleep), also ended by one of `wakers`; returns whether a
+    /// descriptor ended the sleep.
+    pub(crate) fn sleep_with_wakers(
+        &mut self,
+        wakers: &[BorrowedFd<'_>],
+        descriptors: &[(Descriptor, bool)],
+        limit: Option<Duration>,
+    ) -> bool {
+        let mut set = self.room.clear();
+        for waker in wakers {
+            set.add(*waker, false);
+        }
+        for (descriptor, writable) in descriptors {
+            set.add(descriptor.as_fd(), *writable);
+        }
+        set.wait(limit) > 0
+    }
+}

@@ -1,0 +1,382 @@
+//! All sessions of one subscriber: their state machines, and the sockets that feed them.
+//!
+//! Driven by one thread at a time, the owner's or the conductor's, under the lock of
+//! [`Biased`](lanecast_os::biased::Biased). The owner reads straight into its delivery queue; the
+//! conductor copies deliveries into `ready`, where the owner finds them at its next poll.
+
+use crate::admission::{Admission, JoinLimiter};
+use crate::context::NetContext;
+use crate::counters::SubscriberCounters;
+use crate::delivery_queue::{DeliveryQueue, QueuedDelivery};
+use crate::gap::GapReport;
+use crate::owner_state::OwnerState;
+use crate::poller::Descriptor;
+use crate::receive_session::ReceiveSession;
+use crate::receive_sockets::ReceiveSockets;
+use crate::reporting::Reporting;
+use crate::settings::ThreadingMode;
+use crate::source::Source;
+use crate::tcp_receiver::{self, TcpReceiver};
+use lanecast_os::udp::UdpSocket;
+use lanecast_protocol::Nanos;
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::receiver::Delivery;
+use lanecast_wire::net::Frame;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Reads between two reads of the subscriber's own socket while all messages come by groups and
+/// connections.
+const OWN_SOCKET_INTERVAL: u32 = 4;
+/// Reads with a result between two checks of the deadlines.
+const DEADLINE_INTERVAL: u32 = 64;
+/// The most reads of the conductor in one duty cycle.
+const BACKGROUND_READS: usize = 64;
+/// The longest read of a UDP socket: a GRO run.
+const READ_BYTES: usize = 64 << 10;
+const CONTROL_BYTES: usize = 1400;
+/// Topics named in a join. A publisher of several of them then starts when the subscriber is
+/// joined for all; further topics are asked for when discovery finds them.
+const NAMES_MAX: usize = 32;
+/// The most ended sessions that are kept in case their publishers come back.
+const DORMANT_MAX: usize = 64;
+
+/// All sessions of one subscriber.
+#[derive(Debug)]
+pub(crate) struct ReceiveSessions {
+    context: Arc<NetContext>,
+    topics: BTreeSet<String>,
+    sockets: ReceiveSockets,
+    sessions: Vec<ReceiveSession>,
+    /// Sessions that timed out, the oldest first. Their state allows recovery of what was missed,
+    /// should the publisher come back.
+    dormant: VecDeque<ReceiveSession>,
+    next_index: u32,
+    limiter: JoinLimiter,
+    /// Deliveries that the conductor received for the owner.
+    ready: VecDeque<QueuedDelivery>,
+    /// Deliveries of one frame; empty between frames.
+    deliveries: Vec<Delivery>,
+    /// Control frames to publishers are written here.
+    control: Box<[u8]>,
+    /// The conductor's read buffer.
+    background_buffer: Box<[u8]>,
+    deadline: Nanos,
+    reads: u32,
+    rng: Rng,
+    owner_state: Arc<OwnerState>,
+    reporting: Reporting,
+    /// Only the conductor reads the sockets.
+    background: bool,
+}
+
+impl ReceiveSessions {
+    pub(crate) fn new(
+        context: Arc<NetContext>,
+        topics: BTreeSet<String>,
+        socket: UdpSocket,
+        rng: Rng,
+        owner_state: Arc<OwnerState>,
+    ) -> Self {
+        let background = context.settings.threading != ThreadingMode::Caller;
+        Self {
+            context,
+            topics,
+            sockets: ReceiveSockets::new(socket),
+            sessions: Vec::new(),
+            dormant: VecDeque::new(),
+            next_index: 0,
+            limiter: JoinLimiter::new(),
+            ready: VecDeque::new(),
+            deliveries: Vec::new(),
+            control: vec![0; CONTROL_BYTES].into_boxed_slice(),
+            background_buffer: Box::default(),
+            deadline: Nanos::MAX,
+            reads: 0,
+            rng,
+            owner_state,
+            reporting: Reporting::new(),
+            background,
+        }
+    }
+
+    /// Joins a publisher of `topic`, or asks a joined one for the topic.
+    ///
+    /// # Errors
+    /// If the system has no sockets for it.
+    pub(crate) fn join(
+        &mut self,
+        source: &Source,
+        topic: &str,
+        now: Nanos,
+    ) -> std::io::Result<Admission> {
+        if !self.topics.contains(topic) {
+            return Ok(Admission::Joined);
+        }
+        let known = self.sessions.iter_mut().find(|session| session.is(source));
+        if let Some(session) = known {
+            session.add_topic(topic);
+        } else {
+            let (context, sockets) = (&self.context, &self.sockets);
+            let admission = self.limiter.admit(context, sockets, &self.sessions, source, now);
+            if admission != Admission::Joined {
+                return Ok(admission);
+            }
+            self.sockets.join(&self.context, source)?;
+            let session = match self.revive(source, now)? {
+                Some(mut session) => {
+                    session.add_topic(topic);
+                    session
+                }
+                None => self.open(source, topic, now)?,
+            };
+            self.sessions.push(session);
+            self.reporting.start(&self.sessions, now);
+        }
+        self.send_control(now);
+        Ok(Admission::Joined)
+    }
+
+    /// Whether the session is joined, or being joined.
+    pub(crate) fn has_session(&self, source: &Source) -> bool {
+        self.sessions.iter().any(|session| session.is(source))
+    }
+
+    /// Opens a new session.
+    fn open(
+        &mut self,
+        source: &Source,
+        topic: &str,
+        now: Nanos,
+    ) -> std::io::Result<ReceiveSession> {
+        let others = self.topics.iter().map(String::as_str).filter(|other| *other != topic);
+        let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
+        let seed = self.rng.next_u64();
+        let session =
+            ReceiveSession::open(&self.context, self.next_index, source, &topics, seed, now)?;
+        self.next_index = self.next_index.wrapping_add(1);
+        Ok(session)
+    }
+
+    /// Takes a dormant session whose publisher has come back.
+    fn revive(&mut self, source: &Source, now: Nanos) -> std::io::Result<Option<ReceiveSession>> {
+        let Some(at) = self.dormant.iter().position(|session| session.is(source)) else {
+            return Ok(None);
+        };
+        let revived = self.dormant[at].revive(&self.context, source, now)?;
+        Ok(if revived { self.dormant.remove(at) } else { None })
+    }
+
+    /// Fills the owner's empty queue: from `ready`, or else by one read of the sockets.
+    #[inline]
+    pub(crate) fn refill(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
+        self.fetch(now, queue);
+        self.sessions.iter_mut().for_each(ReceiveSession::mark_delivered);
+    }
+
+    #[inline]
+    fn fetch(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
+        if !self.ready.is_empty() {
+            queue.deliveries.append(&mut self.ready);
+            return;
+        }
+        if self.background {
+            return;
+        }
+        let has_read = self.read_once(now, &mut queue.buffer, &mut queue.deliveries);
+        // Unread bytes in the sockets may hold the heartbeat that a deadline waits for: deadlines
+        // are checked when the sockets are empty, and now and then under load.
+        if self.deadline <= now && (!has_read || self.reads.is_multiple_of(DEADLINE_INTERVAL)) {
+            self.on_time(now, &mut queue.deliveries);
+        }
+        // Deliveries go to the handler first; the end of the poll sends control frames after them.
+        if queue.is_empty() && (has_read || self.deadline <= now) {
+            self.send_control(now);
+        }
+    }
+
+    /// Ends a poll: reports consumption if the queue `is_empty`, and sends control frames.
+    pub(crate) fn finish_poll(&mut self, now: Nanos, is_empty: bool) {
+        if is_empty {
+            let everything = self.ready.is_empty();
+            self.sessions.iter_mut().for_each(|session| session.mark_consumed(everything));
+        }
+        self.send_control(now);
+    }
+
+    /// Receives while the owner is elsewhere; called by the conductor. Returns the deadline of
+    /// the next call, and whether there are new deliveries.
+    pub(crate) fn drive_for_owner(&mut self, now: Nanos) -> (Nanos, bool) {
+        if self.background_buffer.is_empty() {
+            self.background_buffer = vec![0; tcp_receiver::READ_BYTES].into_boxed_slice();
+        }
+        let mut buffer = std::mem::take(&mut self.background_buffer);
+        let before = self.ready.len();
+        let mut queued = VecDeque::new();
+        for _ in 0..BACKGROUND_READS {
+            if !self.read_once(now, &mut buffer, &mut queued) {
+                break;
+            }
+            self.ready.extend(queued.drain(..).map(|it| into_owned(it, &buffer)));
+        }
+        self.on_time(now, &mut queued);
+        self.ready.extend(queued.drain(..).map(|it| into_owned(it, &buffer)));
+        self.background_buffer = buffer;
+        self.send_control(now);
+        (self.deadline, self.ready.len() > before)
+    }
+
+    /// Reads from the first socket that has something; returns whether one had.
+    fn read_once(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) -> bool {
+        self.reads = self.reads.wrapping_add(1);
+        for index in 0..self.sockets.groups.len() {
+            let received = self.sockets.groups[index].1.receive(&mut buffer[..READ_BYTES]);
+            if let Ok(Some((length, from))) = received {
+                self.on_datagrams(now, buffer, length, from, queued);
+                return true;
+            }
+        }
+        // With all sessions joined by groups and connections, the own socket only receives
+        // replies: reading it every time would be a wasted system call.
+        let is_due = self.reads.is_multiple_of(OWN_SOCKET_INTERVAL);
+        if (is_due || self.sessions.iter().any(ReceiveSession::uses_own_socket))
+            && let Ok(Some((length, from))) = self.sockets.own.receive(&mut buffer[..READ_BYTES])
+        {
+            self.on_datagrams(now, buffer, length, from, queued);
+            return true;
+        }
+        self.sessions.iter_mut().any(|session| {
+            let has_read = session.read_tcp(now, buffer, &mut self.deliveries);
+            if has_read {
+                session.queue_deliveries(&mut self.deliveries, queued);
+            }
+            has_read
+        })
+    }
+
+    /// Passes each frame of a datagram, or of a GRO run of datagrams, to its session.
+    #[inline]
+    fn on_datagrams(
+        &mut self,
+        now: Nanos,
+        buffer: &[u8],
+        length: usize,
+        from: SocketAddr,
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) {
+        let loss = self.context.settings.artificial_loss;
+        let mut rest = &buffer[..length];
+        while let Some((frame, after)) = Frame::split(rest) {
+            let is_lost = loss > 0 && self.rng.below(1000) < u64::from(loss);
+            if !is_lost {
+                let at = length - after.len() - frame.body.len();
+                let mut sessions = self.sessions.iter_mut();
+                if let Some(session) =
+                    sessions.find(|it| it.number() == frame.session && it.is_from(from))
+                {
+                    session.on_frame(now, &frame, at, &mut self.deliveries);
+                    session.queue_deliveries(&mut self.deliveries, queued);
+                }
+            }
+            rest = after;
+        }
+    }
+
+    #[cold]
+    fn on_time(&mut self, now: Nanos, queued: &mut VecDeque<QueuedDelivery>) {
+        if self.reporting.due() <= now {
+            self.reporting.update(&mut self.sessions, &self.sockets, now);
+        }
+        for session in &mut self.sessions {
+            session.on_time(now, &mut self.deliveries);
+            session.queue_deliveries(&mut self.deliveries, queued);
+        }
+    }
+
+    /// Sends the sessions' control frames, and removes sessions that have ended.
+    #[inline]
+    fn send_control(&mut self, now: Nanos) {
+        let mut deadline = self.reporting.due();
+        let mut has_ended = false;
+        for session in &mut self.sessions {
+            session.send_control(now, &self.sockets.own, &mut self.control);
+            deadline = deadline.min(session.next_deadline().unwrap_or(Nanos::MAX));
+            has_ended |= session.is_over();
+        }
+        self.deadline = deadline;
+        if has_ended {
+            self.remove_ended(now);
+        }
+    }
+
+    #[cold]
+    fn remove_ended(&mut self, now: Nanos) {
+        for session in self.sessions.iter().filter(|it| it.is_over() && it.may_come_back()) {
+            self.owner_state.add_lost(session.number());
+        }
+        self.reporting.collect_gaps(&mut self.sessions, now);
+        for session in self.sessions.extract_if(.., |session| session.is_over()) {
+            if session.may_be_revived() {
+                self.dormant.push_back(session);
+            } else {
+                self.reporting.add_past(&session);
+            }
+        }
+        while self.dormant.len() > DORMANT_MAX {
+            let oldest = self.dormant.pop_front();
+            oldest.iter().for_each(|session| self.reporting.add_past(session));
+        }
+        let sessions = &self.sessions;
+        let dropped =
+            self.sockets.leave(|group| sessions.iter().any(|it| it.group() == Some(group)));
+        self.reporting.add_past_drops(dropped);
+    }
+
+    /// Leaves all sessions.
+    pub(crate) fn leave(&mut self, now: Nanos) {
+        self.sessions.iter_mut().for_each(ReceiveSession::leave);
+        self.send_control(now);
+    }
+
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// Adds the sockets to sleep on, and whether to wait for room to write.
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        self.sockets.descriptors(into);
+        let connections = self.sessions.iter().filter_map(ReceiveSession::tcp);
+        into.extend(connections.filter_map(TcpReceiver::descriptor));
+    }
+
+    /// Counters over all sessions, ended ones included.
+    pub(crate) fn counters(&self) -> SubscriberCounters {
+        self.reporting.counters(self.sessions.iter().chain(&self.dormant), &self.sockets)
+    }
+
+    /// The oldest unread gap report. Reports are kept from the first call on.
+    pub(crate) fn next_gap(&mut self, now: Nanos) -> Option<GapReport> {
+        self.reporting.next_gap(&mut self.sessions, now)
+    }
+
+    pub(crate) fn record_error(&self, text: &str) {
+        self.context.telemetry.error(text);
+    }
+}
+
+/// Copies a delivery out of `buffer`.
+fn into_owned(queued: QueuedDelivery, buffer: &[u8]) -> QueuedDelivery {
+    let delivery = match queued.delivery {
+        Delivery::Borrowed { slot, start, end } => {
+            Delivery::Owned { slot, items: buffer[start as usize..end as usize].into() }
+        }
+        other => other,
+    };
+    QueuedDelivery { delivery, ..queued }
+}

@@ -1,0 +1,80 @@
+//! A subscriber's UDP sockets: its own, and one for each multicast group that it has joined.
+
+use crate::context::NetContext;
+use crate::poller::Descriptor;
+use crate::source::{Source, TransportKind};
+use lanecast_os::udp::UdpSocket;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// UDP sockets of one subscriber.
+#[derive(Debug)]
+pub(crate) struct ReceiveSockets {
+    /// Receives unicast sessions and the replies of all publishers; control frames leave by it.
+    pub(crate) own: Arc<UdpSocket>,
+    pub(crate) groups: Vec<(SocketAddr, Arc<UdpSocket>)>,
+}
+
+impl ReceiveSockets {
+    pub(crate) fn new(own: UdpSocket) -> Self {
+        Self { own: Arc::new(own), groups: Vec::new() }
+    }
+
+    pub(crate) fn has_group(&self, group: SocketAddr) -> bool {
+        self.groups.iter().any(|(known, _)| *known == group)
+    }
+
+    /// Joins the group of `source`, if it has one that is not joined yet.
+    ///
+    /// # Errors
+    /// If the system has no socket for it.
+    pub(crate) fn join(&mut self, context: &NetContext, source: &Source) -> io::Result<()> {
+        if let (TransportKind::Rm, Some(group)) = (source.kind, source.group)
+            && !self.has_group(group)
+        {
+            self.groups.push((group, Arc::new(context.group_socket(group)?)));
+        }
+        Ok(())
+    }
+
+    /// Leaves the groups that are not `needed`; returns the datagrams that their sockets dropped.
+    pub(crate) fn leave(&mut self, needed: impl Fn(SocketAddr) -> bool) -> u64 {
+        let mut dropped = 0;
+        self.groups.retain(|(group, socket)| {
+            let stays = needed(*group);
+            dropped += if stays { 0 } else { drops(socket) };
+            stays
+        });
+        dropped
+    }
+
+    /// Datagrams that the system dropped at all sockets.
+    pub(crate) fn dropped(&self) -> u64 {
+        let groups = self.groups.iter().map(|(_, socket)| socket);
+        groups.chain([&self.own]).map(|socket| drops(socket)).sum()
+    }
+
+    /// Datagrams that the system dropped at the socket of `source`.
+    pub(crate) fn dropped_for(&self, source: &Source) -> u64 {
+        match source.kind {
+            TransportKind::Tcp => 0,
+            TransportKind::Ru => drops(&self.own),
+            TransportKind::Rm => {
+                let mut groups = self.groups.iter();
+                let known = groups.find(|(group, _)| Some(*group) == source.group);
+                drops(known.map_or(&self.own, |(_, socket)| socket))
+            }
+        }
+    }
+
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        into.push((Descriptor::Udp(Arc::clone(&self.own)), false));
+        let groups = self.groups.iter();
+        into.extend(groups.map(|(_, socket)| (Descriptor::Udp(Arc::clone(socket)), false)));
+    }
+}
+
+fn drops(socket: &UdpSocket) -> u64 {
+    socket.dropped().unwrap_or(0).into()
+}

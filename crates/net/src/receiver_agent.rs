@@ -1,0 +1,191 @@
+//! The conductor's receiving part: runs discovery, joins subscribers to the publishers that it
+//! finds, and serves subscribers' sockets while their owners are elsewhere.
+
+use crate::admission::Admission;
+use crate::conductor::{CommandQueue, SubAgent, WaitSet, enter};
+use crate::discovery::Discovery;
+use crate::owner_state::OwnerState;
+use crate::receive_sessions::ReceiveSessions;
+use crate::source::Source;
+use lanecast_os::biased::Visitor;
+use lanecast_protocol::{MILLISECOND, Nanos};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Longest pause while an owner sleeps on its own sockets.
+const PARKED_REST: Nanos = 100 * MILLISECOND;
+/// Longest pause while the conductor receives for owners that only read.
+const OWNERS_REST: Nanos = MILLISECOND;
+/// The most joins of a subscriber that wait for a free session, and the most of them that are
+/// tried in one duty cycle. Further topics of joined sessions do not wait.
+const DEFERRED_MAX: usize = 4_096;
+const DEFERRED_AT_ONCE: usize = 128;
+
+/// Commands from publishers and subscribers.
+#[derive(Debug)]
+pub(crate) enum ReceiverCommand {
+    AddPublication { source: Source, datagram_bytes: usize, topic: String },
+    RemovePublication { session: u64 },
+    AddSubscriber(SubscriberEntry),
+    RemoveSubscriber { number: u64 },
+}
+
+/// A subscriber, as the conductor keeps it.
+#[derive(Debug)]
+pub(crate) struct SubscriberEntry {
+    pub(crate) number: u64,
+    pub(crate) topics: BTreeSet<String>,
+    pub(crate) visitor: Visitor<ReceiveSessions>,
+    pub(crate) owner_state: Arc<OwnerState>,
+    /// The owner's count of entries at the last duty cycle.
+    pub(crate) seen: u64,
+    /// Publishers found, but not joined yet: the owner held the lock, or the join was deferred.
+    pub(crate) found: Vec<(Source, String)>,
+}
+
+/// Serves all subscribers of a network, and its discovery.
+#[derive(Debug)]
+pub(crate) struct ReceiverAgent {
+    commands: Arc<CommandQueue<ReceiverCommand>>,
+    discovery: Discovery,
+    subscribers: Vec<SubscriberEntry>,
+    /// Owners never read their sockets themselves.
+    only_driver: bool,
+}
+
+impl ReceiverAgent {
+    pub(crate) const fn new(
+        commands: Arc<CommandQueue<ReceiverCommand>>,
+        discovery: Discovery,
+        only_driver: bool,
+    ) -> Self {
+        Self { commands, discovery, subscribers: Vec::new(), only_driver }
+    }
+
+    fn run_commands(&mut self) -> usize {
+        let commands = self.commands.drain();
+        let count = commands.len();
+        for command in commands {
+            match command {
+                ReceiverCommand::AddPublication { source, datagram_bytes, topic } => {
+                    self.discovery.add_publication(&source, datagram_bytes, &topic);
+                }
+                ReceiverCommand::RemovePublication { session } => {
+                    self.discovery.remove_publication(session);
+                }
+                ReceiverCommand::AddSubscriber(subscriber) => {
+                    let topics = subscriber.topics.iter();
+                    topics.for_each(|topic| self.discovery.add_subscription(topic));
+                    self.subscribers.push(subscriber);
+                }
+                ReceiverCommand::RemoveSubscriber { number } => self.remove_subscriber(number),
+            }
+        }
+        count
+    }
+
+    fn remove_subscriber(&mut self, number: u64) {
+        let Some(at) = self.subscribers.iter().position(|it| it.number == number) else { return };
+        let subscriber = self.subscribers.swap_remove(at);
+        subscriber.topics.iter().for_each(|topic| self.discovery.remove_subscription(topic));
+    }
+
+    /// Passes newly found publishers to the subscribers of their topics.
+    fn distribute_found(&mut self) {
+        while let Some((source, topic)) = self.discovery.next_found() {
+            for subscriber in &mut self.subscribers {
+                if subscriber.topics.contains(&topic) {
+                    subscriber.found.push((source, topic.clone()));
+                }
+            }
+        }
+    }
+
+    /// Joins subscribers to the publishers found for them.
+    fn join_found(&mut self, now: Nanos) {
+        for subscriber in self.subscribers.iter_mut().filter(|it| !it.found.is_empty()) {
+            let Some(mut sessions) = subscriber.visitor.try_enter() else { continue };
+            let (mut deferred, mut tried) = (Vec::new(), 0);
+            for (source, topic) in subscriber.found.drain(..) {
+                if tried >= DEFERRED_AT_ONCE && !sessions.has_session(&source) {
+                    deferred.push((source, topic));
+                    continue;
+                }
+                match sessions.join(&source, &topic, now) {
+                    Ok(Admission::Joined) => {}
+                    Ok(Admission::Deferred) => {
+                        tried += 1;
+                        deferred.push((source, topic));
+                    }
+                    // The next advertisement finds it again, perhaps when others have gone.
+                    Ok(Admission::Refused) => self.discovery.report_lost(now, source.session),
+                    Err(error) => {
+                        sessions
+                            .record_error(&format!("cannot join {topic:?} of {source}: {error}"));
+                        self.discovery.report_lost(now, source.session);
+                    }
+                }
+            }
+            // Joins that were not tried come first the next time.
+            let (tried, most) = (tried.min(deferred.len()), deferred.len().min(DEFERRED_MAX));
+            deferred.rotate_left(tried);
+            for (source, _) in deferred.drain(most..) {
+                self.discovery.report_lost(now, source.session);
+            }
+            subscriber.found = deferred;
+            // The lock is free before the owner wakes up to take it.
+            drop(sessions);
+            subscriber.owner_state.notify();
+        }
+    }
+
+    /// Receives for owners that are elsewhere.
+    fn drive_for_owners(&mut self, now: Nanos, wait_set: &mut WaitSet) {
+        if self.only_driver && !self.subscribers.is_empty() {
+            // Owners consume without waking this thread, which has to report that to publishers.
+            wait_set.deadline = wait_set.deadline.min(now + OWNERS_REST);
+        }
+        for subscriber in &mut self.subscribers {
+            for session in subscriber.owner_state.take_lost() {
+                self.discovery.report_lost(now, session);
+            }
+            wait_set.owners_active |= !subscriber.found.is_empty();
+            let entries = subscriber.visitor.entries();
+            let is_parked = subscriber.owner_state.is_parked();
+            let is_absent =
+                subscriber.owner_state.is_away() || entries == subscriber.seen && !is_parked;
+            subscriber.seen = entries;
+            if is_parked && !self.only_driver {
+                wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
+                continue;
+            }
+            let may_enter = self.only_driver || is_absent;
+            let entered =
+                if may_enter { enter(&subscriber.visitor, self.only_driver) } else { None };
+            let Some(mut sessions) = entered else {
+                wait_set.owners_active = true;
+                continue;
+            };
+            let (deadline, has_new) = sessions.drive_for_owner(now);
+            sessions.descriptors(&mut wait_set.descriptors);
+            drop(sessions);
+            wait_set.deadline = wait_set.deadline.min(deadline);
+            if has_new {
+                subscriber.owner_state.notify();
+            }
+        }
+    }
+}
+
+impl SubAgent for ReceiverAgent {
+    fn do_work(&mut self, now: Nanos, wait_set: &mut WaitSet) -> usize {
+        let commands = self.run_commands();
+        let received = self.discovery.do_work(now);
+        self.distribute_found();
+        self.join_found(now);
+        self.drive_for_owners(now, wait_set);
+        wait_set.deadline = wait_set.deadline.min(self.discovery.next_deadline(now));
+        self.discovery.descriptors(&mut wait_set.descriptors);
+        commands + received
+    }
+}

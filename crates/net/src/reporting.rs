@@ -1,0 +1,113 @@
+//! A subscriber's reporting: counters files, the log of losses, and gap reports.
+
+use crate::counters::SubscriberCounters;
+use crate::gap::GapReport;
+use crate::receive_session::ReceiveSession;
+use crate::receive_sockets::ReceiveSockets;
+use crate::telemetry::UPDATE_INTERVAL;
+use lanecast_protocol::Nanos;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The most gap reports that wait for the application.
+const REPORTS_MAX: usize = 1024;
+
+/// Reports of one subscriber.
+#[derive(Debug)]
+pub(crate) struct Reporting {
+    /// Time of the next update of the counters files; `Nanos::MAX` without files.
+    due: Nanos,
+    /// Counters of sessions that have ended.
+    past: SubscriberCounters,
+    /// Unread gap reports; none are kept before the application asks for the first.
+    gaps: Option<VecDeque<GapReport>>,
+}
+
+impl Reporting {
+    pub(crate) fn new() -> Self {
+        Self { due: Nanos::MAX, past: SubscriberCounters::default(), gaps: None }
+    }
+
+    #[inline]
+    pub(crate) const fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// A session has been added, perhaps with a counters file.
+    pub(crate) fn start(&mut self, sessions: &[ReceiveSession], now: Nanos) {
+        if sessions.iter().any(ReceiveSession::is_reported) {
+            self.due = self.due.min(now);
+        }
+    }
+
+    /// Updates the counters files, and logs gaps.
+    pub(crate) fn update(
+        &mut self,
+        sessions: &mut [ReceiveSession],
+        sockets: &ReceiveSockets,
+        now: Nanos,
+    ) {
+        for session in &mut *sessions {
+            let drops = sockets.dropped_for(session.source());
+            session.update_counter_file(now, drops);
+        }
+        self.collect_gaps(sessions, now);
+        let is_reported = sessions.iter().any(ReceiveSession::is_reported);
+        self.due = if is_reported { now.saturating_add(UPDATE_INTERVAL) } else { Nanos::MAX };
+    }
+
+    /// Keeps the counters of a session that ends.
+    pub(crate) fn add_past(&mut self, session: &ReceiveSession) {
+        self.past.received.add(&session.counters().received);
+    }
+
+    /// Keeps the drops of sockets that are closed.
+    pub(crate) fn add_past_drops(&mut self, dropped: u64) {
+        self.past.kernel_drops += dropped;
+    }
+
+    /// Counters over `sessions` and those that have ended.
+    pub(crate) fn counters<'a>(
+        &self,
+        sessions: impl Iterator<Item = &'a ReceiveSession>,
+        sockets: &ReceiveSockets,
+    ) -> SubscriberCounters {
+        let mut sum = self.past;
+        for session in sessions {
+            let counters = session.counters();
+            sum.received.add(&counters.received);
+            sum.topics += counters.topics;
+            sum.missing += counters.missing;
+        }
+        sum.kernel_drops += sockets.dropped();
+        sum
+    }
+
+    /// The oldest unread gap report. Reports are kept from the first call on.
+    pub(crate) fn next_gap(
+        &mut self,
+        sessions: &mut [ReceiveSession],
+        now: Nanos,
+    ) -> Option<GapReport> {
+        if self.gaps.get_or_insert_default().is_empty() {
+            self.collect_gaps(sessions, now);
+        }
+        self.gaps.as_mut()?.pop_front()
+    }
+
+    /// Takes the sessions' gap records, which are logged on the way.
+    pub(crate) fn collect_gaps(&mut self, sessions: &mut [ReceiveSession], now: Nanos) {
+        for session in sessions {
+            let mut name: Option<Arc<str>> = None;
+            while let Some(record) = session.next_gap(now) {
+                let Some(gaps) = &mut self.gaps else { continue };
+                let source = session.source();
+                let name = name.get_or_insert_with(|| source.to_string().into());
+                if gaps.len() == REPORTS_MAX {
+                    gaps.pop_front();
+                }
+                gaps.push_back(GapReport::new(source.session, name, &record, now));
+            }
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! A publisher's session: the sending state machine of `lanecast-protocol` and its sockets.
+//!
+//! Driven by one thread at a time, the owner's or the conductor's, under the lock of
+//! [`Biased`](lanecast_os::biased::Biased). A message is staged in the window by a claim,
+//! published by a commit, and sent at once unless `send_batching` keeps it for company.
+
+use crate::conductor_waker::ConductorWaker;
+use crate::counters::{PublisherCounters, PublisherStatus};
+use crate::multicast_loopback::MulticastLoopback;
+use crate::poller::{Descriptor, Poller};
+use crate::send_batching::{BatchDecision, SendBatching};
+use crate::tcp_sender::TcpSender;
+use crate::telemetry::CounterFile;
+use lanecast_base::clock::Clock;
+use lanecast_base::sync::Ordering;
+use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
+use lanecast_os::udp::{Run, UdpSocket};
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::sender::{StageError, Sender, TopicError};
+use lanecast_protocol::{MICROSECOND, Nanos};
+use lanecast_transport::{BackPressureReason, ClaimError, TopicId};
+use lanecast_wire::net::{Frame, item_bytes};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest interval between two reads of receivers' control frames while commits are sent.
+const RECEIVE_INTERVAL: Nanos = 4 * MICROSECOND;
+/// The most control datagrams that are read at a time.
+const RECEIVES_MAX: usize = 16;
+/// Longest sleep while waiting for receivers: the conductor may read their frames instead.
+const NAP: Duration = Duration::from_millis(1);
+/// The longest read: a GRO run of datagrams.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Datagrams of one sendmmsg(2) call, where the system has no segmentation offload.
+const SENDMMSG_MAX: usize = 64;
+
+/// Sockets that messages leave by.
+#[derive(Debug)]
+pub(crate) enum SendTransport {
+    /// Datagrams to each receiver, or to a group whose loopback is controlled.
+    Udp(Arc<UdpSocket>, Option<MulticastLoopback>),
+    Tcp(TcpSender),
+}
+
+/// A publisher's session.
+#[derive(Debug)]
+pub(crate) struct SendSession {
+    pub(crate) sender: Sender,
+    transport: SendTransport,
+    clock: Clock,
+    batching: SendBatching,
+    /// Commits wake the conductor instead of sending.
+    background: bool,
+    waker: Arc<ConductorWaker>,
+    /// Time of the last read of control frames.
+    last_receive: Nanos,
+    buffer: Box<[u8]>,
+    /// The system segments runs of datagrams (UDP GSO).
+    has_segmentation: bool,
+    /// Artificial loss: per mille, and its random numbers.
+    loss: (u32, Rng),
+    /// Sends that the system refused; repairs bring the datagrams back.
+    refused: u64,
+    wait: WaitStrategy,
+    /// Bytes that are staged.
+    staged: usize,
+    status: Arc<PublisherStatus>,
+    pub(crate) counter_file: CounterFile<PublisherCounters>,
+    poller: Poller,
+}
+
+impl SendSession {
+    pub(crate) fn new(
+        sender: Sender,
+        transport: SendTransport,
+        background: bool,
+        waker: Arc<ConductorWaker>,
+        loss: (u32, Rng),
+        wait: WaitStrategy,
+        status: Arc<PublisherStatus>,
+    ) -> Self {
+        Self {
+            sender,
+            transport,
+            clock: Clock::host(),
+            batching: SendBatching::new(),
+            background,
+            waker,
+            last_receive: 0,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            has_segmentation: lanecast_os::udp::segmentation_works(),
+            loss,
+            refused: 0,
+            wait,
+            staged: 0,
+            status,
+            counter_file: CounterFile::disabled(),
+            poller: Poller::default(),
+        }
+    }
+
+    /// Stages a message in the window, if there is room.
+    #[inline(always)]
+    pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        match self.sender.stage(topic.0, len) {
+            Ok(_) => {}
+            Err(StageError::WindowFull) => {
+                self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
+                self.make_room();
+                self.sender.stage(topic.0, len).map_err(claim_error)?;
+            }
+            Err(refused) => return Err(claim_error(refused)),
+        }
+        self.staged += item_bytes(len);
+        Ok(())
+    }
+
+    /// Aborts all that is staged.
+    pub(crate) fn unstage(&mut self) {
+        self.sender.unstage();
+        self.staged = 0;
+    }
+
+    /// Stages a message in the window, waiting for room.
+    #[inline]
+    pub(crate) fn stage_blocking(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        match self.stage(topic, len) {
+            Err(ClaimError::BackPressured(_)) => self.wait_for_room(topic, len),
+            other => other,
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
+        let mut waiter = Waiter::new(self.wait);
+        loop {
+            self.pause(&mut waiter);
+            self.make_room();
+            match self.sender.stage(topic.0, len) {
+                Ok(_) => break,
+                Err(StageError::WindowFull) => {}
+                Err(refused) => return Err(claim_error(refused)),
+            }
+        }
+        self.staged += item_bytes(len);
+        let now = self.now();
+        self.batching.restart_clock(now);
+        Ok(())
+    }
+
+    fn pause(&mut self, waiter: &mut Waiter) {
+        match waiter.next_step() {
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.sleep(NAP),
+        }
+    }
+
+    /// Drives the session, with nothing staged, while the application is `blocked`.
+    #[cold]
+    pub(crate) fn drive_while_blocked(&mut self, mut blocked: impl FnMut() -> bool) {
+        let mut waiter = Waiter::new(self.wait);
+        while blocked() {
+            self.pause(&mut waiter);
+            self.flush();
+        }
+    }
+
+    /// Sends all that is published, and asks receivers for their positions: the window is full.
+    #[cold]
+    fn make_room(&mut self) {
+        // A batch that is being staged stays open: its messages are not published yet.
+        if self.staged == 0 {
+            self.sender.flush();
+        }
+        let now = self.now();
+        self.sender.probe(now);
+        self.drive(now);
+        self.batching.emptied();
+        self.batching.restart_clock(self.now());
+    }
+
+    /// Sends all that is published, and asks receivers for their positions.
+    pub(crate) fn probe(&mut self) {
+        let now = self.now();
+        self.sender.probe(now);
+        self.flush();
+    }
+
+    /// Closes the session. The conductor sends the repairs that receivers still ask for.
+    pub(crate) fn close(&mut self) {
+        let now = self.now();
+        self.sender.close(now);
+        self.flush();
+    }
+
+    /// Whether no receiver waits, neither for messages nor for the reason that it was ejected.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.sender.receivers() == 0 && !self.sender.has_rejected_connections()
+    }
+
+    /// Sleeps until control frames come, at most `limit` and not longer than [`NAP`].
+    pub(crate) fn sleep(&mut self, limit: Duration) {
+        let mut descriptors = Vec::new();
+        self.descriptors(&mut descriptors);
+        self.poller.sleep(&descriptors, limit.min(NAP));
+    }
+
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Publishes all that is staged, and sends it unless it is batched.
+    #[inline(always)]
+    pub(crate) fn publish(&mut self) -> usize {
+        let count = self.sender.publish();
+        let bytes = std::mem::take(&mut self.staged);
+        if self.batching.is_batching() {
+            let clock = self.clock;
+            match self.batching.on_commit(bytes, || clock.ns(clock.ticks())) {
+                BatchDecision::Keep => {}
+                BatchDecision::Send => self.send_batch(),
+                BatchDecision::Flush => {
+                    self.sender.flush();
+                    self.send_batch();
+                }
+            }
+        } else {
+            self.send_now();
+        }
+        count
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_batch(&mut self) {
+        let now = self.now();
+        self.drive(now);
+        self.batching.emptied();
+        self.batching.restart_clock(self.now());
+        if !self.batching.is_batching() {
+            self.status.is_batching.store(false, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(never)]
+    fn send_now(&mut self) {
+        if self.background {
+            self.waker.wake_if_parked();
+            return;
+        }
+        self.sender.flush();
+        let committed = self.now();
+        self.transmit(committed);
+        let now = self.now();
+        if self.batching.sent_alone(committed, now) {
+            // The conductor flushes the batch should the application stop inside its stream.
+            self.status.is_batching.store(true, Ordering::Relaxed);
+            self.waker.wake_soon();
+        } else {
+            self.waker.wake_soon_if_parked();
+        }
+        if now.wrapping_sub(self.last_receive) > RECEIVE_INTERVAL {
+            self.drive(now);
+            // The time that this took must not count as a pause of the application.
+            self.batching.restart_clock(self.now());
+        }
+    }
+
+    /// Sends all that is published, batched messages included.
+    pub(crate) fn flush(&mut self) {
+        self.sender.flush();
+        let now = self.now();
+        self.drive(now);
+        self.batching.emptied();
+    }
+
+    /// Flushes for an owner that is elsewhere; called by the conductor. Returns the deadline of
+    /// the next call.
+    pub(crate) fn drive_for_owner(&mut self) -> Nanos {
+        // The owner's next commit may come much later: it must not be kept for company.
+        self.batching.stop();
+        self.status.is_batching.store(false, Ordering::Relaxed);
+        self.flush();
+        self.sender.next_deadline().unwrap_or(Nanos::MAX).min(self.counter_file.due())
+    }
+
+    /// One turn: reads control frames, runs timers, sends what may be sent.
+    fn drive(&mut self, now: Nanos) {
+        self.last_receive = now;
+        self.receive(now);
+        if self.sender.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.sender.on_time(now);
+        }
+        self.status.receivers.store(self.sender.joined(), Ordering::Relaxed);
+        if self.counter_file.is_due(now) {
+            self.update_counter_file(now);
+        }
+        self.transmit(now);
+    }
+
+    fn receive(&mut self, now: Nanos) {
+        match &mut self.transport {
+            SendTransport::Tcp(tcp) => tcp.receive(&mut self.sender, now, &mut self.buffer),
+            SendTransport::Udp(socket, loopback) => {
+                for _ in 0..RECEIVES_MAX {
+                    let Ok(Some((length, from))) = socket.receive(&mut self.buffer) else { break };
+                    let mut rest = &self.buffer[..length];
+                    while let Some((frame, after)) = Frame::split(rest) {
+                        self.sender.on_frame(now, from, &frame);
+                        rest = after;
+                    }
+                }
+                // Before anything is sent to receivers that have just joined.
+                if let Some(loopback) = loopback {
+                    loopback.update(&self.sender, socket);
+                }
+            }
+        }
+    }
+
+    /// Sends what may be sent.
+    fn transmit(&mut self, now: Nanos) {
+        let socket = match &mut self.transport {
+            SendTransport::Tcp(tcp) => return tcp.transmit(&mut self.sender, now),
+            SendTransport::Udp(socket, _) => socket,
+        };
+        while let Some(transmit) = self.sender.next_transmit(now) {
+            let is_lost = self.loss.0 > 0 && self.loss.1.below(1000) < u64::from(self.loss.0);
+            let sent = if is_lost {
+                Ok(())
+            } else if transmit.bytes.len() <= transmit.segment {
+                socket.send_to(transmit.bytes, transmit.to)
+            } else {
+                let run =
+                    Run { bytes: transmit.bytes, segment: transmit.segment, to: Some(transmit.to) };
+                send_run(socket, run, self.has_segmentation)
+            };
+            match sent {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // StageError or too long: a loss to the receivers, repaired as such.
+                Err(_) => self.refused += 1,
+            }
+            self.sender.transmitted(now);
+        }
+    }
+
+    /// Adds the sockets to sleep on, and whether to wait for room to write.
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        match &self.transport {
+            SendTransport::Udp(socket, _) => {
+                into.push((Descriptor::Udp(Arc::clone(socket)), false));
+            }
+            SendTransport::Tcp(tcp) => tcp.descriptors(into),
+        }
+    }
+
+    /// Adds a topic; returns the same number for the same name.
+    pub(crate) fn add_topic(&mut self, name: &str) -> Result<u32, TopicError> {
+        let before = self.sender.topics();
+        let number = self.sender.add_topic(name)?;
+        if self.sender.topics() > before {
+            self.counter_file.add_topic(name);
+        }
+        Ok(number)
+    }
+
+    /// The session's counters.
+    pub(crate) fn counters(&self) -> PublisherCounters {
+        PublisherCounters {
+            sent: *self.sender.counters(),
+            topics: self.sender.topics() as u64,
+            receivers: self.sender.joined() as u64,
+            back_pressured: self.status.back_pressured.load(Ordering::Relaxed),
+            refused: self.refused,
+        }
+    }
+
+    #[cold]
+    fn update_counter_file(&mut self, now: Nanos) {
+        let counters = self.counters();
+        self.counter_file.update(now, &counters);
+    }
+}
+
+/// Sends a run of datagrams by one system call with segmentation offload, or a few without.
+fn send_run(socket: &UdpSocket, run: Run<'_>, has_segmentation: bool) -> io::Result<()> {
+    if has_segmentation {
+        return socket.send_runs(&[run]).map(drop);
+    }
+    let mut runs = [Run { bytes: &run.bytes[..0], ..run }; SENDMMSG_MAX];
+    let mut chunks = run.bytes.chunks(run.segment);
+    loop {
+        let filled = runs.iter_mut().zip(&mut chunks).map(|(run, chunk)| run.bytes = chunk).count();
+        if filled == 0 {
+            return Ok(());
+        }
+        let mut sent = 0;
+        while sent < filled {
+            match socket.send_runs(&runs[sent..filled]) {
+                Ok(count) => sent += count,
+                // Part of the run has left: the rest counts as lost rather than go twice.
+                Err(error) if sent > 0 && error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn claim_error(refused: StageError) -> ClaimError {
+    match refused {
+        StageError::WindowFull => ClaimError::BackPressured(BackPressureReason::WindowFull),
+        StageError::TooLong { longest } => ClaimError::TooLong { longest },
+        StageError::NoSuchTopic => ClaimError::NoSuchTopic,
+        StageError::Closed => ClaimError::Closed,
+    }
+}

@@ -1,0 +1,139 @@
+//! The conductor's sending part: serves publishers' sessions while their owners are elsewhere.
+//!
+//! Closed publishers stay here until their receivers have everything.
+
+use crate::conductor::{CommandQueue, SubAgent, WaitSet, enter};
+use crate::counters::PublisherStatus;
+use crate::send_session::SendSession;
+use lanecast_base::sync::Ordering;
+use lanecast_os::biased::Visitor;
+use lanecast_protocol::Nanos;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Commands from publishers.
+#[derive(Debug)]
+pub(crate) enum SenderCommand {
+    Add(PublisherEntry),
+    Retire { session: u64 },
+}
+
+/// A publisher's session, as the conductor keeps it.
+#[derive(Debug)]
+pub(crate) struct PublisherEntry {
+    pub(crate) session: u64,
+    pub(crate) visitor: Visitor<SendSession>,
+    pub(crate) status: Arc<PublisherStatus>,
+    /// The owner's count of entries at the last duty cycle.
+    pub(crate) seen: u64,
+    /// Time of the close.
+    pub(crate) retired: Option<Nanos>,
+}
+
+/// Number of closed publishers that still have repairs to send.
+#[derive(Debug, Default)]
+pub(crate) struct Lingering {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Lingering {
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Called before a publisher's command to retire.
+    pub(crate) fn add(&self) {
+        *self.count() += 1;
+    }
+
+    fn remove(&self) {
+        *self.count() -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until no closed publisher has repairs to send, at most `limit`.
+    pub(crate) fn wait_until_finished(&self, limit: Duration) {
+        let count = self.count();
+        // A timeout needs no handling: the network closes in both cases.
+        drop(self.changed.wait_timeout_while(count, limit, |count| *count > 0));
+    }
+}
+
+/// Serves all publishers of a network.
+#[derive(Debug)]
+pub(crate) struct SenderAgent {
+    commands: Arc<CommandQueue<SenderCommand>>,
+    lingering: Arc<Lingering>,
+    /// The longest time that a closed publisher lingers.
+    linger: Nanos,
+    publishers: Vec<PublisherEntry>,
+    /// Owners never send themselves.
+    only_driver: bool,
+}
+
+impl SenderAgent {
+    pub(crate) const fn new(
+        commands: Arc<CommandQueue<SenderCommand>>,
+        lingering: Arc<Lingering>,
+        linger: Nanos,
+        only_driver: bool,
+    ) -> Self {
+        Self { commands, lingering, linger, publishers: Vec::new(), only_driver }
+    }
+
+    fn run_commands(&mut self, now: Nanos) -> usize {
+        let commands = self.commands.drain();
+        let count = commands.len();
+        for command in commands {
+            match command {
+                SenderCommand::Add(publisher) => self.publishers.push(publisher),
+                SenderCommand::Retire { session } => {
+                    let mut publishers = self.publishers.iter_mut();
+                    if let Some(publisher) = publishers.find(|it| it.session == session) {
+                        publisher.retired = Some(now);
+                    }
+                }
+            }
+        }
+        count
+    }
+}
+
+impl SubAgent for SenderAgent {
+    fn do_work(&mut self, now: Nanos, wait_set: &mut WaitSet) -> usize {
+        let commands = self.run_commands(now);
+        let (only_driver, linger, lingering) = (self.only_driver, self.linger, &self.lingering);
+        self.publishers.retain_mut(|publisher| {
+            let entries = publisher.visitor.entries();
+            // An owner that has entered since the last cycle serves the session itself.
+            let owner_active =
+                !only_driver && publisher.retired.is_none() && entries != publisher.seen;
+            publisher.seen = entries;
+            let entered = if owner_active { None } else { enter(&publisher.visitor, only_driver) };
+            let Some(mut session) = entered else {
+                wait_set.owners_active = true;
+                return true;
+            };
+            wait_set.deadline = wait_set.deadline.min(session.drive_for_owner());
+            session.descriptors(&mut wait_set.descriptors);
+            let Some(since) = publisher.retired else { return true };
+            let is_over = session.is_finished() || now.wrapping_sub(since) > linger;
+            if is_over {
+                lingering.remove();
+            }
+            !is_over
+        });
+        commands
+    }
+
+    fn was_entered(&self) -> bool {
+        self.publishers.iter().any(|publisher| publisher.visitor.entries() != publisher.seen)
+    }
+
+    fn is_batching(&self) -> bool {
+        self.publishers.iter().any(|publisher| {
+            publisher.retired.is_none() && publisher.status.is_batching.load(Ordering::Relaxed)
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! A subscriber's TCP connection to one publisher: connect, read frames, reconnect.
+//!
+//! Owned by its `ReceiveSession`. All calls are non-blocking.
+
+use crate::context::NetContext;
+use crate::frame_reassembler::FrameReassembler;
+use crate::poller::Descriptor;
+use crate::settings::nanos;
+use lanecast_os::direct;
+use lanecast_os::tcp::{self, TcpOptions};
+use lanecast_protocol::{MILLISECOND, Nanos};
+use lanecast_wire::net::Frame;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+
+/// The longest read.
+pub(crate) const READ_BYTES: usize = 320 << 10;
+/// The most unsent bytes of control frames; further frames are dropped.
+const UNSENT_MAX: usize = 64 << 10;
+/// The first pause before a reconnect, and the longest.
+const RETRY: Nanos = 10 * MILLISECOND;
+const RETRY_MAX: Nanos = 1_000 * MILLISECOND;
+/// A connect may take this part of the liveness. The kernel repeats its SYN ever more seldom:
+/// several connects have to fit into the time for which the publisher keeps the receiver.
+const CONNECT_PART: Nanos = 10;
+/// The shortest limit of a connect.
+const CONNECT_MIN: Nanos = 200 * MILLISECOND;
+/// Interval at which delayed acknowledgements are requested: the kernel turns them off 40 ms after
+/// the last request.
+const DELAY_ACKS_INTERVAL: Nanos = 5 * MILLISECOND;
+
+/// The connection, its incomplete frames, and its reconnect timer.
+#[derive(Debug)]
+pub(crate) struct TcpReceiver {
+    local: IpAddr,
+    address: SocketAddr,
+    options: TcpOptions,
+    stream: Option<Arc<TcpStream>>,
+    is_connected: bool,
+    /// The publisher's host refused the last connect.
+    is_refused: bool,
+    incoming: FrameReassembler,
+    unsent: Vec<u8>,
+    retry_at: Option<Nanos>,
+    connect_deadline: Nanos,
+    /// Pause before the next reconnect.
+    pause: Nanos,
+    /// Time at which the connection was established.
+    connected_at: Nanos,
+    /// Time of the last request for delayed acknowledgements.
+    acks_delayed_at: Nanos,
+}
+
+impl TcpReceiver {
+    pub(crate) fn open(context: &NetContext, address: SocketAddr, now: Nanos) -> io::Result<Self> {
+        let options = context.tcp_options();
+        let stream = tcp::connect(Some(context.address), address)?;
+        tcp::tune(&stream, &options)?;
+        Ok(Self {
+            local: context.address,
+            address,
+            options,
+            stream: Some(Arc::new(stream)),
+            is_connected: false,
+            is_refused: false,
+            incoming: FrameReassembler::lenient(),
+            unsent: Vec::new(),
+            retry_at: None,
+            connect_deadline: connect_deadline(now, nanos(context.settings.liveness)),
+            pause: RETRY,
+            connected_at: now,
+            acks_delayed_at: 0,
+        })
+    }
+
+    /// Reads once, behind the incomplete frame of the last read; `None` if nothing came.
+    ///
+    /// # Errors
+    /// If the connection has failed or ended.
+    pub(crate) fn read<'a>(
+        &mut self,
+        now: Nanos,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<&'a [u8]>> {
+        if !self.is_connected && !self.poll_connected(now)? {
+            return Ok(None);
+        }
+        if !self.unsent.is_empty() {
+            self.write(&[]);
+        }
+        let Some(stream) = self.stream.as_deref() else { return Ok(None) };
+        let read = self.incoming.read(stream, buffer)?;
+        if read.is_some() && now.wrapping_sub(self.acks_delayed_at) >= DELAY_ACKS_INTERVAL {
+            self.acks_delayed_at = now;
+            // A system that refuses acknowledges as it likes.
+            drop(tcp::delay_acks(stream));
+        }
+        Ok(read)
+    }
+
+    /// Calls `each` with the complete frames of `bytes`, and keeps the rest for the next read.
+    ///
+    /// # Errors
+    /// If `bytes` does not continue with a frame.
+    #[inline]
+    pub(crate) fn split(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(&Frame<'_>),
+    ) -> io::Result<()> {
+        let whole = |frame: &Frame<'_>| {
+            each(frame);
+            true
+        };
+        self.incoming.split(bytes, whole).map(drop)
+    }
+
+    /// Asks the system whether the connect has succeeded.
+    #[cold]
+    fn poll_connected(&mut self, now: Nanos) -> io::Result<bool> {
+        let Some(stream) = self.stream.as_deref() else { return Ok(false) };
+        let connected = tcp::established(stream);
+        self.is_refused = connected.as_ref().is_err_and(is_refusal);
+        self.is_connected = connected?;
+        self.connected_at = now;
+        Ok(self.is_connected)
+    }
+
+    /// Whether the publisher's host refused the last connect.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
+    /// Writes a control frame, or keeps it until there is room.
+    pub(crate) fn write(&mut self, frame: &[u8]) {
+        if self.unsent.len() + frame.len() <= UNSENT_MAX {
+            self.unsent.extend_from_slice(frame);
+        }
+        let Some(stream) = self.stream.as_deref().filter(|_| self.is_connected) else { return };
+        while !self.unsent.is_empty() {
+            match direct::write(stream, &self.unsent) {
+                Ok(length) => drop(self.unsent.drain(..length)),
+                // The next read notices a broken connection.
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Closes the connection, and schedules a reconnect.
+    pub(crate) fn disconnect(&mut self, now: Nanos) {
+        // Only a connection that held resets the pause: a peer that accepts and closes at once
+        // would otherwise be reconnected without end.
+        if self.is_connected && now.saturating_sub(self.connected_at) >= RETRY_MAX {
+            self.pause = RETRY;
+        }
+        self.stream = None;
+        self.is_connected = false;
+        self.incoming.clear();
+        self.unsent.clear();
+        self.retry_at = Some(now.saturating_add(self.pause));
+        self.pause = (self.pause * 2).min(RETRY_MAX);
+    }
+
+    /// Whether the connect has taken too long.
+    pub(crate) fn connect_timed_out(&mut self, now: Nanos) -> bool {
+        self.stream.is_some()
+            && !self.is_connected
+            && self.connect_deadline <= now
+            // After a suspension of the process the connect may have succeeded unnoticed.
+            && !self.poll_connected(now).unwrap_or(false)
+    }
+
+    /// Whether bytes wait to be read.
+    pub(crate) fn has_bytes(&self) -> bool {
+        let stream = self.stream.as_deref().filter(|_| self.is_connected);
+        stream.is_some_and(|stream| stream.peek(&mut [0]).is_ok_and(|length| length > 0))
+    }
+
+    /// Reconnects when the pause is over; returns whether a connect was started.
+    pub(crate) fn reconnect(&mut self, now: Nanos, liveness: Nanos) -> bool {
+        if self.retry_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        let opened = tcp::connect(Some(self.local), self.address)
+            .and_then(|stream| tcp::tune(&stream, &self.options).map(|()| stream));
+        match opened {
+            Ok(stream) => {
+                self.stream = Some(Arc::new(stream));
+                self.retry_at = None;
+                self.connect_deadline = connect_deadline(now, liveness);
+                true
+            }
+            Err(error) => {
+                self.is_refused = is_refusal(&error);
+                self.disconnect(now);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        let connecting = self.stream.is_some() && !self.is_connected;
+        self.retry_at.or(connecting.then_some(self.connect_deadline))
+    }
+
+    /// The socket, and whether to wait for room to write: a connect ends with that as well.
+    pub(crate) fn descriptor(&self) -> Option<(Descriptor, bool)> {
+        let writable = !self.is_connected || !self.unsent.is_empty();
+        let stream = self.stream.as_ref()?;
+        Some((Descriptor::Tcp(Arc::clone(stream)), writable))
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused
+}
+
+/// The latest end of a connect that starts now.
+fn connect_deadline(now: Nanos, liveness: Nanos) -> Nanos {
+    now.saturating_add((liveness / CONNECT_PART).max(CONNECT_MIN))
+}

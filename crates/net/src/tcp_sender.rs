@@ -1,0 +1,185 @@
+//! A publisher's TCP connections, one for each receiver.
+//!
+//! Owned by the publisher's `SendSession`. All connections share the session's window: each keeps
+//! its own position in it, so a message is encoded once for all receivers.
+
+use crate::frame_reassembler::{FrameReassembler, is_transient};
+use crate::poller::Descriptor;
+use lanecast_os::direct;
+use lanecast_os::tcp::{self, TcpOptions};
+use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
+use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+/// The most connections from one address that no receiver has joined by.
+const UNJOINED_PER_ADDRESS: usize = 16;
+/// The most connections that are accepted at a time.
+const ACCEPTS_MAX: usize = 16;
+/// Shortest interval between two calls of accept while the publisher is busy.
+const ACCEPT_INTERVAL: Nanos = MILLISECOND;
+/// Shortest interval between two reads of all connections while the publisher is busy.
+const READ_INTERVAL: Nanos = 20 * MICROSECOND;
+
+/// The connection of one receiver.
+#[derive(Debug)]
+struct Connection {
+    number: u64,
+    from: IpAddr,
+    stream: Arc<TcpStream>,
+    incoming: FrameReassembler,
+    /// The last write found no room.
+    is_full: bool,
+}
+
+/// All connections, and the listening socket.
+#[derive(Debug)]
+pub(crate) struct TcpSender {
+    listener: Arc<TcpListener>,
+    options: TcpOptions,
+    connections: Vec<Connection>,
+    connections_max: usize,
+    last_number: u64,
+    last_accept: Nanos,
+    last_read: Nanos,
+}
+
+impl TcpSender {
+    /// A sender to at most `receivers`.
+    pub(crate) fn new(listener: TcpListener, options: TcpOptions, receivers: usize) -> Self {
+        Self {
+            listener: Arc::new(listener),
+            options,
+            connections: Vec::new(),
+            connections_max: receivers + UNJOINED_MAX,
+            last_number: 0,
+            last_accept: 0,
+            last_read: 0,
+        }
+    }
+
+    /// Accepts connections and reads control frames.
+    pub(crate) fn receive(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) {
+        if now.wrapping_sub(self.last_accept) >= ACCEPT_INTERVAL || self.connections.is_empty() {
+            self.last_accept = now;
+            self.accept(sender, now);
+        }
+        if now.wrapping_sub(self.last_read) < READ_INTERVAL {
+            return;
+        }
+        self.last_read = now;
+        self.connections.retain_mut(|connection| {
+            let is_open = connection.read(sender, now, buffer).is_ok();
+            if !is_open {
+                sender.disconnect(connection.number);
+            }
+            is_open
+        });
+    }
+
+    fn accept(&mut self, sender: &mut Sender, now: Nanos) {
+        let mut handled = 0;
+        while let Some(number) = sender.overdue_connection(now) {
+            self.close(sender, number);
+            handled += 1;
+        }
+        while handled < ACCEPTS_MAX
+            && let Ok((stream, from)) = self.listener.accept()
+        {
+            handled += 1;
+            if tcp::tune(&stream, &self.options).is_err() {
+                continue;
+            }
+            self.make_room(sender, from.ip());
+            self.last_number += 1;
+            sender.connect(now, self.last_number);
+            self.connections.push(Connection {
+                number: self.last_number,
+                from: from.ip(),
+                stream: Arc::new(stream),
+                incoming: FrameReassembler::lenient(),
+                is_full: false,
+            });
+        }
+    }
+
+    /// Closes the oldest connection without a receiver, preferably one from `from`, if there are
+    /// too many. Silent connections cannot keep receivers out.
+    fn make_room(&mut self, sender: &mut Sender, from: IpAddr) {
+        let unjoined: Vec<u64> = sender.unjoined_connections().collect();
+        let is_same = |number: &u64| {
+            self.connections.iter().any(|it| it.number == *number && it.from == from)
+        };
+        let same: Vec<u64> = unjoined.iter().copied().filter(is_same).collect();
+        let is_crowded =
+            unjoined.len() >= UNJOINED_MAX || self.connections.len() >= self.connections_max;
+        let oldest = if same.len() >= UNJOINED_PER_ADDRESS {
+            same.first()
+        } else {
+            unjoined.first().filter(|_| is_crowded)
+        };
+        oldest.into_iter().for_each(|number| self.close(sender, *number));
+    }
+
+    fn close(&mut self, sender: &mut Sender, number: u64) {
+        sender.disconnect(number);
+        self.connections.retain(|connection| connection.number != number);
+    }
+
+    /// Writes to each receiver as much as it can take.
+    pub(crate) fn transmit(&mut self, sender: &mut Sender, now: Nanos) {
+        // Under a data rate the first connections would take all of it: each is first in turn.
+        let first = self.connections.len().min(1);
+        self.connections.rotate_left(first);
+        self.connections.retain_mut(|connection| {
+            let is_open = connection.write(sender, now).is_ok();
+            if !is_open {
+                sender.disconnect(connection.number);
+            }
+            is_open
+        });
+    }
+
+    /// Adds the sockets to sleep on, and whether to wait for room to write.
+    pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
+        into.push((Descriptor::Listener(Arc::clone(&self.listener)), false));
+        for connection in &self.connections {
+            into.push((Descriptor::Tcp(Arc::clone(&connection.stream)), connection.is_full));
+        }
+    }
+}
+
+impl Connection {
+    /// Reads once.
+    fn read(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) -> io::Result<()> {
+        let Some(bytes) = self.incoming.read(&self.stream, buffer)? else { return Ok(()) };
+        let number = self.number;
+        self.incoming.split(bytes, |frame| {
+            sender.on_stream_frame(now, number, frame);
+            true
+        })?;
+        Ok(())
+    }
+
+    /// Writes until the socket is full or nothing is left.
+    fn write(&mut self, sender: &mut Sender, now: Nanos) -> io::Result<()> {
+        let stream = &*self.stream;
+        self.is_full = false;
+        loop {
+            let bytes = sender.stream_bytes(now, self.number);
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            match direct::write(stream, bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(length) => sender.stream_written(now, self.number, length),
+                Err(error) if is_transient(&error) => {
+                    self.is_full = error.kind() == ErrorKind::WouldBlock;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
