@@ -67,7 +67,8 @@ pub struct ParseTransportsError(String);
 impl FromStr for Transports {
     type Err = ParseTransportsError;
     fn from_str(text: &str) -> Result<Self, ParseTransportsError> {
-        let net = TransportKind::ALL.into_iter().flat_map(|kind| [Self::net(kind), Self::both(kind)]);
+        let net =
+            TransportKind::ALL.into_iter().flat_map(|kind| [Self::net(kind), Self::both(kind)]);
         let mut all = std::iter::once(Self::SHM).chain(net);
         all.find(|it| it.name() == text).ok_or_else(|| ParseTransportsError(text.to_owned()))
     }

@@ -63,7 +63,9 @@ impl DeliveryQueue {
         {
             let (session, slot) = (queued.session, slot(&queued.delivery));
             let items = match &queued.delivery {
-                Delivery::Borrowed { start, end, .. } => &self.buffer[*start as usize..*end as usize],
+                Delivery::Borrowed { start, end, .. } => {
+                    &self.buffer[*start as usize..*end as usize]
+                }
                 Delivery::Owned { items, .. } => &**items,
                 Delivery::Message { .. } => {
                     events += 1;

@@ -13,7 +13,9 @@ use lanecast_base::clock::Clock;
 use lanecast_os::process;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::resolution::{Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport};
+use lanecast_protocol::resolution::{
+    Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
+};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::net::SocketAddr;

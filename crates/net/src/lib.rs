@@ -58,7 +58,9 @@ pub use error::{OpenError, TopicError};
 pub use gap::{GapReport, GapState};
 pub use network::{NetTransport, Network};
 pub use publisher::Publisher;
-pub use resolver_daemon::{DaemonCounters, DaemonSettings, RESOLVER_PORT, RejectReason, ResolverDaemon};
+pub use resolver_daemon::{
+    DaemonCounters, DaemonSettings, RESOLVER_PORT, RejectReason, ResolverDaemon,
+};
 pub use settings::{NetSettings, Pacing, ThreadingMode, WINDOW_MAX, WINDOW_MIN};
 pub use source::TransportKind;
 pub use subscriber::Subscriber;

@@ -12,10 +12,8 @@ use crate::tcp_receiver::TcpReceiver;
 use crate::telemetry::CounterFile;
 use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
-use lanecast_protocol::receiver::{
-    Delivery, GapEnd, GapRecord, Phase, Receiver, ReceiverSettings,
-};
-use lanecast_stats::{Loss, LossOutcome, LossCause, unix_ns};
+use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord, Phase, Receiver, ReceiverSettings};
+use lanecast_stats::{Loss, LossCause, LossOutcome, unix_ns};
 use lanecast_transport::{CloseReason, LossReason, SessionId, Stream, TopicId};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;

@@ -57,8 +57,13 @@ pub struct DaemonSettings {
 impl DaemonSettings {
     /// Default settings of a daemon at `listen`.
     pub fn at(listen: SocketAddr) -> Self {
-        let resolver_server::ResolverServerSettings { clients_max, client_topics_max, topics_max, grace, .. } =
-            resolver_server::ResolverServerSettings::default();
+        let resolver_server::ResolverServerSettings {
+            clients_max,
+            client_topics_max,
+            topics_max,
+            grace,
+            ..
+        } = resolver_server::ResolverServerSettings::default();
         let grace = Duration::from_nanos(grace);
         Self { listen, clients_max, client_topics_max, topics_max, grace }
     }
@@ -202,7 +207,11 @@ impl ResolverDaemon {
                 self.ready.push(client);
             }
             Err(why) => {
-                self.reject(now, Some(stream), RejectedClient { client: 0, from, resolver: 0, why });
+                self.reject(
+                    now,
+                    Some(stream),
+                    RejectedClient { client: 0, from, resolver: 0, why },
+                );
             }
         }
     }

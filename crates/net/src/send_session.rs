@@ -16,7 +16,7 @@ use lanecast_base::sync::Ordering;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_os::udp::{Run, UdpSocket};
 use lanecast_protocol::rng::Rng;
-use lanecast_protocol::sender::{StageError, Sender, TopicError};
+use lanecast_protocol::sender::{Sender, StageError, TopicError};
 use lanecast_protocol::{MICROSECOND, Nanos};
 use lanecast_transport::{BackPressureReason, ClaimError, TopicId};
 use lanecast_wire::net::{Frame, item_bytes};

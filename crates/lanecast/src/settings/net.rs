@@ -6,7 +6,7 @@ use super::value::{
     topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
-use lanecast_net::{ThreadingMode, Pacing};
+use lanecast_net::{Pacing, ThreadingMode};
 
 pub(super) const NET: &[Setting] = &[
     Setting {

@@ -14,7 +14,8 @@ pub(super) const ACCEPT: &[Setting] = &[
             config.net.accept = text
                 .split(',')
                 .map(|name| {
-                    let kind = TransportKind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+                    let kind =
+                        TransportKind::ALL.into_iter().find(|kind| kind.name() == name.trim());
                     kind.ok_or_else(|| format!("{name:?} is none of rm, ru and tcp"))
                 })
                 .collect::<Result<_, _>>()?;
