@@ -7,7 +7,7 @@
 
 mod desk_server;
 
-use lanecast_client::{Client, Event, Identity, Question, Settings, Wishes};
+use lanecast_client::{Client, Event, Identity, Query, Settings, SubscribeOptions};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     client.flush()?;
 
     let filter = Some("/customer = 'c01' and /qty >= 5000".to_owned());
-    let question = Question { filter, ..Question::default() };
-    let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
+    let question = Query { filter, ..Query::default() };
+    let wishes = SubscribeOptions { out_of_focus: true, ..SubscribeOptions::default() };
     client.query_and_subscribe("orders", &question, &wishes)?;
     client.publish("orders", br#"{"id":3,"customer":"c01","qty":6000}"#)?;
     client.delta_publish("orders", br#"{"id":1,"qty":400}"#)?;

@@ -15,23 +15,23 @@
 //! # }
 //! ```
 //!
-//! Clones of a [`Client`] are the same client, and each [`Subscription`] may be read by a task of
-//! its own. What comes for a subscription waits in a queue of its own, which has a limit
-//! ([`Settings::unread_bytes_max`]): one that is read too slowly gets what waits, then
-//! [`ClientError::Overrun`], and ends. Nobody else waits for it.
+//! Clones of a [`Client`] share one connection, and each [`Subscription`] may be read by a task of
+//! its own. Each subscription has its own bounded queue ([`Settings::unread_bytes_max`]). A
+//! subscription that is read too slowly delivers its queue, then [`ClientError::Overrun`], and
+//! ends; the others are not delayed.
 //!
-//! Every call may be cancelled, by dropping its future: what it was to do happens once or not at
-//! all, and no event is lost.
+//! Dropping the future of a call cancels it: its command is executed once or not at all, and no
+//! event is lost.
 
-mod drive;
+mod tasks;
 
-use self::drive::Shared;
-use crate::call::Answer;
-use crate::client::begin;
+use self::tasks::Shared;
+use crate::client::new_session;
 use crate::error::ClientError;
 use crate::event::{Event, Record};
+use crate::pending::Answer;
 use crate::publication::{Deletion, Publication};
-use crate::question::{Interest, Question, Wishes};
+use crate::query::{Query, SubscribeOptions, SubscribeRequest};
 use crate::settings::{Identity, Settings};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,10 +39,10 @@ use tokio::sync::Notify;
 use tokio::task;
 use tokio::time::timeout;
 
-/// A client of a content server. Its connection is looked after by a task.
+/// An asynchronous client of a content server. A task drives its connection.
 ///
-/// When the last clone and the last subscription are dropped, it sends what is left to be sent;
-/// whether the server takes that nobody is told, so [`flush`](Self::flush) before.
+/// Dropping the last clone and the last subscription sends pending bytes, without waiting for
+/// acknowledgements: call [`flush`](Self::flush) first.
 #[derive(Clone, Debug)]
 pub struct Client {
     handle: Arc<Handle>,
@@ -50,7 +50,7 @@ pub struct Client {
     unacknowledged_bytes_max: usize,
 }
 
-/// As long as it is there, so is the client.
+/// Keeps the client alive; dropping the last one closes it.
 #[derive(Debug)]
 struct Handle {
     shared: Arc<Shared>,
@@ -62,78 +62,77 @@ impl Drop for Handle {
     }
 }
 
-/// A command whose answer somebody waits for, or does not any more.
-struct Asked<'a> {
+/// A pending request, abandoned when its future is dropped.
+struct PendingAnswer<'a> {
     shared: &'a Shared,
     command: u64,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingAnswer<'_> {
     fn drop(&mut self) {
-        self.shared.with(|desk| desk.conversation.forget(self.command));
+        self.shared.with(|state| state.session.abandon(self.command));
     }
 }
 
 impl Client {
-    /// Connects to a server, such as `127.0.0.1:9007`, and says who the client is. When the
-    /// connection ends, so does the client; see [`connect_with`](Self::connect_with).
+    /// Connects to a server, such as `127.0.0.1:9007`, and logs on. The client ends with its
+    /// connection; see [`connect_with`](Self::connect_with).
     ///
     /// # Errors
-    /// If it cannot be reached, or does not want this client.
+    /// If the server cannot be reached or refuses the logon.
     pub async fn connect(server: &str, identity: &Identity) -> Result<Self, ClientError> {
         Self::connect_with(Settings::once(server, identity.clone())).await
     }
 
-    /// Connects as the settings say, and says who the client is.
+    /// Connects according to the settings, and logs on.
     ///
     /// # Errors
-    /// If no server can be reached, or one does not want this client.
+    /// If no server can be reached, or a server refuses the logon.
     ///
     /// # Panics
     /// Outside of a tokio runtime with network and time enabled.
     pub async fn connect_with(settings: Settings) -> Result<Self, ClientError> {
-        let conversation = begin(settings)?;
-        let Settings { patience, unacknowledged_bytes_max, .. } = *conversation.settings();
-        let shared = Arc::new(Shared::new(conversation));
-        task::spawn(drive::run(Arc::clone(&shared)));
+        let session = new_session(settings)?;
+        let Settings { patience, unacknowledged_bytes_max, .. } = *session.settings();
+        let shared = Arc::new(Shared::new(session));
+        task::spawn(tasks::run(Arc::clone(&shared)));
         let handle = Arc::new(Handle { shared });
         let client = Self { handle, patience, unacknowledged_bytes_max };
-        let connected = client.handle.shared.wait(|desk| {
-            let failure = desk.conversation.failure().cloned();
-            failure.map(Err).or_else(|| desk.conversation.is_connected().then_some(Ok(())))
+        let connected = client.handle.shared.wait(|state| {
+            let failure = state.session.failure().cloned();
+            failure.map(Err).or_else(|| state.session.is_connected().then_some(Ok(())))
         });
         connected.await.map(|()| client)
     }
 
-    /// Publishes a message. It is on its way when this returns; whether the server took it shows
-    /// at a later call, of [`flush`](Self::flush) at the latest. While too much waits to be
-    /// acknowledged, this waits as well, for as long as the settings' patience lasts.
+    /// Publishes a message without waiting for its acknowledgement: a later call returns a refusal,
+    /// [`flush`](Self::flush) at the latest. Waits while too many bytes are unacknowledged, up to
+    /// the timeout of the settings.
     ///
     /// # Errors
-    /// If there is no room for it, the connection has ended for good, or the server refused an
-    /// earlier message. This one was not taken then.
+    /// If there is no room, the connection has ended for good, or the server refused an earlier
+    /// message. This message is then not published.
     pub async fn publish(&self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
         self.publish_with(&Publication::of(topic, body)).await
     }
 
-    /// Publishes the fields of a kept record that change, along with those of its key: the record
-    /// keeps all others. Apart from that it is as [`publish`](Self::publish).
+    /// Publishes the changed fields of a stored record and its key fields, otherwise like
+    /// [`publish`](Self::publish). The record keeps its other fields.
     ///
     /// # Errors
-    /// As there.
+    /// As [`publish`](Self::publish).
     pub async fn delta_publish(&self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
         self.publish_with(&Publication { is_delta: true, ..Publication::of(topic, body) }).await
     }
 
-    /// Publishes a message with all that can be said of it. Apart from that it is as
-    /// [`publish`](Self::publish).
+    /// Publishes a message with all options, otherwise like [`publish`](Self::publish).
     ///
     /// # Errors
-    /// As there.
+    /// As [`publish`](Self::publish).
     pub async fn publish_with(&self, publication: &Publication<'_>) -> Result<(), ClientError> {
-        // So that others get their turn, however fast this one publishes.
+        // Yield to other tasks even if this one publishes without a pause.
         task::consume_budget().await;
-        let sent = self.handle.shared.wait(|desk| match desk.conversation.publish(publication) {
+        let sent = self.handle.shared.wait(|state| match state.session.publish(publication) {
             Err(ClientError::Full { .. }) => None,
             done => Some(done),
         });
@@ -147,15 +146,15 @@ impl Client {
     /// As [`publish`](Self::publish), without waiting.
     pub fn try_publish(&self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
         let publication = Publication::of(topic, body);
-        self.handle.shared.with(|desk| desk.conversation.publish(&publication))
+        self.handle.shared.with(|state| state.session.publish(&publication))
     }
 
-    /// Waits until the server has answered all messages that were published.
+    /// Waits until the server has acknowledged all published messages.
     ///
     /// # Errors
-    /// If it refused one, does not answer in time, or is gone.
+    /// If it refused one, does not answer in time, or the connection has ended for good.
     pub async fn flush(&self) -> Result<(), ClientError> {
-        let flushed = self.handle.shared.wait(|desk| match desk.conversation.is_flushed() {
+        let flushed = self.handle.shared.wait(|state| match state.session.is_flushed() {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
             Err(error) => Some(Err(error)),
@@ -165,11 +164,10 @@ impl Client {
             .unwrap_or_else(|_| Err(self.no_answer("cannot flush")))
     }
 
-    /// How many of the messages that were acknowledged the server had not published, as their
-    /// numbers were had before: they were sent again after a connection broke, or another client
-    /// has used this one's name.
+    /// Number of messages that the server acknowledged as duplicates: sent again after a lost
+    /// connection, or published by another client under this client's name.
     pub fn duplicates(&self) -> u64 {
-        self.handle.shared.with(|desk| desk.conversation.duplicates())
+        self.handle.shared.with(|state| state.session.duplicates())
     }
 
     /// Subscribes to a topic, or to all topics that hold a pattern such as `^orders`: to those of
@@ -182,10 +180,10 @@ impl Client {
         topic: &str,
         filter: Option<&str>,
     ) -> Result<Subscription, ClientError> {
-        self.place("cannot subscribe", Interest::messages(topic, filter)).await
+        self.subscribe_to("cannot subscribe", SubscribeRequest::messages(topic, filter)).await
     }
 
-    /// Subscribes to what changes about the records that are kept of a topic, as `wishes` say: of
+    /// Subscribes to what changes about the records that are kept of a topic, as `options` say: of
     /// the question, the filter and the fields count. Where nothing is kept, messages come as they
     /// are.
     ///
@@ -194,51 +192,47 @@ impl Client {
     pub async fn subscribe_with(
         &self,
         topic: &str,
-        question: &Question,
-        wishes: &Wishes,
+        query: &Query,
+        options: &SubscribeOptions,
     ) -> Result<Subscription, ClientError> {
-        self.place("cannot subscribe", Interest::changes(topic, question, wishes)?).await
+        self.subscribe_to("cannot subscribe", SubscribeRequest::changes(topic, query, options)?)
+            .await
     }
 
-    /// Asks for the records that are kept of a topic, and subscribes to what changes about them
-    /// from then on, without a gap. All records come as [`Event::Record`], then
-    /// [`Event::Current`]. Where nothing is kept there are no
-    /// records, and messages come as they are.
+    /// Queries the stored records of a topic and subscribes to their changes, without a gap. All
+    /// records arrive as [`Event::Record`], then [`Event::Current`]. Topics without stored records
+    /// deliver only messages.
     ///
     /// # Errors
     /// If the server refuses.
     pub async fn query_and_subscribe(
         &self,
         topic: &str,
-        question: &Question,
-        wishes: &Wishes,
+        query: &Query,
+        options: &SubscribeOptions,
     ) -> Result<Subscription, ClientError> {
-        let interest = Interest::records(topic, question, wishes);
-        self.place("cannot query and subscribe", interest).await
+        let request = SubscribeRequest::records(topic, query, options);
+        self.subscribe_to("cannot query and subscribe", request).await
     }
 
-    /// Asks for the records that are kept of a topic.
+    /// Queries the stored records of a topic.
     ///
     /// # Errors
-    /// If nothing is kept of it, or the server refuses for another reason.
-    pub async fn query(
-        &self,
-        topic: &str,
-        question: &Question,
-    ) -> Result<Vec<Record>, ClientError> {
-        let command = self.handle.shared.with(|desk| desk.conversation.query(topic, question));
+    /// If the topic stores no records, or the server refuses for another reason.
+    pub async fn query(&self, topic: &str, query: &Query) -> Result<Vec<Record>, ClientError> {
+        let command = self.handle.shared.with(|state| state.session.query(topic, query));
         Ok(self.answer("cannot query", command).await?.records)
     }
 
-    /// Removes the records that meet a filter; how many those were.
+    /// Deletes the records that match a filter; returns their number.
     ///
     /// # Errors
-    /// If nothing is kept of the topic, or the server refuses for another reason.
+    /// If the topic stores no records, or the server refuses for another reason.
     pub async fn delete(&self, topic: &str, filter: &str) -> Result<u64, ClientError> {
         self.delete_with(topic, &Deletion::Filter(filter)).await
     }
 
-    /// Removes records; how many those were.
+    /// Deletes records; returns their number.
     ///
     /// # Errors
     /// As [`delete`](Self::delete).
@@ -247,21 +241,25 @@ impl Client {
         topic: &str,
         deletion: &Deletion<'_>,
     ) -> Result<u64, ClientError> {
-        let command = self.handle.shared.with(|desk| desk.conversation.delete(topic, deletion));
+        let command = self.handle.shared.with(|state| state.session.delete(topic, deletion));
         Ok(self.answer("cannot delete", command).await?.deleted)
     }
 
-    async fn place(&self, what: &str, interest: Interest) -> Result<Subscription, ClientError> {
-        let (command, name, ready) = self.handle.shared.with(|desk| desk.subscribe(interest));
-        // Dropped, if this is given up, it ends what the server may have begun.
+    async fn subscribe_to(
+        &self,
+        what: &str,
+        request: SubscribeRequest,
+    ) -> Result<Subscription, ClientError> {
+        let (command, name, ready) = self.handle.shared.with(|state| state.subscribe(request));
+        // If this future is dropped, dropping the subscription ends it on the server too.
         let subscription = Subscription { handle: Arc::clone(&self.handle), name, ready };
         self.answer(what, command).await.map(|_| subscription)
     }
 
     async fn answer(&self, what: &str, command: u64) -> Result<Answer, ClientError> {
         let shared = &self.handle.shared;
-        let _asked = Asked { shared, command };
-        let answer = shared.wait(|desk| desk.conversation.take_answer(command));
+        let _asked = PendingAnswer { shared, command };
+        let answer = shared.wait(|state| state.session.take_answer(command));
         timeout(self.patience, answer).await.unwrap_or_else(|_| Err(self.no_answer(what)))
     }
 
@@ -270,7 +268,7 @@ impl Client {
     }
 }
 
-/// What comes of one subscription. It ends when this is dropped.
+/// A subscription and its queue of events. Dropping it ends it.
 #[derive(Debug)]
 pub struct Subscription {
     handle: Arc<Handle>,
@@ -279,19 +277,19 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Its name, as events have it.
+    /// The name, as in events.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Waits for what happens next.
+    /// Waits for the next event.
     ///
     /// # Errors
-    /// If it has ended: it was read too slowly, the server does not want it any more, or the
-    /// connection has ended for good. What came before that is given first.
+    /// If the subscription has ended: it was read too slowly, the server ended it, or the
+    /// connection has ended for good. Earlier events are delivered first.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
-            if let Some(next) = self.handle.shared.with(|desk| desk.next(&self.name)) {
+            if let Some(next) = self.handle.shared.with(|state| state.next(&self.name)) {
                 return next;
             }
             self.ready.notified().await;
@@ -301,6 +299,6 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.handle.shared.with(|desk| desk.unsubscribe(&self.name));
+        self.handle.shared.with(|state| state.unsubscribe(&self.name));
     }
 }

@@ -1,22 +1,22 @@
-//! Messages that the server has not acknowledged yet.
+//! Published messages without an acknowledgement.
 
 use crate::error::ClientError;
 use std::collections::VecDeque;
 
-/// One of them.
+/// An unacknowledged message.
 #[derive(Debug)]
 struct Entry {
-    /// The number of its command.
+    /// Command id.
     command: u64,
-    /// Its own, if the client has a name.
+    /// Sequence number, if the client has a name.
     sequence: u64,
-    /// How many bytes it has as a frame.
+    /// Bytes of its frame.
     length: usize,
-    /// It was acknowledged, and stays for the order's sake.
+    /// Acknowledged, but an earlier one is not: it stays until all before it are.
     is_done: bool,
 }
 
-/// They are kept as frames, one behind the other, in the order in which they were published.
+/// Frames of unacknowledged messages, contiguous, in the order of publication.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     entries: VecDeque<Entry>,
@@ -37,7 +37,7 @@ impl Backlog {
         self.entries.len()
     }
 
-    /// Whether a frame may be kept as well.
+    /// Checks whether a frame of this length fits.
     pub(crate) fn check(&self, bytes: usize) -> Result<(), ClientError> {
         let limit = self.bytes_max;
         if bytes > limit {
@@ -54,7 +54,7 @@ impl Backlog {
         self.frames.extend(frame);
     }
 
-    /// The command of that number was acknowledged. False if it is none of these.
+    /// Acknowledges a command. False if it is not in the backlog.
     pub(crate) fn acknowledge(&mut self, command: u64) -> bool {
         let found = self.entries.binary_search_by_key(&command, |entry| entry.command);
         if let Ok(at) = found {
@@ -64,7 +64,7 @@ impl Backlog {
         found.is_ok()
     }
 
-    /// The server has all up to that number.
+    /// Acknowledges all messages up to a sequence number.
     pub(crate) fn acknowledge_sequence(&mut self, sequence: u64) {
         self.drop_while(|entry| entry.is_done || entry.sequence <= sequence);
     }
@@ -75,13 +75,13 @@ impl Backlog {
         self.frames.drain(..bytes);
     }
 
-    /// Forgets all of them.
+    /// Drops all messages.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.frames.clear();
     }
 
-    /// Writes all of them.
+    /// Appends all frames to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let (front, back) = self.frames.as_slices();
         out.extend_from_slice(front);

@@ -1,22 +1,22 @@
 //! The blocking client.
 
-use crate::call::Answer;
 use crate::connection::Shared;
-use crate::conversation::Conversation;
 use crate::error::ClientError;
 use crate::event::{Event, Record};
+use crate::pending::Answer;
 use crate::publication::{Deletion, Publication};
-use crate::question::{Interest, Question, Wishes};
+use crate::query::{Query, SubscribeOptions, SubscribeRequest};
+use crate::session::Session;
 use crate::settings::{Identity, Settings};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A client of a content server. What it does with the network happens on threads of its own.
+/// A blocking client of a content server. Two threads of its own do the network's work.
 ///
-/// Dropped, it sends what is left to be sent; whether the server takes that nobody is told, so
-/// [`flush`](Self::flush) before.
+/// Dropping it sends pending bytes, without waiting for acknowledgements: call
+/// [`flush`](Self::flush) first.
 #[derive(Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -27,68 +27,66 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a server, such as `127.0.0.1:9007`, and says who the client is. When the
-    /// connection ends, so does the client; see [`connect_with`](Self::connect_with).
+    /// Connects to a server, such as `127.0.0.1:9007`, and logs on. The client ends with its
+    /// connection; see [`connect_with`](Self::connect_with).
     ///
     /// # Errors
-    /// If it cannot be reached, or does not want this client.
+    /// If the server cannot be reached or refuses the logon.
     pub fn connect(server: &str, identity: &Identity) -> Result<Self, ClientError> {
         Self::connect_with(Settings::once(server, identity.clone()))
     }
 
-    /// Connects as the settings say, and says who the client is.
+    /// Connects according to the settings, and logs on.
     ///
     /// # Errors
-    /// If no server can be reached, or one does not want this client.
+    /// If no server can be reached, or a server refuses the logon.
     pub fn connect_with(settings: Settings) -> Result<Self, ClientError> {
-        let conversation = begin(settings)?;
-        let settings = conversation.settings();
+        let session = new_session(settings)?;
+        let settings = session.settings();
         let Settings { patience, unread_bytes_max, unacknowledged_bytes_max, .. } = *settings;
-        let shared = Arc::new(Shared::new(conversation));
+        let shared = Arc::new(Shared::new(session));
         let runner = Arc::clone(&shared);
         let thread = thread::Builder::new().name("lanecast-read".into());
         let thread = Some(thread.spawn(move || runner.run())?);
         let client = Self { shared, thread, patience, unread_bytes_max, unacknowledged_bytes_max };
         // Each attempt is bounded, and so is their number.
-        let connected = client.shared.wait(None, |conversation| {
-            let failure = conversation.failure().cloned();
-            failure.map(Err).or_else(|| conversation.is_connected().then_some(Ok(())))
+        let connected = client.shared.wait(None, |session| {
+            let failure = session.failure().cloned();
+            failure.map(Err).or_else(|| session.is_connected().then_some(Ok(())))
         });
         connected.unwrap_or(Err(ClientError::Closed)).map(|()| client)
     }
 
-    /// Publishes a message. It is on its way when this returns; whether the server took it shows
-    /// at a later call, of [`flush`](Self::flush) at the latest. While too much waits to be
-    /// acknowledged, this waits as well, for as long as the settings' patience lasts.
+    /// Publishes a message without waiting for its acknowledgement: a later call returns a refusal,
+    /// [`flush`](Self::flush) at the latest. Waits while too many bytes are unacknowledged, up to
+    /// the timeout of the settings.
     ///
     /// # Errors
-    /// If there is no room for it, the connection has ended for good, or the server refused an
-    /// earlier message. This one was not taken then.
+    /// If there is no room, the connection has ended for good, or the server refused an earlier
+    /// message. This message is then not published.
     pub fn publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
         self.publish_with(&Publication::of(topic, body))
     }
 
-    /// Publishes the fields of a kept record that change, along with those of its key: the record
-    /// keeps all others. Apart from that it is as [`publish`](Self::publish).
+    /// Publishes the changed fields of a stored record and its key fields, otherwise like
+    /// [`publish`](Self::publish). The record keeps its other fields.
     ///
     /// # Errors
-    /// As there.
+    /// As [`publish`](Self::publish).
     pub fn delta_publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
         self.publish_with(&Publication { is_delta: true, ..Publication::of(topic, body) })
     }
 
-    /// Publishes a message with all that can be said of it. Apart from that it is as
-    /// [`publish`](Self::publish).
+    /// Publishes a message with all options, otherwise like [`publish`](Self::publish).
     ///
     /// # Errors
-    /// As there.
+    /// As [`publish`](Self::publish).
     pub fn publish_with(&mut self, publication: &Publication<'_>) -> Result<(), ClientError> {
         let until = Some(Instant::now() + self.patience);
-        let sent =
-            self.shared.wait(until, |conversation| match conversation.publish(publication) {
-                Err(ClientError::Full { .. }) => self.overrun(conversation),
-                done => Some(done),
-            });
+        let sent = self.shared.wait(until, |session| match session.publish(publication) {
+            Err(ClientError::Full { .. }) => self.overrun(session),
+            done => Some(done),
+        });
         sent.unwrap_or(Err(ClientError::Full { bytes: self.unacknowledged_bytes_max }))
     }
 
@@ -97,88 +95,86 @@ impl Client {
     /// # Errors
     /// As [`publish`](Self::publish), without waiting.
     pub fn try_publish(&mut self, topic: &str, body: &[u8]) -> Result<(), ClientError> {
-        self.shared.with(|conversation| conversation.publish(&Publication::of(topic, body)))
+        self.shared.with(|session| session.publish(&Publication::of(topic, body)))
     }
 
-    /// Waits until the server has answered all messages that were published.
+    /// Waits until the server has acknowledged all published messages.
     ///
     /// # Errors
-    /// If it refused one, does not answer in time, or is gone.
+    /// If it refused one, does not answer in time, or the connection has ended for good.
     pub fn flush(&mut self) -> Result<(), ClientError> {
-        self.await_answer("cannot flush", |conversation| match conversation.is_flushed() {
+        self.await_answer("cannot flush", |session| match session.is_flushed() {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         })
     }
 
-    /// How many of the messages that were acknowledged the server had not published, as their
-    /// numbers were had before: they were sent again after a connection broke, or another client
-    /// has used this one's name.
+    /// Number of messages that the server acknowledged as duplicates: sent again after a lost
+    /// connection, or published by another client under this client's name.
     pub fn duplicates(&self) -> u64 {
-        self.shared.with(|conversation| conversation.duplicates())
+        self.shared.with(|session| session.duplicates())
     }
 
-    /// Subscribes to a topic, or to all topics that hold a pattern such as `^orders`: to those of
-    /// its messages that `filter` lets through, if there is one. Gives the subscription's name.
+    /// Subscribes to the messages of a topic, or of all topics that match a pattern such as
+    /// `^orders`, that match `filter`. Returns the subscription's name.
     ///
     /// # Errors
-    /// If the server refuses: the filter may not be one, say.
+    /// If the server refuses, for instance an invalid filter.
     pub fn subscribe(&mut self, topic: &str, filter: Option<&str>) -> Result<String, ClientError> {
-        let interest = Interest::messages(topic, filter);
-        self.place("cannot subscribe", interest)
+        let request = SubscribeRequest::messages(topic, filter);
+        self.subscribe_to("cannot subscribe", request)
     }
 
-    /// Subscribes to what changes about the records that are kept of a topic, as `wishes` say: of
-    /// the question, the filter and the fields count. Where nothing is kept, messages come as they
-    /// are. Gives the subscription's name.
+    /// Subscribes to changes of the stored records of a topic, with options. The filter and the
+    /// fields of `query` apply. Topics without stored records deliver their messages. Returns the
+    /// subscription's name.
     ///
     /// # Errors
-    /// If the question is about more, or the server refuses.
+    /// If the query asks for an order or a limit, or the server refuses.
     pub fn subscribe_with(
         &mut self,
         topic: &str,
-        question: &Question,
-        wishes: &Wishes,
+        query: &Query,
+        options: &SubscribeOptions,
     ) -> Result<String, ClientError> {
-        self.place("cannot subscribe", Interest::changes(topic, question, wishes)?)
+        self.subscribe_to("cannot subscribe", SubscribeRequest::changes(topic, query, options)?)
     }
 
-    /// Asks for the records that are kept of a topic, and subscribes to what changes about them
-    /// from then on, without a gap. Gives the subscription's name; all records come as
-    /// [`Event::Record`], then [`Event::Current`]. Where nothing is kept there are no
-    /// records, and messages come as they are.
+    /// Queries the stored records of a topic and subscribes to their changes, without a gap.
+    /// Returns the subscription's name; all records arrive as [`Event::Record`], then
+    /// [`Event::Current`]. Topics without stored records deliver only messages.
     ///
     /// # Errors
     /// If the server refuses.
     pub fn query_and_subscribe(
         &mut self,
         topic: &str,
-        question: &Question,
-        wishes: &Wishes,
+        query: &Query,
+        options: &SubscribeOptions,
     ) -> Result<String, ClientError> {
-        let interest = Interest::records(topic, question, wishes);
-        self.place("cannot query and subscribe", interest)
+        let request = SubscribeRequest::records(topic, query, options);
+        self.subscribe_to("cannot query and subscribe", request)
     }
 
-    /// Asks for the records that are kept of a topic.
+    /// Queries the stored records of a topic.
     ///
     /// # Errors
-    /// If nothing is kept of it, or the server refuses for another reason.
-    pub fn query(&mut self, topic: &str, question: &Question) -> Result<Vec<Record>, ClientError> {
-        let command = self.shared.with(|conversation| conversation.query(topic, question));
+    /// If the topic stores no records, or the server refuses for another reason.
+    pub fn query(&mut self, topic: &str, query: &Query) -> Result<Vec<Record>, ClientError> {
+        let command = self.shared.with(|session| session.query(topic, query));
         Ok(self.answer("cannot query", command)?.records)
     }
 
-    /// Removes the records that meet a filter; how many those were.
+    /// Deletes the records that match a filter; returns their number.
     ///
     /// # Errors
-    /// If nothing is kept of the topic, or the server refuses for another reason.
+    /// If the topic stores no records, or the server refuses for another reason.
     pub fn delete(&mut self, topic: &str, filter: &str) -> Result<u64, ClientError> {
         self.delete_with(topic, &Deletion::Filter(filter))
     }
 
-    /// Removes records; how many those were.
+    /// Deletes records; returns their number.
     ///
     /// # Errors
     /// As [`delete`](Self::delete).
@@ -187,30 +183,34 @@ impl Client {
         topic: &str,
         deletion: &Deletion<'_>,
     ) -> Result<u64, ClientError> {
-        let command = self.shared.with(|conversation| conversation.delete(topic, deletion));
+        let command = self.shared.with(|session| session.delete(topic, deletion));
         Ok(self.answer("cannot delete", command)?.deleted)
     }
 
-    /// Ends a subscription. What comes of it from now on is dropped.
+    /// Ends a subscription and drops its later events.
     pub fn unsubscribe(&mut self, name: &str) {
-        self.shared.with(|conversation| conversation.unsubscribe(name));
+        self.shared.with(|session| session.unsubscribe(name));
     }
 
-    /// What has happened next; none if nothing has within `timeout`. Without one it waits for ever.
+    /// The next event; `None` after `timeout`. Without a timeout it waits for ever.
     ///
     /// # Errors
     /// If the connection has ended for good, or the server refused a message.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, ClientError> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
-        let next = self.shared.wait(until, |conversation| match conversation.next_event() {
+        let next = self.shared.wait(until, |session| match session.next_event() {
             Some(event) => Some(Ok(event)),
-            None => conversation.complain().err().map(Err),
+            None => session.take_refusal().err().map(Err),
         });
         next.transpose()
     }
 
-    fn place(&mut self, what: &str, interest: Interest) -> Result<String, ClientError> {
-        let (command, name) = self.shared.with(|conversation| conversation.subscribe(interest));
+    fn subscribe_to(
+        &mut self,
+        what: &str,
+        request: SubscribeRequest,
+    ) -> Result<String, ClientError> {
+        let (command, name) = self.shared.with(|session| session.subscribe(request));
         let answer = self.answer(what, command);
         if answer.is_err() {
             self.unsubscribe(&name);
@@ -219,28 +219,28 @@ impl Client {
     }
 
     fn answer(&self, what: &str, command: u64) -> Result<Answer, ClientError> {
-        let answer = self.await_answer(what, |conversation| conversation.take_answer(command));
+        let answer = self.await_answer(what, |session| session.take_answer(command));
         if answer.is_err() {
-            self.shared.with(|conversation| conversation.forget(command));
+            self.shared.with(|session| session.abandon(command));
         }
         answer
     }
 
-    /// The server cannot be heard while too much that came before waits to be read.
-    fn overrun<T>(&self, conversation: &Conversation) -> Option<Result<T, ClientError>> {
-        conversation.is_full().then_some(Err(ClientError::Overrun(self.unread_bytes_max)))
+    /// An error while too many events are unread: the connection is not read then, so no answer
+    /// can arrive.
+    fn overrun<T>(&self, session: &Session) -> Option<Result<T, ClientError>> {
+        session.is_full().then_some(Err(ClientError::Overrun(self.unread_bytes_max)))
     }
 
-    /// Waits for what the server has to say.
+    /// Waits until `look` finds the answer.
     fn await_answer<T>(
         &self,
         what: &str,
-        mut look: impl FnMut(&mut Conversation) -> Option<Result<T, ClientError>>,
+        mut look: impl FnMut(&mut Session) -> Option<Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let until = Some(Instant::now() + self.patience);
-        let answer = self
-            .shared
-            .wait(until, |conversation| look(conversation).or_else(|| self.overrun(conversation)));
+        let answer =
+            self.shared.wait(until, |session| look(session).or_else(|| self.overrun(session)));
         let (what, seconds) = (what.to_owned(), self.patience.as_secs());
         answer.unwrap_or(Err(ClientError::NoAnswer { what, seconds }))
     }
@@ -248,23 +248,23 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let is_connected = self.shared.with(|conversation| conversation.is_connected());
+        let is_connected = self.shared.with(|session| session.is_connected());
         self.shared.close();
         if let Some(thread) = self.thread.take()
             && is_connected
         {
-            // It ends when the rest is sent. One that panicked has said so.
+            // The thread ends after sending the pending bytes. A panic was already reported.
             drop(thread.join());
         }
     }
 }
 
-/// A conversation that begins now. Numbers of messages begin with the time, so that they are above
-/// those of earlier programs of the same name, whichever server knows about them.
-pub(crate) fn begin(settings: Settings) -> Result<Conversation, ClientError> {
+/// A new session. Sequence numbers start with the time, above those of earlier programs of the
+/// same name, on any server.
+pub(crate) fn new_session(settings: Settings) -> Result<Session, ClientError> {
     settings.check()?;
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let sequence = u64::try_from(unix.as_micros()).unwrap_or(0);
     let seed = RandomState::new().hash_one(sequence);
-    Ok(Conversation::new(settings, Instant::now(), seed, sequence))
+    Ok(Session::new(settings, Instant::now(), seed, sequence))
 }

@@ -1,83 +1,83 @@
-//! The threads of a client: one connects and reads, and for each connection one writes.
+//! Threads of the blocking client: one connects and reads, and one per connection writes.
 //!
-//! They and the application's threads share the conversation. None holds it while it waits for
-//! the network.
+//! They share the session with the application's threads. No thread holds its lock while it waits
+//! for the network.
 
-use crate::conversation::{Conversation, Next};
 use crate::error::ClientError;
 use crate::server_address::ServerAddress;
-use crate::settings::Watcher;
+use crate::session::{Next, Session};
+use crate::settings::{StateHandler, parse_server};
 use crate::tls::Tls;
-use crate::tunnel::{Seal, Tunnel, hung_up};
+use crate::tls_session::{SharedTls, TlsSession, handshake_ended};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What is read at a time.
+/// Bytes of one read.
 const READ_BYTES: usize = 64 << 10;
-/// How often a connection without news is looked at.
-const ROUND: Duration = Duration::from_millis(500);
+/// Interval of liveness checks on a silent connection.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the threads share.
+/// State shared by the threads.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    conversation: Mutex<Conversation>,
-    watcher: Option<Watcher>,
-    /// For those who wait for answers, messages or room, and the one who reads.
-    news: Condvar,
-    /// For the one who writes.
-    work: Condvar,
+    session: Mutex<Session>,
+    watcher: Option<StateHandler>,
+    /// Wakes calls that wait for answers, events or room, and the reading thread.
+    changed: Condvar,
+    /// Wakes the writing thread.
+    output_ready: Condvar,
 }
 
 impl Shared {
-    pub(crate) fn new(conversation: Conversation) -> Self {
-        let watcher = conversation.settings().watcher.clone();
-        let conversation = Mutex::new(conversation);
-        Self { conversation, watcher, news: Condvar::new(), work: Condvar::new() }
+    pub(crate) fn new(session: Session) -> Self {
+        let watcher = session.settings().watcher.clone();
+        let session = Mutex::new(session);
+        Self { session, watcher, changed: Condvar::new(), output_ready: Condvar::new() }
     }
 
-    /// Whoever panicked has left it whole: it is changed by calls that do not.
-    fn lock(&self) -> MutexGuard<'_, Conversation> {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A poisoned lock is fine: no call leaves the session half changed.
+    fn lock(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the conversation, and has what it adds sent.
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Conversation) -> T) -> T {
+    /// Calls `act` and wakes the writing thread.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Session) -> T) -> T {
         let done = act(&mut self.lock());
-        self.work.notify_one();
+        self.output_ready.notify_one();
         done
     }
 
-    /// Waits until `look` sees something; none if it does not by `until`.
+    /// Waits until `look` returns a value; `None` at `until`.
     pub(crate) fn wait<T>(
         &self,
         until: Option<Instant>,
-        mut look: impl FnMut(&mut Conversation) -> Option<T>,
+        mut look: impl FnMut(&mut Session) -> Option<T>,
     ) -> Option<T> {
-        let mut conversation = self.lock();
+        let mut session = self.lock();
         loop {
-            if let Some(seen) = look(&mut conversation) {
-                drop(conversation);
-                // There may be room for more, or something to say about it.
-                self.news.notify_all();
-                self.work.notify_one();
+            if let Some(seen) = look(&mut session) {
+                drop(session);
+                // `look` may have made room or queued output.
+                self.changed.notify_all();
+                self.output_ready.notify_one();
                 return Some(seen);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            conversation = wait_on(&self.news, conversation, left);
+            session = wait_on(&self.changed, session, left);
         }
     }
 
-    /// Tells everybody that something has happened.
-    fn tell(&self) {
-        self.news.notify_all();
-        self.work.notify_all();
-        let Some(Watcher(watch)) = &self.watcher else { return };
+    /// Wakes all waiters and reports state changes.
+    fn push_event(&self) {
+        self.changed.notify_all();
+        self.output_ready.notify_all();
+        let Some(StateHandler(watch)) = &self.watcher else { return };
         loop {
             let state = self.lock().next_state();
             match state {
@@ -89,50 +89,50 @@ impl Shared {
 
     pub(crate) fn close(&self) {
         self.lock().close();
-        self.news.notify_all();
-        self.work.notify_all();
+        self.changed.notify_all();
+        self.output_ready.notify_all();
     }
 
-    /// Connects, again and again if that is wanted, and reads, until it is over.
+    /// Connects, reads, and reconnects until the session ends.
     pub(crate) fn run(self: &Arc<Self>) {
         loop {
             let next = self.lock().next_step(Instant::now());
             match next {
-                Next::End => return self.tell(),
+                Next::End => return self.push_event(),
                 Next::Wait(until) => {
                     let left = until.saturating_duration_since(Instant::now());
-                    let conversation = self.lock();
-                    if conversation.failure().is_none() {
-                        drop(wait_on(&self.news, conversation, Some(left)));
+                    let session = self.lock();
+                    if session.failure().is_none() {
+                        drop(wait_on(&self.changed, session, Some(left)));
                     }
                 }
                 Next::Connect(server) => {
-                    self.tell();
+                    self.push_event();
                     let settings = self.lock().settings().clone();
                     match connect(&server, settings.patience, settings.tls.as_ref()) {
-                        Ok((stream, seal)) => self.talk(&stream, &seal),
+                        Ok((stream, tls_layer)) => self.talk(&stream, &tls_layer),
                         Err(error) => self.lock().closed(Instant::now(), error),
                     }
-                    self.tell();
+                    self.push_event();
                 }
             }
         }
     }
 
-    /// Talks for as long as the connection lasts.
-    fn talk(self: &Arc<Self>, stream: &TcpStream, seal: &Seal) {
+    /// Runs one connection until it ends.
+    fn talk(self: &Arc<Self>, stream: &TcpStream, tls_layer: &SharedTls) {
         if !self.lock().opened(Instant::now()) {
             return;
         }
-        let writer = self.begin_to_write(stream, seal);
+        let writer = self.begin_to_write(stream, tls_layer);
         let error = match &writer {
-            Ok(_) => self.read(stream, seal).err().unwrap_or(ClientError::Closed),
+            Ok(_) => self.read(stream, tls_layer).err().unwrap_or(ClientError::Closed),
             Err(error) => ClientError::ended(error.kind(), &error.to_string()),
         };
         self.lock().closed(Instant::now(), error);
-        // It may have ended already; if not, the writer is to notice.
+        // Shutting the socket down makes the writer notice, if it has not ended yet.
         drop(stream.shutdown(Shutdown::Both));
-        self.work.notify_all();
+        self.output_ready.notify_all();
         if let Ok(writer) = writer {
             drop(writer.join());
         }
@@ -141,84 +141,85 @@ impl Shared {
     fn begin_to_write(
         self: &Arc<Self>,
         stream: &TcpStream,
-        seal: &Seal,
+        tls_layer: &SharedTls,
     ) -> io::Result<JoinHandle<()>> {
-        let (shared, stream, seal) = (Arc::clone(self), stream.try_clone()?, seal.clone());
+        let (shared, stream, tls_layer) =
+            (Arc::clone(self), stream.try_clone()?, tls_layer.clone());
         thread::Builder::new().name("lanecast-write".into()).spawn(move || {
-            // Whether it went well or not: there is no more to say, and whoever reads is to notice.
-            drop(shared.write(&stream, &seal));
-            drop((&stream).write_all(&seal.farewell()));
+            // After success or failure alike: end the stream, so that the reader notices.
+            drop(shared.write(&stream, &tls_layer));
+            drop((&stream).write_all(&tls_layer.close_notify()));
             drop(stream.shutdown(Shutdown::Both));
         })
     }
 
-    /// Reads until the connection ends, or is to end.
-    fn read(&self, mut stream: &TcpStream, seal: &Seal) -> Result<(), ClientError> {
-        stream.set_read_timeout(Some(ROUND))?;
-        let (mut buffer, mut room) = (vec![0; READ_BYTES], Vec::new());
+    /// Reads until the connection ends or must be closed.
+    fn read(&self, mut stream: &TcpStream, tls_layer: &SharedTls) -> Result<(), ClientError> {
+        stream.set_read_timeout(Some(CHECK_INTERVAL))?;
+        let (mut buffer, mut scratch) = (vec![0; READ_BYTES], Vec::new());
         loop {
             self.wait_for_room();
             let read = stream.read(&mut buffer);
-            // Before the conversation is held, as this takes a while.
+            // Decrypt before taking the lock, because it takes a while.
             let read = match read {
                 Ok(0) => return Err(ended()),
-                Ok(length) => Ok(seal.open(&buffer[..length], &mut room)?),
+                Ok(length) => Ok(tls_layer.open(&buffer[..length], &mut scratch)?),
                 Err(error) => Err(error),
             };
-            let mut conversation = self.lock();
+            let mut session = self.lock();
             let now = Instant::now();
             match read {
-                Ok(bytes) => conversation.receive(now, bytes)?,
+                Ok(bytes) => session.receive(now, bytes)?,
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut => conversation.check(now)?,
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut => session.check(now)?,
                     ErrorKind::Interrupted => continue,
                     _ => return Err(error.into()),
                 },
             }
-            drop(conversation);
-            self.tell();
+            drop(session);
+            self.push_event();
         }
     }
 
-    /// While the application does not read, neither is the network, so that the server knows.
+    /// Stops reading while too many events are unread, so that TCP slows the server down.
     fn wait_for_room(&self) {
-        let mut conversation = self.lock();
-        while conversation.is_full() && conversation.failure().is_none() {
-            conversation = wait_on(&self.news, conversation, None);
-            conversation.excuse(Instant::now());
+        let mut session = self.lock();
+        while session.is_full() && session.failure().is_none() {
+            session = wait_on(&self.changed, session, None);
+            session.extend_deadline(Instant::now());
         }
     }
 
-    /// Writes what is to be sent until the connection ends, and to the end if all is over.
-    fn write(&self, mut stream: &TcpStream, seal: &Seal) -> io::Result<()> {
-        let (mut out, mut room) = (Vec::new(), Vec::new());
+    /// Writes pending bytes until the connection ends, and the last ones after the session's end.
+    fn write(&self, mut stream: &TcpStream, tls_layer: &SharedTls) -> io::Result<()> {
+        let (mut out, mut scratch) = (Vec::new(), Vec::new());
         loop {
-            let mut conversation = self.lock();
-            conversation.take_output(Instant::now(), &mut out);
+            let mut session = self.lock();
+            session.take_output(Instant::now(), &mut out);
             while out.is_empty() {
-                if !conversation.has_connection() {
+                if !session.has_connection() {
                     return Ok(());
                 }
-                let due = conversation.next_beat();
+                let due = session.next_heartbeat();
                 let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-                conversation = wait_on(&self.work, conversation, left);
-                conversation.take_output(Instant::now(), &mut out);
+                session = wait_on(&self.output_ready, session, left);
+                session.take_output(Instant::now(), &mut out);
             }
-            drop(conversation);
-            stream.write_all(seal.close(&out, &mut room)?)?;
+            drop(session);
+            stream.write_all(tls_layer.close(&out, &mut scratch)?)?;
         }
     }
 }
 
 fn wait_on<'a>(
     condition: &Condvar,
-    conversation: MutexGuard<'a, Conversation>,
+    session: MutexGuard<'a, Session>,
     limit: Option<Duration>,
-) -> MutexGuard<'a, Conversation> {
+) -> MutexGuard<'a, Session> {
     match limit {
-        None => condition.wait(conversation).unwrap_or_else(PoisonError::into_inner),
+        None => condition.wait(session).unwrap_or_else(PoisonError::into_inner),
         Some(limit) => {
-            let waited = condition.wait_timeout(conversation, limit);
+            let waited = condition.wait_timeout(session, limit);
             waited.unwrap_or_else(PoisonError::into_inner).0
         }
     }
@@ -232,12 +233,12 @@ fn connect(
     server: &str,
     patience: Duration,
     tls: Option<&Tls>,
-) -> Result<(TcpStream, Seal), ClientError> {
+) -> Result<(TcpStream, SharedTls), ClientError> {
     let until = Instant::now() + patience;
-    let at = ServerAddress::of_settings(server)?;
+    let at = parse_server(server)?;
     let made = dial(&at, patience).and_then(|stream| {
-        let tunnel = tls.map(|tls| shake_hands(&stream, tls, at.host(), until)).transpose()?;
-        Ok((stream, tunnel.map(Seal::from).unwrap_or_default()))
+        let tls_session = tls.map(|tls| handshake(&stream, tls, at.host(), until)).transpose()?;
+        Ok((stream, tls_session.map(SharedTls::from).unwrap_or_default()))
     });
     let server = server.to_owned();
     made.map_err(|error| ClientError::Connect { server, error: Arc::new(error) })
@@ -258,36 +259,36 @@ fn dial(at: &ServerAddress, patience: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Finds out whether the server is the one that it should be, and agrees on keys.
-fn shake_hands(
+/// Performs the TLS handshake, which authenticates the server.
+fn handshake(
     mut stream: &TcpStream,
     tls: &Tls,
     host: &str,
     until: Instant,
-) -> io::Result<Tunnel> {
-    let mut tunnel = Tunnel::new(tls, host)?;
+) -> io::Result<TlsSession> {
+    let mut tls_session = TlsSession::new(tls, host)?;
     let (mut out, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
-    let mut taken = Ok(());
+    let mut consumed = Ok(());
     loop {
-        // Also what the server is told if it is not believed.
-        tunnel.put(&mut out)?;
+        // Send first, even after a failed verification: the alert tells the server.
+        tls_session.write_frame(&mut out)?;
         let sent = stream.write_all(&out);
-        taken?;
+        consumed?;
         sent?;
         out.clear();
-        if tunnel.is_open() {
-            return Ok(tunnel);
+        if tls_session.is_open() {
+            return Ok(tls_session);
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        taken = match stream.read(&mut buffer) {
-            Ok(0) => return Err(hung_up()),
-            Ok(length) => tunnel.take(&buffer[..length]),
+        consumed = match stream.read(&mut buffer) {
+            Ok(0) => return Err(handshake_ended()),
+            Ok(length) => tls_session.take(&buffer[..length]),
             Err(error) => match error.kind() {
-                ErrorKind::ConnectionReset => return Err(hung_up()),
+                ErrorKind::ConnectionReset => return Err(handshake_ended()),
                 ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
                 _ => return Err(error),
             },

@@ -1,90 +1,92 @@
-//! What can go wrong.
+//! Errors of the client.
 
 use crate::server_address::ServerAddressError;
 use lanecast_wire::command::HeaderError;
 use std::io;
 use std::sync::Arc;
 
-/// Why a call did not do what it should.
+/// Errors of calls.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The settings make no sense.
+    /// Invalid settings.
     #[error("bad settings: {0}")]
     Settings(&'static str),
-    /// The settings name a server in a way that makes no sense.
+    /// The settings have an invalid address of a server.
     #[error("bad settings: {server:?} is {error}")]
     Address {
-        /// What they name.
+        /// The invalid text.
         server: String,
-        /// How to write it.
+        /// The expected form.
         error: ServerAddressError,
     },
-    /// The question makes no sense.
-    #[error("bad question: {0}")]
-    Question(&'static str),
+    /// Invalid query.
+    #[error("bad query: {0}")]
+    Query(&'static str),
     /// The server cannot be reached.
     #[error("cannot connect to {server}: {error}")]
     Connect {
-        /// Where it should be.
+        /// The address.
         server: String,
-        /// Why.
+        /// The system's error.
         error: Arc<io::Error>,
     },
     /// The connection has ended: by the server, by its host, or between.
     #[error("the connection has ended: {0}")]
     Ended(Arc<io::Error>),
-    /// Nothing has come for so long that the server, or the way to it, must be gone.
+    /// The server or the network is down: several heartbeats are missing.
     #[error("the server has been silent for {seconds} s: it or the network is down")]
     Silent {
-        /// For how long.
+        /// Duration of the silence.
         seconds: u64,
     },
-    /// The server does not do it.
+    /// The server refused the request.
     #[error("{what}: the server says: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// Why it is not done.
+        /// The server's reason.
         reason: String,
     },
-    /// The server does not answer.
+    /// The server did not answer in time.
     #[error("{what}: no answer within {seconds} s")]
     NoAnswer {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// For how long it was waited.
+        /// The timeout.
         seconds: u64,
     },
-    /// The connection broke when this was on its way, and doing it twice could be wrong.
-    #[error("{what}: the connection broke meanwhile; see whether it was done, or ask again")]
+    /// The connection was lost before the answer, and repeating the request could execute it twice.
+    #[error(
+        "{what}: the connection was lost before the answer; check whether it was done, or try again"
+    )]
     Interrupted {
-        /// What was asked for.
+        /// The request.
         what: String,
     },
-    /// The connection broke before messages were acknowledged, and the client has no name.
+    /// The connection was lost before messages were acknowledged, and the client has no name.
     #[error(
-        "{0} messages were on their way when the connection broke, and may be lost: give the \
-         client a name, and such messages are sent again"
+        "{0} unacknowledged messages may be lost with the connection: give the client a name, and \
+         it sends such messages again"
     )]
     Unsure(u64),
-    /// So much is not acknowledged yet that the message cannot be kept as well. It was not taken.
+    /// Too many bytes are unacknowledged. The message was not published.
     #[error(
-        "{bytes} bytes of messages wait to be acknowledged, which is the limit: publish this \
-         message later, or allow more"
+        "{bytes} bytes of messages are unacknowledged, which is the limit: publish this \
+         message later, or raise unacknowledged_bytes_max"
     )]
     Full {
         /// The limit.
         bytes: usize,
     },
-    /// A message is longer than all that may be kept.
-    #[error("a message of {bytes} bytes is too long: {limit} may wait to be acknowledged")]
+    /// A message is longer than the limit of unacknowledged bytes.
+    #[error("a message of {bytes} bytes is too long: {limit} bytes may be unacknowledged")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
         /// The limit.
         limit: usize,
     },
-    /// The server knows a later message of this name than the client has published.
+    /// The server has a later sequence number of this name than the client has published.
     #[error(
         "another program publishes as {name}: give each a name of its own, or the server takes \
          their messages for repetitions"
@@ -93,11 +95,11 @@ pub enum ClientError {
         /// The name.
         name: String,
     },
-    /// What came is no message of the protocol.
-    #[error("the server sent what makes no sense: {0}")]
+    /// Received bytes violate the protocol.
+    #[error("the server sent an invalid message: {0}")]
     Garbage(HeaderError),
-    /// More came than may wait to be read.
-    #[error("more than {0} bytes of messages wait: read them before asking for more")]
+    /// Too many unread events.
+    #[error("more than {0} bytes of messages are unread: read them before the next request")]
     Overrun(usize),
     /// The client was closed.
     #[error("the client was closed")]

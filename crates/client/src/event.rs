@@ -1,33 +1,33 @@
-//! What a client is told.
+//! Events of subscriptions, and states of the connection.
 
 use crate::error::ClientError;
 use std::time::Duration;
 
-/// A message, and what it came by.
+/// A message with its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The topic.
     pub topic: String,
-    /// The names of the subscriptions that it is for.
+    /// Names of the matching subscriptions.
     pub subscriptions: Vec<String>,
-    /// What its publisher wanted handed on unread.
+    /// The publisher's correlation id, passed on unread.
     pub correlation: Option<String>,
-    /// The number of its record, if the topic's records are kept.
+    /// Key of its record, if the topic stores records.
     pub key: Option<u64>,
-    /// The message itself.
+    /// The payload.
     pub body: Vec<u8>,
 }
 
-/// A record that is kept.
+/// A stored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its number within the topic.
+    /// Key within the topic.
     pub key: u64,
-    /// The last message of it.
+    /// Its last message.
     pub body: Vec<u8>,
 }
 
-/// Something that concerns subscriptions.
+/// An event of one or several subscriptions.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A message, published since the subscription began.
@@ -39,36 +39,35 @@ pub enum Event {
         /// The record.
         record: Record,
     },
-    /// All records have been told; what follows has happened since.
+    /// All stored records were delivered; changes follow.
     Current {
         /// The subscription.
         subscription: String,
     },
-    /// A record is not among those that were asked for any more.
+    /// A record is out of focus: it no longer matches (AMPS `oof`).
     Left {
-        /// The record, and whom it concerns.
+        /// The record and its subscriptions.
         message: Message,
-        /// Why: `match`, `deleted` or `expired`.
+        /// `match`, `deleted` or `expired`.
         reason: String,
     },
-    /// The connection broke, and the subscription has begun again. Messages that were published
-    /// between what came before this and what follows may be missing. Where records were asked
-    /// for, all of them follow, as they are now: forget those from before.
+    /// The subscription was placed anew after a lost connection. Messages published in between may
+    /// be missing. After a query all records follow in their present state: discard the old ones.
     Resumed {
         /// The subscription.
         subscription: String,
     },
-    /// The subscription has ended against its owner's will.
+    /// The server ended the subscription.
     Ended {
         /// The subscription.
         subscription: String,
-        /// Why.
+        /// The reason.
         error: ClientError,
     },
 }
 
 impl Event {
-    /// The subscriptions that it concerns.
+    /// Names of the affected subscriptions.
     pub fn subscriptions(&self) -> &[String] {
         match self {
             Self::Message(message) | Self::Left { message, .. } => &message.subscriptions,
@@ -79,7 +78,7 @@ impl Event {
         }
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory of the event.
     pub(crate) fn bytes(&self) -> usize {
         let contents = match self {
             Self::Message(message) | Self::Left { message, .. } => {
@@ -92,26 +91,26 @@ impl Event {
     }
 }
 
-/// How the connection is.
+/// State of the connection.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// It is being made.
+    /// Connecting.
     Connecting {
-        /// With which server.
+        /// The server.
         server: String,
     },
-    /// It is there, and the server knows who the client is.
+    /// Connected and logged on.
     Connected {
-        /// With which server.
+        /// The server.
         server: String,
     },
-    /// It is not there, and is tried again.
+    /// Disconnected; another attempt follows.
     Waiting {
-        /// How soon.
-        delay: Duration,
-        /// Why it ended, or could not be made.
+        /// The wait before the attempt.
+        backoff: Duration,
+        /// The error of the last connection or attempt.
         error: ClientError,
     },
-    /// It is not there, and is not tried again.
+    /// Disconnected for good.
     Failed(ClientError),
 }

@@ -1,20 +1,20 @@
-//! Frames out of the bytes of a connection.
+//! Reassembly of frames from the bytes of a connection.
 
 use crate::error::ClientError;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::ErrorKind;
 
-/// The longest frame that is taken.
+/// The longest accepted frame.
 const FRAME_BYTES_MAX: usize = 256 << 20;
 
-/// The beginning of a frame, until the rest has come.
+/// A partial frame.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     partial: Vec<u8>,
 }
 
 impl Frames {
-    /// Hands over the payload of each frame that has come whole.
+    /// Calls `each` with the payload of each complete frame.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -32,7 +32,7 @@ impl Frames {
     }
 }
 
-/// How many bytes whole frames took.
+/// Processes complete frames; returns their bytes.
 fn whole(
     bytes: &[u8],
     each: &mut impl FnMut(&[u8]) -> Result<(), ClientError>,
@@ -43,7 +43,7 @@ fn whole(
         let total =
             total.map_err(|long| ClientError::ended(ErrorKind::InvalidData, &long.to_string()))?;
         let Some(total) = total else { return Ok(used) };
-        // One without content is a sign of life.
+        // An empty frame is a heartbeat.
         if total > LENGTH_BYTES {
             each(&bytes[used + LENGTH_BYTES..used + total])?;
         }

@@ -14,37 +14,43 @@
 //! # Ok::<(), lanecast_client::ClientError>(())
 //! ```
 //!
-//! # When the connection breaks
+//! # Reconnecting
 //!
-//! A client with [`Settings::new`] connects again, to the next server if there are several, and
-//! goes on: its subscriptions begin again, with an [`Event::Resumed`] where the break was. What it
-//! published and was not acknowledged is kept, and sent again if the client has a name: its
-//! messages are numbered then, so that the server takes none of them twice.
+//! A client with [`Settings::new`] reconnects, to the next server if there are several, and places
+//! its subscriptions anew, each with an [`Event::Resumed`]. A client with a name sends
+//! unacknowledged messages again; they have sequence numbers, so that the server publishes each
+//! once.
+//!
+//! # Path of a call
+//!
+//! [`Client`] (or [`aio::Client`]) -> `session` (the sans-IO state machine: `outgoing` writes
+//! commands, `pending` and `backlog` hold unanswered ones) -> `connection` (threads; `aio::tasks`
+//! for tokio) -> `tls_session` -> socket; back through `frames` and `session::incoming` to events.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "tokio")]
 pub mod aio;
 mod backlog;
-mod call;
+mod backoff;
 mod client;
 mod connection;
-mod conversation;
-mod delay;
 mod error;
 mod event;
 mod frames;
+mod pending;
 mod publication;
-mod question;
+mod query;
 mod server_address;
+mod session;
 mod settings;
 mod tls;
-mod tunnel;
+mod tls_session;
 
 pub use self::client::Client;
 pub use self::error::ClientError;
 pub use self::event::{Event, Message, Record, State};
 pub use self::publication::{Deletion, Publication};
-pub use self::question::{Question, Wishes};
+pub use self::query::{Query, SubscribeOptions};
 pub use self::server_address::{ServerAddress, ServerAddressError};
-pub use self::settings::{Identity, Level, Reconnect, Settings, Watcher};
+pub use self::settings::{AckLevel, Identity, Reconnect, Settings, StateHandler};
 pub use self::tls::{Tls, TlsError};

@@ -1,39 +1,38 @@
-//! What is published, and what is removed.
+//! Contents of publish and delete commands.
 
 use lanecast_wire::command::{Command, Field, HeaderWriter};
 use std::time::Duration;
 
-/// A message, and what its publisher says with it.
+/// A message with the options of its publisher.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Publication<'a> {
     /// The topic.
     pub topic: &'a str,
-    /// The message itself.
+    /// The payload.
     pub body: &'a [u8],
-    /// Whether it has only the fields of a kept record that change, along with those of its key.
+    /// Whether the payload has only the changed fields of a stored record and its key fields.
     pub is_delta: bool,
-    /// Which record it is, in a topic whose keys are supplied by publishers.
+    /// The record's key, for topics whose publishers supply keys.
     pub key: Option<&'a str>,
-    /// What subscribers get with it, unread.
+    /// A correlation id, passed on to subscribers unread.
     pub correlation: Option<&'a str>,
-    /// How long its record lives, in whole seconds: what is begun counts, and none is for ever.
-    /// Without it, as long as the topic says.
+    /// Lifetime of the record, rounded up to whole seconds; 0 is for ever. By default the topic's.
     pub lifetime: Option<Duration>,
 }
 
-/// Which records are removed.
+/// The records to delete.
 #[derive(Clone, Copy, Debug)]
 pub enum Deletion<'a> {
-    /// Those that meet a filter.
+    /// Records that match a filter.
     Filter(&'a str),
-    /// Those with these numbers, as records tell them.
+    /// Records with these keys.
     Keys(&'a [u64]),
-    /// The one whose key this message has.
+    /// The record with the same key as this message.
     Like(&'a [u8]),
 }
 
 impl<'a> Publication<'a> {
-    /// A message that says nothing besides.
+    /// A message without options.
     pub fn of(topic: &'a str, body: &'a [u8]) -> Self {
         Self { topic, body, ..Self::default() }
     }
@@ -42,7 +41,7 @@ impl<'a> Publication<'a> {
         if self.is_delta { Command::DeltaPublish } else { Command::Publish }
     }
 
-    /// Adds what it says to the header of its command.
+    /// Adds its fields to the header of its command.
     pub(crate) fn write<'h>(&self, header: HeaderWriter<'h>) -> HeaderWriter<'h> {
         let header = header.text(Field::Topic, self.topic).text_if(Field::SowKey, self.key);
         let header = header.text_if(Field::CorrelationId, self.correlation);
@@ -53,7 +52,7 @@ impl<'a> Publication<'a> {
 }
 
 impl Deletion<'_> {
-    /// Adds what it says to a header.
+    /// Adds its fields to a header.
     pub(crate) fn write<'h>(&self, header: HeaderWriter<'h>) -> HeaderWriter<'h> {
         match self {
             Self::Filter(filter) => header.text(Field::Filter, filter),

@@ -1,13 +1,12 @@
-//! Where a server is, as people write it.
+//! Addresses of servers in text form.
 
-use crate::error::ClientError;
 use lanecast_wire::command::PORT;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// Where a server is: `host`, `host:port` or `[::1]:port`, with `tcp://` or `tcps://` before it and
-/// a path behind it or not. Without a port it is 9007.
+/// Address of a server: `host`, `host:port` or `[::1]:port`, with `tcp://` or `tcps://` before it
+/// and a path behind it or not. Without a port it is 9007.
 ///
 /// ```
 /// let server: lanecast_client::ServerAddress = "tcps://desk.example".parse()?;
@@ -22,33 +21,28 @@ pub struct ServerAddress {
     is_encrypted: bool,
 }
 
-/// A text is no [`ServerAddress`].
+/// Error of parsing a [`ServerAddress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no address of a server: write it as HOST or HOST:PORT, such as 127.0.0.1:{PORT} or \
-     [::1]:{PORT}, with tcps:// before it if it is encrypted"
+    "not an address of a server: write it as HOST or HOST:PORT, such as 127.0.0.1:{PORT} or \
+     [::1]:{PORT}, with tcps:// before it for TLS"
 )]
 pub struct ServerAddressError;
 
 impl ServerAddress {
-    /// Its name, or its address without brackets.
+    /// The host name, or the IP address without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its port.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether it is only to be spoken to in secret: it was written with `tcps://`.
+    /// Whether the connection must use TLS: the text begins with `tcps://`.
     pub fn is_encrypted(&self) -> bool {
         self.is_encrypted
-    }
-
-    /// Reads one of the settings.
-    pub(crate) fn of_settings(text: &str) -> Result<Self, ClientError> {
-        text.parse().map_err(|error| ClientError::Address { server: text.to_owned(), error })
     }
 }
 
@@ -62,17 +56,17 @@ impl FromStr for ServerAddress {
             "tcps" => true,
             _ => return Err(ServerAddressError),
         };
-        let place = rest.split('/').next().unwrap_or_default();
-        let (host, port) = match place.rsplit_once(':') {
+        let subscribe_to = rest.split('/').next().unwrap_or_default();
+        let (host, port) = match subscribe_to.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, read_port(port)?),
-            _ => (place, PORT),
+            _ => (subscribe_to, PORT),
         };
         Ok(Self { host: read_host(host)?.to_owned(), port, is_encrypted })
     }
 }
 
 impl fmt::Display for ServerAddress {
-    /// As it may be written, with its port.
+    /// The text form, with the port.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, is_encrypted } = self;
         let scheme = if *is_encrypted { "tcps://" } else { "" };
@@ -146,7 +140,7 @@ mod tests {
         assert_eq!((server.host(), server.port(), server.is_encrypted()), ("::1", 1, true));
         let server = parse("tcp://desk:1/");
         assert_eq!((server.host(), server.port(), server.is_encrypted()), ("desk", 1, false));
-        let error = ServerAddress::of_settings("http://desk").expect_err("no such scheme");
-        assert!(error.to_string().starts_with("bad settings: \"http://desk\" is no address"));
+        let error = crate::settings::parse_server("http://desk").expect_err("no such scheme");
+        assert!(error.to_string().starts_with("bad settings: \"http://desk\" is not an address"));
     }
 }

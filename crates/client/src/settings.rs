@@ -1,4 +1,4 @@
-//! Who a client is, whom it talks to, and how patient it is.
+//! Settings of a client: identity, servers, timeouts and limits.
 
 use crate::error::ClientError;
 use crate::event::State;
@@ -8,23 +8,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who a client is, and what its messages are.
+/// The identity of a client, and the type of its messages.
 #[derive(Clone)]
 pub struct Identity {
-    /// A name that no other client has at the same time; empty for none. Messages of a client with
-    /// a name are numbered, so that the server knows one that is sent again.
+    /// The client's name, or empty; two connected clients cannot share one. A client with a name
+    /// numbers its messages, so that the server recognizes repetitions.
     pub name: String,
-    /// Whose client it is; empty for nobody's.
+    /// The user, or empty.
     pub user: String,
-    /// What proves that to a server that asks; empty for nothing. Over a connection without TLS it
-    /// can be read on the way.
+    /// The user's password, or empty. A connection without TLS exposes it to the network.
     pub password: String,
     /// `json`, `nvfix`, `fix`, `xml` or `binary`.
     pub message_type: String,
 }
 
 impl Default for Identity {
-    /// Nobody, with messages in JSON.
+    /// No name and no user, with messages in JSON.
     fn default() -> Self {
         let [name, user, password] = [const { String::new() }; 3];
         Self { name, user, password, message_type: "json".to_owned() }
@@ -41,13 +40,13 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// How long to wait before connecting again. The time doubles with each round of attempts at all
-/// servers, and a random half of it is left out, so that clients do not come all at once.
+/// Waits before reconnecting. The wait doubles with each round of attempts at all servers, with
+/// jitter over half of it, so that clients do not reconnect all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    /// The first time.
+    /// The first wait.
     pub delay_min: Duration,
-    /// The longest.
+    /// The longest wait.
     pub delay_max: Duration,
 }
 
@@ -58,57 +57,57 @@ impl Default for Reconnect {
     }
 }
 
-/// What it means that the server has acknowledged a message.
+/// The acknowledgement that completes a published message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// Its subscribers get it. It may be lost with the server.
+pub enum AckLevel {
+    /// The server delivers it to subscribers. It may be lost with the server.
     #[default]
     Processed,
-    /// It survives the server. Only topics that the server keeps on disk can say so.
+    /// The message is on disk. Only durable topics acknowledge so.
     Persisted,
 }
 
-/// Called with each state that the connection comes into.
+/// A callback for state changes of the connection.
 #[derive(Clone)]
-pub struct Watcher(pub(crate) Arc<dyn Fn(&State) + Send + Sync>);
+pub struct StateHandler(pub(crate) Arc<dyn Fn(&State) + Send + Sync>);
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for StateHandler {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Watcher")
+        formatter.write_str("StateHandler")
     }
 }
 
-/// How a client behaves.
+/// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who it is.
+    /// The identity.
     pub identity: Identity,
     /// Servers, tried in turn, each written as a [`ServerAddress`] is: such as `127.0.0.1:9007`, or
-    /// `tcps://desk.example` for one that is only to be spoken to in secret.
+    /// `tcps://state.example` for one that is only to be spoken to in secret.
     pub servers: Vec<String>,
-    /// How connections are encrypted; they are not if none.
+    /// TLS of the connections; none for plain TCP.
     pub tls: Option<Tls>,
-    /// Whether and how soon it connects again. The first connection is tried once at each server.
+    /// Waits before reconnecting, or none to stop with the connection. The first connection is
+    /// tried once at each server.
     pub reconnect: Option<Reconnect>,
-    /// Both ends give a sign of life this often, in whole seconds; three missed ones end the
-    /// connection. None: only the network tells that the other is gone.
+    /// Interval of heartbeats in whole seconds, for both ends; three missed ones end the
+    /// connection. Without it only TCP detects a dead peer.
     pub heartbeat: Option<Duration>,
-    /// How long a connection, an answer, or room for a message is waited for.
+    /// The timeout of connecting, of each answer, and of waiting for room.
     pub patience: Duration,
-    /// What messages are kept for until it is reached.
-    pub acknowledge: Level,
-    /// The most bytes of messages that may wait to be acknowledged.
+    /// The acknowledgement until which messages are retained.
+    pub acknowledge: AckLevel,
+    /// The most bytes of unacknowledged messages.
     pub unacknowledged_bytes_max: usize,
-    /// The most bytes that may wait to be read by the application: of all messages together, or,
-    /// in the asynchronous client, of each subscription.
+    /// The most bytes of unread events: of all subscriptions together, or, in the asynchronous
+    /// client, of each.
     pub unread_bytes_max: usize,
-    /// Who is told how the connection is; see [`on_state`](Self::on_state).
-    pub watcher: Option<Watcher>,
+    /// The callback for state changes; see [`on_state`](Self::on_state).
+    pub watcher: Option<StateHandler>,
 }
 
 impl Settings {
-    /// A client that connects again when its connection ends, with the first of these servers that
-    /// can be reached.
+    /// A client that reconnects, to the first reachable of these servers.
     pub fn new<S: Into<String>>(servers: impl IntoIterator<Item = S>, identity: Identity) -> Self {
         Self {
             identity,
@@ -117,55 +116,65 @@ impl Settings {
             reconnect: Some(Reconnect::default()),
             heartbeat: Some(Duration::from_secs(10)),
             patience: Duration::from_secs(10),
-            acknowledge: Level::default(),
+            acknowledge: AckLevel::default(),
             unacknowledged_bytes_max: 16 << 20,
             unread_bytes_max: 256 << 20,
             watcher: None,
         }
     }
 
-    /// A client whose first connection is its last.
+    /// A client that does not reconnect.
     pub fn once(server: &str, identity: Identity) -> Self {
         Self { reconnect: None, ..Self::new([server], identity) }
     }
 
-    /// Encrypts connections.
+    /// Uses TLS.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Has `watch` called with each state that the connection comes into, on the thread that looks
-    /// after it: it should not take long, and cannot call the client.
+    /// Calls `watch` with each state of the connection, on the thread that drives it: it should be
+    /// quick and cannot call the client.
     #[must_use]
     pub fn on_state(mut self, watch: impl Fn(&State) + Send + Sync + 'static) -> Self {
-        self.watcher = Some(Watcher(Arc::new(watch)));
+        self.watcher = Some(StateHandler(Arc::new(watch)));
         self
     }
 
     pub(crate) fn check(&self) -> Result<(), ClientError> {
         let wrong = |what| Err(ClientError::Settings(what));
         if self.servers.is_empty() {
-            return wrong("there is no server to connect to: name one, such as 127.0.0.1:9007");
+            return wrong("no server: give one, such as 127.0.0.1:9007");
         }
         for server in &self.servers {
-            if ServerAddress::of_settings(server)?.is_encrypted() && self.tls.is_none() {
-                return wrong("a server is tcps://, so say by which certificates it is believed");
+            if parse_server(server)?.is_encrypted() && self.tls.is_none() {
+                return wrong("a server is tcps://: give the root certificates to verify it");
             }
         }
         if self.patience.is_zero() {
-            return wrong("patience is zero, so nothing would be waited for: make it 1 s or more");
+            return wrong("timeout is zero: make it 1 s or more");
         }
-        if self.heartbeat.is_some_and(|beat| beat.as_secs() == 0 || beat.subsec_nanos() != 0) {
+        if self
+            .heartbeat
+            .is_some_and(|heartbeat| heartbeat.as_secs() == 0 || heartbeat.subsec_nanos() != 0)
+        {
             return wrong("heartbeat is not in whole seconds: make it 1 s or more, or none");
         }
-        if self.acknowledge == Level::Persisted && self.identity.name.is_empty() {
-            return wrong("messages are persisted by their numbers: give the client a name");
+        if self.acknowledge == AckLevel::Persisted && self.identity.name.is_empty() {
+            return wrong(
+                "persisted acknowledgements need sequence numbers: give the client a name",
+            );
         }
         if self.reconnect.is_some_and(|wait| wait.delay_min > wait.delay_max) {
             return wrong("delay_min is longer than delay_max");
         }
         Ok(())
     }
+}
+
+/// Parses an address of the settings.
+pub(crate) fn parse_server(text: &str) -> Result<ServerAddress, ClientError> {
+    text.parse().map_err(|error| ClientError::Address { server: text.to_owned(), error })
 }

@@ -1,4 +1,4 @@
-//! Encrypted connections: whom a client believes, and how it shows who it is.
+//! TLS settings of a client: root certificates and the client's own certificate.
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -9,46 +9,46 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bits of a file's mode by which others than its owner may read or write it.
+/// Mode bits that let others than the owner read or write a file.
 const OTHERS: u32 = 0o077;
 
-/// Whom a client believes, and how it shows who it is. Connections are by TLS 1.3.
+/// TLS settings: trusted roots and an optional client certificate. Connections use TLS 1.3.
 #[derive(Clone, Debug)]
 pub struct Tls {
     roots: Arc<RootCertStore>,
     pub(crate) config: Arc<ClientConfig>,
 }
 
-/// Why a file cannot be used for encrypted connections.
+/// Errors of certificate and key files.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TlsError {
-    /// It cannot be read.
+    /// An unreadable file.
     #[error("cannot read {path}: {error}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: Arc<io::Error>,
     },
-    /// Others know the key.
-    #[error("{0} can be read or written by others than its owner: chmod go= it first")]
+    /// Other users can read or write the key.
+    #[error("other users can read or write {0}: chmod go= it first")]
     Exposed(PathBuf),
-    /// It does not hold what it should.
+    /// Invalid contents.
     #[error("{path}: {message}")]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
 }
 
 impl Tls {
-    /// Believes servers whose certificates lead to one of those in a file, which is PEM. It may
-    /// also hold the server's certificate itself.
+    /// Trusts servers whose certificate chains to a certificate in this PEM file, which may also be
+    /// the server's own.
     ///
     /// # Errors
-    /// If the file cannot be used.
+    /// If the file is unreadable or invalid.
     pub fn with_roots(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         let path = path.as_ref();
         let mut roots = RootCertStore::empty();
@@ -60,10 +60,10 @@ impl Tls {
         Ok(Self { roots, config: Arc::new(config) })
     }
 
-    /// Shows this certificate to servers that want one; both files are PEM.
+    /// Presents this certificate to servers that request one; both files are PEM.
     ///
     /// # Errors
-    /// If a file cannot be used, or others than its owner can read the key.
+    /// If a file is invalid, or other users can read the key.
     pub fn certificate(
         self,
         certificate: impl AsRef<Path>,

@@ -10,7 +10,7 @@ mod watched;
 use super::ServerArgs;
 use super::form::parse_path;
 use crate::watch::parse_interval;
-use lanecast_client::{Event, Question, Wishes};
+use lanecast_client::{Event, Query, SubscribeOptions};
 use lanecast_filter::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -85,14 +85,14 @@ fn parse_orders(text: &str) -> Result<Orders, String> {
 
 pub(crate) fn run(arguments: &WatchArgs) -> anyhow::Result<ExitCode> {
     let mut client = arguments.server.connect()?;
-    let question = Question {
+    let question = Query {
         filter: arguments.filter.clone(),
         order_by: arguments.order_by.as_ref().map(|orders| orders.text.clone()),
-        ..Question::default()
+        ..Query::default()
     };
-    let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
+    let wishes = SubscribeOptions { out_of_focus: true, ..SubscribeOptions::default() };
     // Where nothing is kept there is nothing to watch: who asks for records, for none, is told so.
-    client.query(&arguments.server.topic, &Question { top: Some(0), ..Question::default() })?;
+    client.query(&arguments.server.topic, &Query { top: Some(0), ..Query::default() })?;
     client.query_and_subscribe(&arguments.server.topic, &question, &wishes)?;
     #[cfg(feature = "top")]
     if std::io::IsTerminal::is_terminal(&std::io::stdout()) && !arguments.json {

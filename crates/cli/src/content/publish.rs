@@ -5,7 +5,7 @@ use crate::output::say;
 use crate::stop;
 use crate::table::counted;
 use lanecast::parse_duration;
-use lanecast_client::{Level, Publication};
+use lanecast_client::{AckLevel, Publication};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
     let mut settings = arguments.server.settings()?;
     if arguments.persisted {
-        settings.acknowledge = Level::Persisted;
+        settings.acknowledge = AckLevel::Persisted;
     }
     let mut client = connect(settings)?;
     let mut count = 0;

@@ -5,7 +5,7 @@ use super::form::{Form, FormArgs, Item};
 use crate::output::say;
 use crate::table::counted;
 use clap::ArgGroup;
-use lanecast_client::{Deletion, Question};
+use lanecast_client::{Deletion, Query};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -70,7 +70,7 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
     let mut client = arguments.server.connect()?;
-    let question = Question {
+    let question = Query {
         filter: arguments.filter.clone(),
         order_by: arguments.order_by.clone(),
         top: arguments.top,

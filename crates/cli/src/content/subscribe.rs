@@ -4,7 +4,7 @@ use super::ServerArgs;
 use super::form::{Form, FormArgs, Item};
 use crate::stop;
 use lanecast::parse_duration;
-use lanecast_client::{Client, ClientError, Event, Message, Question, Wishes};
+use lanecast_client::{Client, ClientError, Event, Message, Query, SubscribeOptions};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -88,12 +88,12 @@ pub(crate) fn run(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn begin(arguments: &SubscribeArgs, client: &mut Client) -> Result<(), ClientError> {
-    let question = Question {
+    let question = Query {
         filter: arguments.filter.clone(),
         select: arguments.select.clone(),
-        ..Question::default()
+        ..Query::default()
     };
-    let wishes = Wishes {
+    let wishes = SubscribeOptions {
         out_of_focus: arguments.oof,
         conflation: arguments.conflate,
         deltas: arguments.delta,

@@ -38,7 +38,7 @@ fn commands_encrypt_and_files_are_read_again_on_demand() {
         assert!(done.code == Some(1) && done.err.contains(words), "{}", done.err);
     };
     told("", "say by --ca FILE");
-    told(&ca, "wants to see a certificate");
+    told(&ca, "requires a client certificate");
     told("--ca none.pem", "cannot read none.pem");
     papers.write("server.pem", "nothing");
     server.signal("HUP");

@@ -2,7 +2,7 @@
 //! and questions, while its memory must stay what it was.
 
 use crate::run::{Stage, wait_for};
-use lanecast_client::{Client, ClientError, Event, Identity, Question, Settings};
+use lanecast_client::{Client, ClientError, Event, Identity, Query, Settings};
 use lanecast_market::Day;
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ fn round(at: &str, number: u64, desk: &mut Desk) -> Result<(), String> {
     assert!(matches!(message, Some(Event::Message(_))), "{message:?}");
     guests[0].unsubscribe(&names[0]);
     assert!(guests[1].next(PATIENCE).expect("connected").is_some());
-    let question = Question { filter: Some(filter), ..Question::default() };
+    let question = Query { filter: Some(filter), ..Query::default() };
     let records = guests[3].query("quotes", &question).expect("an answer");
     assert_eq!(records.len(), 1, "the last quote of {symbol}");
     let gone = format!("/1 = 'C{:03}'", number % 10);
@@ -101,7 +101,7 @@ fn the_servers_memory_stays_what_it_was() {
     // Until each symbol has had its quote.
     wait_for("all quotes", || {
         desk.publish();
-        let records = desk.publisher.query("quotes", &Question::default()).expect("an answer");
+        let records = desk.publisher.query("quotes", &Query::default()).expect("an answer");
         (records.len() == desk.day.symbols()).then_some(())
     });
     let (start, duration) = (Instant::now(), duration());

@@ -2,7 +2,7 @@
 
 use crate::desk::{Served, Wire};
 use lanecast_client::aio::{Client, Subscription};
-use lanecast_client::{ClientError, Event, Identity, Question, Reconnect, Settings, Wishes};
+use lanecast_client::{ClientError, Event, Identity, Query, Reconnect, Settings, SubscribeOptions};
 use std::future::Future;
 use std::time::Duration;
 use tokio::runtime::Builder;
@@ -64,8 +64,9 @@ fn records_are_asked_for_changed_in_part_and_removed() {
             let record = format!(r#"{{"id":{id},"qty":1,"side":"buy"}}"#);
             client.publish("stock", record.as_bytes()).await.expect("there is room");
         }
-        let question = Question { filter: Some("/id < 3".to_owned()), ..Question::default() };
-        let wishes = Wishes { deltas: true, out_of_focus: true, ..Wishes::default() };
+        let question = Query { filter: Some("/id < 3".to_owned()), ..Query::default() };
+        let wishes =
+            SubscribeOptions { deltas: true, out_of_focus: true, ..SubscribeOptions::default() };
         let followed = client.query_and_subscribe("stock", &question, &wishes).await;
         let mut followed = followed.expect("it is kept");
         for _ in 0..3 {
@@ -91,7 +92,7 @@ fn a_call_may_be_given_up_and_loses_nothing() {
         let mut all = client.subscribe("t", None).await.expect("a topic");
         // Each of these is dropped where it waits for the first time.
         drop(timeout(Duration::ZERO, client.subscribe("t", None)).await);
-        drop(timeout(Duration::ZERO, client.query("stock", &Question::default())).await);
+        drop(timeout(Duration::ZERO, client.query("stock", &Query::default())).await);
         drop(timeout(Duration::ZERO, client.flush()).await);
         let publisher = client.clone();
         let publishing = tokio::spawn(async move {
@@ -203,7 +204,7 @@ fn the_end_is_told_to_all_who_wait() {
         tokio::task::spawn_blocking(move || drop(served)).await.expect("it ends");
         let error = reader.await.expect("no panic").expect_err("it is over");
         assert!(matches!(error, ClientError::Ended(_)), "{error}");
-        let error = client.query("stock", &Question::default()).await.expect_err("it is over");
+        let error = client.query("stock", &Query::default()).await.expect_err("it is over");
         assert!(matches!(error, ClientError::Ended(_)), "{error}");
         let nobody = Client::connect("127.0.0.1:1", &Identity::default()).await;
         let error = nobody.expect_err("nobody is there");

@@ -2,7 +2,7 @@
 
 use crate::desk::Served;
 use lanecast_client::{
-    Client, ClientError, Deletion, Event, Identity, Publication, Question, Settings, Wishes,
+    Client, ClientError, Deletion, Event, Identity, Publication, Query, Settings, SubscribeOptions,
 };
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn what_the_server_refuses_is_an_error_with_its_reason() {
         // That is final, also for one that would connect again.
         let error = Client::connect_with(Settings::new([server], wrong)).expect_err("the same");
         assert!(matches!(error, ClientError::Refused { .. }), "{error}");
-        // The next server is tried when nobody is there.
+        // An unreachable server makes the client try the next one.
         let servers = ["127.0.0.1:1", server];
         let found = Client::connect_with(Settings::new(servers, Identity::default()));
         found.expect("the second one").flush().expect("nothing to wait for");
@@ -85,19 +85,19 @@ fn kept_records_are_asked_for_and_removed() {
             let body = format!(r#"{{"id":{id},"even":{}}}"#, id % 2 == 0);
             client.publish("stock", body.as_bytes()).expect("it is taken");
         }
-        let question = Question {
+        let question = Query {
             filter: Some("/even = true".to_owned()),
             order_by: Some("/id DESC".to_owned()),
             top: Some(300),
             skip: 100,
-            ..Question::default()
+            ..Query::default()
         };
         let records = client.query("stock", &question).expect("an answer");
         let ids = records.iter().map(|record| String::from_utf8_lossy(&record.body).into_owned());
         let expected = (100..400).map(|at| format!(r#"{{"id":{},"even":true}}"#, 998 - 2 * at));
         assert!(ids.eq(expected));
         assert_eq!(client.delete("stock", "/even = true").expect("done"), 500);
-        let left = client.query("stock", &Question::default()).expect("an answer");
+        let left = client.query("stock", &Query::default()).expect("an answer");
         assert_eq!(left.len(), 500);
         let error = client.query("passing", &question).expect_err("nothing is kept of it");
         assert!(error.to_string().contains("nothing is kept of passing"), "{error}");
@@ -113,12 +113,12 @@ fn records_are_followed_from_the_question_on() {
             client.publish("stock", body.as_bytes()).expect("it is taken");
         }
         client.flush().expect("all were");
-        let question = Question {
+        let question = Query {
             filter: Some("/open = true".to_owned()),
             order_by: Some("/id".to_owned()),
-            ..Question::default()
+            ..Query::default()
         };
-        let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
+        let wishes = SubscribeOptions { out_of_focus: true, ..SubscribeOptions::default() };
         let name = client.query_and_subscribe("stock", &question, &wishes).expect("it is kept");
         let mut next = || client.next(PATIENCE).expect("connected").expect("it comes");
         let mut keys = Vec::new();
@@ -149,8 +149,9 @@ fn what_changes_is_told_without_the_records_before() {
         let mut client = json(server);
         client.publish("stock", br#"{"id":1,"qty":5,"by":"a"}"#).expect("it is taken");
         client.flush().expect("it was");
-        let question = Question { select: Some("-/by".to_owned()), ..Question::default() };
-        let wishes = Wishes { deltas: true, out_of_focus: true, ..Wishes::default() };
+        let question = Query { select: Some("-/by".to_owned()), ..Query::default() };
+        let wishes =
+            SubscribeOptions { deltas: true, out_of_focus: true, ..SubscribeOptions::default() };
         client.subscribe_with("stock", &question, &wishes).expect("it is kept");
         let change = Publication {
             is_delta: true,
@@ -162,9 +163,9 @@ fn what_changes_is_told_without_the_records_before() {
         let Event::Message(message) = event else { panic!("{event:?}") };
         assert_eq!(String::from_utf8_lossy(&message.body), r#"{"id":1,"qty":6}"#);
         assert_eq!(message.correlation.as_deref(), Some("why"));
-        let sorted = Question { top: Some(1), ..question };
+        let sorted = Query { top: Some(1), ..question };
         let error = client.subscribe_with("stock", &sorted, &wishes).expect_err("no records come");
-        assert!(matches!(error, ClientError::Question(_)), "{error}");
+        assert!(matches!(error, ClientError::Query(_)), "{error}");
     });
 }
 
@@ -175,13 +176,13 @@ fn records_are_removed_by_their_numbers_and_by_their_keys() {
         for id in 0..4 {
             client.publish("stock", format!(r#"{{"id":{id}}}"#).as_bytes()).expect("it is taken");
         }
-        let records = client.query("stock", &Question::default()).expect("an answer");
+        let records = client.query("stock", &Query::default()).expect("an answer");
         let keys = [records[0].key, records[2].key];
         assert_eq!(client.delete_with("stock", &Deletion::Keys(&keys)).expect("done"), 2);
         let like = Deletion::Like(&records[1].body);
         assert_eq!(client.delete_with("stock", &like).expect("done"), 1);
         assert_eq!(client.delete_with("stock", &like).expect("done"), 0);
-        let left = client.query("stock", &Question::default()).expect("an answer");
+        let left = client.query("stock", &Query::default()).expect("an answer");
         assert_eq!(left, [records[3].clone()]);
         client.delete_with("stock", &Deletion::Like(b"")).expect_err("which one?");
     });

@@ -2,7 +2,7 @@
 
 use super::book::Book;
 use super::served;
-use lanecast_client::Question;
+use lanecast_client::Query;
 use lanecast_market::{Day, Execution, Outcome, Side};
 use serde::Serialize;
 use std::time::Instant;
@@ -52,7 +52,7 @@ fn all(day: &Day) -> Vec<(String, Condition)> {
 pub(super) fn ask(server: &str, day: &Day, book: &Book) -> anyhow::Result<Vec<Answer>> {
     let mut client = served::connect(server)?;
     let answers = all(day).into_iter().map(|(filter, holds)| {
-        let question = Question { filter: Some(filter.clone()), ..Question::default() };
+        let question = Query { filter: Some(filter.clone()), ..Query::default() };
         let start = Instant::now();
         let records = client.query("executions", &question)?;
         let took_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -4,7 +4,7 @@
 use super::book::{Book, Group, Prices};
 use super::served;
 use super::subscriber::Expected;
-use lanecast_client::{Client, Question, Wishes};
+use lanecast_client::{Client, Query, SubscribeOptions};
 use lanecast_filter::message_type::MessageType;
 use lanecast_market::Day;
 use lanecast_sow::ViewDefinition;
@@ -52,7 +52,7 @@ pub(super) fn definition() -> ViewDefinition {
 
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
     let mut client = served::connect_as(server, MessageType::Nvfix)?;
-    client.query_and_subscribe(NAME, &Question::default(), &Wishes::default())?;
+    client.query_and_subscribe(NAME, &Query::default(), &SubscribeOptions::default())?;
     Ok(client)
 }
 
@@ -77,7 +77,7 @@ impl Viewed {
     /// Asks for the view, and compares it, and what was told of it, with sums over the book.
     pub(super) fn judge(self, server: &str, day: &Day, book: &Book) -> anyhow::Result<Outcome> {
         let mut client = served::connect_as(server, MessageType::Nvfix)?;
-        let asked = client.query(NAME, &Question::default())?;
+        let asked = client.query(NAME, &Query::default())?;
         let asked = asked.into_iter().map(|record| (Some(record.key), record.body)).collect();
         let prices = book.prices(day);
         Ok(Outcome {

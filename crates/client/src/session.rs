@@ -1,120 +1,120 @@
-//! What a client and its server say to one another: bytes in, bytes out, and what they mean.
+//! The client's session as a state machine: bytes in, bytes out, and events.
 //!
-//! There are no sockets in here, no threads and no clocks: whoever has those tells what happened,
-//! and when. So both clients share it, and tests can break connections wherever they like.
+//! It has no sockets, threads or clocks: the blocking client's threads and the asynchronous
+//! client's tasks drive it and pass the time. Tests can cut connections at any byte.
 
-mod asking;
-mod hearing;
+mod incoming;
+mod outgoing;
 #[cfg(test)]
 mod tests;
 
 use crate::backlog::Backlog;
-use crate::call::Calls;
-use crate::delay::Delay;
+use crate::backoff::Backoff;
 use crate::error::ClientError;
 use crate::event::{Event, State};
 use crate::frames::Frames;
-use crate::question::Interest;
+use crate::pending::PendingRequests;
+use crate::query::SubscribeRequest;
 use crate::settings::Settings;
 use lanecast_wire::command::{Command, Field, HeaderWriter};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 
-/// So many signs of life may be missed.
+/// Missed heartbeats after which the server counts as silent.
 const MISSED_MAX: u32 = 3;
 
-/// How far the connection is.
+/// State of the connection.
 #[derive(Debug)]
 enum Phase {
-    /// There is none; one is to be made from then on.
-    Apart(Instant),
-    /// There is one, and the logon is on its way, as a command of this number.
+    /// No connection; the next attempt is due at this time.
+    Disconnected(Instant),
+    /// Connected; the logon with this command id waits for its acknowledgement.
     LoggingOn { command: u64, until: Instant },
-    /// The server knows who this is.
+    /// Logged on.
     Connected { since: Instant },
-    /// There is none, and will be none.
-    Over(ClientError),
+    /// Ended for good.
+    Ended(ClientError),
 }
 
-/// What the one who has sockets is to do.
+/// The next step of the driver.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Connect to this server.
     Connect(String),
-    /// Nothing before then.
+    /// Wait until this time.
     Wait(Instant),
-    /// Nothing any more.
+    /// Stop.
     End,
 }
 
-/// A subscription that the server is to know, after each connection anew.
+/// A subscription that is placed anew on each connection.
 #[derive(Debug)]
-struct Placed {
-    interest: Interest,
-    /// Whether the server has accepted it once. Until then its command is a call.
+struct ActiveSubscription {
+    request: SubscribeRequest,
+    /// Whether the server has accepted it once. Until then its command is a pending request.
     is_accepted: bool,
 }
 
-/// A client's side of the conversation.
+/// The session of a client across its connections.
 #[derive(Debug)]
-pub(crate) struct Conversation {
+pub(crate) struct Session {
     settings: Settings,
     phase: Phase,
-    /// Which server is tried, or was last.
+    /// Index of the current or last server.
     server: usize,
     /// Attempts since the last connection.
     attempts: usize,
-    delay: Delay,
+    backoff: Backoff,
     has_been_connected: bool,
-    /// What is to be sent on this connection.
+    /// Bytes to send on this connection.
     out: Vec<u8>,
     frames: Frames,
-    /// When something was last heard, and last said.
-    heard: Instant,
-    said: Instant,
-    /// The number of the last command.
+    /// Times of the last received and sent bytes.
+    last_receive: Instant,
+    last_send: Instant,
+    /// Id of the last command.
     last: u64,
-    /// The number of the last message that was published.
+    /// Sequence number of the last published message.
     sequence: u64,
     backlog: Backlog,
-    /// How many messages may be lost, as the client has no name.
-    unsure: u64,
-    /// Messages of which the server said that their numbers were had before.
+    /// Messages that may be lost, for a client without a name.
+    uncertain: u64,
+    /// Messages that the server acknowledged as duplicates.
     duplicates: u64,
-    /// Messages of which the server would have nothing, and why: the first of them.
+    /// The first refused message, with the reason.
     refused: Option<(u64, String)>,
-    calls: Calls,
-    placed: BTreeMap<String, Placed>,
-    /// Subscriptions that are being placed again, by the numbers of the commands.
+    pending: PendingRequests,
+    active: BTreeMap<String, ActiveSubscription>,
+    /// Subscriptions being placed anew, by command id.
     replacing: HashMap<u64, String>,
     events: VecDeque<Event>,
     event_bytes: usize,
     states: VecDeque<State>,
 }
 
-impl Conversation {
-    /// With a seed for what is random, and a number below all that its messages get.
+impl Session {
+    /// A session with a seed for jitter and a sequence number below those of its messages.
     pub(crate) fn new(settings: Settings, now: Instant, seed: u64, sequence: u64) -> Self {
         let backlog = Backlog::new(settings.unacknowledged_bytes_max);
         Self {
             settings,
-            phase: Phase::Apart(now),
+            phase: Phase::Disconnected(now),
             server: 0,
             attempts: 0,
-            delay: Delay::new(seed),
+            backoff: Backoff::new(seed),
             has_been_connected: false,
             out: Vec::new(),
             frames: Frames::default(),
-            heard: now,
-            said: now,
+            last_receive: now,
+            last_send: now,
             last: 0,
             sequence,
             backlog,
-            unsure: 0,
+            uncertain: 0,
             duplicates: 0,
             refused: None,
-            calls: Calls::default(),
-            placed: BTreeMap::new(),
+            pending: PendingRequests::default(),
+            active: BTreeMap::new(),
             replacing: HashMap::new(),
             events: VecDeque::new(),
             event_bytes: 0,
@@ -122,7 +122,7 @@ impl Conversation {
         }
     }
 
-    /// How many messages the server has had before, as their numbers tell.
+    /// Number of messages that the server acknowledged as duplicates.
     pub(crate) fn duplicates(&self) -> u64 {
         self.duplicates
     }
@@ -139,56 +139,56 @@ impl Conversation {
         self.settings.servers[self.server].clone()
     }
 
-    /// What is to be done about the connection when there is none.
+    /// The next step while there is no connection.
     pub(crate) fn next_step(&mut self, now: Instant) -> Next {
         match self.phase {
-            Phase::Apart(from) if from <= now => {
-                self.note(State::Connecting { server: self.server() });
+            Phase::Disconnected(from) if from <= now => {
+                self.push_state(State::Connecting { server: self.server() });
                 Next::Connect(self.server())
             }
-            Phase::Apart(from) => Next::Wait(from),
+            Phase::Disconnected(from) => Next::Wait(from),
             Phase::LoggingOn { .. } | Phase::Connected { .. } => Next::Wait(now),
-            Phase::Over(_) => Next::End,
+            Phase::Ended(_) => Next::End,
         }
     }
 
-    /// A connection has been made. False if it is not wanted any more.
+    /// Starts the logon on a new connection. False if the session has ended.
     pub(crate) fn opened(&mut self, now: Instant) -> bool {
-        if matches!(self.phase, Phase::Over(_)) {
+        if matches!(self.phase, Phase::Ended(_)) {
             return false;
         }
         self.frames = Frames::default();
-        self.heard = now;
-        self.said = now;
+        self.last_receive = now;
+        self.last_send = now;
         let until = now + self.settings.patience;
         let command = self.log_on();
         self.phase = Phase::LoggingOn { command, until };
         true
     }
 
-    /// The connection has ended, or could not be made.
+    /// Handles the end of a connection or a failed attempt.
     pub(crate) fn closed(&mut self, now: Instant, error: ClientError) {
         self.out.clear();
         self.replacing.clear();
         match self.phase {
-            Phase::Over(_) => return,
+            Phase::Ended(_) => return,
             Phase::Connected { since } => {
                 self.attempts = 0;
                 let long = self.settings.reconnect.map(|wait| wait.delay_max).unwrap_or_default();
                 if now.saturating_duration_since(since) >= long {
-                    self.delay.reset();
+                    self.backoff.reset();
                 }
                 if !self.has_name() {
-                    self.unsure += self.backlog.len() as u64;
+                    self.uncertain += self.backlog.len() as u64;
                     self.backlog.clear();
                 }
             }
-            Phase::LoggingOn { .. } | Phase::Apart(_) => {
+            Phase::LoggingOn { .. } | Phase::Disconnected(_) => {
                 self.attempts += 1;
                 self.server = (self.server + 1) % self.settings.servers.len();
             }
         }
-        self.calls.interrupt();
+        self.pending.connection_lost();
         self.retry(now, error);
     }
 
@@ -203,39 +203,39 @@ impl Conversation {
         };
         // Each server is tried before any a second time.
         let is_round = self.attempts.is_multiple_of(self.settings.servers.len());
-        let delay = if is_round { self.delay.next(reconnect) } else { Default::default() };
-        self.phase = Phase::Apart(now + delay);
-        self.note(State::Waiting { delay, error });
+        let backoff = if is_round { self.backoff.next(reconnect) } else { Default::default() };
+        self.phase = Phase::Disconnected(now + backoff);
+        self.push_state(State::Waiting { backoff, error });
     }
 
-    /// It is over.
+    /// Ends the session with an error.
     pub(crate) fn fail(&mut self, error: ClientError) {
-        if matches!(self.phase, Phase::Over(_)) {
+        if matches!(self.phase, Phase::Ended(_)) {
             return;
         }
         self.out.clear();
-        self.calls.fail(&error);
-        self.note(State::Failed(error.clone()));
-        self.phase = Phase::Over(error);
+        self.pending.fail(&error);
+        self.push_state(State::Failed(error.clone()));
+        self.phase = Phase::Ended(error);
     }
 
-    /// Ends well: what is to be sent still is, and nothing else happens.
+    /// Ends the session; pending bytes are still sent.
     pub(crate) fn close(&mut self) {
-        if !matches!(self.phase, Phase::Over(_)) {
-            self.calls.fail(&ClientError::Closed);
-            self.phase = Phase::Over(ClientError::Closed);
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.pending.fail(&ClientError::Closed);
+            self.phase = Phase::Ended(ClientError::Closed);
         }
     }
 
-    /// Why it is over, if it is.
+    /// The error that ended the session.
     pub(crate) fn failure(&self) -> Option<&ClientError> {
         match &self.phase {
-            Phase::Over(error) => Some(error),
+            Phase::Ended(error) => Some(error),
             _ => None,
         }
     }
 
-    /// Whether there is somebody to write to; what is left at the end still goes there.
+    /// Whether there is a connection; at the end it still takes the pending bytes.
     pub(crate) fn has_connection(&self) -> bool {
         matches!(self.phase, Phase::LoggingOn { .. } | Phase::Connected { .. })
     }
@@ -244,45 +244,47 @@ impl Conversation {
         matches!(self.phase, Phase::Connected { .. })
     }
 
-    /// Whether the connection is still good: something has come in time.
+    /// Checks the deadlines of the logon and of heartbeats.
     pub(crate) fn check(&mut self, now: Instant) -> Result<(), ClientError> {
-        let silence = now.saturating_duration_since(self.heard);
+        let silence = now.saturating_duration_since(self.last_receive);
         match (&self.phase, self.settings.heartbeat) {
-            (Phase::Over(error), _) => Err(error.clone()),
+            (Phase::Ended(error), _) => Err(error.clone()),
             (Phase::LoggingOn { until, .. }, _) if *until <= now => {
                 let seconds = self.settings.patience.as_secs();
                 Err(ClientError::NoAnswer { what: "cannot log on".to_owned(), seconds })
             }
-            (Phase::Connected { .. }, Some(beat)) if silence > beat * MISSED_MAX => {
+            (Phase::Connected { .. }, Some(heartbeat)) if silence > heartbeat * MISSED_MAX => {
                 Err(ClientError::Silent { seconds: silence.as_secs() })
             }
             _ => Ok(()),
         }
     }
 
-    /// Silence until now was not the server's: nobody listened.
-    pub(crate) fn excuse(&mut self, now: Instant) {
-        self.heard = now;
+    /// Restarts the heartbeat deadline: the client itself had stopped reading.
+    pub(crate) fn extend_deadline(&mut self, now: Instant) {
+        self.last_receive = now;
     }
 
-    /// Gives what is to be sent in exchange for an empty buffer; it may be nothing.
+    /// Swaps the pending bytes, possibly none, with the buffer `out`.
     pub(crate) fn take_output(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if self.out.is_empty() && self.next_beat().is_some_and(|due| due <= now) {
-            self.put(|out| {
-                HeaderWriter::command(out, Command::Heartbeat).text(Field::Options, "beat").end();
+        if self.out.is_empty() && self.next_heartbeat().is_some_and(|due| due <= now) {
+            self.write_frame(|out| {
+                HeaderWriter::command(out, Command::Heartbeat)
+                    .text(Field::Options, "heartbeat")
+                    .end();
             });
         }
         out.clear();
         std::mem::swap(&mut self.out, out);
         if !out.is_empty() {
-            self.said = now;
+            self.last_send = now;
         }
     }
 
-    /// When something is to be said at the latest.
-    pub(crate) fn next_beat(&self) -> Option<Instant> {
-        let beat = self.settings.heartbeat.filter(|_| self.is_connected())?;
-        Some(self.said + beat)
+    /// Deadline of the next heartbeat to send.
+    pub(crate) fn next_heartbeat(&self) -> Option<Instant> {
+        let heartbeat = self.settings.heartbeat.filter(|_| self.is_connected())?;
+        Some(self.last_send + heartbeat)
     }
 
     pub(crate) fn next_event(&mut self) -> Option<Event> {
@@ -291,7 +293,7 @@ impl Conversation {
         Some(event)
     }
 
-    /// Whether more waits to be read than may.
+    /// Whether too many bytes of events are unread.
     pub(crate) fn is_full(&self) -> bool {
         self.event_bytes > self.settings.unread_bytes_max
     }
@@ -300,14 +302,14 @@ impl Conversation {
         self.states.pop_front()
     }
 
-    /// For whoever watches.
-    fn note(&mut self, state: State) {
+    /// Queues a state for the callback.
+    fn push_state(&mut self, state: State) {
         if self.settings.watcher.is_some() {
             self.states.push_back(state);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn push_event(&mut self, event: Event) {
         self.event_bytes += event.bytes();
         self.events.push_back(event);
     }

@@ -1,23 +1,23 @@
-//! What the server says.
+//! Commands from the server.
 
-use super::{Conversation, Phase};
+use super::{Phase, Session};
 use crate::error::ClientError;
 use crate::event::{Event, Message, Record, State};
-use crate::settings::Level;
+use crate::settings::AckLevel;
 use lanecast_wire::command::{Command, Field, Header, Records, SEQUENCE_MAX};
 use std::time::Instant;
 
-impl Conversation {
-    /// Takes bytes from the connection.
+impl Session {
+    /// Processes bytes of the connection.
     ///
     /// # Errors
-    /// If they make no sense, or the client is not wanted: the connection is to be closed then.
+    /// If they are invalid or the logon is refused: the caller must close the connection.
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), ClientError> {
-        self.heard = now;
+        self.last_receive = now;
         let mut frames = std::mem::take(&mut self.frames);
-        let taken = frames.take(bytes, |payload| self.hear(now, payload));
+        let consumed = frames.take(bytes, |payload| self.hear(now, payload));
         self.frames = frames;
-        taken?;
+        consumed?;
         self.failure().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -27,20 +27,20 @@ impl Conversation {
             Command::Ack => self.acknowledged(now, &header)?,
             Command::Publish | Command::DeltaPublish => {
                 if let Some(message) = self.message(&header)? {
-                    self.tell(Event::Message(message));
+                    self.push_event(Event::Message(message));
                 }
             }
             Command::Oof => {
                 if let Some(message) = self.message(&header)? {
                     let reason = text(&header, Field::Reason).unwrap_or_default();
-                    self.tell(Event::Left { message, reason });
+                    self.push_event(Event::Left { message, reason });
                 }
             }
             Command::Sow => self.records(&header)?,
             Command::GroupEnd => {
                 let subscription = text(&header, Field::QueryId).unwrap_or_default();
-                if self.placed.contains_key(&subscription) {
-                    self.tell(Event::Current { subscription });
+                if self.active.contains_key(&subscription) {
+                    self.push_event(Event::Current { subscription });
                 }
             }
             _ => {}
@@ -48,10 +48,10 @@ impl Conversation {
         Ok(())
     }
 
-    /// A message for those of its subscriptions that have not been ended.
+    /// A message with those of its subscriptions that are still active.
     fn message(&self, header: &Header<'_>) -> Result<Option<Message>, ClientError> {
         let names = text(header, Field::SubscriptionIds).unwrap_or_default();
-        let names = names.split(',').filter(|name| self.placed.contains_key(*name));
+        let names = names.split(',').filter(|name| self.active.contains_key(*name));
         let subscriptions: Vec<String> = names.map(str::to_owned).collect();
         if subscriptions.is_empty() {
             return Ok(None);
@@ -67,15 +67,15 @@ impl Conversation {
 
     fn records(&mut self, header: &Header<'_>) -> Result<(), ClientError> {
         let subscription = text(header, Field::QueryId).unwrap_or_default();
-        let asked = subscription.parse().ok().filter(|_| !self.placed.contains_key(&subscription));
+        let asked = subscription.parse().ok().filter(|_| !self.active.contains_key(&subscription));
         for record in Records::new(header.body()) {
             let (header, body) = record?;
             let key = header.number(Field::SowKey)?.unwrap_or(0);
             let record = Record { key, body: body.to_vec() };
-            if self.placed.contains_key(&subscription) {
-                self.tell(Event::Record { subscription: subscription.clone(), record });
-            } else if let Some(call) = asked.and_then(|command| self.calls.get_mut(command)) {
-                call.answer.records.push(record);
+            if self.active.contains_key(&subscription) {
+                self.push_event(Event::Record { subscription: subscription.clone(), record });
+            } else if let Some(pending) = asked.and_then(|command| self.pending.get_mut(command)) {
+                pending.answer.records.push(record);
             }
         }
         Ok(())
@@ -87,12 +87,13 @@ impl Conversation {
         let is_duplicate = !has_failed && reason.starts_with("duplicate");
         let reason = has_failed.then_some(reason);
         let Some(command) = header.number(Field::CommandId)? else {
-            // It did not understand who this is: so speaks a server that is spoken to in plain.
+            // A TLS server refuses a client without TLS with an acknowledgement that has no command
+            // id.
             if reason.is_some() && matches!(self.phase, Phase::LoggingOn { .. }) {
                 self.logged_on(now, reason, 0);
                 return Ok(());
             }
-            // All messages up to that number are persisted.
+            // All messages up to this sequence number are persisted.
             if let Some(sequence) = header.number(Field::Sequence)? {
                 self.backlog.acknowledge_sequence(sequence);
             }
@@ -111,14 +112,14 @@ impl Conversation {
                 self.refused = Some((command, reason));
             }
         } else if let Some(name) = self.replacing.remove(&command) {
-            self.placed_again(name, reason);
+            self.resubscribed(name, reason);
         } else {
-            self.answered(command, header, reason)?;
+            self.acknowledged_request(command, header, reason)?;
         }
         Ok(())
     }
 
-    /// The server knows the client, and all of its messages up to that number.
+    /// Handles the answer to the logon: the server has all messages up to `sequence`.
     fn logged_on(&mut self, now: Instant, reason: Option<String>, sequence: u64) {
         if let Some(reason) = reason {
             return self.fail(ClientError::Refused { what: "cannot log on".to_owned(), reason });
@@ -128,34 +129,34 @@ impl Conversation {
                 let name = self.settings.identity.name.clone();
                 return self.fail(ClientError::NameTaken { name });
             }
-            // That it has them does not say that they are persisted.
-            if self.settings.acknowledge == Level::Processed {
+            // Received is not persisted: those wait for their own acknowledgements.
+            if self.settings.acknowledge == AckLevel::Processed {
                 self.backlog.acknowledge_sequence(sequence);
             }
-            // Beyond that the server takes none, and there would be no next one.
+            // The server accepts no numbers beyond the limit, so none above it may be next.
             self.sequence = self.sequence.max(sequence.min(SEQUENCE_MAX));
         }
         self.has_been_connected = true;
         self.phase = Phase::Connected { since: now };
-        self.note(State::Connected { server: self.server() });
-        self.begin_again();
+        self.push_state(State::Connected { server: self.server() });
+        self.resume();
     }
 
-    fn placed_again(&mut self, subscription: String, reason: Option<String>) {
+    fn resubscribed(&mut self, subscription: String, reason: Option<String>) {
         let Some(reason) = reason else {
-            if self.placed.contains_key(&subscription) {
-                self.tell(Event::Resumed { subscription });
+            if self.active.contains_key(&subscription) {
+                self.push_event(Event::Resumed { subscription });
             }
             return;
         };
-        if self.placed.remove(&subscription).is_some() {
+        if self.active.remove(&subscription).is_some() {
             let what = "cannot resume the subscription".to_owned();
             let error = ClientError::Refused { what, reason };
-            self.tell(Event::Ended { subscription, error });
+            self.push_event(Event::Ended { subscription, error });
         }
     }
 
-    fn answered(
+    fn acknowledged_request(
         &mut self,
         command: u64,
         header: &Header<'_>,
@@ -163,23 +164,23 @@ impl Conversation {
     ) -> Result<(), ClientError> {
         let acks = header.acks()?;
         let deleted = header.number(Field::RecordsDeleted)?;
-        let Some(call) = self.calls.get_mut(command) else { return Ok(()) };
-        call.answer.deleted = deleted.unwrap_or(call.answer.deleted);
+        let Some(pending) = self.pending.get_mut(command) else { return Ok(()) };
+        pending.answer.deleted = deleted.unwrap_or(pending.answer.deleted);
         let is_refused = reason.is_some();
         if let Some(reason) = reason {
-            let what = call.what.to_owned();
-            call.done = Some(Err(ClientError::Refused { what, reason }));
-        } else if acks.has(call.ack) {
-            call.done = Some(Ok(()));
+            let what = pending.what.to_owned();
+            pending.done = Some(Err(ClientError::Refused { what, reason }));
+        } else if acks.has(pending.ack) {
+            pending.done = Some(Ok(()));
         } else {
             return Ok(());
         }
-        // A subscription has the name of the command that it began with.
+        // The first command of a subscription gives it its name.
         let name = command.to_string();
         if is_refused {
-            self.placed.remove(&name);
-        } else if let Some(placed) = self.placed.get_mut(&name) {
-            placed.is_accepted = true;
+            self.active.remove(&name);
+        } else if let Some(active) = self.active.get_mut(&name) {
+            active.is_accepted = true;
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! A client and a model of a server, and between them a wire that breaks at any byte.
 
-use super::{Conversation, Next, Phase};
+use super::{Next, Phase, Session};
 use crate::error::ClientError;
 use crate::event::{Event, State};
 use crate::frames::Frames;
 use crate::publication::{Deletion, Publication};
-use crate::question::{Interest, Question, Wishes};
-use crate::settings::{Identity, Level, Reconnect, Settings};
+use crate::query::{Query, SubscribeOptions, SubscribeRequest};
+use crate::settings::{AckLevel, Identity, Reconnect, Settings};
 use lanecast_wire::command::{Command, Field, Header, begin_frame, end_frame};
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ fn named(name: &str) -> Settings {
     Settings { reconnect: Some(reconnect), ..Settings::new(["a:1"], identity) }.on_state(|_| {})
 }
 
-/// Chance, from a seed.
-struct Dice(u64);
+/// A seeded random generator.
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
         (self.0 >> 33) as usize % limit
@@ -32,13 +32,13 @@ impl Dice {
 /// A server of one client, too simple to be wrong.
 #[derive(Default)]
 struct Model {
-    /// The last number that it has had, whatever becomes of connections.
+    /// The last sequence number received, across connections.
     sequence: u64,
-    /// Whether it keeps that to itself when clients come back.
+    /// Whether the logon's answer leaves the number out.
     is_secretive: bool,
-    taken: Vec<String>,
+    consumed: Vec<String>,
     repeated: usize,
-    /// What of this is the connection's.
+    /// State of the connection.
     frames: Frames,
     subscription: Option<String>,
     out: Vec<u8>,
@@ -47,15 +47,11 @@ struct Model {
 impl Model {
     fn receive(&mut self, bytes: &[u8]) {
         let mut frames = std::mem::take(&mut self.frames);
-        let taken = frames.take(bytes, |payload| {
-            self.hear(payload);
-            Ok(())
-        });
-        taken.expect("whole frames");
+        frames.take(bytes, |payload| self.execute(payload)).expect("whole frames");
         self.frames = frames;
     }
 
-    fn hear(&mut self, payload: &[u8]) {
+    fn execute(&mut self, payload: &[u8]) -> Result<(), ClientError> {
         let header = Header::parse(payload).expect("a header");
         let text = |field| header.text(field).unwrap_or_default().into_owned();
         let id = text(Field::CommandId);
@@ -75,7 +71,7 @@ impl Model {
                     if let Some(name) = self.subscription.clone() {
                         self.say(&format!(r#"{{"c":"p","t":"t","sids":"{name}"}}{body}"#));
                     }
-                    self.taken.push(body);
+                    self.consumed.push(body);
                 }
                 let more = if is_repeated { r#","reason":"duplicate: had""# } else { "" };
                 self.acknowledge("processed", &id, more);
@@ -95,11 +91,12 @@ impl Model {
             Command::SowDelete => self.acknowledge("stats", &id, r#","records_deleted":3"#),
             _ => {}
         }
+        Ok(())
     }
 
     /// The last message is the only record.
     fn records(&mut self, query: &str) {
-        let last = self.taken.last().cloned().unwrap_or_default();
+        let last = self.consumed.last().cloned().unwrap_or_default();
         let length = last.len();
         let record = format!(r#"{{"k":1,"l":{length}}}{last}"#);
         self.say(&format!(r#"{{"c":"sow","query_id":"{query}"}}{record}"#));
@@ -126,7 +123,7 @@ impl Model {
 
 /// Both ends, the bytes between them, and the time.
 struct World {
-    client: Conversation,
+    client: Session,
     server: Model,
     upward: Vec<u8>,
     downward: Vec<u8>,
@@ -137,7 +134,7 @@ struct World {
 impl World {
     fn new(settings: Settings) -> Self {
         let now = Instant::now();
-        let client = Conversation::new(settings, now, 0x5eed, 0);
+        let client = Session::new(settings, now, 0x5eed, 0);
         let (upward, downward) = (Vec::new(), Vec::new());
         Self { client, server: Model::default(), upward, downward, is_open: false, now }
     }
@@ -182,13 +179,13 @@ impl World {
 fn each_message_is_taken_once_wherever_the_connection_breaks() {
     let (mut repeated, mut duplicates) = (0, 0);
     for seed in 0..300 {
-        let mut dice = Dice(seed);
+        let mut dice = Rng(seed);
         let mut world = World::new(named("desk"));
         world.server.is_secretive = seed % 2 == 0;
         let mut published: Vec<String> = Vec::new();
         world.settle();
-        let (_, name) = world.client.subscribe(Interest::messages("t", None));
-        let mut heard = Vec::new();
+        let (_, name) = world.client.subscribe(SubscribeRequest::messages("t", None));
+        let mut last_receive = Vec::new();
         while published.len() < MESSAGES {
             world.step(1 + dice.below(200));
             if dice.below(3) > 0 {
@@ -202,13 +199,13 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
             if dice.below(12) == 0 {
                 world.cut();
             }
-            heard.append(&mut world.events());
+            last_receive.append(&mut world.events());
         }
         world.settle();
         assert!(world.client.is_flushed().expect("all went well"), "seed {seed}");
-        assert_eq!(world.server.taken, published, "seed {seed}");
-        heard.append(&mut world.events());
-        check_continuity(&heard, &name, seed);
+        assert_eq!(world.server.consumed, published, "seed {seed}");
+        last_receive.append(&mut world.events());
+        check_continuity(&last_receive, &name, seed);
         repeated += world.server.repeated;
         duplicates += world.client.duplicates() as usize;
     }
@@ -216,10 +213,10 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
     assert!(repeated > 100, "only {repeated} were ever sent again in vain: is anything broken?");
 }
 
-/// What is missing is missing where the subscription was resumed.
-fn check_continuity(heard: &[Event], name: &str, seed: u64) {
+/// Messages may be missing only where the subscription was resumed.
+fn check_continuity(last_receive: &[Event], name: &str, seed: u64) {
     let mut next = None;
-    for event in heard {
+    for event in last_receive {
         match event {
             Event::Message(message) => {
                 assert_eq!(message.subscriptions, [name], "seed {seed}");
@@ -239,20 +236,20 @@ fn records_are_asked_for_again_and_a_query_is_answered_late() {
     let mut world = World::new(named("desk"));
     world.settle();
     world.client.publish(&Publication::of("t", b"first")).expect("there is room");
-    let interest = Interest::records("t", &Question::default(), &Wishes::default());
-    let (command, name) = world.client.subscribe(interest);
+    let request = SubscribeRequest::records("t", &Query::default(), &SubscribeOptions::default());
+    let (command, name) = world.client.subscribe(request);
     world.settle();
-    world.client.take_answer(command).expect("answered").expect("accepted");
+    world.client.take_answer(command).expect("acknowledged_request").expect("accepted");
     world.cut();
-    let query = world.client.query("t", &Question::default());
+    let query = world.client.query("t", &Query::default());
     world.client.publish(&Publication::of("t", b"second")).expect("there is room");
     assert!(world.client.take_answer(query).is_none());
     world.settle();
-    let answer = world.client.take_answer(query).expect("answered").expect("accepted");
+    let answer = world.client.take_answer(query).expect("acknowledged_request").expect("accepted");
     assert_eq!(answer.records[0].body, b"second");
-    let told: Vec<String> = world.events().iter().map(|event| shown(event, &name)).collect();
+    let tls_error: Vec<String> = world.events().iter().map(|event| shown(event, &name)).collect();
     let expected = ["record first", "current", "resumed", "record first", "current", "second"];
-    assert_eq!(told, expected);
+    assert_eq!(tls_error, expected);
 }
 
 fn shown(event: &Event, name: &str) -> String {
@@ -278,7 +275,8 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     world.settle();
     let deletion = world.client.delete("t", &Deletion::Filter("/a = 1"));
     world.settle();
-    let answer = world.client.take_answer(deletion).expect("answered").expect("accepted");
+    let answer =
+        world.client.take_answer(deletion).expect("acknowledged_request").expect("accepted");
     assert_eq!(answer.deleted, 3);
 
     // Without a name the server could not tell a repetition.
@@ -287,11 +285,14 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     world.client.publish(&Publication::of("t", b"lost?")).expect("there is room");
     world.client.take_output(world.now, &mut Vec::new());
     world.cut();
-    world.client.publish(&Publication::of("t", b"while apart")).expect_err("that is said first");
+    world
+        .client
+        .publish(&Publication::of("t", b"while apart"))
+        .expect_err("that is last_send first");
     world.client.publish(&Publication::of("t", b"while apart")).expect("there is room");
     world.settle();
-    assert!(world.client.is_flushed().expect("it is said once"));
-    assert_eq!(world.server.taken, ["while apart"]);
+    assert!(world.client.is_flushed().expect("it is last_send once"));
+    assert_eq!(world.server.consumed, ["while apart"]);
 }
 
 #[test]
@@ -332,7 +333,7 @@ fn what_waits_is_bounded() {
 
 #[test]
 fn until_it_is_persisted_everything_is_sent_again() {
-    let settings = Settings { acknowledge: Level::Persisted, ..named("desk") };
+    let settings = Settings { acknowledge: AckLevel::Persisted, ..named("desk") };
     let mut world = World::new(settings);
     world.settle();
     for body in [b"a", b"b", b"c"] {
@@ -349,25 +350,25 @@ fn until_it_is_persisted_everything_is_sent_again() {
     world.cut();
     world.server.is_secretive = false;
     world.settle();
-    assert_eq!((world.server.repeated, world.server.taken.len()), (2, 3));
+    assert_eq!((world.server.repeated, world.server.consumed.len()), (2, 3));
 }
 
 #[test]
 fn silence_is_noticed_and_broken() {
     let mut world = World::new(named("desk"));
     world.settle();
-    let beat = world.client.settings().heartbeat.expect("a default");
+    let heartbeat = world.client.settings().heartbeat.expect("a default");
     let mut out = Vec::new();
     world.client.take_output(world.now, &mut out);
     assert!(out.is_empty());
-    world.now += beat;
+    world.now += heartbeat;
     world.client.take_output(world.now, &mut out);
-    assert!(out.ends_with(br#"{"c":"heartbeat","opts":"beat"}"#));
+    assert!(out.ends_with(br#"{"c":"heartbeat","opts":"heartbeat"}"#));
     world.client.check(world.now).expect("not yet");
-    world.now += 2 * beat;
+    world.now += 2 * heartbeat;
     let error = world.client.check(world.now).expect_err("too long");
     assert!(matches!(error, ClientError::Silent { .. }), "{error}");
-    world.client.excuse(world.now);
+    world.client.extend_deadline(world.now);
     world.client.check(world.now).expect("nobody listened");
 }
 
@@ -375,8 +376,8 @@ fn silence_is_noticed_and_broken() {
 fn servers_are_tried_in_turn_and_states_are_told() {
     let settings = Settings { servers: vec!["a:1".into(), "b:2".into()], ..named("desk") };
     let now = Instant::now();
-    let mut client = Conversation::new(settings.clone(), now, 1, 0);
-    let tried = |client: &mut Conversation, now| match client.next_step(now) {
+    let mut client = Session::new(settings.clone(), now, 1, 0);
+    let tried = |client: &mut Session, now| match client.next_step(now) {
         Next::Connect(server) => server,
         other => panic!("{other:?}"),
     };
@@ -391,12 +392,12 @@ fn servers_are_tried_in_turn_and_states_are_told() {
     client.closed(now, ClientError::Closed);
     assert!(matches!(client.next_step(now), Next::Wait(until) if until > now));
     assert_eq!(tried(&mut client, now + 20 * STEP), "b:2");
-    let states: Vec<String> = std::iter::from_fn(|| client.next_state()).map(told).collect();
+    let states: Vec<String> = std::iter::from_fn(|| client.next_state()).map(tls_error).collect();
     let expected = ["a:1 ..", "waiting", "b:2 ..", "b:2", "waiting", "b:2 .."];
     assert_eq!(states, expected);
 
     // At first each is tried once.
-    let mut client = Conversation::new(settings, now, 1, 0);
+    let mut client = Session::new(settings, now, 1, 0);
     client.closed(now, ClientError::Closed);
     assert!(client.failure().is_none());
     client.closed(now, ClientError::Closed);
@@ -404,7 +405,7 @@ fn servers_are_tried_in_turn_and_states_are_told() {
 }
 
 /// Has a server take the logon and keep the connection for so long; how long the client then waits.
-fn waits_after(client: &mut Conversation, now: &mut Instant, lasted: Duration) -> Duration {
+fn waits_after(client: &mut Session, now: &mut Instant, lasted: Duration) -> Duration {
     assert!(client.opened(*now));
     let Phase::LoggingOn { command, .. } = client.phase else { panic!("no logon") };
     let mut model = Model::default();
@@ -419,13 +420,13 @@ fn waits_after(client: &mut Conversation, now: &mut Instant, lasted: Duration) -
 #[test]
 fn waits_grow_until_a_connection_lasts() {
     let mut now = Instant::now();
-    let mut client = Conversation::new(named("desk"), now, 1, 0);
+    let mut client = Session::new(named("desk"), now, 1, 0);
     let waits = [(); 10].map(|()| waits_after(&mut client, &mut now, 19 * STEP));
     assert!(waits[9] >= 10 * STEP, "{waits:?}");
     assert!(waits_after(&mut client, &mut now, 20 * STEP) <= STEP);
 }
 
-fn told(state: State) -> String {
+fn tls_error(state: State) -> String {
     match state {
         State::Connecting { server } => format!("{server} .."),
         State::Connected { server } => server,

@@ -1,0 +1,87 @@
+//! Requests that wait for an answer.
+
+use crate::error::ClientError;
+use crate::event::Record;
+use lanecast_wire::command::Ack;
+use std::collections::BTreeMap;
+
+/// The contents of an answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) records: Vec<Record>,
+    pub(crate) deleted: u64,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct PendingRequest {
+    /// The attempt, for error messages.
+    pub(crate) what: &'static str,
+    /// The acknowledgement that completes the answer.
+    pub(crate) ack: Ack,
+    pub(crate) frame: Vec<u8>,
+    /// Whether sending it again is harmless.
+    pub(crate) may_repeat: bool,
+    pub(crate) is_sent: bool,
+    pub(crate) answer: Answer,
+    pub(crate) done: Option<Result<(), ClientError>>,
+}
+
+/// Pending requests by command id.
+#[derive(Debug, Default)]
+pub(crate) struct PendingRequests {
+    pending: BTreeMap<u64, PendingRequest>,
+}
+
+impl PendingRequests {
+    pub(crate) fn insert(&mut self, command: u64, pending: PendingRequest) {
+        self.pending.insert(command, pending);
+    }
+
+    pub(crate) fn get_mut(&mut self, command: u64) -> Option<&mut PendingRequest> {
+        self.pending.get_mut(&command)
+    }
+
+    /// Drops a request that its caller no longer waits for.
+    pub(crate) fn abandon(&mut self, command: u64) {
+        self.pending.remove(&command);
+    }
+
+    /// Takes the result, once it is known.
+    pub(crate) fn take(&mut self, command: u64) -> Option<Result<Answer, ClientError>> {
+        self.pending.get(&command)?.done.as_ref()?;
+        let pending = self.pending.remove(&command)?;
+        Some(pending.done?.map(|()| pending.answer))
+    }
+
+    /// Sends all requests that were not sent on this connection.
+    pub(crate) fn send(&mut self, out: &mut Vec<u8>) {
+        for pending in
+            self.pending.values_mut().filter(|pending| pending.done.is_none() && !pending.is_sent)
+        {
+            pending.is_sent = true;
+            out.extend_from_slice(&pending.frame);
+        }
+    }
+
+    /// Handles a lost connection: repeatable requests wait for the next one, others fail.
+    pub(crate) fn connection_lost(&mut self) {
+        for pending in
+            self.pending.values_mut().filter(|pending| pending.done.is_none() && pending.is_sent)
+        {
+            if pending.may_repeat {
+                pending.is_sent = false;
+                pending.answer = Answer::default();
+            } else {
+                pending.done =
+                    Some(Err(ClientError::Interrupted { what: pending.what.to_owned() }));
+            }
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: &ClientError) {
+        for pending in self.pending.values_mut().filter(|pending| pending.done.is_none()) {
+            pending.done = Some(Err(error.clone()));
+        }
+    }
+}
