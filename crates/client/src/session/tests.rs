@@ -32,7 +32,6 @@ impl Rng {
 /// A server of one client, too simple to be wrong.
 #[derive(Default)]
 struct Model {
-    /// The last sequence number received, across connections.
     sequence: u64,
     /// Whether the logon's answer leaves the number out.
     is_secretive: bool,
