@@ -54,9 +54,9 @@ pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
     ("receivers left", |c| c.sent.left),
     ("receivers died", |c| c.sent.died),
     ("receivers ejected", |c| c.sent.ejected),
-    ("receivers turned away", |c| c.sent.crowded),
+    ("receivers turned away", |c| c.sent.rejected),
     ("messages", |c| c.sent.messages),
-    ("messages nobody wanted", |c| c.sent.unwanted),
+    ("messages nobody wanted", |c| c.sent.unsubscribed),
     ("datagrams", |c| c.sent.datagrams),
     ("bytes", |c| c.sent.bytes),
     ("naks heard", |c| c.sent.naks),
@@ -68,9 +68,9 @@ pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
     ("back-pressured", |c| c.back_pressured),
     ("datagrams refused by the system", |c| c.refused),
     ("frames malformed", |c| c.sent.malformed),
-    ("frames of strangers", |c| c.sent.strangers),
-    ("answers dropped", |c| c.sent.answers_dropped),
-    ("session frames", |c| c.sent.sessions),
+    ("frames of strangers", |c| c.sent.unknown_receivers),
+    ("answers dropped", |c| c.sent.control_dropped),
+    ("session frames", |c| c.sent.session_frames),
 ];
 
 /// The columns of a subscriber's counters file, one file for each session.

@@ -1,219 +1,72 @@
-//! A publisher's session, towards any number of receivers.
+//! A publisher's session towards any number of receivers.
 //!
-//! Messages are laid out as datagrams in a window of memory (`window`, `packer`), from where they
-//! are sent, and sent again: to a group, to each receiver, or as streams. Receivers are let in
-//! (`admission`), report (`status`), hold the sender up or not (`pacing`), and miss things
-//! (`repair`). When nothing is sent, signs of life are (`heartbeat`).
+//! Messages are laid out as datagrams in the send window (`packetizer`, `window`), from which the
+//! `scheduler` sends them: to a multicast group, to each receiver, or on connections. Receivers join
+//! by a `handshake`, report their progress (`status`), which flow control uses (`session`), and
+//! request missing datagrams (`repair`). `heartbeats` fill the pauses and announce the end.
+//!
+//! A sender belongs to one thread, which passes it received frames and the time, and sends what it
+//! hands out.
 
-mod admission;
-mod answers;
-mod audience;
-mod behind;
+mod config;
+mod connections;
+mod control_queue;
 mod counters;
+mod departed;
 mod error;
-mod heartbeat;
-mod member;
-mod pacing;
-mod packer;
+mod handshake;
+mod heartbeat_timer;
+mod heartbeats;
+mod missing;
+mod packetizer;
+mod plan;
+mod receiver_state;
 mod repair;
+mod scheduler;
+mod session;
 mod status;
-mod stream;
-mod transmit;
+mod token_bucket;
 mod window;
 
+pub use config::{Distribution, Pacing, SenderSettings};
+pub use connections::UNJOINED_MAX;
 pub use counters::SenderCounters;
 pub use error::{StageError, TopicError};
-pub use stream::UNJOINED_MAX;
+pub use plan::Transmit;
 
-use crate::{MILLISECOND, Nanos, SECOND};
-use answers::Answers;
-use heartbeat::Heartbeat;
-use lanecast_wire::net::{DATAGRAM_MIN, FRAME_MAX, FrameWriter, Kind, NAME_MAX};
-use member::Member;
-use pacing::Bucket;
-use packer::Packer;
-use std::collections::{BTreeMap, VecDeque};
+use crate::Nanos;
+use crate::sequence::before;
+use handshake::Handshake;
+use heartbeats::Heartbeats;
+use lanecast_wire::net::{DATAGRAM_MIN, FRAME_MAX, Frame, Kind, NAME_MAX};
+use packetizer::Packetizer;
+use plan::Planned;
+use receiver_state::Peer;
+use repair::Repairs;
+use scheduler::Scheduler;
+use session::Session;
 use std::net::SocketAddr;
 use window::Window;
 
-/// The longest datagram: what fits in a UDP packet, in whole steps of the window.
+/// Longest datagram: the longest UDP payload, rounded down to the window's alignment.
 const DATAGRAM_MAX: usize = 65_504;
-/// The window holds so many of the longest datagrams at least.
+/// Fewest of the longest datagrams that the window holds.
 const WINDOW_DATAGRAMS_MIN: usize = 8;
-/// A message may take up to this part of the window.
+/// A message may take the window's size divided by this.
 const LONGEST_PART: usize = 4;
-/// The most events that wait to be fetched.
-const EVENTS_MAX: usize = 256;
 
-/// How datagrams get to the receivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distribution {
-    /// To a multicast group.
-    Multicast(SocketAddr),
-    /// To each receiver by itself.
-    Unicast,
-    /// Through connections.
-    Stream,
-}
-
-/// Which receivers may hold the sender up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pacing {
-    /// All.
-    Slowest,
-    /// All, but one that stands still for so long while it holds the sender up is ejected.
-    SlowestOrEject(Nanos),
-    /// The one that is furthest.
-    Fastest,
-    /// Those with this tag.
-    Tagged(u32),
-    /// None: the source sets the pace, and who does not follow loses messages.
-    None,
-}
-
-/// What a session is like.
-#[derive(Clone, Debug)]
-pub struct SenderSettings {
-    /// The session's number: random.
-    pub session: u64,
-    /// The number of the first datagram.
-    pub first_sequence: u64,
-    /// How datagrams get to the receivers.
-    pub distribution: Distribution,
-    /// Which receivers may hold the sender up.
-    pub pacing: Pacing,
-    /// The longest datagram (of a stream: frame), in bytes.
-    pub datagram_bytes: usize,
-    /// The memory for datagrams, in bytes; rounded up to a power of two.
-    pub window_bytes: usize,
-    /// The longest message, in bytes; at most a quarter of the window.
-    pub longest_message: usize,
-    /// The most receivers.
-    pub receivers_max: usize,
-    /// The most topics.
-    pub topics_max: usize,
-    /// Whether receivers may begin with the oldest that is kept.
-    pub late_join: bool,
-    /// A receiver that is silent for so long is gone.
-    pub liveness: Nanos,
-    /// The longest time between two signs of life.
-    pub heartbeat: Nanos,
-    /// The most data per second, in bytes.
-    pub data_rate: Option<u64>,
-    /// How much of `data_rate` (or else of `link_rate`) repairs may take beside it, in percent.
-    pub repair_share: u32,
-    /// What the link carries per second, in bytes.
-    pub link_rate: u64,
-    /// The process, for people.
-    pub pid: u32,
-    /// Where chance comes from; secret, since it also makes the cookies.
-    pub seed: u64,
-}
-
-impl Default for SenderSettings {
-    fn default() -> Self {
-        Self {
-            session: 0,
-            first_sequence: 0,
-            distribution: Distribution::Unicast,
-            pacing: Pacing::Slowest,
-            datagram_bytes: 1_472,
-            window_bytes: 4 << 20,
-            longest_message: 1 << 20,
-            receivers_max: 64,
-            topics_max: 1_024,
-            late_join: false,
-            liveness: SECOND,
-            heartbeat: 100 * MILLISECOND,
-            data_rate: None,
-            repair_share: 20,
-            link_rate: 1_250_000_000,
-            pid: 0,
-            seed: 0,
-        }
-    }
-}
-
-/// What happened to receivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SenderEvent {
-    /// It was let in.
-    Joined {
-        /// Who.
-        receiver: u64,
-    },
-    /// It left.
-    Left {
-        /// Who.
-        receiver: u64,
-    },
-    /// It fell silent.
-    Died {
-        /// Who.
-        receiver: u64,
-    },
-    /// It held the sender up for too long.
-    Ejected {
-        /// Who.
-        receiver: u64,
-    },
-}
-
-/// Datagrams to be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Transmit<'a> {
-    /// Where to.
-    pub to: SocketAddr,
-    /// 1 to 64 datagrams, one behind the other; at most 65,507 bytes.
-    pub bytes: &'a [u8],
-    /// The length of each datagram; the last may be shorter.
-    pub segment: usize,
-}
-
-/// One session.
+/// A publisher's session.
 #[derive(Debug)]
 pub struct Sender {
-    settings: SenderSettings,
-    packer: Packer,
-    names: Vec<Box<str>>,
-    numbers_of: BTreeMap<Box<str>, u32>,
-    /// Topics are laid out whether somebody wants them or not.
-    wants_all: bool,
-    members: Vec<Member>,
-    behind: behind::Behind,
-    /// How often a receiver has come or gone.
-    membership_changes: u64,
-    links: stream::Links,
-    cookies: admission::Cookies,
-    /// What looking for the beginnings of topics may cost, in datagrams.
-    scans: Bucket,
-    answers: Answers,
-    peeked: Option<transmit::Planned>,
-    /// The next sequence for the group.
-    sent: u64,
-    gate: Option<u64>,
-    group_limit: Option<u64>,
-    refused: bool,
-    data_rate: Option<Bucket>,
-    repair_budget: Bucket,
-    repair_turn: usize,
-    data_turn: usize,
-    group_beat: Heartbeat,
-    heads_told: usize,
-    /// The longest round trip that a receiver has told, if one has.
-    round_trip: Option<Nanos>,
-    /// When somebody was last asked for a status.
-    probed_at: Option<Nanos>,
-    closed: bool,
-    farewells: u32,
-    /// When somebody last looked at the time.
-    looked: Nanos,
-    counters: SenderCounters,
-    events: VecDeque<SenderEvent>,
+    session: Session,
+    handshake: Handshake,
+    repairs: Repairs,
+    heartbeats: Heartbeats,
+    scheduler: Scheduler,
 }
 
 impl Sender {
-    /// A session without topics or receivers.
+    /// Creates a session without topics and receivers.
     pub fn new(mut settings: SenderSettings, now: Nanos) -> Self {
         let longest = match settings.distribution {
             Distribution::Stream => FRAME_MAX,
@@ -224,46 +77,18 @@ impl Sender {
         let window = Window::new(bytes, settings.first_sequence);
         let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
         settings.datagram_bytes = datagram;
-        let packer = Packer::new(window, settings.session, datagram, longest);
-        let is_group = matches!(settings.distribution, Distribution::Multicast(_));
-        let heartbeat = settings.heartbeat;
-        let mut sender = Self {
-            packer,
-            names: Vec::new(),
-            numbers_of: BTreeMap::new(),
-            wants_all: is_group || settings.late_join,
-            members: Vec::new(),
-            behind: behind::Behind::default(),
-            membership_changes: 0,
-            links: stream::Links::default(),
-            cookies: admission::Cookies::new(settings.seed),
-            scans: Bucket::new(admission::SCAN_RATE, now),
-            answers: Answers::default(),
-            peeked: None,
-            sent: settings.first_sequence,
-            gate: None,
-            group_limit: None,
-            refused: false,
-            data_rate: settings.data_rate.map(|rate| Bucket::new(rate, now)),
-            repair_budget: Bucket::new(1, now),
-            repair_turn: 0,
-            data_turn: 0,
-            group_beat: Heartbeat::new(now, heartbeat),
-            heads_told: 0,
-            round_trip: None,
-            probed_at: None,
-            closed: false,
-            farewells: 0,
-            looked: now,
-            counters: SenderCounters::default(),
-            events: VecDeque::new(),
-            settings,
-        };
-        sender.repair_budget = Bucket::new(sender.repair_rate(), now);
-        sender
+        let packetizer = Packetizer::new(window, settings.session, datagram, longest);
+        let session = Session::new(settings, packetizer, now);
+        Self {
+            handshake: Handshake::new(session.settings.seed, now),
+            repairs: Repairs::new(&session, now),
+            heartbeats: Heartbeats::default(),
+            scheduler: Scheduler::new(session.settings.data_rate, now),
+            session,
+        }
     }
 
-    /// Adds a topic: 0, 1, 2 and so on; the same number for the same name.
+    /// Adds a topic and returns its number: 0, 1, 2 and so on; the same number for the same name.
     ///
     /// # Errors
     /// See [`TopicError`].
@@ -271,156 +96,362 @@ impl Sender {
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(TopicError::Name);
         }
-        if let Some(number) = self.numbers_of.get(name) {
+        let session = &mut self.session;
+        if let Some(number) = session.numbers.get(name) {
             return Ok(*number);
         }
-        let max = self.settings.topics_max;
-        if self.names.len() >= max {
+        let max = session.settings.topics_max;
+        if session.names.len() >= max {
             return Err(TopicError::TooMany { max });
         }
-        let number = self.names.len() as u32;
-        self.names.push(name.into());
-        self.numbers_of.insert(name.into(), number);
-        self.packer.add_topic(self.wants_all);
-        self.fulfil(number);
+        let number = session.names.len() as u32;
+        session.names.push(name.into());
+        session.numbers.insert(name.into(), number);
+        // A group may have receivers that the sender does not know yet, and a late joiner reads
+        // from the window: both need messages written before a subscription is known.
+        let always = session.is_multicast() || session.settings.late_join;
+        session.packetizer.add_topic(always);
+        handshake::on_topic_added(session, number);
         Ok(number)
     }
 
-    /// How many topics it has.
+    /// Number of topics.
     pub fn topics(&self) -> usize {
-        self.names.len()
+        self.session.names.len()
     }
 
-    /// Room for a message, behind what is staged already. Nobody sees it before
+    /// Adds a message of `len` bytes to the batch; the caller writes it. Receivers get it after
     /// [`publish`](Self::publish).
     ///
     /// # Errors
     /// See [`StageError`].
     #[inline(always)]
     pub fn stage(&mut self, topic: u32, len: usize) -> Result<&mut [u8], StageError> {
-        if self.packer.stage_behind(topic, len) {
-            return Ok(self.packer.staged());
+        if self.session.packetizer.stage_in_block(topic, len) {
+            return Ok(self.session.packetizer.staged());
         }
-        self.stage_anew(topic, len)
+        self.stage_in_new_block(topic, len)
     }
 
+    // Not inlined: the fast path of `stage` stays small.
     #[inline(never)]
-    fn stage_anew(&mut self, topic: u32, len: usize) -> Result<&mut [u8], StageError> {
-        if self.closed {
+    fn stage_in_new_block(&mut self, topic: u32, len: usize) -> Result<&mut [u8], StageError> {
+        let session = &mut self.session;
+        if session.closed {
             return Err(StageError::Closed);
         }
-        let floor = self.floor();
-        match self.packer.stage(topic, len, floor) {
-            Ok(()) => Ok(self.packer.staged()),
-            Err(refused) => {
-                if refused == StageError::WindowFull {
-                    self.counters.window_full += 1;
-                    self.refused = true;
+        let retain_from = session.retain_from();
+        match session.packetizer.stage(topic, len, retain_from) {
+            Ok(()) => Ok(session.packetizer.staged()),
+            Err(error) => {
+                if error == StageError::WindowFull {
+                    session.counters.window_full += 1;
+                    session.was_refused = true;
                 }
-                Err(refused)
+                Err(error)
             }
         }
     }
 
-    /// The bytes of the message that was staged last; none if none is staged.
+    /// The bytes of the message staged last; empty without one.
     #[inline(always)]
     pub fn staged(&mut self) -> &mut [u8] {
-        self.packer.staged()
+        self.session.packetizer.staged()
     }
 
-    /// As [`staged`](Self::staged), to look at.
+    /// As [`staged`](Self::staged), read-only.
     #[inline]
     pub fn staged_bytes(&self) -> &[u8] {
-        self.packer.staged_bytes()
+        self.session.packetizer.staged_bytes()
     }
 
-    /// Publishes all that is staged, as one batch; how many messages that was.
+    /// Publishes all staged messages as one batch; returns how many.
     #[inline(always)]
     pub fn publish(&mut self) -> usize {
-        let messages = self.packer.publish();
-        self.counters.messages += messages as u64;
-        let unwanted = self.packer.take_unwanted();
-        if unwanted > 0 {
-            self.counters.unwanted += unwanted as u64;
+        let messages = self.session.packetizer.publish();
+        self.session.counters.messages += messages as u64;
+        let unsubscribed = self.session.packetizer.take_unsubscribed();
+        if unsubscribed > 0 {
+            self.session.counters.unsubscribed += unsubscribed as u64;
         }
         messages
     }
 
-    /// Drops all that is staged.
+    /// Discards all staged messages.
     pub fn unstage(&mut self) {
-        self.packer.unstage();
+        self.session.packetizer.unstage();
     }
 
-    /// The longest message, in bytes.
+    /// Longest message, in bytes.
     pub const fn longest_message(&self) -> usize {
-        self.packer.longest()
+        self.session.packetizer.longest()
     }
 
-    /// What is published may be sent: the open datagram is closed, as soon as nothing is staged
-    /// behind it.
+    /// Closes the open datagram, so that published messages can be sent; if messages are staged,
+    /// after their batch.
     #[inline]
     pub fn flush(&mut self) {
-        self.packer.flush();
+        self.session.packetizer.flush();
     }
 
-    /// Does what is due.
+    /// Handles a frame that came in at the data socket.
+    pub fn on_frame(&mut self, now: Nanos, from: SocketAddr, frame: &Frame<'_>) {
+        match frame.kind {
+            Kind::Nak if frame.session == self.session.settings.session => {
+                repair::on_nak(&mut self.session, now, from, frame);
+            }
+            _ => self.on_control(now, Peer::Address(from), frame),
+        }
+    }
+
+    /// Handles a frame that came in on a connection.
+    pub fn on_stream_frame(&mut self, now: Nanos, connection: u64, frame: &Frame<'_>) {
+        let Some(known) = self.session.connections.get(connection) else { return };
+        match frame.kind {
+            // Streams lose no frames: only skipped datagrams are missing.
+            Kind::Nak => self.session.counters.malformed += 1,
+            kind => {
+                // A rejected receiver may join again by the same connection.
+                known.is_rejected &= kind != Kind::Join;
+                self.on_control(now, Peer::Connection(connection), frame);
+            }
+        }
+    }
+
+    fn on_control(&mut self, now: Nanos, from: Peer, frame: &Frame<'_>) {
+        let session = &mut self.session;
+        if frame.session != session.settings.session {
+            session.counters.malformed += 1;
+            return;
+        }
+        match frame.kind {
+            Kind::Join => self.handshake.on_join(session, now, from, frame),
+            Kind::Status => status::on_status(session, now, from, frame),
+            Kind::Leave => status::on_leave(session, from, frame),
+            _ => session.counters.malformed += 1,
+        }
+    }
+
+    /// Does everything that is due.
     pub fn on_time(&mut self, now: Nanos) {
-        // Or what cannot be sent, for want of a connection, would be due for ever.
-        self.has_rate(now);
-        self.excuse(now);
-        self.weed(now);
-        self.beat(now);
+        // Refills the bucket: otherwise the deadline of data that only lacks a connection would
+        // stay in the past.
+        self.scheduler.has_rate(now);
+        self.session.extend_deadlines(now);
+        self.session.remove_dead(now);
+        self.session.eject_stalled(now);
+        self.heartbeats.send_due(&mut self.session, now);
     }
 
-    /// When there is something to do at the latest, without anything new.
+    /// Latest time of the next call of [`on_time`](Self::on_time) and
+    /// [`next_transmit`](Self::next_transmit).
     pub fn next_deadline(&self) -> Option<Nanos> {
-        // Within the rate, what can be sent has been sent.
-        let is_held = |rate: &&Bucket| rate.is_spent() && self.has_data_to_send();
-        let data = self.data_rate.as_ref().filter(is_held);
-        let beats = self.members.iter().map(|member| member.beat.due);
-        let silences = self.members.iter().map(|member| {
-            let patience = match self.settings.pacing {
-                Pacing::SlowestOrEject(patience) => patience,
-                _ => Nanos::MAX,
-            };
-            let ejected = member.holds_since.map_or(Nanos::MAX, |at| at.saturating_add(patience));
-            ejected.min(member.heard.saturating_add(self.settings.liveness).saturating_add(1))
-        });
-        let beat = if self.is_group() { Some(self.group_beat.due) } else { beats.min() };
-        let beat = beat.filter(|_| !self.is_over());
-        let data = data.map(Bucket::ready_at);
-        let due = [beat, silences.min(), self.repairs_due(), data, self.links_due()];
+        let due = [
+            self.heartbeats.due(&self.session),
+            self.session.receivers_due(),
+            self.repairs.due(&self.session),
+            self.scheduler.due(&self.session),
+            self.unjoined_due().map(|(_, due)| due),
+        ];
         due.into_iter().flatten().min()
     }
 
-    /// Publishes nothing any more. What was published is still sent and repaired, and the end
-    /// is told until all have read everything or left.
-    pub fn close(&mut self, now: Nanos) {
-        if self.closed {
+    /// The next datagrams to send: control frames, then repairs, then new data. Calls before
+    /// [`transmitted`](Self::transmitted) return the same ones, or more urgent ones.
+    pub fn next_transmit(&mut self, now: Nanos) -> Option<Transmit<'_>> {
+        self.session.planned = self.plan(now);
+        match self.session.planned.as_ref()? {
+            Planned::Control => {
+                let (to, bytes) = self.session.control.front()?;
+                Some(Transmit { to, bytes, segment: bytes.len() })
+            }
+            Planned::Repair { to, run, .. }
+            | Planned::Group { to, run }
+            | Planned::Unicast { to, run, .. } => {
+                let bytes = &self.session.packetizer.window.bytes[run.bytes.clone()];
+                Some(Transmit { to: *to, bytes, segment: run.segment })
+            }
+        }
+    }
+
+    fn plan(&mut self, now: Nanos) -> Option<Planned> {
+        let session = &mut self.session;
+        if session.control.front().is_some() {
+            return Some(Planned::Control);
+        }
+        if let Some(repair) = self.repairs.plan(session, now) {
+            return Some(repair);
+        }
+        // Planning repairs may have queued control frames.
+        if session.control.front().is_some() {
+            return Some(Planned::Control);
+        }
+        self.scheduler.plan(session, now)
+    }
+
+    /// The datagrams of the last [`next_transmit`](Self::next_transmit) were sent.
+    pub fn transmitted(&mut self, now: Nanos) {
+        let session = &mut self.session;
+        match session.planned.take() {
+            None => {}
+            Some(Planned::Control) => session.control.pop(),
+            Some(Planned::Repair { at, alone, run, .. }) => {
+                self.repairs.sent(session, now, (at, alone), &run);
+            }
+            Some(Planned::Group { run, .. }) => self.scheduler.sent_to_group(session, now, &run),
+            Some(Planned::Unicast { at, run, .. }) => {
+                self.scheduler.end_turn(at);
+                self.scheduler.sent_to_receiver(session, now, at, &run);
+            }
+        }
+    }
+
+    /// Adds a connection under the caller's number. Its receiver is admitted by a Join.
+    pub fn connect(&mut self, now: Nanos, connection: u64) {
+        let most = self.session.settings.receivers_max + UNJOINED_MAX;
+        self.session.connections.add(now, connection, most);
+    }
+
+    /// Removes a connection. Its receiver stays joined until the liveness timeout.
+    pub fn disconnect(&mut self, connection: u64) {
+        self.session.connections.remove(connection);
+    }
+
+    /// A connection that should be closed: without a receiver for longer than the liveness.
+    pub fn overdue_connection(&self, now: Nanos) -> Option<u64> {
+        let (connection, due) = self.unjoined_due()?;
+        (now >= due).then_some(connection)
+    }
+
+    /// Connections without a receiver, the oldest first.
+    pub fn unjoined_connections(&self) -> impl Iterator<Item = u64> {
+        self.session.connections.unjoined()
+    }
+
+    fn unjoined_due(&self) -> Option<(u64, Nanos)> {
+        let (connection, since) = self.session.connections.longest_unjoined()?;
+        Some((connection, since.saturating_add(self.session.settings.liveness)))
+    }
+
+    /// Whether a rejected receiver's connection is still open: it closes it after reading why.
+    pub fn has_rejected_connections(&self) -> bool {
+        self.session.connections.has_rejected()
+    }
+
+    /// Bytes to write to a connection now: whole frames, or the rest of one.
+    pub fn stream_bytes(&mut self, now: Nanos, connection: u64) -> &[u8] {
+        let Some(known) = self.session.connections.get(connection) else { return &[] };
+        known.planned = None;
+        let is_pending = !known.rest().is_empty();
+        if is_pending || self.session.settings.distribution != Distribution::Stream {
+            return self.session.connections.get(connection).map_or(&[], |known| known.rest());
+        }
+        if !self.scheduler.has_rate(now) {
+            return &[];
+        }
+        let Some(at) = self.receiver_on(connection) else { return &[] };
+        let Some(run) = scheduler::plan_receiver(&mut self.session, at) else { return &[] };
+        let bytes = run.bytes.clone();
+        if let Some(known) = self.session.connections.get(connection) {
+            known.planned = Some(run);
+        }
+        &self.session.packetizer.window.bytes[bytes]
+    }
+
+    /// The connection took the first `bytes` of the last [`stream_bytes`](Self::stream_bytes).
+    pub fn stream_written(&mut self, now: Nanos, connection: u64, bytes: usize) {
+        let Some(known) = self.session.connections.get(connection) else { return };
+        let Some(mut run) = known.planned.take() else {
+            known.advance(bytes);
+            return;
+        };
+        let bytes = bytes.min(run.bytes.len());
+        if bytes == 0 {
             return;
         }
-        self.packer.unstage();
-        self.packer.flush();
-        self.closed = true;
-        let beat = self.first_beat(now).at_once(now);
-        self.group_beat = beat;
-        self.members.iter_mut().for_each(|member| member.beat = beat);
+        // Keeps a copy of the rest of a partly written frame, so that the window may overwrite it.
+        // All frames of a run but the last are equally long.
+        let frames = bytes.div_ceil(run.segment);
+        let end = (run.bytes.start + frames * run.segment).min(run.bytes.end);
+        known.keep(&self.session.packetizer.window.bytes[run.bytes.start + bytes..end]);
+        run.count = frames;
+        run.bytes.end = end;
+        if let Some(at) = self.receiver_on(connection) {
+            self.scheduler.sent_to_receiver(&mut self.session, now, at, &run);
+        }
     }
 
-    /// What was done so far.
+    fn receiver_on(&self, connection: u64) -> Option<usize> {
+        let peer = Peer::Connection(connection);
+        self.session.receivers.iter().position(|receiver| receiver.peer == peer)
+    }
+
+    /// Requests a status from all receivers, at most once per two round trips.
+    pub fn probe(&mut self, now: Nanos) {
+        self.heartbeats.probe(&mut self.session, now);
+    }
+
+    /// Publishes nothing more. Published messages are still sent and repaired, and the end is
+    /// announced until all receivers have left or died.
+    pub fn close(&mut self, now: Nanos) {
+        let session = &mut self.session;
+        if session.closed {
+            return;
+        }
+        session.packetizer.unstage();
+        session.packetizer.flush();
+        session.closed = true;
+        let heartbeat = session.first_heartbeat(now).at_once(now);
+        session.group_heartbeat = heartbeat;
+        session.receivers.iter_mut().for_each(|receiver| receiver.heartbeat = heartbeat);
+    }
+
+    /// Counts so far.
     pub const fn counters(&self) -> &SenderCounters {
-        &self.counters
+        &self.session.counters
     }
 
-    /// A frame of this session, no longer than a datagram.
-    fn frame(
-        &self,
-        kind: (Kind, u16),
-        sequence: u64,
-        fill: impl FnOnce(&mut FrameWriter<'_>),
-    ) -> Vec<u8> {
-        let session = self.settings.session;
-        answers::compose(kind, (session, sequence), self.settings.datagram_bytes, fill)
+    /// Number of joined receivers that are subscribed to a topic of this session.
+    pub fn receivers(&self) -> usize {
+        self.session.receiver_count()
+    }
+
+    /// Number of receivers that have confirmed where their topics begin: messages published from
+    /// now on reach them.
+    pub fn joined(&self) -> usize {
+        let joined = self.session.receivers.iter().filter(|known| known.counts());
+        joined.filter(|known| known.knows_topics).count()
+    }
+
+    /// Number of joins and departures so far; a change invalidates [`addresses`](Self::addresses).
+    pub const fn membership_changes(&self) -> u64 {
+        self.session.membership_changes
+    }
+
+    /// Addresses of the receivers, except those on connections.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.session.receivers.iter().filter_map(|receiver| match receiver.peer {
+            Peer::Address(address) => Some(address),
+            Peer::Connection(_) => None,
+        })
+    }
+
+    /// Whether every receiver has reported that it has read everything published.
+    pub fn is_drained(&self) -> bool {
+        let packetizer = &self.session.packetizer;
+        let (visible, open) = (packetizer.visible(), packetizer.has_open());
+        let mut counted = self.session.receivers.iter().filter(|receiver| receiver.counts());
+        counted.all(|receiver| !open && !before(receiver.consumed, visible))
+    }
+
+    /// Number of receivers that died, were ejected or reported a loss, and have not read everything.
+    pub fn left_behind(&self) -> usize {
+        self.session.departed.count(self.session.counters.messages)
+    }
+
+    /// Whether published messages were not sent yet.
+    pub fn has_data_to_send(&self) -> bool {
+        scheduler::has_data_to_send(&self.session)
     }
 }
 

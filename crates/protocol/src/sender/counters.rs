@@ -1,15 +1,15 @@
-//! What a sender has done.
+//! Counters of a sender.
 
 /// Counts since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Messages published.
     pub messages: u64,
-    /// Messages published on a topic that nobody wanted; they were not sent.
-    pub unwanted: u64,
-    /// Times that there was no room for a message.
+    /// Messages published on a topic without subscribers; they were not sent.
+    pub unsubscribed: u64,
+    /// Messages refused because the window was full.
     pub window_full: u64,
-    /// Datagrams of data sent, each counted once for each receiver that it was sent to alone.
+    /// Data datagrams sent; unicast counts each receiver's copy.
     pub datagrams: u64,
     /// Bytes of data sent.
     pub bytes: u64,
@@ -17,30 +17,30 @@ pub struct SenderCounters {
     pub repairs: u64,
     /// Bytes sent again.
     pub repair_bytes: u64,
-    /// Frames in which receivers asked for datagrams.
+    /// NAKs received.
     pub naks: u64,
-    /// Datagrams that were asked for when they were no longer kept.
+    /// Datagrams requested after the window had dropped them.
     pub gone: u64,
-    /// Times that repairs had to wait for their budget.
+    /// Times that repairs waited for their budget.
     pub over_budget: u64,
-    /// Receivers let in.
+    /// Receivers admitted.
     pub joined: u64,
     /// Receivers that left.
     pub left: u64,
-    /// Receivers that fell silent.
+    /// Receivers dropped after the liveness timeout.
     pub died: u64,
-    /// Receivers ejected because they stood still.
+    /// Receivers ejected because they made no progress.
     pub ejected: u64,
-    /// Joins refused because there was no place.
-    pub crowded: u64,
-    /// Joins put off because too much was searched for topics' beginnings of late.
-    pub searches_refused: u64,
+    /// Joins rejected because the session had its most receivers.
+    pub rejected: u64,
+    /// Joins deferred because the budget for searching the window was spent.
+    pub joins_deferred: u64,
     /// Session frames sent.
-    pub sessions: u64,
-    /// Frames that made no sense, or that were for another session.
+    pub session_frames: u64,
+    /// Malformed frames, and frames of another session.
     pub malformed: u64,
     /// Frames of receivers that are not joined.
-    pub strangers: u64,
-    /// Answers dropped because too many waited.
-    pub answers_dropped: u64,
+    pub unknown_receivers: u64,
+    /// Control frames dropped because too many were queued.
+    pub control_dropped: u64,
 }

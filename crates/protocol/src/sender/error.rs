@@ -1,11 +1,11 @@
-//! What a publisher is refused, and why.
+//! Errors of publishing and of adding topics.
 
 use lanecast_wire::net::NAME_MAX;
 
-/// Why there is no room for a message.
+/// Why a message cannot be staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StageError {
-    /// Receivers have not read enough yet.
+    /// Back-pressure: receivers have not read enough yet.
     #[error("the window is full: receivers have not read enough yet")]
     WindowFull,
     /// The message is too long.
@@ -14,7 +14,7 @@ pub enum StageError {
         /// The longest message, in bytes.
         longest: usize,
     },
-    /// There is no topic of this number.
+    /// No topic has this number.
     #[error("no topic has this number")]
     NoSuchTopic,
     /// The session is closed.
@@ -28,7 +28,7 @@ pub enum TopicError {
     /// The name is empty or too long.
     #[error("a topic name has 1 to {NAME_MAX} bytes")]
     Name,
-    /// There are too many topics.
+    /// The session has as many topics as it may.
     #[error("the session has {max} topics already; raise its limit of topics")]
     TooMany {
         /// The most topics.

@@ -1,145 +1,41 @@
-//! Repairs: what receivers miss is sent again, within a budget that no single one can use up.
+//! Repairs: retransmission of datagrams that receivers request with NAKs, within a budget of which
+//! each receiver has a share.
 
-use super::member::Peer;
-use super::pacing::Bucket;
-use super::transmit::Planned;
+use super::config::Distribution;
+use super::missing::RANGES_MAX;
+use super::plan::Planned;
+use super::receiver_state::Peer;
+use super::session::Session;
+use super::token_bucket::TokenBucket;
 use super::window::Run;
-use super::{Distribution, Sender};
 use crate::Nanos;
 use crate::round_trip::RoundTrip;
-use crate::sequence::{ahead, before, earlier, later};
+use crate::sequence::{before, earlier, later};
 use lanecast_wire::net::{Frame, Kind, NakBody, Range, flag, list};
 use std::net::SocketAddr;
 
-/// The most ranges that a receiver may miss at a time.
-const RANGES_MAX: usize = 256;
-
-/// What a receiver misses and was not sent again yet.
+/// Budget of all repairs, and the receiver that is served first next time.
 #[derive(Debug)]
-pub(super) struct Missing {
-    /// From the first up to the second, in order.
-    ranges: Vec<(u64, u64)>,
-    /// It wants the answers for itself.
-    alone: bool,
-    /// What its share of the budget allows.
-    share: Bucket,
-    /// It asked for more than its share, and is served from that alone.
-    greedy: bool,
-    /// It knows that it has to wait.
-    told: bool,
+pub(super) struct Repairs {
+    pub(super) budget: TokenBucket,
+    turn: usize,
 }
 
-impl Missing {
-    pub(super) fn new(rate: u64, now: Nanos) -> Self {
-        let share = Bucket::new(rate, now);
-        Self { ranges: Vec::new(), alone: false, share, greedy: false, told: false }
+impl Repairs {
+    pub(super) fn new(session: &Session, now: Nanos) -> Self {
+        Self { budget: TokenBucket::new(session.repair_rate(), now), turn: 0 }
     }
 
-    /// Adds a range; false if there is no room for it.
-    fn add(&mut self, mut first: u64, mut end: u64) -> bool {
-        let met = |range: &(u64, u64)| ahead(range.0, end) <= 0 && ahead(first, range.1) <= 0;
-        if let Some(from) = self.ranges.iter().position(met) {
-            let count = self.ranges[from..].iter().take_while(|range| met(range)).count();
-            for (a, b) in self.ranges.drain(from..from + count) {
-                (first, end) = (earlier(first, a), later(end, b));
-            }
-        } else if self.ranges.len() >= RANGES_MAX {
-            return false;
-        }
-        let at = self.ranges.iter().position(|range| before(first, range.0));
-        self.ranges.insert(at.unwrap_or(self.ranges.len()), (first, end));
-        true
-    }
-
-    /// Everything before `end` is dealt with.
-    pub(super) fn done(&mut self, end: u64) {
-        self.ranges.retain_mut(|range| {
-            range.0 = later(range.0, end);
-            before(range.0, range.1)
-        });
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-}
-
-impl Sender {
-    /// Bytes per second for all repairs.
-    pub(super) fn repair_rate(&self) -> u64 {
-        let link = self.settings.data_rate.unwrap_or(self.settings.link_rate);
-        (u128::from(link) * u128::from(self.settings.repair_share) / 100) as u64
-    }
-
-    /// Gives each receiver an equal share of the budget.
-    pub(super) fn share_repairs(&mut self) {
-        let share = self.repair_rate() / self.members.len().max(1) as u64;
-        self.members.iter_mut().for_each(|member| member.missing.share.set_rate(share));
-    }
-
-    /// A receiver misses datagrams.
-    pub(super) fn on_nak(&mut self, now: Nanos, from: SocketAddr, frame: &Frame<'_>) {
-        let Some((body, rest)) = NakBody::split(frame.body) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        let Some(at) = self.member(body.receiver.get(), Peer::Address(from)) else { return };
-        self.counters.naks += 1;
-        let sent = if self.is_group() { self.sent } else { self.members[at].cursor };
-        let oldest = self.packer.window.oldest();
-        let member = &mut self.members[at];
-        member.heard = now;
-        member.missing.alone = frame.flags & flag::ALONE != 0;
-        member.missing.done(frame.sequence);
-        let (mut gone, mut taken) = (Vec::new(), Vec::new());
-        for range in list::<Range>(rest).iter().take(RANGES_MAX) {
-            let first = range.first.get();
-            let end = earlier(first.wrapping_add(u64::from(range.count.get())), sent);
-            if before(first, oldest) && before(first, end) {
-                gone.push((first, earlier(oldest, end)));
-            }
-            let first = later(first, oldest);
-            if before(first, end) && member.missing.add(first, end) {
-                taken.push((first, end));
-            }
-        }
-        member.missing.told &= taken.is_empty();
-        let lost = gone.iter().map(|(first, end)| end.wrapping_sub(*first));
-        self.counters.gone = lost.fold(self.counters.gone, u64::saturating_add);
-        self.send_ranges(Peer::Address(from), (Kind::Void, flag::GONE), &gone);
-        if let Distribution::Multicast(group) = self.settings.distribution
-            && self.members.len() > 1
-        {
-            self.send_ranges(Peer::Address(group), (Kind::Confirm, 0), &taken);
-        }
-    }
-
-    /// A Confirm or a Void of these ranges, if there are any.
-    fn send_ranges(&mut self, to: Peer, kind: (Kind, u16), ranges: &[(u64, u64)]) {
-        let Some((first, _)) = ranges.first() else { return };
-        let frame = self.frame(kind, *first, |writer| {
-            for (first, end) in ranges {
-                let count = end.wrapping_sub(*first).min(u64::from(u32::MAX)) as u32;
-                let reserved = 0.into();
-                let range = Range { first: (*first).into(), count: count.into(), reserved };
-                if !writer.add(&range) {
-                    break;
-                }
-            }
-        });
-        self.answer(to, frame);
-    }
-
-    /// The next run to be sent again, if there is one within the budget.
-    pub(super) fn plan_repair(&mut self, now: Nanos) -> Option<Planned> {
-        let count = self.members.len();
+    /// Next repair within the budget. Serves the receivers in turn.
+    pub(super) fn plan(&mut self, session: &mut Session, now: Nanos) -> Option<Planned> {
+        let count = session.receivers.len();
         for step in 0..count {
-            let at = (self.repair_turn + step) % count;
-            while let Some((first, end)) = self.next_missing(now, at) {
-                if !self.is_within_budget(now, at, (first, end)) {
+            let at = (self.turn + step) % count;
+            while let Some(range) = next_missing(session, now, at) {
+                if !self.is_within_budget(session, now, at, range) {
                     break;
                 }
-                if let Some(plan) = self.plan_missing(now, at, (first, end)) {
+                if let Some(plan) = plan_range(session, now, at, range) {
                     return Some(plan);
                 }
             }
@@ -147,127 +43,173 @@ impl Sender {
         None
     }
 
-    /// For how long what was sent again is not once more: it may just not have arrived. By what
-    /// the receiver itself says, so that it waits longer before it asks again.
-    fn repair_pause(&self, at: usize) -> Nanos {
-        self.members[at].round_trip.unwrap_or(RoundTrip::UNKNOWN) / 2
-    }
-
-    /// The receiver's first range, without what is overwritten or was just sent again.
-    fn next_missing(&mut self, now: Nanos, at: usize) -> Option<(u64, u64)> {
-        let pause = self.repair_pause(at);
-        loop {
-            let member = &mut self.members[at];
-            let (first, end) = *member.missing.ranges.first()?;
-            let oldest = self.packer.window.oldest();
-            if before(first, oldest) {
-                let upto = earlier(oldest, end);
-                member.missing.done(upto);
-                let peer = member.peer;
-                self.counters.gone += upto.wrapping_sub(first);
-                self.send_ranges(peer, (Kind::Void, flag::GONE), &[(first, upto)]);
-            } else if self.packer.window.is_repaired(first, member.receiver, now, pause) {
-                member.missing.done(first.wrapping_add(1));
-            } else {
-                return Some((first, end));
-            }
-        }
-    }
-
-    /// Whether the receiver may be served now; if not, it is told once.
-    fn is_within_budget(&mut self, now: Nanos, at: usize, range: (u64, u64)) -> bool {
-        let missing = &mut self.members[at].missing;
+    /// Whether the receiver may be served now. Tells it once if it has to wait.
+    fn is_within_budget(
+        &mut self,
+        session: &mut Session,
+        now: Nanos,
+        at: usize,
+        range: (u64, u64),
+    ) -> bool {
+        let missing = &mut session.receivers[at].missing;
         let has_share = missing.share.is_ready(now);
-        missing.greedy = !has_share || (missing.greedy && !missing.share.is_full());
-        let ready = has_share && self.repair_budget.is_ready(now);
-        if !ready && !std::mem::replace(&mut missing.told, true) {
-            let peer = self.members[at].peer;
-            self.counters.over_budget += 1;
-            self.send_ranges(peer, (Kind::Confirm, flag::BUDGET), &[range]);
+        missing.over_share = !has_share || (missing.over_share && !missing.share.is_full());
+        let ready = has_share && self.budget.is_ready(now);
+        if !ready && !std::mem::replace(&mut missing.told_to_wait, true) {
+            let peer = session.receivers[at].peer;
+            session.counters.over_budget += 1;
+            send_ranges(session, peer, (Kind::Confirm, flag::BUDGET), &[range]);
         }
         ready
     }
 
-    /// A run of what the receiver misses; what it does not want is said to be void.
-    fn plan_missing(&mut self, now: Nanos, at: usize, (first, end): (u64, u64)) -> Option<Planned> {
-        let pause = self.repair_pause(at);
-        let is_group = self.is_group();
-        let member = &self.members[at];
-        let Peer::Address(own) = member.peer else {
-            self.members[at].missing.done(end);
-            return None;
-        };
-        let window = &self.packer.window;
-        let wanted = |sequence| is_group || window.is_wanted(sequence, |topic| member.wants(topic));
-        let mut upto = first;
-        while before(upto, end) && !wanted(upto) {
-            upto = upto.wrapping_add(1);
-        }
-        if upto != first {
-            self.members[at].missing.done(upto);
-            self.send_ranges(Peer::Address(own), (Kind::Void, flag::UNWANTED), &[(first, upto)]);
-            return None;
-        }
-        let run = window.run(first, end, |sequence| {
-            wanted(sequence) && !window.is_repaired(sequence, member.receiver, now, pause)
-        });
-        let alone = !is_group || member.missing.alone || member.missing.greedy;
-        let to = match self.settings.distribution {
-            Distribution::Multicast(group) if !alone => group,
-            _ => own,
-        };
-        self.packer.window.stamp(&run, flag::AGAIN, 0);
-        Some(Planned::Repair { at, alone, to, run })
-    }
-
-    /// A planned repair went out.
-    pub(super) fn repaired(&mut self, now: Nanos, at: usize, alone: bool, run: &Run) {
+    /// Accounts for a repair that was sent.
+    pub(super) fn sent(
+        &mut self,
+        session: &mut Session,
+        now: Nanos,
+        (at, alone): (usize, bool),
+        run: &Run,
+    ) {
         let bytes = run.bytes.len();
-        self.repair_budget.take(bytes);
-        self.counters.repairs += run.count as u64;
-        self.counters.repair_bytes += bytes as u64;
-        self.repair_turn = at + 1;
-        let Some(member) = self.members.get_mut(at) else { return };
-        member.missing.share.take(bytes);
-        member.missing.done(run.end());
-        let receiver = if alone { member.receiver } else { 0 };
-        self.packer.window.note_repair(run, receiver, now);
+        self.budget.take(bytes);
+        session.counters.repairs += run.count as u64;
+        session.counters.repair_bytes += bytes as u64;
+        self.turn = at + 1;
+        let Some(known) = session.receivers.get_mut(at) else { return };
+        known.missing.share.take(bytes);
+        known.missing.remove_to(run.end());
+        let receiver = if alone { known.receiver } else { 0 };
+        session.packetizer.window.mark_repaired(run, receiver, now);
     }
 
-    /// When repairs that wait for their budget can go on.
-    pub(super) fn repairs_due(&self) -> Option<Nanos> {
-        let waiting = self.members.iter().filter(|member| !member.missing.is_empty());
-        let due = waiting.map(|member| member.missing.share.ready_at()).min()?;
-        Some(due.max(self.repair_budget.ready_at()))
+    /// Earliest time at which the budget allows the next repair.
+    pub(super) fn due(&self, session: &Session) -> Option<Nanos> {
+        let waiting = session.receivers.iter().filter(|known| !known.missing.is_empty());
+        let due = waiting.map(|known| known.missing.share.ready_at()).min()?;
+        Some(due.max(self.budget.ready_at()))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_kept_in_order_and_merged() {
-        let mut missing = Missing::new(1, 0);
-        let at = |offset: u64| (u64::MAX - 10).wrapping_add(offset);
-        for (first, end) in [(20, 22), (0, 4), (10, 12)] {
-            assert!(missing.add(at(first), at(end)));
+/// Handles a NAK: adds the requested ranges, and reports as void what is no longer retained.
+pub(super) fn on_nak(session: &mut Session, now: Nanos, from: SocketAddr, frame: &Frame<'_>) {
+    let Some((body, rest)) = NakBody::split(frame.body) else {
+        session.counters.malformed += 1;
+        return;
+    };
+    let Some(at) = session.find(body.receiver.get(), Peer::Address(from)) else { return };
+    session.counters.naks += 1;
+    let is_multicast = session.is_multicast();
+    let oldest = session.packetizer.window.oldest();
+    let known = &mut session.receivers[at];
+    let sent = if is_multicast { session.sent } else { known.cursor };
+    known.heard_at = now;
+    known.missing.alone = frame.flags & flag::ALONE != 0;
+    known.missing.remove_to(frame.sequence);
+    let (mut gone, mut taken) = (Vec::new(), Vec::new());
+    for range in list::<Range>(rest).iter().take(RANGES_MAX) {
+        let first = range.first.get();
+        let end = earlier(first.wrapping_add(u64::from(range.count.get())), sent);
+        if before(first, oldest) && before(first, end) {
+            gone.push((first, earlier(oldest, end)));
         }
-        assert_eq!(missing.ranges, [(at(0), at(4)), (at(10), at(12)), (at(20), at(22))]);
-        assert!(missing.add(at(3), at(15)));
-        assert_eq!(missing.ranges, [(at(0), at(15)), (at(20), at(22))]);
-        missing.done(at(6));
-        assert_eq!(missing.ranges[0], (at(6), at(15)));
-        missing.done(at(30));
-        assert!(missing.is_empty());
+        let first = later(first, oldest);
+        if before(first, end) && known.missing.add(first, end) {
+            taken.push((first, end));
+        }
     }
+    known.missing.told_to_wait &= taken.is_empty();
+    let lost = gone.iter().map(|(first, end)| end.wrapping_sub(*first));
+    session.counters.gone = lost.fold(session.counters.gone, u64::saturating_add);
+    send_ranges(session, Peer::Address(from), (Kind::Void, flag::GONE), &gone);
+    // A Confirm to the group keeps other receivers from requesting the same datagrams.
+    if let Distribution::Multicast(group) = session.settings.distribution
+        && session.receivers.len() > 1
+    {
+        send_ranges(session, Peer::Address(group), (Kind::Confirm, 0), &taken);
+    }
+}
 
-    #[test]
-    fn the_number_of_ranges_is_bounded() {
-        let mut missing = Missing::new(1, 0);
-        let added = (0..1_000u64).filter(|n| missing.add(n * 10, n * 10 + 1)).count();
-        assert_eq!((added, missing.ranges.len()), (RANGES_MAX, RANGES_MAX));
-        assert!(missing.add(5, 10_000), "merges into what is there");
-        assert_eq!(missing.ranges.len(), 2);
+/// Sends a Confirm or a Void of these ranges, if there are any.
+fn send_ranges(session: &mut Session, to: Peer, kind: (Kind, u16), ranges: &[(u64, u64)]) {
+    let Some((first, _)) = ranges.first() else { return };
+    let frame = session.frame(kind, *first, |writer| {
+        for (first, end) in ranges {
+            let count = end.wrapping_sub(*first).min(u64::from(u32::MAX)) as u32;
+            let reserved = 0.into();
+            let range = Range { first: (*first).into(), count: count.into(), reserved };
+            if !writer.add(&range) {
+                break;
+            }
+        }
+    });
+    session.send_control(to, frame);
+}
+
+/// Minimum time between two repairs of the same datagram to a receiver: half of its round trip, as
+/// the repair may still be on its way. The receiver waits longer than that before it asks again.
+fn repair_pause(session: &Session, at: usize) -> Nanos {
+    session.receivers[at].round_trip.unwrap_or(RoundTrip::UNKNOWN) / 2
+}
+
+/// First missing range of a receiver, without what is overwritten or was just repaired.
+fn next_missing(session: &mut Session, now: Nanos, at: usize) -> Option<(u64, u64)> {
+    let pause = repair_pause(session, at);
+    loop {
+        let known = &mut session.receivers[at];
+        let (first, end) = known.missing.first()?;
+        let oldest = session.packetizer.window.oldest();
+        if before(first, oldest) {
+            // Overwritten since the NAK came.
+            let upto = earlier(oldest, end);
+            known.missing.remove_to(upto);
+            let peer = known.peer;
+            session.counters.gone += upto.wrapping_sub(first);
+            send_ranges(session, peer, (Kind::Void, flag::GONE), &[(first, upto)]);
+        } else if session.packetizer.window.is_repaired(first, known.receiver, now, pause) {
+            known.missing.remove_to(first.wrapping_add(1));
+        } else {
+            return Some((first, end));
+        }
     }
+}
+
+/// Plans a run of a missing range. Reports datagrams without the receiver's topics as void instead.
+fn plan_range(
+    session: &mut Session,
+    now: Nanos,
+    at: usize,
+    (first, end): (u64, u64),
+) -> Option<Planned> {
+    let pause = repair_pause(session, at);
+    let is_multicast = session.is_multicast();
+    let known = &session.receivers[at];
+    let Peer::Address(own) = known.peer else {
+        session.receivers[at].missing.remove_to(end);
+        return None;
+    };
+    let window = &session.packetizer.window;
+    let is_needed =
+        |sequence| is_multicast || window.has_topic(sequence, |topic| known.is_subscribed(topic));
+    let mut upto = first;
+    while before(upto, end) && !is_needed(upto) {
+        upto = upto.wrapping_add(1);
+    }
+    if upto != first {
+        session.receivers[at].missing.remove_to(upto);
+        let void = [(first, upto)];
+        send_ranges(session, Peer::Address(own), (Kind::Void, flag::UNWANTED), &void);
+        return None;
+    }
+    let run = window.run(first, end, |sequence| {
+        is_needed(sequence) && !window.is_repaired(sequence, known.receiver, now, pause)
+    });
+    // A receiver over its share must not make the whole group receive its repairs.
+    let alone = !is_multicast || known.missing.alone || known.missing.over_share;
+    let to = match session.settings.distribution {
+        Distribution::Multicast(group) if !alone => group,
+        _ => own,
+    };
+    session.packetizer.window.stamp(&run, flag::AGAIN, 0);
+    Some(Planned::Repair { at, alone, to, run })
 }

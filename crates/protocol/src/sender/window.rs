@@ -1,10 +1,11 @@
-//! The datagrams that can still be sent (again), one behind the other in one piece of memory.
+//! Send window: the retained datagrams, contiguous in one block of memory, and their index.
 //!
 //! ```text
 //! positions:  oldest .......................................... end
 //!             | datagram | datagram | (up to the start) | datagram | open ...
 //! ```
-//! Positions count bytes for ever; where a datagram lies is its position modulo the memory's size.
+//! Positions count bytes and never wrap; a datagram's offset in memory is its position modulo the
+//! memory's size. A datagram that would cross the end of the memory begins at offset 0 instead.
 
 use crate::Nanos;
 use crate::sequence::{ahead, before};
@@ -12,26 +13,27 @@ use lanecast_wire::net::{Blocks, DATA_OFFSET, DataHeader, FrameHeader};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The slot's topic when the datagram holds several.
+/// [`Slot::topic`] of a datagram with blocks of several topics.
 pub(super) const MANY: u32 = u32::MAX;
-/// The most datagrams in a run.
+/// Most datagrams in a run: the kernel's limit for segmentation offload.
 const RUN_MAX: usize = 64;
-/// The most bytes in a run: what one UDP packet may hold.
+/// Most bytes in a run: the longest UDP payload.
 const RUN_BYTES_MAX: usize = 65_507;
-/// There is one index entry for so many bytes.
+/// Bytes of the window per index entry.
 const BYTES_PER_SLOT: usize = 128;
 
-/// Where a datagram lies.
+/// Index entry of a datagram.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     position: u64,
     length: u32,
     topic: u32,
+    /// Last repair, and the receiver that it was sent to; 0: to the group.
     repaired_at: Option<Nanos>,
     repaired_for: u64,
 }
 
-/// Datagrams that lie one behind the other, all `segment` long but the last, which may be shorter.
+/// Contiguous datagrams, all `segment` bytes long except the last, which may be shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) first: u64,
@@ -41,13 +43,13 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The sequence behind it.
+    /// The sequence after the run.
     pub(super) const fn end(&self) -> u64 {
         self.first.wrapping_add(self.count as u64)
     }
 }
 
-/// The retained datagrams, and the memory for the open one.
+/// Retained datagrams, and room for the open one.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: Box<[u8]>,
@@ -58,7 +60,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// An empty window whose first datagram will be `first`; `bytes` is rounded up to a power of 2.
+    /// Creates an empty window that begins at sequence `first`; rounds `bytes` up to a power of two.
     pub(super) fn new(bytes: usize, first: u64) -> Self {
         let bytes = bytes.next_power_of_two();
         let slots = (bytes / BYTES_PER_SLOT).max(16);
@@ -71,22 +73,22 @@ impl Window {
         }
     }
 
-    /// The first datagram that is still kept; the next one if none is.
+    /// Oldest retained sequence; the next one if the window is empty.
     pub(super) const fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// The number of the next datagram to be closed.
+    /// Sequence of the next datagram to be closed.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// The position behind the last datagram.
+    /// Position after the last closed datagram.
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Whether the datagram is kept.
+    /// Whether the datagram is retained.
     pub(super) const fn holds(&self, sequence: u64) -> bool {
         !before(sequence, self.oldest) && before(sequence, self.next)
     }
@@ -104,15 +106,15 @@ impl Window {
         position as usize & (self.bytes.len() - 1)
     }
 
-    /// Where a datagram of up to `limit` bytes may begin, at or behind `position`.
+    /// First position from `position` on where a datagram of up to `limit` bytes is contiguous.
     const fn begin(&self, position: u64, limit: usize) -> u64 {
         let index = self.index(position);
         let size = self.bytes.len();
         if index + limit > size { position + (size - index) as u64 } else { position }
     }
 
-    /// Makes room for `count` datagrams of up to `limit` bytes by dropping old ones, all before
-    /// `until`; false if that is not enough. They follow an open one that will end at `open`.
+    /// Makes room for `count` datagrams of up to `limit` bytes after an open one that will end at
+    /// `open`. Drops the oldest, all before `until`; false if that is not enough.
     pub(super) fn make_room(
         &mut self,
         open: Option<u64>,
@@ -126,6 +128,7 @@ impl Window {
         if end - self.end > self.bytes.len() as u64 || count > self.slots.len() {
             return false;
         }
+        // The loop may drop datagrams and still fail: those were free to be overwritten anyway.
         while self.oldest != self.next {
             let kept = self.next.wrapping_sub(self.oldest) as usize;
             let overlaps = self.slot(self.oldest).position + (self.bytes.len() as u64) < end;
@@ -140,13 +143,13 @@ impl Window {
         true
     }
 
-    /// The position and the place in memory of the datagram to be opened.
+    /// Position and memory offset of the next datagram to open.
     pub(super) const fn place(&self, limit: usize) -> (u64, usize) {
         let position = self.begin(self.end, limit);
         (position, self.index(position))
     }
 
-    /// The next datagram lies at `position`; its only topic, or [`MANY`].
+    /// Adds the next datagram; `topic` is its only topic, or [`MANY`].
     pub(super) fn close(&mut self, position: u64, length: usize, topic: u32) {
         let slot = Slot { position, length: length as u32, topic, ..Slot::default() };
         *self.slot_mut(self.next) = slot;
@@ -154,33 +157,33 @@ impl Window {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Forgets the datagrams from `next` on.
+    /// Removes the datagrams from `next` on, which were never published.
     pub(super) const fn rewind(&mut self, next: u64, end: u64) {
         self.next = next;
         self.end = end;
     }
 
-    /// The bytes of a kept datagram.
+    /// The bytes of a retained datagram.
     pub(super) fn datagram(&self, sequence: u64) -> &[u8] {
         let Slot { position, length, .. } = *self.slot(sequence);
         let start = self.index(position);
         &self.bytes[start..start + length as usize]
     }
 
-    /// The blocks of a kept datagram.
+    /// The blocks of a retained datagram.
     pub(super) fn blocks(&self, sequence: u64) -> Blocks<'_> {
         Blocks::new(&self.datagram(sequence)[DATA_OFFSET..])
     }
 
-    /// Whether a kept datagram holds a topic that `wants` accepts.
-    pub(super) fn is_wanted(&self, sequence: u64, wants: impl Fn(u32) -> bool) -> bool {
+    /// Whether a retained datagram has a block of a topic that `accepts`.
+    pub(super) fn has_topic(&self, sequence: u64, accepts: impl Fn(u32) -> bool) -> bool {
         match self.slot(sequence).topic {
-            MANY => self.blocks(sequence).any(|(block, _)| wants(block.topic.get())),
-            topic => wants(topic),
+            MANY => self.blocks(sequence).any(|(block, _)| accepts(block.topic.get())),
+            topic => accepts(topic),
         }
     }
 
-    /// The datagrams from `first` on that can go out together: before `until`, and `fits`.
+    /// Longest run from `first` on that one system call can send: before `until`, each one `fits`.
     pub(super) fn run(&self, first: u64, until: u64, fits: impl Fn(u64) -> bool) -> Run {
         let Slot { position, length, .. } = *self.slot(first);
         let segment = length as usize;
@@ -192,12 +195,14 @@ impl Window {
             }
             let slot = self.slot(next);
             let length = slot.length as usize;
+            // Offset 0 is not contiguous with what lies before it, even if the positions are.
             let follows = slot.position == position + bytes as u64 && self.index(slot.position) > 0;
             if !follows || length > segment || bytes + length > RUN_BYTES_MAX {
                 break;
             }
             bytes += length;
             count += 1;
+            // Segmentation offload allows only the last datagram to be shorter.
             if length < segment {
                 break;
             }
@@ -206,7 +211,7 @@ impl Window {
         Run { first, count, bytes: start..start + bytes, segment }
     }
 
-    /// Sets what changes from one sending to the next; `skipped` goes into the first of the run.
+    /// Writes the header fields that change with each transmission; `skipped` is that of the first.
     pub(super) fn stamp(&mut self, run: &Run, flags: u16, skipped: u32) {
         let mut sequence = run.first;
         for datagram in self.bytes[run.bytes.clone()].chunks_mut(run.segment) {
@@ -221,15 +226,15 @@ impl Window {
         }
     }
 
-    /// Notes that the run was sent again, for `receiver`, or for all if that is 0.
-    pub(super) fn note_repair(&mut self, run: &Run, receiver: u64, now: Nanos) {
+    /// Marks the run as repaired for `receiver`, or for all if that is 0.
+    pub(super) fn mark_repaired(&mut self, run: &Run, receiver: u64, now: Nanos) {
         for number in 0..run.count as u64 {
             let slot = self.slot_mut(run.first.wrapping_add(number));
             (slot.repaired_at, slot.repaired_for) = (Some(now), receiver);
         }
     }
 
-    /// Whether the datagram was sent again for `receiver` (or all) less than `pause` ago.
+    /// Whether the datagram was repaired for `receiver` (or all) less than `pause` ago.
     pub(super) fn is_repaired(
         &self,
         sequence: u64,
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_needed_is_overwritten() {
+    fn retained_datagrams_are_not_overwritten() {
         let mut window = Window::new(256, u64::MAX - 1);
         let first = window.next();
         for _ in 0..4 {
@@ -299,9 +304,9 @@ mod tests {
         let mut window = Window::new(256, 0);
         assert!(add(&mut window, 64, 0));
         let run = window.run(0, 1, |_| true);
-        window.note_repair(&run, 7, 100);
+        window.mark_repaired(&run, 7, 100);
         assert!(window.is_repaired(0, 7, 105, 10) && !window.is_repaired(0, 8, 105, 10));
-        window.note_repair(&run, 0, 100);
+        window.mark_repaired(&run, 0, 100);
         assert!(window.is_repaired(0, 8, 105, 10) && !window.is_repaired(0, 8, 110, 10));
     }
 }

@@ -38,7 +38,7 @@ fn no_frame_of_any_kind_makes_it_panic_or_believe_nonsense() {
                 sender.flush();
             }
             let now = round * 1_000;
-            let bytes = nonsense(&mut rng, sender.sent);
+            let bytes = nonsense(&mut rng, sender.session.sent);
             let (frame, _) = Frame::split(&bytes).expect("a frame");
             match distribution {
                 Distribution::Stream => sender.on_stream_frame(now, 1, &frame),
@@ -50,11 +50,13 @@ fn no_frame_of_any_kind_makes_it_panic_or_believe_nonsense() {
                 let count = sender.stream_bytes(2, 1).len();
                 sender.stream_written(now, 1, count / 2);
             }
-            let believed = |member: &Member| before(sender.packer.visible(), member.consumed);
-            assert!(!sender.members.iter().any(believed));
+            let believed = |receiver: &ReceiverState| {
+                before(sender.session.packetizer.visible(), receiver.consumed)
+            };
+            assert!(!sender.session.receivers.iter().any(believed));
         }
         assert!(sender.counters().malformed > 1_000);
-        assert!(sender.members.len() <= 64);
+        assert!(sender.session.receivers.len() <= 64);
     }
 }
 
@@ -64,7 +66,7 @@ fn joins_without_an_address_of_their_own_leave_nothing_behind() {
     for receiver in 0..50_000 {
         hear(&mut sender, 1, address(receiver as u16), &join(receiver, receiver, 0, 0, &["a"]));
     }
-    assert!(sender.members.is_empty() && sender.counters().answers_dropped > 40_000);
+    assert!(sender.session.receivers.is_empty() && sender.counters().control_dropped > 40_000);
     assert!(sent(&mut sender, 1).len() <= 1_024);
 }
 

@@ -1,5 +1,6 @@
 //! Receivers get in.
 
+use super::super::receiver_state::Subscription;
 use super::*;
 
 /// The cookie that a receiver is challenged with.
@@ -81,7 +82,7 @@ fn a_topic_that_comes_to_be_is_told_to_who_had_asked_for_it() {
     let (_, rest) = WelcomeBody::split(welcome.expect("a welcome")).expect("a body");
     let told: Vec<_> = topics(rest).map(|(entry, name)| (name, entry.message.get())).collect();
     assert_eq!(told, [("to come", 0)]);
-    assert!(sender.is_wanted(number));
+    assert!(is_subscribed(&sender, number));
 }
 
 #[test]
@@ -105,14 +106,14 @@ fn late_joiners_begin_with_the_oldest_that_is_kept() {
         publish(&mut sender, 1, 5_000);
         sent(&mut sender, 1);
     }
-    let oldest = sender.packer.window.oldest();
+    let oldest = sender.session.packetizer.window.oldest();
     let late = entries(&mut sender, 1, flag::LATE, &["a", "b"]);
-    assert_eq!(sender.members[0].start, oldest);
+    assert_eq!(sender.session.receivers[0].start, oldest);
     let pieces: Vec<u64> = late.iter().map(|entry| entry.1).collect();
     let first = |topic: u32| {
         let mut sequence = oldest;
         loop {
-            let mut blocks = sender.packer.window.blocks(sequence);
+            let mut blocks = sender.session.packetizer.window.blocks(sequence);
             if let Some((block, _)) = blocks.find(|(block, _)| block.topic.get() == topic) {
                 return block.piece.get();
             }
@@ -133,7 +134,7 @@ fn who_wants_none_of_the_topics_is_in_but_does_not_count() {
     for _ in 0..1_000 {
         publish(&mut sender, 0, 1_000);
     }
-    assert_eq!(sender.counters().unwanted, 1_000);
+    assert_eq!(sender.counters().unsubscribed, 1_000);
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn there_is_room_for_so_many_and_a_leaver_makes_some() {
 #[test]
 fn a_join_waits_while_something_is_staged_behind_what_is_published() {
     let mut sender = sender(settings(Distribution::Multicast(group())));
-    let first = sender.packer.visible();
+    let first = sender.session.packetizer.visible();
     sender.stage(0, 10).expect("room");
     sender.publish();
     sender.stage(0, 10).expect("room");
@@ -176,7 +177,7 @@ fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
     let cookie = cookie(&mut sender, address(1), 7);
     hear(&mut sender, 1, address(1), &join(7, cookie, 0, 0, &["b"]));
     assert_eq!((sender.receivers(), sender.counters().left), (1, 1));
-    assert!(!sender.is_wanted(0) && sender.is_wanted(1));
+    assert!(!is_subscribed(&sender, 0) && is_subscribed(&sender, 1));
 }
 
 #[test]
@@ -207,8 +208,11 @@ fn who_asks_where_to_go_on_goes_on_where_it_stands() {
         let out = sent(&mut sender, 1);
         assert_eq!(of_kind(&out, Kind::Welcome), [(address(1), 0, at(2))]);
         assert!(of_kind(&out, Kind::Data).is_empty(), "it asks for what it misses");
-        let begins = |want: &member::Want| (want.begin.piece, want.begin.message);
-        assert_eq!(sender.members[0].wants.iter().map(begins).collect::<Vec<_>>(), [(1, 1); 2]);
+        let begins = |known: &Subscription| (known.begin.fragment, known.begin.message);
+        assert_eq!(
+            sender.session.receivers[0].subscriptions.iter().map(begins).collect::<Vec<_>>(),
+            [(1, 1); 2]
+        );
     }
 }
 

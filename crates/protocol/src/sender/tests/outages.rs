@@ -95,7 +95,7 @@ fn silent(read: u64) -> (Sender, u64) {
     };
     sender.connect(1, 1);
     hear_on(&mut sender, 1, &join(1, 0, 0, 0, &["a"]));
-    let start = sender.packer.visible();
+    let start = sender.session.packetizer.visible();
     for _ in 0..2 {
         publish(&mut sender, 0, 10);
         let length = sender.stream_bytes(2, 1).len();

@@ -74,7 +74,7 @@ fn what_is_gone_or_not_yet_sent_is_not_repaired() {
         publish(&mut sender, 0, 100);
         sent(&mut sender, 1);
     }
-    let next = sender.sent;
+    let next = sender.session.sent;
     hear(&mut sender, 10, address(1), &nak(1, 0, &[(start, 3), (next, 9)]));
     let out = sent(&mut sender, 12);
     assert_eq!(of_kind(&out, Kind::Void), [(address(1), flag::GONE, start)]);
@@ -129,7 +129,7 @@ fn what_has_come_meanwhile_is_not_sent_again() {
         });
         let at = |offset| start.wrapping_add(offset);
         hear(&mut sender, 10, address(1), &nak(1, 0, &[(start, 60)]));
-        sender.repair_budget.take(1 << 17);
+        sender.repairs.budget.take(1 << 17);
         assert!(of_kind(&sent(&mut sender, 10), Kind::Data).is_empty(), "there is no budget");
         let says = if asks_again { nak(1, 0, &[(at(58), 1)]) } else { status(1, at(59), at(99)) };
         hear(&mut sender, 20, address(1), &says);

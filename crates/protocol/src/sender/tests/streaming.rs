@@ -47,7 +47,7 @@ fn connected(pacing: Pacing) -> Sender {
 fn streams_are_whole_frames_however_they_are_taken() {
     for portion in [1, 7, 100, 100_000] {
         let mut sender = connected(Pacing::Slowest);
-        let start = sender.packer.visible();
+        let start = sender.session.packetizer.visible();
         for number in 0..50 {
             publish(&mut sender, number % 2, 100 + number as usize);
             if number % 7 == 0 {
@@ -79,7 +79,7 @@ fn a_frame_that_was_begun_is_finished_though_the_window_rolls() {
 #[test]
 fn a_connection_that_broke_is_resumed() {
     let mut sender = connected(Pacing::Slowest);
-    let start = sender.packer.visible();
+    let start = sender.session.packetizer.visible();
     for _ in 0..10 {
         publish(&mut sender, 0, 100);
     }
@@ -127,7 +127,7 @@ fn who_is_let_go_is_told_before_its_connection_may_close() {
 #[test]
 fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
     let mut sender = connected(Pacing::Slowest);
-    let liveness = sender.settings.liveness;
+    let liveness = sender.session.settings.liveness;
     sender.connect(5, 2);
     assert_eq!(sender.unjoined_connections().collect::<Vec<_>>(), [2]);
     assert!(sender.next_deadline().is_some_and(|due| due <= 5 + liveness));
@@ -149,7 +149,7 @@ fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
 #[test]
 fn connections_that_stay_silent_take_no_places_of_receivers() {
     let mut sender = connected(Pacing::Slowest);
-    let most = (sender.settings.receivers_max + UNJOINED_MAX) as u64;
+    let most = (sender.session.settings.receivers_max + UNJOINED_MAX) as u64;
     (2..=2 * most).for_each(|link| sender.connect(5, link));
     assert_eq!(sender.unjoined_connections().count() as u64, most - 1);
 }
@@ -157,14 +157,14 @@ fn connections_that_stay_silent_take_no_places_of_receivers() {
 #[test]
 fn resuming_over_and_over_searches_no_more_than_its_budget() {
     let mut sender = connected(Pacing::Slowest);
-    let start = sender.packer.visible();
+    let start = sender.session.packetizer.visible();
     (0..200).for_each(|_| publish(&mut sender, 0, 10));
     // Topic "b" is in none of them: each time all are searched.
     let resume = join(1, 0, flag::RESUME, start, &["a", "b"]);
-    let before = sender.counters().searches_refused;
+    let before = sender.counters().joins_deferred;
     (0..10_000).for_each(|_| hear_on(&mut sender, 2, 1, &resume));
-    let refused = sender.counters().searches_refused - before;
+    let refused = sender.counters().joins_deferred - before;
     assert!(refused > 9_000, "only {refused} were put off");
     hear_on(&mut sender, 2 + SECOND, 1, &resume);
-    assert_eq!(sender.counters().searches_refused - before, refused, "later it is answered");
+    assert_eq!(sender.counters().joins_deferred - before, refused, "later it is answered");
 }

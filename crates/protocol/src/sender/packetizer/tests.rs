@@ -1,4 +1,4 @@
-//! The packer against a naive model: what the wire's readers find is what was published.
+//! The packetizer against a naive model: what the wire's readers find is what was published.
 
 use super::*;
 use lanecast_wire::net::{Blocks, Frame};
@@ -15,7 +15,7 @@ type Message = (u32, Vec<u8>, bool);
 #[derive(Default)]
 struct Reader {
     next: u64,
-    topics: BTreeMap<u32, Numbers>,
+    topics: BTreeMap<u32, Position>,
     partial: BTreeMap<u32, (usize, Vec<u8>)>,
     messages: Vec<Message>,
 }
@@ -31,12 +31,12 @@ impl Reader {
         for (block, items) in Blocks::new(blocks) {
             let topic = block.topic.get();
             let numbers = self.topics.entry(topic).or_default();
-            assert_eq!(block.piece.get(), numbers.piece);
+            assert_eq!(block.piece.get(), numbers.fragment);
             assert_eq!(block.message.get(), numbers.message);
             let mut count = 0;
             for item in items {
                 count += 1;
-                numbers.piece += 1;
+                numbers.fragment += 1;
                 let mut bytes = item.bytes;
                 if item.flags.begins() && !item.flags.is_whole() {
                     let (total, rest) = bytes.split_at(TOTAL_BYTES);
@@ -68,10 +68,10 @@ impl Reader {
     }
 }
 
-fn packer(first: u64, window: usize, limit: usize, longest: usize) -> Packer {
-    let mut packer = Packer::new(Window::new(window, first), SESSION, limit, longest);
-    (0..TOPICS).for_each(|_| packer.add_topic(true));
-    packer
+fn packetizer(first: u64, window: usize, limit: usize, longest: usize) -> Packetizer {
+    let mut packetizer = Packetizer::new(Window::new(window, first), SESSION, limit, longest);
+    (0..TOPICS).for_each(|_| packetizer.add_topic(true));
+    packetizer
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ proptest! {
         keeps in 0u64..8,
     ) {
         let first = 0u64.wrapping_sub(before_the_wrap);
-        let mut packer = packer(first, 16 << 10, 512, 4 << 10);
+        let mut packetizer = packetizer(first, 16 << 10, 512, 4 << 10);
         let mut reader = Reader { next: first, ..Reader::default() };
         let (mut staged, mut expected) = (Vec::new(), Vec::new());
         let mut fill = 0u8;
@@ -130,120 +130,123 @@ proptest! {
                 Step::Stage(topic, len) => {
                     // Nothing that is still to be read may be overwritten, nor a little before.
                     let floor = reader.next.wrapping_sub(keeps);
-                    let Ok(()) = packer.stage(topic, len, Some(floor)) else { continue };
+                    let Ok(()) = packetizer.stage(topic, len, Some(floor)) else { continue };
                     fill = fill.wrapping_add(1);
-                    packer.staged().fill(fill);
-                    prop_assert_eq!(packer.staged().len(), len);
+                    packetizer.staged().fill(fill);
+                    prop_assert_eq!(packetizer.staged().len(), len);
                     staged.push((topic, vec![fill; len]));
                 }
                 Step::Publish => {
-                    prop_assert_eq!(packer.publish(), staged.len());
+                    prop_assert_eq!(packetizer.publish(), staged.len());
                     publish(&mut staged, &mut expected);
                 }
                 Step::Unstage => {
-                    packer.unstage();
+                    packetizer.unstage();
                     staged.clear();
                 }
                 Step::Flush => {
-                    packer.flush();
+                    packetizer.flush();
                 }
             }
-            while reader.next != packer.visible() {
-                reader.read(packer.window.datagram(reader.next));
+            while reader.next != packetizer.visible() {
+                reader.read(packetizer.window.datagram(reader.next));
             }
         }
-        packer.unstage();
-        packer.flush();
-        while reader.next != packer.visible() {
-            reader.read(packer.window.datagram(reader.next));
+        packetizer.unstage();
+        packetizer.flush();
+        while reader.next != packetizer.visible() {
+            reader.read(packetizer.window.datagram(reader.next));
         }
         prop_assert_eq!(by_topic(&reader.messages), by_topic(&expected));
         for (topic, numbers) in &reader.topics {
-            prop_assert_eq!(packer.numbers(*topic), *numbers);
+            prop_assert_eq!(packetizer.position(*topic), *numbers);
         }
     }
 }
 
 #[test]
 fn what_is_not_published_is_not_to_be_seen() {
-    let mut packer = packer(5, 16 << 10, 512, 4 << 10);
-    assert_eq!(packer.stage(0, 10, None), Ok(()));
-    assert!(packer.flush(), "nothing published is open");
-    assert_eq!(packer.visible(), 5);
-    assert_eq!((packer.publish(), packer.take_unwanted()), (1, 0));
-    assert_eq!(packer.stage(0, 10, None), Ok(()));
-    assert!(!packer.flush(), "waits for what is staged behind it");
-    assert_eq!(packer.visible(), 5);
-    packer.unstage();
-    assert_eq!((packer.visible(), packer.has_open()), (6, false));
+    let mut packetizer = packetizer(5, 16 << 10, 512, 4 << 10);
+    assert_eq!(packetizer.stage(0, 10, None), Ok(()));
+    assert!(packetizer.flush(), "nothing published is open");
+    assert_eq!(packetizer.visible(), 5);
+    assert_eq!((packetizer.publish(), packetizer.take_unsubscribed()), (1, 0));
+    assert_eq!(packetizer.stage(0, 10, None), Ok(()));
+    assert!(!packetizer.flush(), "waits for what is staged behind it");
+    assert_eq!(packetizer.visible(), 5);
+    packetizer.unstage();
+    assert_eq!((packetizer.visible(), packetizer.has_open()), (6, false));
 }
 
 #[test]
 fn nobody_begins_amid_a_batch_that_passes_a_topic_over() {
-    let mut packer = packer(0, 16 << 10, 512, 4 << 10);
-    packer.set_wanted(1, false);
-    packer.stage(1, 8, None).expect("room");
-    assert!(!packer.flush(), "what is staged would be missed");
-    packer.publish();
-    assert!(packer.flush());
-    packer.stage(1, 8, None).expect("room");
-    packer.unstage();
-    assert!(packer.flush());
-    assert_eq!(packer.numbers(1).message, 1);
+    let mut packetizer = packetizer(0, 16 << 10, 512, 4 << 10);
+    packetizer.set_subscribed(1, false);
+    packetizer.stage(1, 8, None).expect("room");
+    assert!(!packetizer.flush(), "what is staged would be missed");
+    packetizer.publish();
+    assert!(packetizer.flush());
+    packetizer.stage(1, 8, None).expect("room");
+    packetizer.unstage();
+    assert!(packetizer.flush());
+    assert_eq!(packetizer.position(1).message, 1);
 }
 
 #[test]
 fn refusals_change_nothing() {
-    let mut packer = packer(5, 4 << 10, 512, 1 << 10);
-    assert_eq!(packer.stage(9, 1, None), Err(StageError::NoSuchTopic));
-    assert_eq!(packer.stage(0, usize::MAX, None), Err(StageError::TooLong { longest: 1 << 10 }));
-    while packer.stage(0, 400, Some(5)).is_ok() {
-        packer.publish();
+    let mut packetizer = packetizer(5, 4 << 10, 512, 1 << 10);
+    assert_eq!(packetizer.stage(9, 1, None), Err(StageError::NoSuchTopic));
+    assert_eq!(
+        packetizer.stage(0, usize::MAX, None),
+        Err(StageError::TooLong { longest: 1 << 10 })
+    );
+    while packetizer.stage(0, 400, Some(5)).is_ok() {
+        packetizer.publish();
     }
-    let (visible, numbers) = (packer.visible(), packer.numbers(0));
-    assert_eq!(packer.stage(1, 1_000, Some(5)), Err(StageError::WindowFull));
-    assert_eq!(packer.stage(1, 400, Some(5)), Err(StageError::WindowFull));
-    assert_eq!((packer.visible(), packer.numbers(0)), (visible, numbers));
-    assert_eq!(packer.numbers(1), Numbers::default());
-    assert_eq!(packer.stage(1, 400, None), Ok(()), "overwrites what nobody needs");
+    let (visible, numbers) = (packetizer.visible(), packetizer.position(0));
+    assert_eq!(packetizer.stage(1, 1_000, Some(5)), Err(StageError::WindowFull));
+    assert_eq!(packetizer.stage(1, 400, Some(5)), Err(StageError::WindowFull));
+    assert_eq!((packetizer.visible(), packetizer.position(0)), (visible, numbers));
+    assert_eq!(packetizer.position(1), Position::default());
+    assert_eq!(packetizer.stage(1, 400, None), Ok(()), "overwrites what nobody needs");
 }
 
 #[test]
 fn full_datagrams_of_like_messages_make_one_run() {
-    let mut packer = packer(0, 1 << 20, 1_472, 4 << 10);
+    let mut packetizer = packetizer(0, 1 << 20, 1_472, 4 << 10);
     for _ in 0..5_000 {
-        packer.stage(0, 24, None).expect("room");
-        packer.publish();
+        packetizer.stage(0, 24, None).expect("room");
+        packetizer.publish();
     }
-    packer.flush();
-    let run = packer.window.run(0, packer.visible(), |_| true);
+    packetizer.flush();
+    let run = packetizer.window.run(0, packetizer.visible(), |_| true);
     assert_eq!((run.segment, run.bytes.len()), (1_472, 44 * 1_472), "as much as a packet holds");
 }
 
 #[test]
 fn a_message_that_nobody_wants_takes_a_number_but_no_room() {
-    let mut packer = packer(0, 16 << 10, 512, 4 << 10);
+    let mut packetizer = packetizer(0, 16 << 10, 512, 4 << 10);
     for topic in [0, 1] {
-        packer.stage(topic, 8, None).expect("room");
+        packetizer.stage(topic, 8, None).expect("room");
     }
-    packer.publish();
-    packer.set_wanted(1, false);
+    packetizer.publish();
+    packetizer.set_subscribed(1, false);
     for topic in [1, 0] {
-        packer.stage(topic, 8, None).expect("room");
+        packetizer.stage(topic, 8, None).expect("room");
     }
-    packer.unstage();
+    packetizer.unstage();
     for topic in [1, 1, 0] {
-        packer.stage(topic, 8, None).expect("room");
-        packer.staged().fill(1);
+        packetizer.stage(topic, 8, None).expect("room");
+        packetizer.staged().fill(1);
     }
-    assert_eq!((packer.publish(), packer.take_unwanted()), (3, 2));
-    packer.set_wanted(1, true);
-    packer.stage(1, 8, None).expect("room");
-    packer.publish();
-    assert!(packer.flush());
+    assert_eq!((packetizer.publish(), packetizer.take_unsubscribed()), (3, 2));
+    packetizer.set_subscribed(1, true);
+    packetizer.stage(1, 8, None).expect("room");
+    packetizer.publish();
+    assert!(packetizer.flush());
     let block = |(header, _): (&BlockHeader, _)| {
         (header.topic.get(), header.count.get(), header.piece.get(), header.message.get())
     };
-    let blocks: Vec<_> = packer.window.blocks(0).map(block).collect();
+    let blocks: Vec<_> = packetizer.window.blocks(0).map(block).collect();
     assert_eq!(blocks, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 1), (1, 1, 3, 3)]);
 }

@@ -1,0 +1,174 @@
+//! Heartbeats: Session frames that report how far the session and its topics are, probe receivers
+//! and announce the end.
+
+use super::config::Distribution;
+use super::receiver_state::{Peer, ReceiverState};
+use super::session::Session;
+use crate::Nanos;
+use crate::round_trip::RoundTrip;
+use crate::sequence::before;
+use lanecast_wire::net::{Kind, SessionBody, TopicHead, flag};
+
+/// Minimum number of announcements of the end: each may be lost.
+const CLOSE_ANNOUNCEMENTS: u32 = 4;
+
+/// State of the heartbeats.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeats {
+    /// Time of the last request for a status.
+    probed_at: Option<Nanos>,
+    /// Number of rounds that announced the end.
+    close_announcements: u32,
+    /// Topic from which the next Session frame to the group reports positions.
+    next_report: usize,
+}
+
+impl Heartbeats {
+    /// Sends the heartbeats that are due.
+    pub(super) fn send_due(&mut self, session: &mut Session, now: Nanos) {
+        if self.is_over(session) {
+            return;
+        }
+        let longest = session.settings.heartbeat;
+        let liveness = session.settings.liveness;
+        let quiet = |known: &ReceiverState| now.saturating_sub(known.heard_at) > liveness / 2;
+        let probing = session.closed
+            || session.is_blocked()
+            || !session.has_round_trip()
+            || session.receivers.iter().any(quiet);
+        let mut any = false;
+        if session.is_multicast() {
+            if session.group_heartbeat.is_due(now, longest) {
+                self.send_to_group(session, now, probing);
+                any = true;
+            }
+        } else {
+            for at in 0..session.receivers.len() {
+                if session.receivers[at].heartbeat.is_due(now, longest) {
+                    self.send_to_receiver(session, now, at, probing);
+                    any = true;
+                }
+            }
+        }
+        if session.closed && any {
+            self.close_announcements = self.close_announcements.saturating_add(1);
+        }
+    }
+
+    /// Time of the next heartbeat.
+    pub(super) fn due(&self, session: &Session) -> Option<Nanos> {
+        let due = if session.is_multicast() {
+            Some(session.group_heartbeat.due)
+        } else {
+            session.receivers.iter().map(|known| known.heartbeat.due).min()
+        };
+        due.filter(|_| !self.is_over(session))
+    }
+
+    /// Whether the end was announced often enough, and all receivers have left or died.
+    const fn is_over(&self, session: &Session) -> bool {
+        session.closed
+            && self.close_announcements >= CLOSE_ANNOUNCEMENTS
+            && session.receivers.is_empty()
+    }
+
+    /// Requests a status from receivers, at most once per two round trips.
+    pub(super) fn probe(&mut self, session: &mut Session, now: Nanos) {
+        let pause = (2 * session.round_trip()).max(RoundTrip::PATIENCE_MIN);
+        if self.probed_at.is_some_and(|at| now.saturating_sub(at) < pause) {
+            return;
+        }
+        if session.is_multicast() {
+            self.send_to_group(session, now, true);
+        } else {
+            let visible = session.packetizer.visible();
+            for at in 0..session.receivers.len() {
+                if before(session.receivers[at].consumed, visible) {
+                    self.send_to_receiver(session, now, at, true);
+                }
+            }
+        }
+    }
+
+    fn send_to_group(&mut self, session: &mut Session, now: Nanos, probing: bool) {
+        if let Distribution::Multicast(group) = session.settings.distribution {
+            let upto = (session.sent, 0);
+            self.send(session, now, (Peer::Address(group), None), upto, probing);
+        }
+    }
+
+    fn send_to_receiver(&mut self, session: &mut Session, now: Nanos, at: usize, probing: bool) {
+        let known = &session.receivers[at];
+        let (peer, upto) = (known.peer, (known.cursor, known.skipped));
+        self.send(session, now, (peer, Some(at)), upto, probing);
+    }
+
+    /// Sends one Session frame; at the end as many as it takes to report all topics.
+    fn send(
+        &mut self,
+        session: &mut Session,
+        now: Nanos,
+        (to, receiver): (Peer, Option<usize>),
+        (sequence, skipped): (u64, u32),
+        probing: bool,
+    ) {
+        // Positions hold only for a receiver that was sent everything.
+        let complete = sequence == session.packetizer.visible() && !session.packetizer.has_open();
+        let closing = session.closed && complete;
+        let mut flags = if closing { flag::CLOSED } else { 0 };
+        if probing {
+            flags |= flag::PROBE;
+            self.probed_at = Some(now);
+        }
+        let topics: Vec<u32> = match (complete, receiver) {
+            (false, _) => Vec::new(),
+            (true, None) => (0..session.packetizer.topic_count() as u32).collect(),
+            (true, Some(at)) => {
+                session.receivers[at].subscriptions.iter().map(|known| known.topic).collect()
+            }
+        };
+        // Before the end, each frame reports as many topics as fit, and the next one goes on.
+        let mut left = topics.len();
+        let next = receiver.map_or(self.next_report, |at| session.receivers[at].next_report);
+        let mut from = if closing || left == 0 { 0 } else { next % left };
+        loop {
+            let mut reported = 0;
+            let retained = sequence.wrapping_sub(session.packetizer.window.oldest());
+            let frame = session.frame((Kind::Session, flags), sequence, |writer| {
+                let receivers = (session.receiver_count() as u32).into();
+                let body = SessionBody { receivers, reserved: 0.into() };
+                let retained = retained.min(u64::from(u32::MAX)) as u32;
+                if !writer.add_data_header(skipped, retained) || !writer.add(&body) {
+                    return;
+                }
+                while reported < left {
+                    let topic = topics[(from + reported) % topics.len()];
+                    if !writer.add(&topic_head(session, topic)) {
+                        break;
+                    }
+                    reported += 1;
+                }
+            });
+            session.send_control(to, frame);
+            session.counters.session_frames += 1;
+            (left, from) = (left - reported, from + reported);
+            if !closing || left == 0 || reported == 0 {
+                break;
+            }
+        }
+        match receiver {
+            None => self.next_report = from,
+            Some(at) => session.receivers[at].next_report = from,
+        }
+    }
+}
+
+fn topic_head(session: &Session, topic: u32) -> TopicHead {
+    let position = session.packetizer.position(topic);
+    TopicHead {
+        topic: topic.into(),
+        reserved: 0.into(),
+        piece: position.fragment.into(),
+        message: position.message.into(),
+    }
+}

@@ -1,0 +1,149 @@
+//! Scheduler of new data: the next run for the group or for a receiver, within the data rate.
+
+use super::config::Distribution;
+use super::plan::Planned;
+use super::receiver_state::Peer;
+use super::session::Session;
+use super::token_bucket::TokenBucket;
+use super::window::Run;
+use crate::Nanos;
+use crate::sequence::{before, later};
+use std::net::SocketAddr;
+
+/// Limit of the data rate, and the unicast receiver that is served first next time.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    rate: Option<TokenBucket>,
+    turn: usize,
+}
+
+impl Scheduler {
+    pub(super) fn new(rate: Option<u64>, now: Nanos) -> Self {
+        Self { rate: rate.map(|rate| TokenBucket::new(rate, now)), turn: 0 }
+    }
+
+    /// Next run of new data.
+    pub(super) fn plan(&mut self, session: &mut Session, now: Nanos) -> Option<Planned> {
+        if !self.has_rate(now) {
+            return None;
+        }
+        match session.settings.distribution {
+            Distribution::Multicast(to) => plan_group(session, to),
+            Distribution::Unicast => self.plan_unicast(session),
+            // Connections are polled with `plan_receiver`.
+            Distribution::Stream => None,
+        }
+    }
+
+    /// Whether the data rate allows sending.
+    pub(super) fn has_rate(&mut self, now: Nanos) -> bool {
+        self.rate.as_mut().is_none_or(|rate| rate.is_ready(now))
+    }
+
+    /// Time from which the rate allows data that waits for it.
+    pub(super) fn due(&self, session: &Session) -> Option<Nanos> {
+        // While the rate is not spent, all data was sent that could be.
+        let is_held = |rate: &&TokenBucket| rate.is_spent() && has_data_to_send(session);
+        self.rate.as_ref().filter(is_held).map(TokenBucket::ready_at)
+    }
+
+    fn plan_unicast(&self, session: &mut Session) -> Option<Planned> {
+        let count = session.receivers.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            let Peer::Address(to) = session.receivers[at].peer else { continue };
+            if let Some(run) = plan_receiver(session, at) {
+                return Some(Planned::Unicast { at, to, run });
+            }
+        }
+        None
+    }
+
+    /// Accounts for a run that was sent to the group.
+    pub(super) fn sent_to_group(&mut self, session: &mut Session, now: Nanos, run: &Run) {
+        session.sent = run.end();
+        session.group_heartbeat = session.first_heartbeat(now);
+        self.count(session, run);
+    }
+
+    /// Accounts for a run that was sent to one receiver.
+    pub(super) fn sent_to_receiver(
+        &mut self,
+        session: &mut Session,
+        now: Nanos,
+        at: usize,
+        run: &Run,
+    ) {
+        let heartbeat = session.first_heartbeat(now);
+        if let Some(known) = session.receivers.get_mut(at) {
+            known.advance(run.end());
+            known.heartbeat = heartbeat;
+        }
+        session.sent = later(session.sent, run.end());
+        self.count(session, run);
+    }
+
+    /// Serves the receiver after this one first next time.
+    pub(super) const fn end_turn(&mut self, at: usize) {
+        self.turn = at + 1;
+    }
+
+    fn count(&mut self, session: &mut Session, run: &Run) {
+        session.counters.datagrams += run.count as u64;
+        session.counters.bytes += run.bytes.len() as u64;
+        if let Some(rate) = &mut self.rate {
+            rate.take(run.bytes.len());
+        }
+    }
+}
+
+fn plan_group(session: &mut Session, to: SocketAddr) -> Option<Planned> {
+    let end = session.group_end();
+    if !before(session.sent, end) {
+        return None;
+    }
+    let run = session.packetizer.window.run(session.sent, end, |_| true);
+    session.packetizer.window.stamp(&run, 0, 0);
+    Some(Planned::Group { to, run })
+}
+
+/// Next run for a unicast receiver. Skips datagrams without its topics.
+pub(super) fn plan_receiver(session: &mut Session, at: usize) -> Option<Run> {
+    let visible = session.packetizer.visible();
+    let window = &session.packetizer.window;
+    let known = &mut session.receivers[at];
+    // Datagrams overwritten before they were sent are lost; the receiver sees the gap.
+    if before(known.cursor, window.oldest()) {
+        known.advance(window.oldest());
+    }
+    let begin = known.cursor;
+    while before(known.cursor, visible)
+        && !window.has_topic(known.cursor, |topic| known.is_subscribed(topic))
+    {
+        known.skip();
+    }
+    if known.cursor != begin {
+        session.refresh_limits();
+    }
+    let known = &session.receivers[at];
+    let end = session.receiver_end(known);
+    if !before(known.cursor, end) {
+        return None;
+    }
+    let window = &session.packetizer.window;
+    let is_needed = |sequence| window.has_topic(sequence, |topic| known.is_subscribed(topic));
+    let run = window.run(known.cursor, end, is_needed);
+    let skipped = known.skipped;
+    session.packetizer.window.stamp(&run, 0, skipped);
+    Some(run)
+}
+
+/// Whether published messages were not sent yet.
+pub(super) fn has_data_to_send(session: &Session) -> bool {
+    let (visible, open) = (session.packetizer.visible(), session.packetizer.has_open());
+    if session.is_multicast() {
+        return open || before(session.sent, visible);
+    }
+    let mut counted = session.receivers.iter().filter(|receiver| receiver.counts());
+    counted.any(|receiver| open || before(receiver.cursor, visible))
+}
