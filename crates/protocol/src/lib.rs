@@ -1,12 +1,12 @@
-//! The network protocols as state machines.
+//! The network protocols as state machines, without sockets, clocks or threads.
 //!
-//! Nothing here opens a socket, looks at a clock or throws a die: frames, times and seeds are
-//! arguments. So a simulator can run any schedule, and a failure replays from its seed.
+//! Frames, times and seeds are arguments, so that a simulator can run any schedule, and a failure
+//! replays from its seed. `lanecast-net` runs the state machines on real sockets.
 //!
-//! - [`sender`]: a publisher's session, towards any number of receivers
+//! - [`resolution`]: finds which sessions publish a topic, in a multicast group or by a server
+//! - [`resolver_server`]: the server that resolvers connect to where multicast is not available
+//! - [`sender`]: a publisher's session towards any number of receivers
 //! - [`receiver`]: one session, as one subscriber receives it
-//! - [`resolution`]: who publishes what, and where
-//! - [`registry`]: the daemon that resolvers meet at where there is no group
 #![forbid(unsafe_code)]
 
 pub mod receiver;
@@ -17,12 +17,12 @@ pub mod round_trip;
 pub mod sender;
 pub mod sequence;
 
-/// A time on the caller's clock, in nanoseconds; only differences mean anything.
+/// Time on the caller's clock, in nanoseconds; only differences matter.
 pub type Nanos = u64;
 
-/// A microsecond.
+/// One microsecond.
 pub const MICROSECOND: Nanos = 1_000;
-/// A millisecond.
+/// One millisecond.
 pub const MILLISECOND: Nanos = 1_000 * MICROSECOND;
-/// A second.
+/// One second.
 pub const SECOND: Nanos = 1_000 * MILLISECOND;

@@ -1,111 +1,54 @@
 //! One session, as one subscriber receives it.
 //!
-//! Two layers: `gap_tracker` knows which datagrams are missing, and `topics` which piece is next on
-//! each topic. So a missing datagram delays only the topics whose next piece is in it.
+//! Data passes two layers: the `gap_tracker` knows which datagrams are missing, and per topic a
+//! `reassembly` knows which fragment is next, so that a missing datagram delays only the topics in
+//! it. `joining` performs the handshake, `nak` requests missing datagrams, `status` reports the
+//! application's progress, and `liveness` detects a dead sender. `session` holds their common state.
+//!
+//! A receiver belongs to one thread, which passes it frames and the time, sends what it writes, and
+//! hands its deliveries to the application.
 
 mod block;
+mod config;
 mod control;
 mod counters;
 mod delivery;
 mod gap_tracker;
-mod gaps;
 mod joining;
-mod life;
+mod liveness;
 mod nak;
+mod reassembly;
+mod session;
 mod status;
-mod topic;
 mod topics;
 
+pub use config::ReceiverSettings;
 pub use counters::{GapEnd, GapRecord, ReceiverCounters};
 pub use delivery::{Delivery, Phase};
-pub use topic::Topic;
+pub use reassembly::TopicReassembly;
 
+use crate::Nanos;
 use crate::round_trip::RoundTrip;
-use crate::{Nanos, SECOND};
-use counters::GapLog;
-use gap_tracker::{Gap, GapTracker};
-use joining::Joining;
+use gap_tracker::Gap;
 use lanecast_transport::{CloseReason, LossReason};
-use lanecast_wire::net::{Blocks, DataHeader, Frame, FrameHeader, Kind};
-use life::Life;
+use lanecast_wire::net::{DataHeader, Frame, FrameHeader, Kind};
+use liveness::{Goodbye, LEAVES, Liveness};
 use nak::Nak;
-use status::{Status, Told};
+use session::Session;
+use status::StatusReport;
 use std::net::SocketAddr;
-use topics::{Origin, Topics};
-
-/// How a receiver behaves.
-#[derive(Clone, Debug)]
-pub struct ReceiverSettings {
-    /// Who it is: random, new for each session.
-    pub receiver: u64,
-    /// How many datagrams it can take without having read any.
-    pub window_datagrams: u32,
-    /// How many bytes may wait for what comes before them.
-    pub reorder_bytes_max: usize,
-    /// How long a missing datagram is asked for.
-    pub recovery: Nanos,
-    /// How long the sender may be silent, unless it says so itself.
-    pub liveness: Nanos,
-    /// How long a gap may be mere reordering before it is asked for.
-    pub reorder: Nanos,
-    /// The group that it belongs to for flow control, or 0.
-    pub tag: u32,
-    /// Begins with the oldest that the sender keeps.
-    pub late_join: bool,
-    /// The frames come by a stream: nothing is asked for again.
-    pub stream: bool,
-    /// The longest message that it takes, in bytes.
-    pub longest_message_max: usize,
-    /// The session's datagrams go to a group.
-    pub multicast: bool,
-    /// Makes its chance repeatable.
-    pub seed: u64,
-}
-
-impl Default for ReceiverSettings {
-    fn default() -> Self {
-        Self {
-            receiver: 1,
-            window_datagrams: 4_096,
-            reorder_bytes_max: 8 << 20,
-            recovery: 10 * SECOND,
-            liveness: SECOND,
-            reorder: 0,
-            tag: 0,
-            late_join: false,
-            stream: false,
-            longest_message_max: 64 << 20,
-            multicast: false,
-            seed: 1,
-        }
-    }
-}
 
 /// One session, as one subscriber receives it.
 #[derive(Debug)]
 pub struct Receiver {
-    settings: ReceiverSettings,
-    session: u64,
+    session: Session,
     source: SocketAddr,
-    phase: Phase,
-    tracker: GapTracker,
-    topics: Topics,
-    joining: Joining,
-    nak: Nak,
-    status: Status,
-    life: Life,
-    trip: RoundTrip,
-    counters: ReceiverCounters,
-    log: GapLog,
-    /// The last datagram that was given up, and why.
-    doubt: Option<u64>,
-    why: LossReason,
-    /// Something was delivered that the application is not done with.
+    /// Deliveries were handed out that the application has not read yet.
     unread: bool,
 }
 
 impl Receiver {
-    /// Begins to join `session`, which comes from `source`, for the topics `wanted`.
+    /// Starts to join `session` at `source`, for the topics `wanted`.
     pub fn new(
         settings: ReceiverSettings,
         session: u64,
@@ -113,103 +56,87 @@ impl Receiver {
         wanted: &[&str],
         now: Nanos,
     ) -> Self {
-        let every = status::interval(settings.liveness);
-        Self {
-            session,
-            source,
-            phase: Phase::Joining,
-            tracker: GapTracker::new(),
-            topics: Topics::new(&settings, wanted),
-            joining: Joining::new(settings.seed, now),
-            nak: Nak::new(settings.seed ^ settings.receiver, settings.multicast),
-            status: Status::new(settings.window_datagrams, settings.tag, every),
-            life: Life::of(&settings, now),
-            trip: RoundTrip::new(),
-            counters: ReceiverCounters::default(),
-            log: GapLog::default(),
-            doubt: None,
-            why: LossReason::GaveUp,
-            unread: false,
-            settings,
-        }
+        let session = Session::new(settings, session, wanted, now);
+        Self { session, source, unread: false }
     }
 
-    /// Wants another topic, which the session is said to have; may be told again.
+    /// Subscribes to another topic that the session was announced with; repetitions are harmless.
     pub fn subscribe(&mut self, name: &str) {
-        if self.topics.subscribe(name) && self.phase == Phase::Live && !self.joining.is_resuming() {
-            self.joining.ask(self.life.heard());
+        let session = &mut self.session;
+        let is_live = session.phase == Phase::Live && !session.joining.is_resuming();
+        if session.topics.subscribe(name) && is_live {
+            session.joining.request_now(session.liveness.heard_at());
         }
     }
 
-    /// Where the session comes from, and this receiver's frames go to.
+    /// Address of the sender, which this receiver's frames go to.
     pub const fn source(&self) -> SocketAddr {
         self.source
     }
 
-    /// The session.
+    /// Number of the session.
     pub const fn session(&self) -> u64 {
-        self.session
+        self.session.number
     }
 
-    /// How far the receiver has come.
+    /// Phase of the receiver.
     pub const fn phase(&self) -> Phase {
-        self.phase
+        self.session.phase
     }
 
-    /// The topic in `slot`: topics have slots in the order in which they were wanted.
+    /// The topic in `slot`: topics have slots in the order of their subscription.
     ///
     /// # Panics
     /// If no delivery has named the slot.
-    pub fn topic(&self, slot: u32) -> &Topic {
-        self.topics.get(slot)
+    pub fn topic(&self, slot: u32) -> &TopicReassembly {
+        self.session.topics.get(slot)
     }
 
-    /// What the receiver has counted.
+    /// Counts so far.
     pub const fn counters(&self) -> &ReceiverCounters {
-        &self.counters
+        &self.session.counters
     }
 
-    /// How long a frame takes to the source and back.
+    /// Estimated round trip to the sender.
     pub const fn round_trip(&self) -> &RoundTrip {
-        &self.trip
+        &self.session.round_trip
     }
 
-    /// How many bytes wait for what comes before them, for the rest of their message or for the
-    /// end of their batch.
+    /// Bytes kept for missing datagrams, for the rest of a batch, or for more fragments.
     pub const fn reorder_bytes(&self) -> usize {
-        self.topics.reorder_bytes()
+        self.session.topics.reorder_bytes()
     }
 
-    /// How many datagrams are missing now.
+    /// Number of datagrams missing now.
     pub fn missing(&self) -> u64 {
-        self.tracker.gaps().iter().map(|gap| gap.count).sum()
+        self.session.tracker.gaps().iter().map(|gap| gap.count).sum()
     }
 
-    /// The oldest record of a gap that has not been asked for: one when it is noticed, and one or
-    /// more when what is missing comes or is given up.
+    /// Takes the oldest gap record: one is logged when a gap is noticed, and one or more when it is
+    /// recovered or lost.
     pub fn next_gap_record(&mut self) -> Option<GapRecord> {
-        self.log.take()
+        self.session.log.take()
     }
 
-    /// Takes a frame whose body is at `at` in the caller's buffer.
+    /// Handles a frame whose body is at offset `at` in the caller's buffer.
     #[inline]
     pub fn on_frame(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
-        if frame.session != self.session || self.phase == Phase::Closed {
+        if frame.session != self.session.number || self.session.phase == Phase::Closed {
             return;
         }
         let before = out.len();
         if frame.kind == Kind::Data {
             self.on_data(now, frame, at, out);
         } else {
-            self.on_control(now, frame, out);
+            control::on_control(&mut self.session, now, frame, out);
         }
-        self.pass_unread(out.len() > before);
+        self.consume_undelivered(out.len() > before);
     }
 
-    /// What brought nothing for the application, like a gap that may have held none of its
-    /// messages, needs no reading: the sender may wait for this mark.
+    /// Counts progress as read if nothing is unread: frames without deliveries, like a gap without
+    /// the subscribed topics, need no reading, and the sender may be waiting for it.
     #[inline]
-    fn pass_unread(&mut self, delivered: bool) {
+    fn consume_undelivered(&mut self, delivered: bool) {
         self.unread |= delivered;
         if !self.unread {
             self.consumed_all();
@@ -218,162 +145,240 @@ impl Receiver {
 
     #[inline]
     fn on_data(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
+        let session = &mut self.session;
         let Some((header, bytes)) = frame.data() else {
-            self.counters.malformed += 1;
+            session.counters.malformed += 1;
             return;
         };
-        if self.phase != Phase::Live {
+        if session.phase != Phase::Live {
             return;
         }
-        if self.tracker.take_next(frame.sequence) {
-            self.life.hear(now);
-            self.counters.datagrams += 1;
-            if !self.take_blocks(frame.sequence, bytes, at + size_of::<DataHeader>(), out) {
-                self.drop_again(now, frame.sequence);
+        let at = at + size_of::<DataHeader>();
+        // Fast path: the next datagram, and none is missing.
+        if session.tracker.take_next(frame.sequence) {
+            session.liveness.on_heard(now);
+            session.counters.datagrams += 1;
+            if !session.take_blocks(frame.sequence, bytes, at, out) {
+                session.reopen(now, frame.sequence);
             }
-            if self.life.is_closing() {
-                self.finish_if_drained(now, out);
+            if session.liveness.is_closing() {
+                session.finish_if_drained(now, out);
             }
         } else {
-            self.on_other_data(now, frame, header, (bytes, at + size_of::<DataHeader>()), out);
+            session.on_other_data(now, frame, header, (bytes, at), out);
         }
     }
 
-    /// Delivers the blocks of a datagram; false if something had to be dropped for want of room.
-    #[inline]
-    fn take_blocks(
-        &mut self,
-        sequence: u64,
-        bytes: &[u8],
-        at: usize,
-        out: &mut Vec<Delivery>,
-    ) -> bool {
-        let mut blocks = Blocks::new(bytes);
-        let mut room = true;
-        while let Some((header, items)) = blocks.next() {
-            let offset = bytes.len() - blocks.left() - items.rest().len();
-            let origin = Origin { sequence, at: (at + offset) as u32 };
-            let view = (&self.tracker, self.why);
-            room &= self.topics.take((header, items), origin, view, &mut self.counters, out);
-        }
-        room
-    }
-
-    /// Takes note of the time.
+    /// Does everything that is due.
     pub fn on_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
-        let absence = self.life.look(now);
+        let session = &mut self.session;
+        let absence = session.liveness.poll(now);
         if absence > 0 {
-            self.tracker.excuse(absence, now);
+            session.tracker.extend_deadlines(absence, now);
         }
         let before = out.len();
-        match self.phase {
-            Phase::Joining => self.give_up_joining(now),
+        match session.phase {
+            Phase::Joining => {
+                if now >= session.joining_until() {
+                    session.phase = Phase::Closed;
+                    session.liveness.close_reason = Some(CloseReason::Died);
+                }
+            }
             Phase::Live => self.on_live_time(now, out),
             Phase::Closed => {}
         }
-        self.pass_unread(out.len() > before);
+        self.consume_undelivered(out.len() > before);
     }
 
     fn on_live_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
-        if self.joining.wakes(now) {
-            self.topics.seek();
+        let session = &mut self.session;
+        if session.joining.ends_pause(now) {
+            session.topics.request_again();
         }
+        let recovery = session.settings.recovery;
         let mut any = false;
-        while let Some(Gap { first, count, .. }) = self.tracker.expired(now, self.settings.recovery)
-        {
-            self.give_up(now, first, count, LossReason::GaveUp);
+        while let Some(Gap { first, count, .. }) = session.tracker.expired(now, recovery) {
+            session.lose(now, first, count, LossReason::GaveUp);
             any = true;
         }
         if any {
-            self.topics.release((&self.tracker, self.why), &mut self.counters, out);
+            session.release(out);
         }
-        if self.life.is_over(now) {
-            self.finish(now, CloseReason::Died, out);
+        if session.liveness.is_dead(now) {
+            session.finish(now, CloseReason::Died, out);
         } else {
-            self.finish_if_drained(now, out);
+            session.finish_if_drained(now, out);
         }
     }
 
-    /// When `on_time` and `next_transmit` have something to do next.
+    /// Latest time of the next call of [`on_time`](Self::on_time) and
+    /// [`next_transmit`](Self::next_transmit).
     pub fn next_deadline(&self) -> Option<Nanos> {
-        let connected = |due: Option<Nanos>| due.filter(|_| !self.life.is_cut());
-        let joining = connected(self.joining.next_due());
-        match self.phase {
+        let session = &self.session;
+        // Without a connection, frames that are due cannot be sent.
+        let connected = |due: Option<Nanos>| due.filter(|_| !session.liveness.is_disconnected);
+        let joining = connected(session.joining.next_due());
+        let silent = session.stream_timeout_at();
+        match session.phase {
             Phase::Joining => {
-                let silent = self.stream_timeout_at();
-                joining.into_iter().chain(silent).chain([self.joining_until()]).min()
+                joining.into_iter().chain(silent).chain([session.joining_until()]).min()
             }
             Phase::Live => {
-                let nak = Nak::next_due(&self.tracker);
-                let expiry = self.tracker.next_expiry(self.settings.recovery);
-                let told = connected(Some(self.status.next_due()));
-                let told = told.filter(|_| !self.joining.is_resuming());
-                let silent = self.stream_timeout_at();
-                let times = [joining, connected(nak), expiry, told, silent, self.life.next_due()];
+                let nak = connected(Nak::next_due(&session.tracker));
+                let expiry = session.tracker.next_expiry(session.settings.recovery);
+                let status = connected(Some(session.status.next_due()));
+                let status = status.filter(|_| !session.joining.is_resuming());
+                let times = [joining, nak, expiry, status, silent, session.liveness.next_due()];
                 times.into_iter().flatten().min()
             }
-            Phase::Closed => connected(self.life.has_to_leave().then_some(0)),
+            Phase::Closed => connected(session.liveness.has_to_leave().then_some(0)),
         }
     }
 
-    /// Writes the next frame for the source into `buffer`; gives its length.
+    /// Writes the next frame to the sender into `buffer`; returns its length.
     pub fn next_transmit(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
-        if self.life.is_cut() || buffer.len() < size_of::<FrameHeader>() {
+        let session = &mut self.session;
+        if session.liveness.is_disconnected || buffer.len() < size_of::<FrameHeader>() {
             return None;
         }
-        let ids = (self.session, self.settings.receiver);
-        let told = Told {
-            lost: self.counters.lost_datagrams,
-            topics: self.topics.numbered(),
-            round_trip: if self.trip.is_known() { self.trip.smoothed().max(1) } else { 0 },
+        let ids = (session.number, session.settings.receiver);
+        let trip = &session.round_trip;
+        let report = StatusReport {
+            lost: session.counters.lost_datagrams,
+            topics: session.topics.begun(),
+            round_trip: if trip.is_known() { trip.smoothed().max(1) } else { 0 },
         };
-        if self.phase == Phase::Closed {
-            return self.life.write_leave(&mut self.status, &self.tracker, told, ids, buffer);
+        let Session { liveness, status, tracker, joining, topics, settings, .. } = session;
+        if session.phase == Phase::Closed {
+            return liveness.write_goodbye(status, tracker, report, ids, buffer);
         }
-        let live = self.phase == Phase::Live;
-        let begun = live || self.joining.is_resuming();
-        let place = (self.session, begun.then(|| self.tracker.expected()));
-        let join = self.joining.write(&self.settings, &self.topics, place, now, buffer);
-        if join.is_some() || !live {
+        let is_live = session.phase == Phase::Live;
+        let has_begun = is_live || joining.is_resuming();
+        let position = (session.number, has_begun.then(|| tracker.expected()));
+        let join = joining.write(settings, topics, position, now, buffer);
+        if join.is_some() || !is_live {
             return join;
         }
-        let nak = self.nak.write(&mut self.tracker, &self.trip, now, ids, buffer);
+        let nak = session.nak.write(tracker, &session.round_trip, now, ids, buffer);
         if nak.is_some() {
-            self.counters.naks += 1;
-            // How long to wait for the answer should be known, and while something is missing
-            // nothing else may be told.
-            self.status.measure_again(now);
+            session.counters.naks += 1;
+            // The wait for the repair depends on the round trip, and while datagrams are missing
+            // no other status may be due that would measure it.
+            status.measure_if_old(now);
             return nak;
         }
-        // Until the sender has said where it goes on, what it thinks of this receiver may be old.
-        if self.joining.is_resuming() {
+        // Until the sender has answered where the stream resumes, its state may be outdated.
+        if joining.is_resuming() {
             return None;
         }
-        self.status.write(&self.tracker, told, now, ids, buffer)
+        status.write(tracker, report, now, ids, buffer)
     }
 
-    /// How far the deliveries so far go.
+    /// Position of the deliveries so far, for [`consumed_to`](Self::consumed_to).
     #[inline]
     pub fn delivered_to(&self) -> u64 {
-        self.tracker.expected()
+        self.session.tracker.expected()
     }
 
-    /// The application is done with every delivery until the receiver had
-    /// [reached](Self::reached) `mark`, but not with those since.
+    /// The application has read all deliveries up to `position`, taken from
+    /// [`delivered_to`](Self::delivered_to).
     #[inline]
-    pub fn consumed_to(&mut self, mark: u64) {
-        if self.phase != Phase::Joining {
-            self.status.read_to(mark);
+    pub fn consumed_to(&mut self, position: u64) {
+        if self.session.phase != Phase::Joining {
+            self.session.status.consumed_to(position);
         }
     }
 
-    /// The application is done with every delivery so far.
+    /// The application has read all deliveries so far.
     #[inline]
     pub fn consumed_all(&mut self) {
         self.unread = false;
-        if self.phase != Phase::Joining {
-            self.status.read_all(&self.tracker);
-            self.life.read_all();
+        if self.session.phase != Phase::Joining {
+            self.session.status.consumed_all(&self.session.tracker);
+            self.session.liveness.on_all_read();
+        }
+    }
+
+    /// Reason of the end, once the session is over; `None` if this side has left.
+    pub const fn close_reason(&self) -> Option<CloseReason> {
+        self.session.liveness.close_reason
+    }
+
+    /// The connection is broken, or could not be made again.
+    pub fn disconnected(&mut self) {
+        self.session.liveness.is_disconnected = true;
+        if self.session.phase == Phase::Closed {
+            self.session.liveness.goodbye = Goodbye::None;
+        }
+    }
+
+    /// Sets whether the sender's host refused the last connection: the sender then counts as dead
+    /// after the liveness, without the time that a network failure gets.
+    pub fn set_connection_refused(&mut self, is_refused: bool) {
+        self.session.liveness.is_refused = is_refused;
+    }
+
+    /// A new connection is there: resumes where the old one broke off.
+    pub fn reconnected(&mut self, now: Nanos) {
+        let session = &mut self.session;
+        session.liveness.is_disconnected = false;
+        session.liveness.is_refused = false;
+        session.liveness.bytes_at = session.liveness.bytes_at.max(now);
+        match session.phase {
+            Phase::Joining if !session.joining.is_resuming() => session.joining.start(now),
+            Phase::Joining | Phase::Live => session.joining.resume_again(now),
+            Phase::Closed => {}
+        }
+    }
+
+    /// The connection has brought bytes, perhaps not a whole frame.
+    #[inline]
+    pub fn bytes_arrived(&mut self, now: Nanos) {
+        self.session.liveness.bytes_at = self.session.liveness.bytes_at.max(now);
+    }
+
+    /// Time at which a silent connection counts as broken: its owner then closes it and connects
+    /// again. `None` without an open connection.
+    pub fn stream_timeout_at(&self) -> Option<Nanos> {
+        self.session.stream_timeout_at()
+    }
+
+    /// Silence after which the sender counts as dead.
+    pub const fn liveness(&self) -> Nanos {
+        self.session.liveness.timeout
+    }
+
+    /// Whether the session can be revived: it was joined, and ended because the sender was silent.
+    pub fn can_be_revived(&self) -> bool {
+        let ended = self.session.liveness.close_reason;
+        ended == Some(CloseReason::Died) && self.session.topics.have_left()
+    }
+
+    /// Resumes the session after its sender was announced again. Topics begin with another
+    /// `Joined`, followed by the losses of the meantime. False, without an effect, if the session
+    /// [cannot be revived](Self::can_be_revived).
+    pub fn revive(&mut self, now: Nanos) -> bool {
+        if !self.can_be_revived() {
+            return false;
+        }
+        let session = &mut self.session;
+        session.liveness = Liveness::new(&session.settings, now);
+        (session.phase, session.last_lost) = (Phase::Joining, None);
+        session.joining.resume_again(now);
+        true
+    }
+
+    /// Whether the session is over and no frame is left to send.
+    pub fn is_done(&self) -> bool {
+        self.session.phase == Phase::Closed && self.session.liveness.has_left()
+    }
+
+    /// Leaves the session at once, without reading the rest; Leave frames follow.
+    pub fn leave(&mut self) {
+        let session = &mut self.session;
+        if session.phase != Phase::Closed || !session.liveness.has_left() {
+            session.phase = Phase::Closed;
+            session.liveness.goodbye = Goodbye::Leave(LEAVES);
         }
     }
 }

@@ -1,25 +1,25 @@
-//! Chance that a seed repeats: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom
+//! Pseudorandom numbers from a seed: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom
 //! number generators, 2014).
 
-/// A generator; the same seed gives the same numbers.
+/// Generator; the same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator of `seed`.
+    /// Creates the generator of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any number.
+    /// Next number.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `limit`; 0 if that is 0.
+    /// Number below `limit`; 0 if `limit` is 0.
     pub const fn below(&mut self, limit: u64) -> u64 {
-        // The high half of a product: nearly even, and no division.
+        // The high half of a product is nearly uniform, and needs no division.
         ((self.next_u64() as u128 * limit as u128) >> 64) as u64
     }
 }

@@ -1,15 +1,20 @@
-//! Numbers that go around: the order of two is that of their distance.
+//! Arithmetic of sequence numbers that wrap around.
 
-/// How far `a` is ahead of `b`, modulo 2^64; negative if it is behind.
+/// Distance from `b` to `a`, modulo 2^64; negative if `a` is before `b`.
 #[inline(always)]
 pub const fn ahead(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b) as i64
 }
 
-/// Whether `a` comes before `b`.
+/// Whether `a` is before `b`.
 #[inline(always)]
 pub const fn before(a: u64, b: u64) -> bool {
     ahead(a, b) < 0
+}
+
+/// Distance from `a` to `b`; 0 if `b` is before `a`.
+pub fn distance(a: u64, b: u64) -> u64 {
+    u64::try_from(ahead(b, a)).unwrap_or(0)
 }
 
 /// The earlier of two.

@@ -1,49 +1,49 @@
-//! What a receiver counts, and its log of gaps.
+//! Counters of a receiver, and its log of gaps.
 
-use super::LossReason;
 use crate::Nanos;
+use lanecast_transport::LossReason;
 use std::collections::VecDeque;
 
-/// How many gaps the log holds before the oldest are dropped.
+/// Most records in the log; the oldest are dropped.
 const RECORDS_MAX: usize = 512;
 
-/// What a receiver has seen so far.
+/// Counts since the receiver was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
-    /// Datagrams that were taken.
+    /// Datagrams accepted.
     pub datagrams: u64,
-    /// Messages that were delivered.
+    /// Messages delivered.
     pub messages: u64,
-    /// NAKs that were sent.
+    /// NAKs sent.
     pub naks: u64,
-    /// Runs of missing datagrams that were noticed.
+    /// Gaps noticed: runs of missing datagrams.
     pub gaps: u64,
-    /// Missing datagrams that came after all.
+    /// Missing datagrams that were recovered.
     pub recovered: u64,
-    /// Messages of wanted topics that ended in such datagrams.
+    /// Messages of subscribed topics that ended in recovered datagrams.
     pub recovered_messages: u64,
-    /// Datagrams that were given up.
+    /// Datagrams lost.
     pub lost_datagrams: u64,
-    /// Messages that were told as lost, as far as their number was known.
+    /// Messages reported as lost, as far as their number was known.
     pub lost: u64,
-    /// Datagrams that came again.
+    /// Duplicate datagrams.
     pub duplicates: u64,
-    /// Frames, blocks and entries that made no sense.
+    /// Malformed frames, blocks and entries.
     pub malformed: u64,
-    /// Frames too far ahead to be believed.
+    /// Frames implausibly far ahead.
     pub implausible: u64,
-    /// Datagrams dropped because no more could be kept.
+    /// Datagrams dropped because the reorder buffer or the list of gaps was full.
     pub overflowed: u64,
-    /// The shortest time from noticing a missing datagram to its coming.
+    /// Shortest time from noticing a missing datagram to its recovery.
     pub recovery_min: Nanos,
-    /// The longest such time.
+    /// Longest such time.
     pub recovery_max: Nanos,
-    /// The sum of such times.
+    /// Sum of such times.
     pub recovery_sum: Nanos,
 }
 
 impl ReceiverCounters {
-    /// Adds what another receiver has counted.
+    /// Adds the counts of another receiver.
     pub fn add(&mut self, other: &Self) {
         let shortest = match (self.recovered, other.recovered) {
             (0, _) => other.recovery_min,
@@ -69,13 +69,13 @@ impl ReceiverCounters {
         };
     }
 
-    /// The mean time from noticing a missing datagram to its coming; 0 if none was missing.
+    /// Mean time from noticing a missing datagram to its recovery; 0 without one.
     pub fn recovery_mean(&self) -> Nanos {
         self.recovery_sum.checked_div(self.recovered).unwrap_or(0)
     }
 
-    /// Counts a missing datagram that came `after` so long.
-    pub(super) fn note_recovery(&mut self, after: Nanos) {
+    /// Counts a datagram recovered after `after`.
+    pub(super) fn count_recovery(&mut self, after: Nanos) {
         let shortest = if self.recovered == 0 { after } else { self.recovery_min };
         self.recovery_min = shortest.min(after);
         self.recovery_max = self.recovery_max.max(after);
@@ -84,39 +84,39 @@ impl ReceiverCounters {
     }
 }
 
-/// How a gap ended.
+/// Outcome of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapEnd {
-    /// It has not: it was noticed just now.
+    /// Noticed just now.
     Open,
-    /// The datagrams came after all.
+    /// The datagrams were recovered.
     Recovered,
-    /// They were given up.
+    /// The datagrams are lost.
     Lost(LossReason),
 }
 
-/// A run of missing datagrams: noticed, or over.
+/// A gap that was noticed, recovered or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapRecord {
-    /// When they were missed.
+    /// Time at which the gap was noticed.
     pub noticed: Nanos,
-    /// How long after that the last of them came or was given up.
+    /// Time from there to the recovery or loss of its last datagram.
     pub after: Nanos,
-    /// The first one's sequence.
+    /// First missing sequence.
     pub first: u64,
-    /// How many.
+    /// Number of datagrams.
     pub count: u64,
-    /// How it ended.
+    /// Outcome.
     pub end: GapEnd,
 }
 
-/// What became of the latest gaps, as far as nobody has asked for it yet.
+/// Latest gap records that were not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct GapLog(VecDeque<GapRecord>);
 
 impl GapLog {
-    /// Notes a gap's end; neighbours with the same fate make one record.
-    pub(super) fn note(&mut self, record: GapRecord) {
+    /// Adds a record, merged with the last one if it continues it.
+    pub(super) fn add(&mut self, record: GapRecord) {
         if let Some(last) = self.0.back_mut()
             && last.end == record.end
             && last.noticed == record.noticed
@@ -148,19 +148,19 @@ mod tests {
     #[test]
     fn neighbours_are_one_record_and_the_log_is_bounded() {
         let mut log = GapLog::default();
-        log.note(record(1));
-        log.note(record(2));
-        log.note(GapRecord { end: GapEnd::Lost(LossReason::Gone), ..record(3) });
+        log.add(record(1));
+        log.add(record(2));
+        log.add(GapRecord { end: GapEnd::Lost(LossReason::Gone), ..record(3) });
         assert_eq!(log.take().map(|gap| (gap.first, gap.count, gap.after)), Some((1, 2, 2)));
         assert_eq!(log.take().map(|gap| gap.end), Some(GapEnd::Lost(LossReason::Gone)));
-        (0..1_000).for_each(|n| log.note(record(n * 2)));
+        (0..1_000).for_each(|n| log.add(record(n * 2)));
         assert_eq!(std::iter::from_fn(|| log.take()).count(), RECORDS_MAX);
     }
 
     #[test]
     fn recovery_times_are_summed_up() {
         let mut counters = ReceiverCounters::default();
-        [30, 10].into_iter().for_each(|after| counters.note_recovery(after));
+        [30, 10].into_iter().for_each(|after| counters.count_recovery(after));
         assert_eq!((counters.recovery_min, counters.recovery_max), (10, 30));
         assert_eq!((counters.recovery_sum, counters.recovered), (40, 2));
         assert_eq!(

@@ -1,8 +1,8 @@
-//! What a receiver hands on.
+//! Deliveries of a receiver to the application, and its phase.
 
 use lanecast_transport::{CloseReason, LossReason};
 
-/// What a receiver hands on, in this order.
+/// One delivery. Deliveries of a topic are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The session has this topic.
@@ -14,52 +14,52 @@ pub enum Delivery {
     Borrowed {
         /// The topic.
         slot: u32,
-        /// The first byte.
+        /// Offset of the first byte.
         start: u32,
-        /// The byte after the last.
+        /// Offset after the last byte.
         end: u32,
     },
-    /// Items of whole messages, copied.
+    /// Items of whole messages, copied because they had to wait.
     Owned {
         /// The topic.
         slot: u32,
         /// The items.
         items: Box<[u8]>,
     },
-    /// A message, put together from its pieces.
+    /// A message reassembled from fragments.
     Message {
         /// The topic.
         slot: u32,
         /// The message.
         bytes: Box<[u8]>,
     },
-    /// Messages that will not come.
+    /// Lost messages.
     Lost {
         /// The topic.
         slot: u32,
-        /// The first, counted from this receiver's first message on the topic.
+        /// Number of the first, counted from this receiver's first message on the topic.
         first: u64,
-        /// How many; `None`: nobody can tell, it may be none at all.
+        /// Number of messages; `None` if unknown, and perhaps 0.
         count: Option<u64>,
-        /// Why.
+        /// Reason of the loss.
         why: LossReason,
     },
-    /// Nothing more comes on this topic.
+    /// The last delivery of the topic.
     Left {
         /// The topic.
         slot: u32,
-        /// Why.
+        /// Reason of the end.
         why: CloseReason,
     },
 }
 
-/// How far a receiver has come.
+/// Phase of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It is not in yet.
+    /// Waiting for the Welcome.
     Joining,
-    /// It is in.
+    /// Joined.
     Live,
-    /// Nothing more comes.
+    /// The session is over.
     Closed,
 }

@@ -1,28 +1,28 @@
-//! Which datagrams have come, and which are missing.
+//! Tracks which datagrams were received, and the gaps between them.
 
 use crate::Nanos;
 use crate::sequence::{ahead, before, earlier, later};
 
-/// How many runs of missing datagrams are remembered.
+/// Most gaps tracked.
 const GAPS_MAX: usize = 4_096;
-/// The largest jump that is believed, in datagrams.
-const REACH_MAX: u64 = 1 << 20;
+/// Largest plausible jump, in datagrams.
+const JUMP_MAX: u64 = 1 << 20;
 
-/// A run of missing datagrams.
+/// A gap: a run of missing datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     pub(super) first: u64,
     pub(super) count: u64,
     pub(super) noticed: Nanos,
-    /// When to ask for it.
+    /// Time of the next NAK.
     pub(super) due: Nanos,
-    /// How often it was asked for.
+    /// NAKs sent for the gap's first datagrams.
     pub(super) tries: u32,
-    /// How often others' asking has put off this receiver's.
+    /// Confirms of other receivers' NAKs that have postponed this one's.
     pub(super) confirms: u32,
-    /// The first sequence that has not been asked for.
+    /// First sequence that was not requested yet.
     pub(super) asked: u64,
-    /// What was sent before this receiver joined: asked for slice by slice.
+    /// Data from before this receiver joined; requested slice by slice.
     pub(super) history: bool,
 }
 
@@ -31,66 +31,66 @@ impl Gap {
         Self { first, count, noticed, due, tries: 0, confirms: 0, asked: first, history: false }
     }
 
-    /// The first sequence after it.
+    /// First sequence after the gap.
     pub(super) const fn end(&self) -> u64 {
         self.first.wrapping_add(self.count)
     }
 }
 
-/// Where a datagram belongs.
+/// Classification of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Arrival {
     /// At the head or ahead of it.
     New,
-    /// In a gap.
+    /// Fills part of a gap.
     Missing,
-    /// It came before, or was given up.
-    Old,
-    /// Too far ahead to be believed.
-    Absurd,
-    /// Ahead, with too many gaps to remember another.
-    Full,
+    /// Received before, or lost.
+    Duplicate,
+    /// Implausibly far ahead.
+    Implausible,
+    /// Would open a gap beyond the most that are tracked.
+    Overflow,
 }
 
-/// Every datagram before `head` has come or was given up, but for the gaps.
+/// Every datagram before `head` was received or lost, except those in the gaps.
 #[derive(Debug)]
 pub(super) struct GapTracker {
     head: u64,
     gaps: Vec<Gap>,
-    reach: u64,
-    /// The next jump is from where the sender said to where it is: all that it keeps.
-    may_leap: bool,
+    max_jump: u64,
+    /// The next jump may be as long as the sender's window.
+    jump_allowed: bool,
 }
 
 impl GapTracker {
     pub(super) const fn new() -> Self {
-        Self { head: 0, gaps: Vec::new(), reach: 0, may_leap: false }
+        Self { head: 0, gaps: Vec::new(), max_jump: 0, jump_allowed: false }
     }
 
-    /// Begins at `start`; believes jumps of four of the larger window.
+    /// Begins at `start`. Jumps up to four times the larger window are plausible.
     pub(super) fn begin(&mut self, start: u64, window: u32) {
         self.head = start;
         self.gaps.clear();
-        self.reach = (u64::from(window) * 4).clamp(64, REACH_MAX);
+        self.max_jump = (u64::from(window) * 4).clamp(64, JUMP_MAX);
     }
 
-    /// Believes a longer jump, once: the sender has said where this receiver goes on, which may be
-    /// with the oldest of very many small datagrams.
-    pub(super) const fn expect_leap(&mut self) {
-        self.may_leap = true;
+    /// Allows one longer jump: the Welcome may let this receiver begin with the oldest of very many
+    /// small datagrams.
+    pub(super) const fn allow_jump(&mut self) {
+        self.jump_allowed = true;
     }
 
-    /// The first sequence that nothing is known of.
+    /// First sequence after all that were received or noticed missing.
     pub(super) const fn head(&self) -> u64 {
         self.head
     }
 
-    /// The first sequence that has not come.
+    /// First sequence that was not received.
     pub(super) fn expected(&self) -> u64 {
         self.gaps.first().map_or(self.head, |gap| gap.first)
     }
 
-    /// The gaps, the earliest first.
+    /// The gaps in order.
     pub(super) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -99,8 +99,7 @@ impl GapTracker {
         &mut self.gaps
     }
 
-    /// Takes a datagram that is next while nothing is missing; false, and nothing happens, if it
-    /// is another.
+    /// Accepts the next datagram while no gap is open; false, without an effect, for any other.
     #[inline]
     pub(super) fn take_next(&mut self, sequence: u64) -> bool {
         let next = sequence == self.head && self.gaps.is_empty();
@@ -108,32 +107,36 @@ impl GapTracker {
         next
     }
 
-    /// Where the datagram belongs, the last `skipped` before which are unwanted.
-    pub(super) fn place(&self, sequence: u64, skipped: u32) -> Place {
+    /// Classifies a datagram; the last `skipped` before it were not sent to this receiver.
+    pub(super) fn classify(&self, sequence: u64, skipped: u32) -> Arrival {
         let distance = ahead(sequence, self.head);
-        let reach = if self.may_leap { REACH_MAX } else { self.reach };
+        let max_jump = if self.jump_allowed { JUMP_MAX } else { self.max_jump };
         if distance >= 0 {
             return match distance as u64 {
-                0 => Place::New,
-                far if far > REACH_MAX || far.saturating_sub(skipped.into()) > reach => {
-                    Place::Absurd
+                0 => Arrival::New,
+                far if far > JUMP_MAX || far.saturating_sub(skipped.into()) > max_jump => {
+                    Arrival::Implausible
                 }
-                _ if self.gaps.len() >= GAPS_MAX => Place::Full,
-                _ => Place::New,
+                _ if self.gaps.len() >= GAPS_MAX => Arrival::Overflow,
+                _ => Arrival::New,
             };
         }
-        if self.may_hold(sequence, sequence.wrapping_add(1)) { Place::Missing } else { Place::Old }
+        if self.overlaps_gap(sequence, sequence.wrapping_add(1)) {
+            Arrival::Missing
+        } else {
+            Arrival::Duplicate
+        }
     }
 
-    /// Moves the head on to `to`; what lies between is missing, but for the last `skipped`. Gives
-    /// the new gap.
+    /// Advances the head to `to`, with a gap in between except for the last `skipped`; returns the
+    /// gap.
     pub(super) fn advance(&mut self, to: u64, skipped: u32, now: Nanos, due: Nanos) -> Option<Gap> {
         if !before(self.head, to) {
             return None;
         }
         let from = self.head;
         self.head = to;
-        self.may_leap = false;
+        self.jump_allowed = false;
         let end = later(from, to.wrapping_sub(u64::from(skipped)));
         let count = end.wrapping_sub(from);
         (count > 0).then(|| {
@@ -143,26 +146,26 @@ impl GapTracker {
         })
     }
 
-    /// The last gap, which `advance` has just made.
+    /// The last gap.
     pub(super) fn last_gap(&mut self) -> Option<&mut Gap> {
         self.gaps.last_mut()
     }
 
-    /// Whether any of `from..to` is missing.
-    pub(super) fn may_hold(&self, from: u64, to: u64) -> bool {
+    /// Whether a gap overlaps `from..to`.
+    pub(super) fn overlaps_gap(&self, from: u64, to: u64) -> bool {
         let at = self.gaps.partition_point(|gap| !before(from, gap.end()));
         before(from, to) && self.gaps.get(at).is_some_and(|gap| before(gap.first, to))
     }
 
-    /// Whether all that is missing starts at `sequence` or later.
-    pub(super) fn complete_to(&self, sequence: u64) -> bool {
+    /// Whether nothing before `sequence` is missing.
+    pub(super) fn is_complete_to(&self, sequence: u64) -> bool {
         !before(self.expected(), sequence)
     }
 
-    /// Takes `first..first + count` out of the gaps; tells each part that was missing. A gap that
-    /// would become two stays as it is when there are too many to remember another: what came in
-    /// the middle of it comes again.
-    pub(super) fn settle(&mut self, first: u64, count: u64, mut each: impl FnMut(&Gap, u64, u64)) {
+    /// Removes `first..first + count` from the gaps; calls `each` with every part that was missing.
+    /// A gap that would become two stays whole when the most are tracked: the datagrams in its
+    /// middle are then requested once more.
+    pub(super) fn remove(&mut self, first: u64, count: u64, mut each: impl FnMut(&Gap, u64, u64)) {
         let end = first.wrapping_add(count);
         let mut at = self.gaps.partition_point(|gap| !before(first, gap.end()));
         while let Some(gap) = self.gaps.get(at).copied().filter(|gap| before(gap.first, end)) {
@@ -195,7 +198,7 @@ impl GapTracker {
         }
     }
 
-    /// Counts `first..end` as missing again; what lies at the head or after it is left out.
+    /// Counts `first..end`, as far as it is before the head, as missing again.
     pub(super) fn reopen(&mut self, first: u64, end: u64, now: Nanos, due: Nanos) {
         let end = earlier(end, self.head);
         let mut from = first;
@@ -211,25 +214,25 @@ impl GapTracker {
         }
     }
 
-    /// Counts what came from `start` on as missing again, no further back than jumps are believed.
+    /// Counts everything from `start` on as missing again, no further back than a plausible jump.
     pub(super) fn reopen_from(&mut self, start: u64, now: Nanos) {
-        let first = later(start, self.head.wrapping_sub(self.reach));
+        let first = later(start, self.head.wrapping_sub(self.max_jump));
         self.reopen(first, self.head, now, now);
     }
 
-    /// Nobody looked for a while: that does not count as time for recovery.
-    pub(super) fn excuse(&mut self, absence: Nanos, now: Nanos) {
+    /// Extends the recovery time of all gaps by the time that this process did not run.
+    pub(super) fn extend_deadlines(&mut self, absence: Nanos, now: Nanos) {
         for gap in &mut self.gaps {
             gap.noticed = gap.noticed.saturating_add(absence).min(now);
         }
     }
 
-    /// When the first gap's time is over.
+    /// Time at which the first gap expires.
     pub(super) fn next_expiry(&self, recovery: Nanos) -> Option<Nanos> {
         self.gaps.iter().map(|gap| gap.noticed.saturating_add(recovery)).min()
     }
 
-    /// A gap whose time is over.
+    /// A gap whose recovery time is over.
     pub(super) fn expired(&self, now: Nanos, recovery: Nanos) -> Option<Gap> {
         self.gaps.iter().find(|gap| gap.noticed.saturating_add(recovery) <= now).copied()
     }
@@ -259,65 +262,65 @@ mod tests {
         assert_eq!((tracker.expected(), tracker.head()), (at(2), at(8)));
         assert!(!tracker.take_next(at(8)), "something is missing");
         let mut told = Vec::new();
-        tracker.settle(at(5), 1, |gap, first, count| told.push((gap.noticed, first, count)));
+        tracker.remove(at(5), 1, |gap, first, count| told.push((gap.noticed, first, count)));
         assert_eq!(told, [(7, at(5), 1)]);
         assert_eq!(tracker.gaps().len(), 2);
-        assert_eq!(tracker.place(at(5), 0), Place::Old);
-        assert_eq!(tracker.place(at(6), 0), Place::Missing);
-        tracker.settle(at(0), 7, |_, _, _| {});
+        assert_eq!(tracker.classify(at(5), 0), Arrival::Duplicate);
+        assert_eq!(tracker.classify(at(6), 0), Arrival::Missing);
+        tracker.remove(at(0), 7, |_, _, _| {});
         assert_eq!(tracker.expected(), at(7));
-        tracker.settle(at(7), 100, |_, _, _| {});
-        assert!(tracker.complete_to(at(8)) && tracker.take_next(at(8)));
+        tracker.remove(at(7), 100, |_, _, _| {});
+        assert!(tracker.is_complete_to(at(8)) && tracker.take_next(at(8)));
     }
 
     #[test]
-    fn only_what_overlaps_a_gap_may_be_in_it() {
+    fn only_overlapping_ranges_touch_a_gap() {
         let tracker = with_gap(3, 6);
-        let may = |from, to| tracker.may_hold(at(from), at(to));
+        let may = |from, to| tracker.overlaps_gap(at(from), at(to));
         assert!(may(0, 4) && may(5, 6) && may(4, 5) && may(0, 9));
         assert!(!may(0, 3) && !may(6, 9) && !may(4, 4) && !may(1, 2));
     }
 
     #[test]
-    fn what_was_skipped_is_not_missing() {
+    fn skipped_datagrams_are_not_missing() {
         let mut tracker = with_gap(0, 1);
         assert_eq!(tracker.advance(at(5), 2, 9, 9).map(|gap| gap.count), Some(2));
         assert!(tracker.advance(at(9), 7, 9, 9).is_none());
-        assert!(!tracker.may_hold(at(3), at(9)));
+        assert!(!tracker.overlaps_gap(at(3), at(9)));
     }
 
     #[test]
     fn far_jumps_and_endless_gaps_are_refused() {
         let mut tracker = with_gap(0, 1);
-        assert_eq!(tracker.place(at(1 + 401), 0), Place::Absurd);
-        assert_eq!(tracker.place(at(1 + 400), 0), Place::New);
+        assert_eq!(tracker.classify(at(1 + 401), 0), Arrival::Implausible);
+        assert_eq!(tracker.classify(at(1 + 400), 0), Arrival::New);
         for _ in tracker.gaps().len()..GAPS_MAX {
             let head = tracker.head();
             tracker.advance(head.wrapping_add(2), 1, 0, 0);
         }
         let head = tracker.head();
-        assert_eq!(tracker.place(head.wrapping_add(1), 0), Place::Full);
-        assert_eq!(tracker.place(head, 0), Place::New);
+        assert_eq!(tracker.classify(head.wrapping_add(1), 0), Arrival::Overflow);
+        assert_eq!(tracker.classify(head, 0), Arrival::New);
     }
 
     #[test]
-    fn what_was_skipped_makes_no_jump_too_far() {
+    fn skipped_datagrams_do_not_count_as_a_jump() {
         let tracker = with_gap(0, 1);
-        assert_eq!(tracker.place(at(1 + 900), 500), Place::New);
-        assert_eq!(tracker.place(at(1 + 901), 500), Place::Absurd);
-        assert_eq!(tracker.place(at(2 + REACH_MAX), u32::MAX), Place::Absurd);
+        assert_eq!(tracker.classify(at(1 + 900), 500), Arrival::New);
+        assert_eq!(tracker.classify(at(1 + 901), 500), Arrival::Implausible);
+        assert_eq!(tracker.classify(at(2 + JUMP_MAX), u32::MAX), Arrival::Implausible);
     }
 
     #[test]
-    fn nothing_and_endless_splits_change_nothing() {
+    fn empty_ranges_and_too_many_splits_change_nothing() {
         let mut tracker = with_gap(0, 1);
         tracker.begin(at(0), 1 << 18);
         tracker.advance(at(3 * GAPS_MAX as u64), 0, 0, 0).expect("a gap");
         let mut told = 0;
-        tracker.settle(at(5), 0, |_, _, _| told += 1);
+        tracker.remove(at(5), 0, |_, _, _| told += 1);
         assert_eq!((told, tracker.gaps().len()), (0, 1));
         for offset in 0..2 * GAPS_MAX as u64 {
-            tracker.settle(at(1 + 2 * offset), 1, |_, _, _| told += 1);
+            tracker.remove(at(1 + 2 * offset), 1, |_, _, _| told += 1);
         }
         assert_eq!((told, tracker.gaps().len()), (GAPS_MAX, GAPS_MAX));
     }

@@ -1,43 +1,44 @@
-//! Asking to be let in: for the session, for more of its topics, or back in after an outage.
+//! Joins: requests to join the session, to get further topics, or to resume after an outage.
 
-use super::ReceiverSettings;
+use super::config::ReceiverSettings;
 use super::topics::Topics;
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::net::{FrameWriter, JoinBody, Kind, flag};
 
-/// How long to wait for the first answer.
+/// First wait for an answer.
 const WAIT_MIN: Nanos = 2 * MILLISECOND;
-/// How long to wait at most between two Joins.
+/// Longest wait between two Joins.
 const WAIT_MAX: Nanos = SECOND / 2;
 
-/// How long to wait at first until the session is asked again for what it does not have.
-const REST_MIN: Nanos = SECOND;
-/// How long at most: what the sender tells by itself may get lost.
-const REST_MAX: Nanos = 4 * SECOND;
+/// First pause before topics that the session does not have are requested again.
+const PAUSE_MIN: Nanos = SECOND;
+/// Longest such pause. Without a repetition, a lost Welcome of a new topic would go unnoticed.
+const PAUSE_MAX: Nanos = 4 * SECOND;
 
-/// The Joins of one receiver.
+/// Joins of one receiver.
 #[derive(Debug)]
 pub(super) struct Joining {
     rng: Rng,
     cookie: u64,
-    /// When to ask; `None`: there is nothing to ask for.
+    /// Time of the next Join; `None`: nothing to request.
     due: Option<Nanos>,
     wait: Nanos,
-    /// When this asking began, and the clock of its last Join.
+    /// Time of the first Join of this request, and the clock of its last.
     since: Nanos,
     echo: Nanos,
-    /// The clock of the last Join whose answer has come.
-    heeded: Nanos,
-    /// The next challenge is answered at once.
+    /// Clock of the last Join that was answered.
+    answered: Nanos,
+    /// The next challenge is answered at once. At most one per Join: forged challenges must not
+    /// make this receiver flood the sender.
     may_answer: bool,
     /// The next Join answers a challenge.
     answering: bool,
     resume: bool,
-    /// Until it is due, nothing is asked for; how long it rests next.
-    rests: bool,
-    rest: Nanos,
-    /// The names that the last Join had: the first, and the one after the last.
+    /// Requests pause until `due`; the next pause is this long.
+    pausing: bool,
+    pause: Nanos,
+    /// Range of names in the last Join.
     first: usize,
     end: usize,
 }
@@ -51,37 +52,37 @@ impl Joining {
             wait: WAIT_MIN,
             since: now,
             echo: 0,
-            heeded: 0,
+            answered: 0,
             may_answer: false,
             answering: false,
             resume: false,
-            rests: false,
-            rest: REST_MIN,
+            pausing: false,
+            pause: PAUSE_MIN,
             first: 0,
             end: 0,
         }
     }
 
-    /// Asks now, from the beginning: answers to what was asked before are none any more.
+    /// Starts a new request now; answers to earlier ones no longer count.
     pub(super) const fn start(&mut self, now: Nanos) {
         self.since = now;
-        self.ask(now);
+        self.request_now(now);
     }
 
-    /// Asks now for more. What the sender tells of what it was asked before still counts.
-    pub(super) const fn ask(&mut self, now: Nanos) {
+    /// Sends the next Join now; answers to earlier ones still count.
+    pub(super) const fn request_now(&mut self, now: Nanos) {
         (self.due, self.wait) = (Some(now), WAIT_MIN);
-        (self.rests, self.rest) = (false, REST_MIN);
+        (self.pausing, self.pause) = (false, PAUSE_MIN);
     }
 
-    /// Whether it has rested long enough; then it asks again.
-    pub(super) fn wakes(&mut self, now: Nanos) -> bool {
-        let wakes = self.rests && self.due.is_some_and(|due| due <= now);
-        self.rests &= !wakes;
-        wakes
+    /// Ends the pause if it is over; returns whether it did.
+    pub(super) fn ends_pause(&mut self, now: Nanos) -> bool {
+        let ends = self.pausing && self.due.is_some_and(|due| due <= now);
+        self.pausing &= !ends;
+        ends
     }
 
-    /// Asks to go on where this receiver is, unless it does so already.
+    /// Starts a request to resume at this receiver's position, unless one is running.
     pub(super) const fn resume(&mut self, now: Nanos) {
         if !self.resume {
             (self.resume, self.first) = (true, 0);
@@ -89,13 +90,13 @@ impl Joining {
         }
     }
 
-    /// The same, though it does so already: by another connection.
-    pub(super) const fn resume_anew(&mut self, now: Nanos) {
+    /// As [`resume`](Self::resume), but replaces a running request: the connection is a new one.
+    pub(super) const fn resume_again(&mut self, now: Nanos) {
         self.resume = false;
         self.resume(now);
     }
 
-    /// Asks no more, for the time being.
+    /// Stops requesting.
     pub(super) const fn stop(&mut self) {
         self.due = None;
     }
@@ -112,19 +113,19 @@ impl Joining {
         self.due
     }
 
-    /// Whether `echo` is that of one of the Joins.
+    /// Whether `echo` is the clock of one of the Joins.
     pub(super) fn is_answer(&self, echo: u64) -> bool {
         self.echo != 0 && (self.since.max(1)..=self.echo).contains(&echo)
     }
 
-    /// The round trip that the first answer with `echo` ends.
+    /// Round trip measured by the first answer to the Join with clock `echo`.
     pub(super) fn round_trip(&mut self, echo: u64, now: Nanos) -> Option<Nanos> {
-        let first = std::mem::replace(&mut self.heeded, echo) != echo;
+        let first = std::mem::replace(&mut self.answered, echo) != echo;
         first.then(|| now.saturating_sub(echo))
     }
 
-    /// Takes a challenge.
-    pub(super) const fn challenged(&mut self, cookie: u64, now: Nanos) {
+    /// Handles a challenge: answers with its cookie.
+    pub(super) const fn on_challenge(&mut self, cookie: u64, now: Nanos) {
         self.cookie = cookie;
         if self.may_answer && self.due.is_some() {
             self.due = Some(now);
@@ -132,35 +133,40 @@ impl Joining {
         }
     }
 
-    /// Takes a welcome that told `news` topics: goes on with the names that did not fit into the
-    /// last Join, until the session has been asked for all. It remembers those that it does not
-    /// have, but is asked again after a while: what it tells may get lost.
-    pub(super) fn welcomed(&mut self, (news, echo): (usize, u64), topics: &mut Topics, now: Nanos) {
-        if news == 0 && !self.resume && echo != self.echo {
-            // An earlier Join's answer once more: it tells nothing of the names in the last one.
+    /// Handles a Welcome with `new_topics`: continues with the names that did not fit into the last
+    /// Join. Names that the session does not have are requested again after a pause, as the sender's
+    /// Welcome of a new topic may be lost.
+    pub(super) fn on_welcome(
+        &mut self,
+        (new_topics, echo): (usize, u64),
+        topics: &mut Topics,
+        now: Nanos,
+    ) {
+        if new_topics == 0 && !self.resume && echo != self.echo {
+            // A duplicate answer to an earlier Join: no answer to the names in the last one.
             return;
         }
-        let total = if self.resume { topics.len() } else { topics.unknown().count() };
+        let total = if self.resume { topics.len() } else { topics.requested().count() };
         let more = self.resume && self.end < total;
         if self.resume && !more {
             self.resume = false;
             (self.first, self.end) = (0, 0);
         } else {
-            self.first = if news > 0 && !self.resume { 0 } else { self.end };
+            self.first = if new_topics > 0 && !self.resume { 0 } else { self.end };
         }
-        let unknown = topics.unknown().next().is_some();
-        if more || (unknown && (news > 0 || self.first < total)) {
-            // Not from the beginning: further answers to the last Join may be on their way.
+        let unknown = topics.requested().next().is_some();
+        if more || (unknown && (new_topics > 0 || self.first < total)) {
+            // Keeps `since`: further answers to the last Join may be on their way.
             (self.due, self.wait) = (Some(now), WAIT_MIN);
         } else {
-            self.rests = topics.rest();
-            self.rest = if news > 0 { REST_MIN } else { self.rest };
-            self.due = self.rests.then_some(now.saturating_add(self.rest));
-            self.rest = (self.rest * 2).min(REST_MAX);
+            self.pausing = topics.stop_requesting();
+            self.pause = if new_topics > 0 { PAUSE_MIN } else { self.pause };
+            self.due = self.pausing.then_some(now.saturating_add(self.pause));
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// Writes a Join if one is due; gives its length.
+    /// Writes a Join if one is due; returns its length.
     pub(super) fn write(
         &mut self,
         settings: &ReceiverSettings,
@@ -169,7 +175,7 @@ impl Joining {
         now: Nanos,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        self.due.filter(|due| *due <= now && !self.rests)?;
+        self.due.filter(|due| *due <= now && !self.pausing)?;
         let resume = self.resume && expected.is_some();
         let flags = match expected {
             Some(_) if resume => flag::RESUME,
@@ -197,9 +203,9 @@ impl Joining {
         Some(writer.finish())
     }
 
-    /// Adds as many names as fit: those that are unknown, or all to go on.
+    /// Adds as many names as fit: those not begun yet, or all to resume.
     fn add_names(&mut self, writer: &mut FrameWriter<'_>, topics: &Topics) {
-        let total = if self.resume { topics.len() } else { topics.unknown().count() };
+        let total = if self.resume { topics.len() } else { topics.requested().count() };
         if self.first >= total {
             self.first = 0;
         }
@@ -207,7 +213,7 @@ impl Joining {
         let added = if self.resume {
             topics.names().skip(self.first).take_while(fits).count()
         } else {
-            topics.unknown().skip(self.first).take_while(fits).count()
+            topics.requested().skip(self.first).take_while(fits).count()
         };
         self.end = self.first + added;
     }

@@ -1,37 +1,37 @@
-//! When to ask for missing datagrams, and the frame that asks.
+//! NAKs: when to request missing datagrams, and the frame that requests them.
 
 use super::gap_tracker::{Gap, GapTracker};
 use crate::Nanos;
 use crate::rng::Rng;
 use crate::round_trip::RoundTrip;
-use crate::sequence::{ahead, before, later};
+use crate::sequence::{before, later};
 use lanecast_wire::net::{FrameWriter, Kind, NakBody, Range, flag};
 
-/// Up to so many receivers ask at once: their NAKs cannot flood the sender.
+/// Up to this many receivers request at once: their NAKs cannot flood the sender.
 const SMALL_GROUP: u32 = 4;
-/// So many receivers spread their NAKs over the whole back-off.
+/// At this many receivers, NAKs are spread over the whole back-off.
 const LARGE_GROUP: u64 = 16;
-/// After so many unanswered NAKs the receiver asks to be answered alone.
+/// After this many unanswered NAKs the receiver requests repairs sent to it alone.
 const PATIENT_TRIES: u32 = 4;
-/// So often others' NAKs put off this receiver's own.
+/// Most times that other receivers' NAKs postpone this one's.
 const CONFIRMS_MAX: u32 = 16;
-/// The most ranges in one NAK.
+/// Most ranges in one NAK.
 const RANGES_MAX: usize = 256;
 
-/// The asking for what is missing.
+/// NAKs of one receiver.
 #[derive(Debug)]
 pub(super) struct Nak {
     rng: Rng,
-    /// How many receivers the sender says it has; 1 unless it sends to a group.
+    /// Number of receivers, as announced by the sender; 1 without multicast.
     receivers: u32,
-    group: bool,
-    /// The most datagrams to ask for at a time, of one gap.
+    multicast: bool,
+    /// Most datagrams requested at a time, of one gap.
     slice: u64,
 }
 
 impl Nak {
-    pub(super) const fn new(seed: u64, group: bool) -> Self {
-        Self { rng: Rng::new(seed), receivers: 1, group, slice: 1 }
+    pub(super) const fn new(seed: u64, multicast: bool) -> Self {
+        Self { rng: Rng::new(seed), receivers: 1, multicast, slice: 1 }
     }
 
     pub(super) fn set_window(&mut self, window: u32) {
@@ -39,10 +39,10 @@ impl Nak {
     }
 
     pub(super) const fn set_receivers(&mut self, receivers: u32) {
-        self.receivers = if self.group { receivers } else { 1 };
+        self.receivers = if self.multicast { receivers } else { 1 };
     }
 
-    /// When to ask for a gap that is noticed now.
+    /// Time of the first NAK for a gap noticed now.
     pub(super) fn first_due(&mut self, now: Nanos, trip: &RoundTrip) -> Nanos {
         if self.receivers <= SMALL_GROUP {
             return now;
@@ -52,8 +52,8 @@ impl Nak {
         now.saturating_add(self.rng.below(back_off))
     }
 
-    /// The sender has heard of `ranges`, from whomever.
-    pub(super) fn confirm(
+    /// Postpones NAKs for `ranges`: the sender knows of them, from this receiver or another.
+    pub(super) fn on_confirm(
         &self,
         tracker: &mut GapTracker,
         ranges: &[Range],
@@ -77,8 +77,8 @@ impl Nak {
         }
     }
 
-    /// Some has come: asks for the first gap's next slice if the last one is complete, or `again`.
-    pub(super) fn go_on(&self, tracker: &mut GapTracker, again: bool, now: Nanos) {
+    /// Requests the first gap's next slice if the last one is complete, or `again`.
+    pub(super) fn request_next(&self, tracker: &mut GapTracker, again: bool, now: Nanos) {
         if let Some(gap) = tracker.gaps_mut().first_mut()
             && gap.tries > 0
             && (again || gap.first == gap.asked)
@@ -90,12 +90,12 @@ impl Nak {
         }
     }
 
-    /// When the next NAK is due.
+    /// Time of the next NAK.
     pub(super) fn next_due(tracker: &GapTracker) -> Option<Nanos> {
         tracker.gaps().iter().map(|gap| gap.due).min()
     }
 
-    /// Writes a NAK for the gaps that are due, if any is; gives its length.
+    /// Writes a NAK for the gaps that are due; returns its length.
     pub(super) fn write(
         &mut self,
         tracker: &mut GapTracker,
@@ -113,8 +113,7 @@ impl Nak {
         if !writer.add(&NakBody { receiver: receiver.into() }) {
             return None;
         }
-        // What would have to be asked for again soon is asked for along with it: else each of
-        // many gaps would have NAKs of its own.
+        // Includes gaps that are due soon again: otherwise each of many gaps has its own NAKs.
         let soon = |gap: &Gap| {
             gap.tries > 0 && gap.due <= now.saturating_add(grown(gap.tries - 1, trip) / 2)
         };
@@ -133,8 +132,8 @@ impl Nak {
         Some(writer.finish())
     }
 
-    /// How long to wait for the answer to the gap's NAK number `tries`: half as long again each
-    /// time, and spread out in a large group.
+    /// Wait after a gap's NAK number `tries`: grows by half each time, and is spread in a large
+    /// multicast.
     fn patience(&mut self, tries: u32, trip: &RoundTrip) -> Nanos {
         let grown = grown(tries, trip);
         let spread = if self.receivers > SMALL_GROUP { grown / 2 } else { 0 };
@@ -142,7 +141,7 @@ impl Nak {
     }
 }
 
-/// Half as long again for each of `tries`.
+/// Wait for an answer, grown by half for each of `tries`.
 fn grown(tries: u32, trip: &RoundTrip) -> Nanos {
     (0..tries.min(32))
         .fold(trip.patience(), |wait, _| (wait + wait / 2).min(RoundTrip::PATIENCE_MAX))
@@ -150,11 +149,6 @@ fn grown(tries: u32, trip: &RoundTrip) -> Nanos {
 
 fn is_alone(gap: &Gap) -> bool {
     gap.history || gap.tries >= PATIENT_TRIES
-}
-
-/// How many datagrams lie from `a` to `b`; 0 if `b` comes first.
-pub(super) fn distance(a: u64, b: u64) -> u64 {
-    u64::try_from(ahead(b, a)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -179,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_again_ever_later_and_then_alone() {
+    fn waits_grow_and_then_repairs_are_requested_alone() {
         let (mut nak, mut tracker) = (Nak::new(1, false), missing(3));
         nak.set_window(1_000);
         let (mut now, mut waits) = (0, Vec::new());
@@ -197,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_group_waits_by_chance_and_a_small_one_does_not() {
+    fn a_large_group_backs_off_at_random_and_a_small_one_does_not() {
         let trip = RoundTrip::new();
         let mut nak = Nak::new(3, true);
         nak.set_receivers(4);
@@ -211,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_confirm_puts_it_off_but_not_for_ever() {
+    fn a_confirm_postpones_a_nak_but_not_for_ever() {
         let (nak, mut tracker, trip) = (Nak::new(1, true), missing(3), RoundTrip::new());
         let range = Range { first: 11.into(), count: 1.into(), reserved: 0.into() };
-        nak.confirm(&mut tracker, &[range], false, &trip, 1_000);
+        nak.on_confirm(&mut tracker, &[range], false, &trip, 1_000);
         assert_eq!(Nak::next_due(&tracker), Some(1_000 + 2 * trip.smoothed()));
         for now in (0..).step_by(1_000_000).take(100) {
-            nak.confirm(&mut tracker, &[range], false, &trip, now);
+            nak.on_confirm(&mut tracker, &[range], false, &trip, now);
         }
         assert!(Nak::next_due(&tracker) < Some(20_000_000));
     }
@@ -241,15 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_gap_is_asked_for_in_slices() {
+    fn a_long_gap_is_requested_in_slices() {
         let (mut nak, mut tracker) = (Nak::new(1, false), missing(1_000));
         nak.set_window(400);
         assert_eq!(ask(&mut nak, &mut tracker, 0), Some((0, vec![(10, 100)])));
-        tracker.settle(10, 99, |_, _, _| {});
-        nak.go_on(&mut tracker, false, 5);
+        tracker.remove(10, 99, |_, _, _| {});
+        nak.request_next(&mut tracker, false, 5);
         assert_eq!(ask(&mut nak, &mut tracker, 5), None, "the slice is not complete");
-        tracker.settle(109, 1, |_, _, _| {});
-        nak.go_on(&mut tracker, false, 6);
+        tracker.remove(109, 1, |_, _, _| {});
+        nak.request_next(&mut tracker, false, 6);
         assert_eq!(ask(&mut nak, &mut tracker, 6), Some((0, vec![(110, 100)])));
     }
 }

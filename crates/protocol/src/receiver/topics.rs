@@ -1,40 +1,46 @@
-//! The topics that a receiver wants, found by their numbers.
+//! Subscribed topics of a receiver, found by name, slot or number.
 
-use super::block::{Block, Shape, Store};
+use super::block::{Block, BlockShape, ByteBudget};
+use super::config::ReceiverSettings;
+use super::counters::ReceiverCounters;
+use super::delivery::Delivery;
 use super::gap_tracker::GapTracker;
-use super::topic::{Head, Sink, Taken, Topic};
-use super::{Delivery, LossReason, ReceiverCounters, ReceiverSettings};
+use super::reassembly::{BlockResult, Head, Output, TopicReassembly};
+use lanecast_transport::LossReason;
 use lanecast_wire::net::{BlockHeader, Blocks, Items};
 use std::collections::HashMap;
 
-/// The highest topic number that is believed.
+/// Limit of topic numbers: bounds the table of slots.
 const NUMBER_MAX: u32 = 1 << 20;
-/// In the table of numbers: not wanted.
+/// Entry of the table of slots: not subscribed.
 const NO_SLOT: u32 = u32::MAX;
 
-/// The topics, by slot and by number.
+/// Subscribed topics, by slot and by number.
 #[derive(Debug)]
 pub(super) struct Topics {
-    topics: Vec<Topic>,
+    topics: Vec<TopicReassembly>,
     /// Slots by name.
     names: HashMap<Box<str>, u32>,
+    /// Slots by number.
     slots: Vec<u32>,
-    /// How many have one.
-    numbered: u32,
-    /// The slots where something waits.
+    /// Number of topics in `slots`.
+    begun: u32,
+    /// Slots of topics with queued blocks or a pending head.
     waiting: Vec<u32>,
-    store: Store,
-    assemblies: Store,
+    /// Bytes of queued blocks and held batches.
+    reorder: ByteBudget,
+    /// Bytes of messages being reassembled.
+    assemblies: ByteBudget,
     longest: usize,
 }
 
-/// So many messages of the longest can be under way at once: what comes in order is one at a time,
-/// and more are only where datagrams are missing.
+/// Longest messages that can be reassembled at once: more than one at a time only happens where
+/// datagrams are missing.
 const ASSEMBLIES: usize = 4;
 
-/// Where a block was found.
+/// Datagram of a block, and the offset of its items in the caller's buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
+pub(super) struct BlockOrigin {
     pub(super) sequence: u64,
     pub(super) at: u32,
 }
@@ -45,40 +51,40 @@ impl Topics {
             topics: Vec::new(),
             names: HashMap::new(),
             slots: Vec::new(),
-            numbered: 0,
+            begun: 0,
             waiting: Vec::new(),
-            store: Store::new(settings.reorder_bytes_max),
-            assemblies: Store::for_messages(ASSEMBLIES, settings.longest_message_max),
+            reorder: ByteBudget::new(settings.reorder_bytes_max),
+            assemblies: ByteBudget::for_messages(ASSEMBLIES, settings.longest_message_max),
             longest: settings.longest_message_max,
         };
         wanted.iter().for_each(|name| _ = topics.subscribe(name));
         topics
     }
 
-    /// Adds a topic, or seeks it anew; false if the session need not be asked for it.
+    /// Adds a topic, or requests it again; false if no request is necessary.
     pub(super) fn subscribe(&mut self, name: &str) -> bool {
         let Some(slot) = self.names.get(name) else {
             self.names.insert(name.into(), self.topics.len() as u32);
-            self.topics.push(Topic::new(name));
+            self.topics.push(TopicReassembly::new(name));
             return true;
         };
         let topic = &mut self.topics[*slot as usize];
-        topic.number().is_none() && !std::mem::replace(&mut topic.is_sought, true)
+        topic.number().is_none() && !std::mem::replace(&mut topic.is_requested, true)
     }
 
-    /// Seeks no more what the session does not have: it tells should that change. Whether there
-    /// is such a topic.
-    pub(super) fn rest(&mut self) -> bool {
-        self.topics.iter_mut().for_each(|topic| topic.is_sought = false);
+    /// Stops requesting topics that the session does not have: the sender announces them when they
+    /// are added. Returns whether there are such topics.
+    pub(super) fn stop_requesting(&mut self) -> bool {
+        self.topics.iter_mut().for_each(|topic| topic.is_requested = false);
         self.topics.iter().any(|topic| topic.number().is_none())
     }
 
-    /// Seeks all anew that the session did not have.
-    pub(super) fn seek(&mut self) {
-        self.topics.iter_mut().for_each(|topic| topic.is_sought = true);
+    /// Requests the topics again that the session did not have.
+    pub(super) fn request_again(&mut self) {
+        self.topics.iter_mut().for_each(|topic| topic.is_requested = true);
     }
 
-    pub(super) fn get(&self, slot: u32) -> &Topic {
+    pub(super) fn get(&self, slot: u32) -> &TopicReassembly {
         &self.topics[slot as usize]
     }
 
@@ -87,27 +93,28 @@ impl Topics {
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.topics.iter().map(Topic::name)
+        self.topics.iter().map(TopicReassembly::name)
     }
 
-    /// How many of them the beginning is known of.
-    pub(super) const fn numbered(&self) -> u32 {
-        self.numbered
+    /// Number of joined topics: their begin is known.
+    pub(super) const fn begun(&self) -> u32 {
+        self.begun
     }
 
-    /// The names of the topics that are sought, and whose numbers are not known yet.
-    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
-        let unknown = |topic: &&Topic| topic.is_sought && topic.number().is_none();
-        self.topics.iter().filter(unknown).map(Topic::name)
+    /// Names of the topics to request.
+    pub(super) fn requested(&self) -> impl Iterator<Item = &str> {
+        let unknown = |topic: &&TopicReassembly| topic.is_requested && topic.number().is_none();
+        self.topics.iter().filter(unknown).map(TopicReassembly::name)
     }
 
-    /// The slots of the topics that have joined, and not left.
+    /// Slots of the topics that have joined and not left.
     fn joined(&self) -> impl Iterator<Item = u32> + Clone + use<> {
-        let known = |(slot, topic): (usize, &Topic)| topic.is_joined().then_some(slot as u32);
+        let known =
+            |(slot, topic): (usize, &TopicReassembly)| topic.is_joined().then_some(slot as u32);
         self.topics.iter().enumerate().filter_map(known).collect::<Vec<_>>().into_iter()
     }
 
-    /// Learns a wanted topic's number and where it begins; gives its slot if that was not known.
+    /// Begins a subscribed topic; returns its slot, or `None` if it has begun already.
     pub(super) fn begin(&mut self, name: &str, number: u32, head: Head) -> Option<u32> {
         let slot = *self.names.get(name)?;
         if number >= NUMBER_MAX
@@ -122,11 +129,11 @@ impl Topics {
         }
         self.slots[at] = slot;
         self.topics[slot as usize].begin(number, head);
-        self.numbered += 1;
+        self.begun += 1;
         Some(slot)
     }
 
-    /// The session goes on after all, and the topics that had left with it; gives their slots.
+    /// Revives the topics that had left; returns their slots.
     pub(super) fn begin_again(&mut self) -> impl Iterator<Item = u32> + use<> {
         let mut again = Vec::new();
         for (slot, topic) in self.topics.iter_mut().enumerate() {
@@ -135,18 +142,18 @@ impl Topics {
             self.slots[number as usize] = slot as u32;
             again.push(slot as u32);
         }
-        self.numbered += again.len() as u32;
+        self.begun += again.len() as u32;
         again.into_iter()
     }
 
-    /// Believes a jump of any length in each of them, once.
-    pub(super) fn expect_leap(&mut self) {
-        self.topics.iter_mut().for_each(Topic::expect_leap);
+    /// Allows one jump of any length in each topic.
+    pub(super) fn allow_jump(&mut self) {
+        self.topics.iter_mut().for_each(TopicReassembly::allow_jump);
     }
 
-    /// Whether some have left.
+    /// Whether some topics have left.
     pub(super) fn have_left(&self) -> bool {
-        self.topics.iter().any(Topic::has_left)
+        self.topics.iter().any(TopicReassembly::has_left)
     }
 
     #[inline]
@@ -154,43 +161,43 @@ impl Topics {
         self.slots.get(number as usize).copied().filter(|slot| *slot != NO_SLOT)
     }
 
-    /// Takes one block; false if it should have been kept, but there was no room.
+    /// Delivers or queues a block; false if the reorder buffer has no room for it.
     #[inline]
     pub(super) fn take(
         &mut self,
         (header, items): (&BlockHeader, Items<'_>),
-        origin: Origin,
-        (tracker, why): (&GapTracker, LossReason),
+        origin: BlockOrigin,
+        (tracker, loss_reason): (&GapTracker, LossReason),
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) -> bool {
         let Some(slot) = self.slot(header.topic.get()) else { return true };
-        let Some(shape) = Shape::of(header, items) else {
+        let Some(shape) = BlockShape::of(header, items) else {
             counters.malformed += 1;
             return true;
         };
         let block = Block {
             sequence: origin.sequence,
-            piece: header.piece.get(),
+            fragment: header.piece.get(),
             message: header.message.get(),
             shape,
             items: items.rest(),
             at: Some(origin.at),
         };
-        let (store, assemblies) = (&mut self.store, &mut self.assemblies);
+        let (reorder, assemblies) = (&mut self.reorder, &mut self.assemblies);
         let longest = self.longest;
-        let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
-        match self.topics[slot as usize].take(&block, tracker, &mut sink) {
-            Taken::Done => true,
-            Taken::Kept => {
+        let mut output = Output { slot, out, reorder, assemblies, counters, loss_reason, longest };
+        match self.topics[slot as usize].take(&block, tracker, &mut output) {
+            BlockResult::Done => true,
+            BlockResult::Queued => {
                 self.wait(slot);
                 true
             }
-            Taken::NoRoom => false,
+            BlockResult::NoRoom => false,
         }
     }
 
-    /// How many messages of wanted topics end in a datagram's blocks.
+    /// Number of messages of subscribed topics that end in a datagram.
     pub(super) fn messages_in(&self, bytes: &[u8]) -> u64 {
         let mut messages = 0;
         for (header, items) in Blocks::new(bytes) {
@@ -207,75 +214,77 @@ impl Topics {
         }
     }
 
-    /// Learns how far the topic with `number` has come, perhaps from the answer to a question.
+    /// Learns a topic's position at a sequence; `is_answer`: from a Welcome.
     pub(super) fn learn(
         &mut self,
         number: u32,
         (head, is_answer): (Head, bool),
-        (tracker, why): (&GapTracker, LossReason),
+        (tracker, loss_reason): (&GapTracker, LossReason),
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) {
         let Some(slot) = self.slot(number) else { return };
-        let (store, assemblies) = (&mut self.store, &mut self.assemblies);
+        let (reorder, assemblies) = (&mut self.reorder, &mut self.assemblies);
         let longest = self.longest;
-        let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
+        let mut output = Output { slot, out, reorder, assemblies, counters, loss_reason, longest };
         let topic = &mut self.topics[slot as usize];
-        topic.learn(head, is_answer, tracker, &mut sink);
+        topic.learn(head, is_answer, tracker, &mut output);
         if topic.is_waiting() {
             self.wait(slot);
         }
     }
 
-    /// Delivers whatever need not wait any more.
+    /// Delivers blocks that no longer wait for missing datagrams.
     pub(super) fn release(
         &mut self,
-        (tracker, why): (&GapTracker, LossReason),
+        (tracker, loss_reason): (&GapTracker, LossReason),
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) {
-        let Self { topics, waiting, store, assemblies, longest, .. } = self;
+        let Self { topics, waiting, reorder, assemblies, longest, .. } = self;
         waiting.retain(|&slot| {
             let longest = *longest;
-            let sink = &mut Sink { slot, out, store, assemblies, counters, why, longest };
+            let output =
+                &mut Output { slot, out, reorder, assemblies, counters, loss_reason, longest };
             let topic = &mut topics[slot as usize];
-            topic.release(tracker, sink);
+            topic.release(tracker, output);
             topic.is_listed = topic.is_waiting();
             topic.is_listed
         });
     }
 
-    /// Whether a topic may have lost something up to `sequence` that it does not know of.
-    pub(super) fn are_in_doubt(&self, sequence: u64) -> bool {
-        self.topics.iter().any(|topic| topic.is_in_doubt(sequence))
+    /// Whether a topic may have lost messages up to `sequence` without knowing.
+    pub(super) fn are_uncertain(&self, sequence: u64) -> bool {
+        self.topics.iter().any(|topic| topic.is_uncertain(sequence))
     }
 
-    /// Ends all topics; gives the slots of those that had joined.
+    /// Ends all topics; returns the slots of those that had joined.
     pub(super) fn end(
         &mut self,
-        (tracker, why): (&GapTracker, LossReason),
-        doubt: Option<u64>,
+        (tracker, loss_reason): (&GapTracker, LossReason),
+        last_lost: Option<u64>,
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) -> impl Iterator<Item = u32> + Clone + use<> {
         self.waiting.clear();
         let joined = self.joined();
         for slot in joined.clone() {
-            let (store, assemblies) = (&mut self.store, &mut self.assemblies);
+            let (reorder, assemblies) = (&mut self.reorder, &mut self.assemblies);
             let longest = self.longest;
-            let mut sink = Sink { slot, out, store, assemblies, counters, why, longest };
+            let mut output =
+                Output { slot, out, reorder, assemblies, counters, loss_reason, longest };
             let topic = &mut self.topics[slot as usize];
-            topic.end(tracker, doubt, &mut sink);
-            // What still comes of it comes behind its end.
+            topic.end(tracker, last_lost, &mut output);
+            // Blocks after the end are ignored.
             let number = topic.number().map(|number| number as usize);
             number.into_iter().for_each(|number| self.slots[number] = NO_SLOT);
-            self.numbered -= 1;
+            self.begun -= 1;
         }
         joined
     }
 
-    /// How many bytes wait.
+    /// Bytes in the reorder buffer.
     pub(super) const fn reorder_bytes(&self) -> usize {
-        self.store.used()
+        self.reorder.used()
     }
 }

@@ -3,7 +3,7 @@
 use crate::{MILLISECOND, Nanos, SECOND};
 use std::net::SocketAddr;
 
-/// How datagrams reach the receivers.
+/// Distribution of datagrams to the receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// One copy to a multicast group.
@@ -37,7 +37,7 @@ pub struct SenderSettings {
     pub session: u64,
     /// Sequence of the first datagram.
     pub first_sequence: u64,
-    /// How datagrams reach the receivers.
+    /// Distribution of datagrams.
     pub distribution: Distribution,
     /// Which receivers may hold the sender back.
     pub pacing: Pacing,

@@ -76,7 +76,7 @@ fn status(receiver: u64, read: u64, limit: u64) -> Vec<u8> {
     status_of(1_000, receiver, read, limit)
 }
 
-/// From a receiver that knows the beginning of `topics`.
+/// Status of a receiver that knows the begin of `topics`.
 fn status_of(topics: u32, receiver: u64, read: u64, limit: u64) -> Vec<u8> {
     status_from((topics, 0), receiver, read, limit)
 }
@@ -139,7 +139,7 @@ fn sent(sender: &mut Sender, now: Nanos) -> Vec<(SocketAddr, Vec<u8>)> {
     all
 }
 
-/// Of those the ones of a kind: where to, flags, sequence.
+/// Frames of a kind: destination, flags, sequence.
 fn of_kind(sent: &[(SocketAddr, Vec<u8>)], kind: Kind) -> Vec<(SocketAddr, u16, u64)> {
     let frames = sent.iter().filter_map(|(to, bytes)| Some((*to, Frame::split(bytes)?.0)));
     let frames = frames.filter(|(_, frame)| frame.kind == kind);

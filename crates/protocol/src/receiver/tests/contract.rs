@@ -84,7 +84,7 @@ proptest! {
         prop_assert_eq!(subscriber.receiver.counters().malformed, 0);
         let missing = (source.datagrams.len() - arrived.len()) as u64;
         prop_assert_eq!(subscriber.receiver.counters().lost_datagrams, missing);
-        prop_assert_eq!(subscriber.receiver.topics.reorder_bytes(), 0);
+        prop_assert_eq!(subscriber.receiver.session.topics.reorder_bytes(), 0);
     }
 
     #[test]
@@ -105,7 +105,7 @@ proptest! {
         for index in schedule(source.datagrams.len(), 5, loss, rng) {
             now += 1_000;
             subscriber.hear(now, &source.datagrams[index].0);
-            prop_assert!(subscriber.receiver.topics.reorder_bytes() <= reorder_bytes_max);
+            prop_assert!(subscriber.receiver.session.topics.reorder_bytes() <= reorder_bytes_max);
         }
         let mut rounds = 0;
         while subscriber.receiver.phase() == Phase::Live {

@@ -53,8 +53,8 @@ proptest! {
             }
             receiver.consumed_all();
             (0..3).for_each(|_| _ = receiver.next_transmit(now, &mut buffer));
-            prop_assert!(receiver.topics.reorder_bytes() <= KEPT);
-            prop_assert!(receiver.tracker.gaps().len() <= 4_096);
+            prop_assert!(receiver.session.topics.reorder_bytes() <= KEPT);
+            prop_assert!(receiver.session.tracker.gaps().len() <= 4_096);
         }
     }
 }
@@ -94,7 +94,7 @@ fn a_jump_too_far_asks_the_sender_instead() {
     let far = Frame { sequence: frame.sequence.wrapping_add(1 << 40), ..frame };
     receiver.on_frame(6, &far, 0, &mut out);
     assert!(out.is_empty());
-    assert_eq!((receiver.counters().implausible, receiver.tracker.gaps().len()), (1, 0));
+    assert_eq!((receiver.counters().implausible, receiver.session.tracker.gaps().len()), (1, 0));
     let length = receiver.next_transmit(6, &mut buffer).expect("a Join");
     let (join, _) = Frame::split(&buffer[..length]).expect("a frame");
     assert_eq!((join.kind, join.flags), (Kind::Join, flag::RESUME));
@@ -118,7 +118,7 @@ fn a_range_of_none_is_nothing() {
     let mut out = Vec::new();
     let (frame, _) = Frame::split(&source.datagrams[9].0).expect("a frame");
     receiver.on_frame(5, &frame, 0, &mut out);
-    let missing = receiver.tracker.gaps()[0];
+    let missing = receiver.session.tracker.gaps()[0];
     let mut bytes = [0; 64];
     let mut writer = FrameWriter::new(&mut bytes, Kind::Void, flag::GONE, SESSION, 0);
     let first = missing.first.wrapping_add(2).into();
@@ -126,7 +126,7 @@ fn a_range_of_none_is_nothing() {
     let length = writer.finish();
     let (void, _) = Frame::split(&bytes[..length]).expect("a frame");
     receiver.on_frame(6, &void, 0, &mut out);
-    assert_eq!(receiver.tracker.gaps().len(), 1);
+    assert_eq!(receiver.session.tracker.gaps().len(), 1);
     assert_eq!(receiver.counters().lost_datagrams, 0);
 }
 

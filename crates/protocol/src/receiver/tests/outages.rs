@@ -5,7 +5,7 @@ use super::source::{RECEIVER, SESSION, Source, TopicState};
 use super::subscriber::{Subscriber, settings};
 use lanecast_wire::net::{FrameWriter, SessionBody, TopicEntry, WelcomeBody, flag};
 
-/// What the next frame is.
+/// Kind of the next frame.
 fn next_frame(subscriber: &mut Subscriber, now: Nanos) -> Option<(Kind, u16)> {
     let bytes = subscriber.transmit(now)?;
     Frame::split(&bytes).map(|(frame, _)| (frame.kind, frame.flags))
@@ -283,7 +283,7 @@ fn what_a_forgotten_receiver_missed_is_gone_even_before_its_welcome() {
     let mut source = Source::new(7, 1, 0);
     let mut subscriber = Subscriber::joined(settings(), &source);
     subscriber.hear(5, &source.forgets());
-    // Nobody was there to send these three to.
+    // No receiver was joined when these three were published.
     source.topics[0] = TopicState { piece: 3, message: 3 };
     source.publish(0, 9, false);
     source.close();

@@ -59,7 +59,7 @@ fn a_loss_is_told_when_the_time_for_recovery_is_over() {
     subscriber.hear(over - 1, &source.session_frame(0));
     subscriber.pass(over - 1);
     assert!(!subscriber.lost_any());
-    assert_eq!(subscriber.receiver.tracker.next_expiry(settings().recovery), Some(over));
+    assert_eq!(subscriber.receiver.session.tracker.next_expiry(settings().recovery), Some(over));
     subscriber.pass(over);
     assert_eq!(subscriber.lost, [vec![1], vec![]]);
     assert_eq!(subscriber.receiver.counters().lost_datagrams, 1);
@@ -131,7 +131,7 @@ fn what_brings_the_application_nothing_needs_no_reading() {
     let (source, mut subscriber) = alternating(2, settings());
     hear(&mut subscriber, &source, 5, &[0, 1]);
     let read = |subscriber: &mut Subscriber, now| {
-        subscriber.receiver.status.hurry();
+        subscriber.receiver.session.status.send_soon();
         let status = subscriber.transmit(now).expect("a status");
         Frame::split(&status).expect("a frame").0.sequence
     };
@@ -266,7 +266,7 @@ fn a_batch_is_delivered_whole() {
     assert_eq!(subscriber.next, [0]);
     hear(&mut subscriber, &source, 6, &[2]);
     assert_eq!(subscriber.next, [3]);
-    assert_eq!(subscriber.receiver.topics.reorder_bytes(), 0);
+    assert_eq!(subscriber.receiver.session.topics.reorder_bytes(), 0);
 }
 
 #[test]

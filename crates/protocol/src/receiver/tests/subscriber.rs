@@ -7,7 +7,7 @@ use lanecast_wire::net::Items;
 /// Checks order, at most once, and that losses are told before anything later.
 pub(super) struct Subscriber {
     pub(super) receiver: Receiver,
-    /// By slot: the next message; those told as lost; how it ended.
+    /// Per slot: the next message, the messages reported as lost, and the reason of the end.
     pub(super) next: Vec<u64>,
     pub(super) lost: Vec<Vec<u64>>,
     pub(super) uncounted: u64,

@@ -128,7 +128,7 @@ fn who_comes_back_is_left_behind_only_if_it_has_missed_something() {
     for missed in [false, true] {
         let (mut sender, start) = silent(1);
         if missed {
-            // To nobody: it is counted, but not kept.
+            // No receiver is joined: it is counted, but not retained.
             publish(&mut sender, 0, 10);
         }
         sender.connect(3 * SECOND, 2);

@@ -1,0 +1,515 @@
+//! Reassembly of one topic: delivers fragments in order, queues blocks that come early, and reports
+//! losses.
+//!
+//! Fragments and messages of a topic are numbered, and every block carries the numbers of its first:
+//! a block whose fragment is the next one is delivered at once, whatever other topics miss.
+
+use super::block::{Block, ByteBudget, ITEMS_MAX, QueuedBlock};
+use super::counters::ReceiverCounters;
+use super::delivery::Delivery;
+use super::gap_tracker::GapTracker;
+use crate::sequence::{ahead, before, later};
+use lanecast_transport::LossReason;
+use lanecast_wire::net::{Item, Items, TOTAL_BYTES};
+use std::collections::VecDeque;
+
+/// Reassembly of a subscribed topic.
+#[derive(Debug)]
+pub struct TopicReassembly {
+    name: String,
+    number: Option<u32>,
+    /// Joins name the topic.
+    pub(super) is_requested: bool,
+    /// Number of the next fragment, and of its message.
+    fragment: u64,
+    message: u64,
+    /// Number of the first message of the application.
+    first_message: u64,
+    /// Sequence before which no datagram has the next fragment, nor any later one.
+    floor: u64,
+    /// No block was delivered yet.
+    is_fresh: bool,
+    /// The next head may be any number of fragments ahead: messages published while the topic had
+    /// no subscriber took no datagrams.
+    jump_allowed: bool,
+    /// Discards fragments up to the end of the message: it was reported as lost.
+    skipping: bool,
+    assembly: Option<Assembly>,
+    /// Blocks were dropped because they contradict earlier ones. Their messages are lost, unless
+    /// later numbers tell how many.
+    contradicted: bool,
+    /// Messages of a batch that continues in a later datagram, and their bytes.
+    batch: Vec<Delivery>,
+    batch_bytes: Vec<usize>,
+    /// Blocks after the next fragment, in order.
+    queue: VecDeque<QueuedBlock>,
+    /// Latest position reported by the sender that was not reached yet.
+    head: Option<Head>,
+    /// `Left` was delivered.
+    has_left: bool,
+    /// Member of the list of waiting topics.
+    pub(super) is_listed: bool,
+}
+
+/// A message being reassembled.
+#[derive(Debug)]
+struct Assembly {
+    bytes: Vec<u8>,
+    total: usize,
+}
+
+/// Position of a topic before the datagram at `sequence`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) sequence: u64,
+    pub(super) fragment: u64,
+    pub(super) message: u64,
+}
+
+/// Destination of a topic's deliveries, and the budgets.
+pub(super) struct Output<'a> {
+    pub(super) slot: u32,
+    pub(super) out: &'a mut Vec<Delivery>,
+    pub(super) reorder: &'a mut ByteBudget,
+    /// Budget of messages being reassembled.
+    pub(super) assemblies: &'a mut ByteBudget,
+    pub(super) counters: &'a mut ReceiverCounters,
+    /// Reason of losses noticed now.
+    pub(super) loss_reason: LossReason,
+    pub(super) longest: usize,
+}
+
+/// Result of taking a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockResult {
+    Done,
+    /// Queued.
+    Queued,
+    /// The reorder buffer has no room for it.
+    NoRoom,
+}
+
+impl TopicReassembly {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            number: None,
+            is_requested: true,
+            fragment: 0,
+            message: 0,
+            first_message: 0,
+            floor: 0,
+            is_fresh: true,
+            jump_allowed: false,
+            skipping: false,
+            assembly: None,
+            contradicted: false,
+            batch: Vec::new(),
+            batch_bytes: Vec::new(),
+            queue: VecDeque::new(),
+            head: None,
+            has_left: false,
+            is_listed: false,
+        }
+    }
+
+    /// Name of the topic.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Number within the session, once known.
+    pub const fn number(&self) -> Option<u32> {
+        self.number
+    }
+
+    pub(super) fn begin(&mut self, number: u32, head: Head) {
+        self.number = Some(number);
+        (self.fragment, self.message, self.first_message) =
+            (head.fragment, head.message, head.message);
+        self.floor = head.sequence;
+    }
+
+    /// Delivers or queues a block of this topic.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        block: &Block<'_>,
+        tracker: &GapTracker,
+        output: &mut Output<'_>,
+    ) -> BlockResult {
+        // Fast path: the next fragment, and nothing waits.
+        if block.fragment == self.fragment && self.queue.is_empty() && self.head.is_none() {
+            self.deliver(block, output);
+            return BlockResult::Done;
+        }
+        self.take_other(block, tracker, output)
+    }
+
+    #[cold]
+    fn take_other(
+        &mut self,
+        block: &Block<'_>,
+        tracker: &GapTracker,
+        output: &mut Output<'_>,
+    ) -> BlockResult {
+        if before(block.fragment, self.fragment) {
+            return BlockResult::Done;
+        }
+        let head =
+            Head { sequence: block.sequence, fragment: block.fragment, message: block.message };
+        if !self.is_plausible(head) {
+            output.counters.malformed += 1;
+            return BlockResult::Done;
+        }
+        let at = self.queue.partition_point(|queued| before(queued.fragment, block.fragment));
+        if self.queue.get(at).is_some_and(|queued| queued.fragment == block.fragment) {
+            return BlockResult::Done;
+        }
+        if block.fragment == self.fragment {
+            self.deliver(block, output);
+            self.release(tracker, output);
+            return self.block_result();
+        }
+        if !output.reorder.reserve(block.items.len()) {
+            return BlockResult::NoRoom;
+        }
+        self.queue.insert(at, QueuedBlock::new(block));
+        self.release(tracker, output);
+        self.block_result()
+    }
+
+    fn block_result(&self) -> BlockResult {
+        if self.is_waiting() { BlockResult::Queued } else { BlockResult::Done }
+    }
+
+    /// Whether blocks or a head wait.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.queue.is_empty() || self.head.is_some()
+    }
+
+    /// Learns a position; from an answer (a Welcome) even one that is far off: messages published
+    /// while the topic had no subscriber took no datagrams.
+    pub(super) fn learn(
+        &mut self,
+        head: Head,
+        is_answer: bool,
+        tracker: &GapTracker,
+        output: &mut Output<'_>,
+    ) {
+        if !(self.is_plausible(head) || (is_answer && self.is_ahead(head))) {
+            // An old head tells nothing new; an impossible one is counted.
+            output.counters.malformed += u64::from(!before(head.fragment, self.fragment));
+            return;
+        }
+        // The allowance lasts until the first Session frame, which reports the present position.
+        self.jump_allowed &= is_answer;
+        if self.head.is_none_or(|known| before(known.fragment, head.fragment)) {
+            self.head = Some(head);
+        }
+        self.release(tracker, output);
+    }
+
+    /// Whether a jump to `head` is possible: a datagram holds a limited number of fragments, and a
+    /// message has at least one.
+    fn is_plausible(&self, head: Head) -> bool {
+        let fragments = ahead(head.fragment, self.fragment);
+        let datagrams = ahead(head.sequence, self.floor).max(0) as u64;
+        let most = datagrams.saturating_add(1).saturating_mul(ITEMS_MAX);
+        self.is_ahead(head) && (self.jump_allowed || fragments as u64 <= most)
+    }
+
+    /// Allows one jump of any length: see [`jump_allowed`](Self::jump_allowed).
+    pub(super) const fn allow_jump(&mut self) {
+        self.jump_allowed = true;
+    }
+
+    /// Whether `head` is not before the next fragment, with at least a fragment per message.
+    fn is_ahead(&self, head: Head) -> bool {
+        let fragments = ahead(head.fragment, self.fragment);
+        let messages = ahead(head.message, self.message);
+        // A fresh topic may begin within the message before its first.
+        let least = -i64::from(self.is_fresh);
+        fragments >= 0 && messages >= least && messages <= fragments
+    }
+
+    /// Delivers queued blocks as far as no missing datagram can have an earlier fragment.
+    pub(super) fn release(&mut self, tracker: &GapTracker, output: &mut Output<'_>) {
+        loop {
+            let first = self.queue.front().map(|queued| queued.fragment);
+            if let Some(head) = self.head
+                && first.is_none_or(|first| !before(first, head.fragment))
+            {
+                if before(self.fragment, head.fragment) {
+                    if tracker.overlaps_gap(self.floor, head.sequence) {
+                        return;
+                    }
+                    self.jump(head, true, output);
+                }
+                if self.fragment == head.fragment {
+                    self.floor = later(self.floor, head.sequence);
+                }
+                self.head = None;
+                continue;
+            }
+            let Some(queued) = self.queue.front() else { return };
+            let behind = before(self.fragment, queued.fragment);
+            // `+ 1`: the datagram of this block counts as missing until all its blocks are taken.
+            if behind && tracker.overlaps_gap(self.floor, queued.sequence.wrapping_add(1)) {
+                return;
+            }
+            let Some(queued) = self.queue.pop_front() else { return };
+            output.reorder.release(queued.items.len());
+            let block = queued.as_block();
+            let to =
+                Head { sequence: block.sequence, fragment: block.fragment, message: block.message };
+            if !behind || self.jump(to, block.shape.begins, output) {
+                // Otherwise its fragments were delivered from other blocks.
+                if block.fragment == self.fragment {
+                    self.deliver(&block, output);
+                }
+            }
+        }
+    }
+
+    /// Continues at `to` and reports the messages in between as lost. False, without an effect, if
+    /// the numbers contradict that.
+    fn jump(&mut self, to: Head, begins: bool, output: &mut Output<'_>) -> bool {
+        let first = self.message.wrapping_add(u64::from(self.skipping));
+        let count = ahead(to.message, first) + i64::from(!begins);
+        if count < 0 {
+            output.counters.malformed += 1;
+            self.contradicted = true;
+            return false;
+        }
+        self.flush(output);
+        self.drop_assembly(output);
+        self.contradicted = false;
+        if count > 0 {
+            self.report_lost(first, count as u64, output.loss_reason, output);
+        }
+        (self.fragment, self.message, self.skipping, self.is_fresh) =
+            (to.fragment, to.message, !begins, false);
+        self.jump_allowed = false;
+        true
+    }
+
+    fn report_lost(&mut self, first: u64, count: u64, why: LossReason, output: &mut Output<'_>) {
+        output.counters.lost += count;
+        let first = first.wrapping_sub(self.first_message);
+        output.out.push(Delivery::Lost { slot: output.slot, first, count: Some(count), why });
+    }
+
+    /// Delivers a block that begins with the next fragment.
+    #[inline]
+    fn deliver(&mut self, block: &Block<'_>, output: &mut Output<'_>) {
+        let is_within_message = self.skipping || self.assembly.is_some();
+        let shape = block.shape;
+        if shape.plain
+            && !is_within_message
+            && self.batch.is_empty()
+            && block.message == self.message
+        {
+            output.out.push(block.run(output.slot, 0..block.items.len()));
+            output.counters.messages += shape.count;
+            self.message = block.message.wrapping_add(shape.count);
+        } else if !self.deliver_fragments(block, is_within_message, output) {
+            output.counters.malformed += 1;
+            self.contradicted = true;
+            return;
+        }
+        self.fragment = self.fragment.wrapping_add(shape.count);
+        self.floor = later(self.floor, block.sequence);
+        self.is_fresh = false;
+    }
+
+    /// Delivers a block with fragments or an open batch; false if it contradicts earlier ones.
+    fn deliver_fragments(
+        &mut self,
+        block: &Block<'_>,
+        is_within_message: bool,
+        output: &mut Output<'_>,
+    ) -> bool {
+        let begins = block.shape.begins;
+        // A receiver may join in the middle of a message: that is no loss, and it is not counted.
+        let begins_within_message =
+            self.is_fresh && !begins && block.message == self.message.wrapping_sub(1);
+        if (begins && is_within_message)
+            || (block.message != self.message && !begins_within_message)
+        {
+            return false;
+        }
+        self.message = block.message;
+        if !begins && !is_within_message {
+            self.skipping = true;
+            if self.is_fresh {
+                self.first_message = self.message.wrapping_add(1);
+            } else {
+                self.report_lost(self.message, 1, output.loss_reason, output);
+            }
+        }
+        let (mut start, mut safe, mut at) = (0, 0, 0);
+        let mut items = Items::new(block.items);
+        while let Some(item) = items.next() {
+            let end = block.items.len() - items.rest().len();
+            if item.flags.is_whole() {
+                self.message = self.message.wrapping_add(1);
+                output.counters.messages += 1;
+                safe = if item.flags.goes_on() { safe } else { end };
+            } else {
+                self.emit(block, start, safe, at, output);
+                self.take_fragment(item, output);
+                (start, safe) = (end, end);
+            }
+            at = end;
+        }
+        self.emit(block, start, safe, at, output);
+        true
+    }
+
+    /// Delivers items `start..safe`, and holds back `safe..end`, whose batch continues.
+    fn emit(
+        &mut self,
+        block: &Block<'_>,
+        start: usize,
+        safe: usize,
+        end: usize,
+        output: &mut Output<'_>,
+    ) {
+        if safe > start {
+            self.flush(output);
+            output.out.push(block.run(output.slot, start..safe));
+        }
+        if end > safe {
+            self.hold_back(block.copy(output.slot, safe..end), end - safe, output);
+        }
+    }
+
+    /// Holds a delivery until its batch ends; without room, delivers it at once.
+    fn hold_back(&mut self, delivery: Delivery, bytes: usize, output: &mut Output<'_>) {
+        if output.reorder.reserve(bytes) {
+            self.batch.push(delivery);
+            self.batch_bytes.push(bytes);
+        } else {
+            self.flush(output);
+            output.out.push(delivery);
+        }
+    }
+
+    /// Delivers the held messages.
+    fn flush(&mut self, output: &mut Output<'_>) {
+        output.out.append(&mut self.batch);
+        self.batch_bytes.drain(..).for_each(|bytes| output.reorder.release(bytes));
+    }
+
+    fn take_fragment(&mut self, item: Item<'_>, output: &mut Output<'_>) {
+        let bytes =
+            if item.flags.begins() { self.begin_message(item.bytes, output) } else { item.bytes };
+        if let Some(assembly) = &mut self.assembly {
+            if assembly.bytes.len() + bytes.len() <= assembly.total {
+                assembly.bytes.extend_from_slice(bytes);
+            } else {
+                self.abandon_message(output);
+            }
+        }
+        if !item.flags.ends() {
+            return;
+        }
+        match self.assembly.take() {
+            Some(whole) if whole.bytes.len() == whole.total => {
+                output.assemblies.release(whole.total);
+                output.counters.messages += 1;
+                let delivery = Delivery::Message { slot: output.slot, bytes: whole.bytes.into() };
+                if item.flags.goes_on() {
+                    self.hold_back(delivery, whole.total, output);
+                } else {
+                    self.flush(output);
+                    output.out.push(delivery);
+                }
+            }
+            Some(short) => {
+                self.assembly = Some(short);
+                self.abandon_message(output);
+            }
+            None => {}
+        }
+        self.skipping = false;
+        self.message = self.message.wrapping_add(1);
+    }
+
+    /// Begins to reassemble a message; returns the first fragment's bytes without the total.
+    fn begin_message<'a>(&mut self, bytes: &'a [u8], output: &mut Output<'_>) -> &'a [u8] {
+        let total = bytes.first_chunk::<TOTAL_BYTES>().map(|total| u32::from_le_bytes(*total));
+        match total.map(|total| total as usize).filter(|total| *total <= output.longest) {
+            Some(total) if output.assemblies.reserve(total) => {
+                self.assembly = Some(Assembly { bytes: Vec::with_capacity(total), total });
+                &bytes[TOTAL_BYTES..]
+            }
+            _ => {
+                self.abandon_message(output);
+                &[]
+            }
+        }
+    }
+
+    /// Drops the message being reassembled; returns whether there was one.
+    fn drop_assembly(&mut self, output: &mut Output<'_>) -> bool {
+        let dropped = self.assembly.take();
+        dropped.iter().for_each(|it| output.assemblies.release(it.total));
+        dropped.is_some()
+    }
+
+    /// Reports the current message as lost: it cannot be reassembled.
+    fn abandon_message(&mut self, output: &mut Output<'_>) {
+        output.counters.malformed += 1;
+        self.drop_assembly(output);
+        self.skipping = true;
+        self.flush(output);
+        self.report_lost(self.message, 1, LossReason::Damaged, output);
+    }
+
+    /// Whether `Joined` was delivered, and `Left` was not.
+    pub(super) const fn is_joined(&self) -> bool {
+        self.number.is_some() && !self.has_left
+    }
+
+    /// Whether `Left` was delivered.
+    pub(super) const fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// Continues after the end: messages are counted from here.
+    pub(super) fn begin_again(&mut self) {
+        self.first_message = self.message.wrapping_add(u64::from(self.skipping));
+        self.has_left = false;
+    }
+
+    /// Whether lost datagrams up to `sequence` may have had messages that no number shows.
+    pub(super) fn is_uncertain(&self, sequence: u64) -> bool {
+        self.number.is_some() && !before(sequence, self.floor)
+    }
+
+    /// Ends the topic: delivers everything received and reports the losses.
+    pub(super) fn end(
+        &mut self,
+        tracker: &GapTracker,
+        last_lost: Option<u64>,
+        output: &mut Output<'_>,
+    ) {
+        self.release(tracker, output);
+        self.flush(output);
+        let first = self.message.wrapping_add(u64::from(self.skipping));
+        let had_begun = self.drop_assembly(output);
+        let uncertain = last_lost.is_some_and(|sequence| self.is_uncertain(sequence));
+        if uncertain || self.contradicted {
+            let why = if uncertain { output.loss_reason } else { LossReason::Damaged };
+            let (slot, first) = (output.slot, first.wrapping_sub(self.first_message));
+            output.out.push(Delivery::Lost { slot, first, count: None, why });
+        } else if had_begun {
+            self.report_lost(first, 1, output.loss_reason, output);
+            // If the session is revived, the rest of this message must not be lost once more.
+            self.skipping = true;
+        }
+        self.has_left = true;
+    }
+}
