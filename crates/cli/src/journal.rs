@@ -1,11 +1,10 @@
 //! `lanecast journal`.
 
+mod arguments;
 mod dump;
 mod repair;
 mod survey;
 
-use lanecast_journal::Directory;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What to do with a journal.
@@ -19,20 +18,6 @@ pub(crate) enum JournalCommand {
     Dump(dump::DumpArgs),
     /// Cut a damaged journal to the longest beginning that is right
     Repair(repair::RepairArgs),
-}
-
-/// Which journal.
-#[derive(Debug, clap::Args)]
-pub(crate) struct PlaceArgs {
-    /// The journal's directory
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-}
-
-impl PlaceArgs {
-    fn directory(&self) -> Directory {
-        Directory::new(&self.directory)
-    }
 }
 
 pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<ExitCode> {

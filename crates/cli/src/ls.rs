@@ -6,7 +6,7 @@ mod network;
 use crate::context::DomainArgs;
 use crate::counters;
 use crate::output::print;
-use crate::printable::{list, printable};
+use crate::printable::{printable, topics};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
 use crate::table::{byte_rate, rate, render, size, table};
 use crate::watch::{Block, WatchArgs};
@@ -17,9 +17,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// The most columns of a session's topics.
-const TOPICS: usize = 60;
 
 /// Arguments of `ls`.
 #[derive(Debug, clap::Args)]
@@ -155,7 +152,7 @@ fn publisher_row(session: &Session) -> [String; 13] {
         report.publisher.pid.to_string(),
         printable(&report.name),
         session.state().into(),
-        list(&report.topics, TOPICS),
+        topics(&report.topics),
         report.messages.to_string(),
         rate(session.rates.messages),
         byte_rate(session.rates.bytes),

@@ -109,7 +109,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     run(&arguments.command).unwrap_or_else(|error| {
-        if is_broken_pipe(&error) {
+        if output::is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
         output::complain(&output::words(&error));
@@ -154,14 +154,6 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// Whoever reads our output has seen enough (`lanecast sub x | head`): no error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let io = cause.downcast_ref::<std::io::Error>();
-        io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    })
 }
 
 #[cfg(test)]

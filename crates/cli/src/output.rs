@@ -43,6 +43,14 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
     words
 }
 
+/// Whether the reader of our output has gone (`lanecast sub x | head`), which is no error.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::words;

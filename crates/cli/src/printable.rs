@@ -42,6 +42,12 @@ pub(crate) fn list(names: &[String], columns: usize) -> String {
     text
 }
 
+/// The topics of a session in one cell of a table.
+pub(crate) fn topics(names: &[String]) -> String {
+    const COLUMNS: usize = 60;
+    list(names, COLUMNS)
+}
+
 /// How many columns the printable `text` takes.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()

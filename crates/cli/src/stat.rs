@@ -1,42 +1,18 @@
 //! `lanecast stat`.
 
+mod arguments;
 mod losses;
 
-use crate::context::DomainArgs;
+pub(crate) use arguments::StatArgs;
+
 use crate::counters::{Process, errors, since};
-use crate::printable::{list, printable};
+use crate::printable::{printable, topics};
 use crate::table::{grouped, rate, render, table};
-use crate::watch::{Block, WatchArgs};
+use crate::watch::Block;
 use comfy_table::Table;
 use lanecast_stats::{Role, StatsSnapshot};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-
-/// The most columns of a session's topics.
-const TOPICS: usize = 60;
-
-/// Arguments of `stat`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct StatArgs {
-    /// Show only processes, sessions, topics, counters and errors whose name contains this, or a
-    /// process's number
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
-
-    /// Show the latest losses on the network instead: who missed what, when, and how that ended
-    #[arg(long)]
-    losses: bool,
-
-    /// Print one JSON array; with --watch, one for each look, on a line
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    watch: WatchArgs,
-
-    #[command(flatten)]
-    domain: DomainArgs,
-}
 
 pub(crate) fn run(arguments: &StatArgs) -> anyhow::Result<ExitCode> {
     let directory = arguments.domain.directory()?;
@@ -130,7 +106,7 @@ fn session(process: &Process, columns: &[&str]) -> Option<String> {
         counters.add_row(row.into_iter().take(columns.len()));
     }
     let (pid, name) = (report.process.pid, printable(&report.name));
-    let topics = list(&report.topics, TOPICS);
+    let topics = topics(&report.topics);
     Some(format!("{subject}  {topics}  (pid {pid} {name})\n{}", render(&counters)))
 }
 

@@ -1,6 +1,6 @@
 //! How messages and records are printed.
 
-use super::fields::Fields;
+use super::fields;
 use super::grid::Grid;
 use super::kind::KindArgs;
 use crate::printable::printable;
@@ -186,7 +186,7 @@ impl Printer {
             item.reason.iter().for_each(|text| member("reason", quoted(text)));
             item.correlation.iter().for_each(|text| member("correlation_id", quoted(text)));
         }
-        match Fields::of(self.kind.kind, &item.body) {
+        match fields::parse(self.kind.kind, &item.body) {
             Ok(fields) if self.has_meta => member("message", fields.json()),
             Ok(fields) => return fields.json(),
             Err(error) => {

@@ -1,6 +1,6 @@
 //! Messages as rows of aligned columns.
 
-use super::fields::Fields;
+use super::fields;
 use super::kind::KindArgs;
 use crate::printable::{cut, printable, width};
 use lanecast_filter::fields::{FieldSet, Slot};
@@ -45,7 +45,7 @@ impl Grid {
     ) -> anyhow::Result<Self> {
         let mut paths = paths.to_vec();
         if paths.is_empty() {
-            let all = sample.clone().filter_map(|message| Fields::of(kind.kind, message).ok());
+            let all = sample.clone().filter_map(|message| fields::parse(kind.kind, message).ok());
             for path in all.flat_map(|fields| fields.paths()) {
                 if paths.len() < COLUMNS_MAX && !paths.contains(&path) {
                     paths.push(path);

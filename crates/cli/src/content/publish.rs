@@ -1,6 +1,7 @@
 //! `lanecast publish`.
 
-use super::{Lines, ServerArgs, connect};
+use super::lines::Lines;
+use super::server::{ServerArgs, connect};
 use crate::output::say;
 use crate::stop;
 use crate::table::counted;

@@ -1,7 +1,7 @@
 //! `lanecast query` and `lanecast delete`.
 
-use super::ServerArgs;
 use super::form::{Form, FormArgs, Item};
+use super::server::ServerArgs;
 use crate::output::say;
 use crate::table::counted;
 use clap::ArgGroup;

@@ -1,7 +1,7 @@
 //! `lanecast subscribe`.
 
-use super::ServerArgs;
 use super::form::{Form, FormArgs, Item};
+use super::server::ServerArgs;
 use crate::stop;
 use lanecast::parse_duration;
 use lanecast_client::{Client, ClientError, Event, Message, Query, SubscribeOptions};

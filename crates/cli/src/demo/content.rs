@@ -121,7 +121,7 @@ impl Outcome {
 
 /// Publishes a day of so many messages, and checks what comes of it.
 pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
-    let served = Served::start()?;
+    let served = Served::start(view::definition())?;
     let mut day = Day::new(messages);
     let wants = want::all(&day);
     let expected = OnceLock::new();

@@ -1,6 +1,6 @@
 //! `lanecast filter explain`.
 
-use super::FilterArgs;
+use super::arguments::FilterArgs;
 use super::cost::{Cost, measure};
 use super::excerpt::{few, shortened, wrapped};
 use super::judge::Judge;

@@ -1,6 +1,6 @@
 //! `lanecast filter test`.
 
-use super::FilterArgs;
+use super::arguments::FilterArgs;
 use super::excerpt::shortened;
 use super::judge::Judge;
 use crate::content::Lines;

@@ -1,6 +1,6 @@
 //! `lanecast journal dump`.
 
-use super::PlaceArgs;
+use super::arguments::JournalArgs;
 use crate::printable::printable;
 use crate::stop;
 use crate::table::utc;
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
     length, body.\nExit status: 0 done, 1 damaged or removed records, or an error.")]
 pub(crate) struct DumpArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    journal: JournalArgs,
 
     /// Begin with this record; by default with the oldest
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "since_ns")]
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
         (None, Some(unix_ns)) => Start::Time(unix_ns),
         (None, None) => Start::Oldest,
     };
-    let mut cursor = Reader::open(arguments.place.directory())?.cursor(start)?;
+    let mut cursor = Reader::open(arguments.journal.directory())?.cursor(start)?;
     let mut output = BufWriter::new(stdout().lock());
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {

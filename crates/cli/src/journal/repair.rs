@@ -1,6 +1,6 @@
 //! `lanecast journal repair`.
 
-use super::PlaceArgs;
+use super::arguments::JournalArgs;
 use crate::output::{print, print_json};
 use crate::printable::printable;
 use crate::table::grouped;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
     error.")]
 pub(crate) struct RepairArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    journal: JournalArgs,
 
     /// Do it
     #[arg(long)]
@@ -27,7 +27,7 @@ pub(crate) struct RepairArgs {
 }
 
 pub(super) fn run(arguments: &RepairArgs) -> anyhow::Result<ExitCode> {
-    let directory = arguments.place.directory();
+    let directory = arguments.journal.directory();
     let repair = Repair::plan(&directory)?;
     let does_it = repair.is_needed() && arguments.yes;
     if does_it {

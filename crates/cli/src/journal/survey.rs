@@ -1,6 +1,6 @@
 //! `lanecast journal inspect` and `verify`.
 
-use super::PlaceArgs;
+use super::arguments::JournalArgs;
 use crate::output::{print, print_json, say};
 use crate::printable::printable;
 use crate::table::{counted, grouped, render, size, table, utc};
@@ -15,7 +15,7 @@ use std::process::ExitCode;
     Exit status: 0 whole or torn by a crash, 1 corrupt, or an error.")]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    journal: JournalArgs,
 
     /// Print one JSON object
     #[arg(long)]
@@ -28,7 +28,7 @@ pub(crate) struct InspectArgs {
     Exit status: 0 whole or torn by a crash, 1 corrupt, or an error.")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    journal: JournalArgs,
 
     /// Print one JSON object
     #[arg(long)]
@@ -36,12 +36,12 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(super) fn inspect(arguments: &InspectArgs) -> anyhow::Result<ExitCode> {
-    let directory = arguments.place.directory();
+    let directory = arguments.journal.directory();
     show(&directory, &JournalReport::inspect(&directory)?, arguments.json)
 }
 
 pub(super) fn verify(arguments: &VerifyArgs) -> anyhow::Result<ExitCode> {
-    let directory = arguments.place.directory();
+    let directory = arguments.journal.directory();
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} segments  {eta} left")
     {

@@ -1,7 +1,6 @@
 //! Sessions on the network, as the processes of this host tell of them.
 
-use super::TOPICS;
-use crate::printable::{list, printable};
+use crate::printable::{printable, topics};
 use crate::table::{grouped, rate, render, table};
 use lanecast_stats::{Role, StatsReport, StatsSnapshot};
 use serde_json::{Map, Value, json};
@@ -62,7 +61,7 @@ pub(super) fn to_text(sessions: &[Session<'_>]) -> String {
             printable(&report.address),
             printable(&report.group),
             value("topics"),
-            list(&report.topics, TOPICS),
+            topics(&report.topics),
             value("receivers"),
             value("messages"),
             per_second.map_or_else(String::new, rate),

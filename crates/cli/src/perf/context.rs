@@ -1,7 +1,7 @@
 //! Arguments about the context: what carries the messages, and how.
 
-use super::transports::TransportName;
-use super::um::PerMille;
+use super::arguments::PerMille;
+use super::transport_name::TransportName;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;

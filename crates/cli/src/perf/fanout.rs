@@ -1,16 +1,19 @@
 //! `lanecast perf fanout`: the fan-out charts of the AMPS slides.
 
+mod cpu;
 mod served;
 
+use super::arguments::INCOMPLETE;
 use super::priority;
 use super::progress::Progress;
 use crate::output::{complain, print, print_line};
 use crate::stage::{Actor, Patience};
 use crate::table::{rate, render, table};
 use anyhow::bail;
+use cpu::cpu_of;
 use lanecast_measure::fanout::{self, Bursts, FanoutResult, Load, Wanted};
-use lanecast_measure::{Head, Kind, PriorityChange, PriorityRequest, parse_number};
-use lanecast_measure::{Numa, NumaPlacement};
+use lanecast_measure::{Head, Kind, Raise, RaiseAsked, parse_number};
+use lanecast_measure::{Numa, Seating};
 use lanecast_os::topology::Topology;
 use serde::Serialize;
 use serde_json::Value;
@@ -103,10 +106,10 @@ struct Measured {
     #[serde(flatten)]
     result: FanoutResult,
     numa: String,
-    seating: NumaPlacement,
+    seating: Seating,
     /// The server's own figures.
     server: Option<served::Told>,
-    raise: PriorityChange,
+    raise: Raise,
 }
 
 pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -114,7 +117,7 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
         return served::serve(usize::try_from(cpu).ok(), stop);
     }
     let topology = Topology::of_this_host();
-    let seating = match NumaPlacement::choose(&topology, arguments.numa, SEATS) {
+    let seating = match Seating::choose(&topology, arguments.numa, SEATS) {
         Ok(seating) => seating,
         Err(error) => {
             complain(&error.to_string());
@@ -129,10 +132,10 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
 
 impl FanoutArgs {
     /// The one case that is asked for, in this process.
-    fn measure(&self, seating: NumaPlacement, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    fn measure(&self, seating: Seating, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
         let head = Head::now();
         priority::leave_session()?;
-        let raise = PriorityChange::by(PriorityRequest::Auto);
+        let raise = Raise::by(RaiseAsked::Auto);
         let ([through, ..], [wanted, ..], [publishers, ..]) =
             (&self.through[..], &self.wanted[..], &self.publishers[..])
         else {
@@ -144,7 +147,7 @@ impl FanoutArgs {
         let (result, server) = match through {
             Through::Server => served::run(&load, bursts, &seating, stop)?,
             Through::Embedded => {
-                let cpus = [seat(&seating, 0), seat(&seating, 1)];
+                let cpus = [0, 1].map(|number| cpu_of(&seating, number));
                 (fanout::embedded(&load, bursts, [cpus[0].as_slice(), cpus[1].as_slice()])?, None)
             }
         };
@@ -154,11 +157,7 @@ impl FanoutArgs {
     }
 
     /// Everything, each in a process of its own, again and again.
-    fn conduct(
-        &self,
-        seating: &NumaPlacement,
-        stop: &dyn Fn() -> bool,
-    ) -> anyhow::Result<ExitCode> {
+    fn conduct(&self, seating: &Seating, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
         let command = Head::now().command;
         let cases = self.cases();
         let rounds = u32::from(self.repetitions) * cases.len() as u32;
@@ -187,7 +186,7 @@ impl FanoutArgs {
         if !self.json {
             print(&shown(&lines, seating))?;
         }
-        Ok(ExitCode::from(if has_lost { super::INCOMPLETE } else { 0 }))
+        Ok(ExitCode::from(if has_lost { INCOMPLETE } else { 0 }))
     }
 
     /// What each run is called, and its words.
@@ -217,17 +216,8 @@ impl FanoutArgs {
     }
 }
 
-/// The CPU of a seat; the last one is shared if there are not enough.
-fn seat(seating: &NumaPlacement, number: usize) -> Option<usize> {
-    let first = *seating.cpus.first()?;
-    // After the last CPU of the node comes the first again.
-    let again = seating.cpus.iter().skip(1).position(|cpu| *cpu == first);
-    let own = again.map_or(seating.cpus.len(), |at| at + 1);
-    seating.cpus.get(number.min(own - 1)).copied()
-}
-
 /// The runs as a table.
-fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
+fn shown(lines: &[Value], seating: &Seating) -> String {
     let mut table = table(&[
         ">publishers",
         "wanted",
@@ -290,22 +280,5 @@ impl fmt::Display for Through {
             Self::Server => "server",
             Self::Embedded => "embedded",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn those_without_a_cpu_of_their_own_share_the_last() {
-        let at = |cpus: &[usize]| {
-            let seating = NumaPlacement { cpus: cpus.to_vec(), ..NumaPlacement::default() };
-            [0, 1, 2].map(|number| seat(&seating, number))
-        };
-        assert_eq!(at(&[4, 5, 6]), [Some(4), Some(5), Some(6)]);
-        assert_eq!(at(&[0, 1, 0]), [Some(0), Some(1), Some(1)]);
-        assert_eq!(at(&[3, 3, 3]), [Some(3); 3]);
-        assert_eq!(at(&[]), [None; 3]);
     }
 }

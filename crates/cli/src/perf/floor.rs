@@ -1,10 +1,10 @@
 //! `lanecast perf floor`: what the system's own sockets can do on this machine.
 
+use super::arguments::{INCOMPLETE, parse_cpu};
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::progress::Progress;
 use super::record::Record;
-use super::{INCOMPLETE, parse_cpu};
 use crate::output::complain;
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;

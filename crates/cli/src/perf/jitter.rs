@@ -1,7 +1,7 @@
 //! `lanecast perf jitter`.
 
+use super::arguments::parse_cpu;
 use super::files::{Files, FilesArgs, Times};
-use super::parse_cpu;
 use super::priority::PriorityArgs;
 use crate::output::{print, print_line};
 use lanecast_measure::jitter::{self, Read, Settings};

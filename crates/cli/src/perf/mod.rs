@@ -1,5 +1,6 @@
 //! `lanecast perf`: the measuring tools, with the letters and lines of the source documents.
 
+mod arguments;
 mod context;
 mod fanout;
 mod files;
@@ -19,6 +20,7 @@ mod round_trip;
 mod smx;
 mod subscribe;
 mod threads;
+mod transport_name;
 mod transports;
 mod um;
 
@@ -35,12 +37,7 @@ pub(crate) use rings::RingsArgs;
 pub(crate) use smx::SmxArgs;
 pub(crate) use subscribe::SubArgs;
 
-use lanecast_measure::parse_number;
 use std::process::ExitCode;
-
-/// The exit status of a run that ended well, but in which messages were lost, repeated or
-/// damaged. 1 is an error, 2 a wrong command line.
-const INCOMPLETE: u8 = 3;
 
 /// Measures rate, latency and interruptions.
 #[derive(Debug, clap::Subcommand)]
@@ -84,31 +81,6 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::Rings(arguments) => rings::run(arguments, stop),
         PerfCommand::Fanout(arguments) => fanout::run(arguments, stop),
     }
-}
-
-/// A CPU's number, or −1 for none.
-fn parse_cpu(text: &str) -> Result<i64, lanecast_measure::NumberError> {
-    if text == "-1" { Ok(-1) } else { parse_number::<u32>(text).map(i64::from) }
-}
-
-/// A topic of a list; its name must be there.
-fn topic(text: &str) -> Result<String, String> {
-    if text.is_empty() { Err("a topic has no name".to_owned()) } else { Ok(text.to_owned()) }
-}
-
-/// How a warm-up is asked for: so many messages, so many a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Warmup {
-    loops: u64,
-    rate: u64,
-}
-
-/// As the documents write it: `loops,rate`.
-fn warmup(text: &str) -> Result<Warmup, String> {
-    let wrong = || format!("'{text}': write loops,rate such as 5,5");
-    let (loops, rate) = text.split_once(',').ok_or_else(wrong)?;
-    let number = |text| parse_number::<u64>(text).map_err(|_| wrong());
-    Ok(Warmup { loops: number(loops)?, rate: number(rate)? })
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! `lanecast perf ping`.
 
+use super::arguments::{INCOMPLETE, parse_cpu};
+use super::context::ContextArgs;
 use super::files::Times;
+use super::pong;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, OverTransport, with_transport};
-use super::{ContextArgs, INCOMPLETE, parse_cpu, pong};
 use crate::output::{print, print_line, say};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
@@ -78,8 +80,8 @@ pub(crate) struct PingArgs {
 
     /// How many messages to send before, to warm up, and how many a second
     #[arg(short = 'w', long, value_name = "LOOPS,RATE", default_value = "0,0")]
-    #[arg(value_parser = super::warmup)]
-    warmup: super::Warmup,
+    #[arg(value_parser = super::arguments::warmup)]
+    warmup: super::arguments::Warmup,
 
     /// One thread both sends and receives
     #[arg(long)]

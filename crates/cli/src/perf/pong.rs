@@ -1,9 +1,10 @@
 //! `lanecast perf pong`.
 
+use super::arguments::{INCOMPLETE, parse_cpu};
+use super::context::ContextArgs;
 use super::files::Times;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, OverTransport, with_transport};
-use super::{ContextArgs, INCOMPLETE, parse_cpu};
 use crate::output::{print, print_line, say};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{Notice, PingError, PongHooks, PongResult, PongSettings, pong};

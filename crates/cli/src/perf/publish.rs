@@ -1,11 +1,14 @@
 //! `lanecast perf pub`.
 
+use super::arguments::PerMille;
+use super::arguments::parse_cpu;
+use super::context::ContextArgs;
 use super::files::{Files, FilesArgs, Times};
+use super::jitter;
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
 use super::transports::{Opened, OverTransport, with_transport};
-use super::um::{PerMille, UmArgs};
-use super::{ContextArgs, jitter, parse_cpu};
+use super::um::UmArgs;
 use crate::output::{print, print_line, say};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
@@ -76,7 +79,7 @@ pub(crate) struct PubArgs {
 
     /// The topic; several with commas between, which get messages in turn
     #[arg(short = 't', long, value_name = "TOPICS", default_value = "smx_perf")]
-    #[arg(value_delimiter = ',', value_parser = super::topic)]
+    #[arg(value_delimiter = ',', value_parser = super::arguments::topic)]
     topic: Vec<String>,
 
     /// How many messages to send before, to warm up; and how many a second, if not as
@@ -99,7 +102,7 @@ pub(crate) struct PubArgs {
 
     /// Lose so many per cent of the datagrams that are sent, to try recovery (rm and ru)
     #[arg(short = 'L', long, value_name = "PERCENT", default_value = "0")]
-    #[arg(value_parser = super::um::loss)]
+    #[arg(value_parser = super::arguments::loss)]
     loss: PerMille,
 
     /// How much of each message to write: header or whole

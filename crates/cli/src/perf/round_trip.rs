@@ -1,6 +1,7 @@
 //! What a ping and a pong share: arguments, and lines as things happen.
 
-use super::ContextArgs;
+use super::arguments::persistence;
+use super::context::ContextArgs;
 use super::files::FilesArgs;
 use super::priority::PriorityArgs;
 use crate::output::{print, say};
@@ -109,17 +110,6 @@ impl FromStr for SpinMethod {
     }
 }
 
-/// Only streaming, which is written as an empty word.
-pub(super) fn persistence(text: &str) -> Result<String, String> {
-    match text {
-        "" => Ok(String::new()),
-        "r" | "s" => Err(format!(
-            "persistence ('{text}') is not in this version: leave out -p to measure streaming"
-        )),
-        _ => Err(format!("'{text}': write '' for streaming")),
-    }
-}
-
 fn topics(text: &str) -> Result<Topics, String> {
     match text.split_once(',') {
         Some((ping, pong)) if !ping.is_empty() && !pong.is_empty() && !pong.contains(',') => {
@@ -200,15 +190,6 @@ mod tests {
             assert_eq!(method.letter().parse(), Ok(method));
         }
         assert!("y".parse::<ReceiveThread>().is_err() && "ff".parse::<SpinMethod>().is_err());
-    }
-
-    #[test]
-    fn persistence_is_refused_in_words() {
-        assert_eq!(persistence(""), Ok(String::new()));
-        for mode in ["r", "s"] {
-            assert!(persistence(mode).unwrap_err().contains("not in this version"));
-        }
-        assert!(persistence("q").is_err());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `lanecast perf sub`.
 
+use super::arguments::PerMille;
+use super::arguments::{INCOMPLETE, parse_cpu};
+use super::context::ContextArgs;
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::transports::{Opened, OverTransport, with_transport};
-use super::um::{PerMille, UmArgs};
-use super::{ContextArgs, INCOMPLETE, parse_cpu};
+use super::um::UmArgs;
 use crate::output::{print, print_line};
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{
@@ -44,12 +46,12 @@ pub(crate) struct SubArgs {
 
     /// The topic; several with commas between
     #[arg(short = 't', long, value_name = "TOPICS", default_value = "smx_perf")]
-    #[arg(value_delimiter = ',', value_parser = super::topic)]
+    #[arg(value_delimiter = ',', value_parser = super::arguments::topic)]
     topic: Vec<String>,
 
     /// Lose so many per cent of the datagrams that arrive, to try recovery (rm and ru)
     #[arg(short = 'L', long, value_name = "PERCENT", default_value = "0")]
-    #[arg(value_parser = super::um::loss)]
+    #[arg(value_parser = super::arguments::loss)]
     loss: PerMille,
 
     /// How much of each message to read: header or whole

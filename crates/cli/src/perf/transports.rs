@@ -4,8 +4,9 @@
 
 mod ends;
 
-use super::ContextArgs;
-use super::um::PerMille;
+use super::arguments::PerMille;
+use super::context::ContextArgs;
+use super::transport_name::TransportName;
 use crate::context::DomainArgs;
 use crate::output::complain;
 use anyhow::bail;
@@ -17,33 +18,6 @@ use lanecast_base::{Size, WaitStrategy};
 use lanecast_measure::{PriorityChange, Setup};
 use lanecast_net as net;
 use lanecast_transport::Transport;
-
-/// The transports' names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TransportName {
-    /// Between threads of a process
-    Thread,
-    /// Between processes of a host, through shared memory
-    Shm,
-    /// Between hosts, by reliable multicast
-    Rm,
-    /// Between hosts, by reliable unicast
-    Ru,
-    /// Between hosts, by TCP
-    Tcp,
-}
-
-impl TransportName {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Thread => "thread",
-            Self::Shm => "shm",
-            Self::Rm => "rm",
-            Self::Ru => "ru",
-            Self::Tcp => "tcp",
-        }
-    }
-}
 
 /// A transport made from [`ContextArgs`], and what it was set to.
 pub(crate) struct Opened<C: Transport> {

@@ -1,6 +1,6 @@
 //! `lanecast stat --losses`.
 
-use super::StatArgs;
+use super::arguments::StatArgs;
 use crate::counters::errors;
 use crate::printable::printable;
 use crate::table::{grouped, render, table, time, utc};

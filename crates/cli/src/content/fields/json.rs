@@ -1,6 +1,6 @@
 //! JSON, its values as they are written.
 
-use super::{DEPTH_MAX, Fields};
+use super::tree::{DEPTH_MAX, Fields};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt::{self, Formatter};

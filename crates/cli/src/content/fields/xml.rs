@@ -1,6 +1,6 @@
 //! XML: elements, attributes and texts.
 
-use super::{DEPTH_MAX, Fields, TEXT, quoted};
+use super::tree::{DEPTH_MAX, Fields, TEXT, quoted};
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};

@@ -1,7 +1,8 @@
 //! Changes as lines, where no terminal is.
 
-use super::{Change, News, Sign, WatchArgs, news};
-use crate::content::fields::Fields;
+use super::arguments::WatchArgs;
+use super::change::{Change, News, Sign, news};
+use crate::content::fields;
 use crate::content::grid::Grid;
 use crate::output::say;
 use crate::stop;
@@ -71,7 +72,7 @@ fn shown(grid: &mut Grid, body: &[u8]) -> String {
 
 fn object(arguments: &WatchArgs, change: &Change) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
-    let message = Fields::of(arguments.server.kind.kind, &change.body);
+    let message = fields::parse(arguments.server.kind.kind, &change.body);
     let message = message
         .map_or_else(|_| quoted(&String::from_utf8_lossy(&change.body)), |fields| fields.json());
     let reason = change.reason.as_deref().map(|reason| format!(r#""reason":{},"#, quoted(reason)));

@@ -1,8 +1,9 @@
 //! The records on a terminal, drawn again and again.
 
+use super::arguments::WatchArgs;
+use super::change::{Change, News, Sign, news};
 use super::picture::{Pane, draw};
 use super::watched::{Order, Watched};
-use super::{Change, News, Sign, WatchArgs, news};
 use crate::top::keys::Action;
 use crate::top::screen::{self, Screen};
 use crate::top::signals::stop_flag;

@@ -1,10 +1,10 @@
 //! The server of the demonstration: a thread of this process, reached over TCP.
 
-use super::view;
 use anyhow::Context;
 use lanecast_broker::{Server, ServerConfig, TopicDefinition};
 use lanecast_client::{Client, Event, Identity, Message};
-use lanecast_filter::message_type::MessageType;
+use lanecast_filter::kind::Kind;
+use lanecast_sow::ViewDefinition;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -27,11 +27,11 @@ pub(super) struct Served {
 
 /// A client that speaks FIX.
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    connect_as(server, MessageType::Fix)
+    connect_as(server, Kind::Fix)
 }
 
 /// A client for messages of a type. It does not come back: a broken connection is an error here.
-pub(super) fn connect_as(server: &str, kind: MessageType) -> anyhow::Result<Client> {
+pub(super) fn connect_as(server: &str, kind: Kind) -> anyhow::Result<Client> {
     let identity = Identity { message_type: kind.to_string(), ..Identity::default() };
     Ok(Client::connect_with(lanecast_client::Settings::once(server, identity))?)
 }
@@ -52,11 +52,11 @@ pub(super) fn next(client: &mut Client) -> anyhow::Result<Option<Message>> {
 impl Served {
     /// Starts it. It keeps the last execution of each order, found by customer and by symbol, and
     /// a view of these.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    pub(super) fn start(view: ViewDefinition) -> anyhow::Result<Self> {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        let executions = TopicDefinition::new("executions", MessageType::Fix);
+        let executions = TopicDefinition::new("executions", Kind::Fix);
         settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
-        settings.views = vec![view::definition()];
+        settings.views = vec![view];
         let mut server = Server::open(settings)?;
         let address = server.address().context("cannot look at a socket")?.to_string();
         let (running, ended) = channel::<()>();

@@ -1,6 +1,6 @@
 //! The server of a fan-out run, in a process of its own.
 
-use super::seat;
+use super::cpu::cpu_of;
 use crate::output::print_json;
 use crate::perf::priority;
 use crate::stage::{Actor, Patience};
@@ -81,7 +81,7 @@ pub(super) fn run(
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<(FanoutResult, Option<Told>)> {
     let patience = || Patience { until: Instant::now() + PATIENCE, stop };
-    let [own, publishers, subscribers] = [0, 1, 2].map(|number| seat(seating, number));
+    let [own, publishers, subscribers] = [0, 1, 2].map(|number| cpu_of(seating, number));
     let cpu = own.map_or("-1".to_owned(), |cpu| cpu.to_string());
     let words = ["perf", "fanout", &format!("--serve={cpu}")].map(str::to_owned);
     let mut server = Actor::start("server", &words)?;

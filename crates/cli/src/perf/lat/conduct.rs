@@ -1,7 +1,8 @@
 //! Runs one turn: bare sockets here, or a ping and a pong as processes of their own.
 
-use super::super::transports::TransportName;
-use super::LatArgs;
+use super::arguments::LatArgs;
+use super::turn::{Turn, Under};
+use crate::perf::transport_name::TransportName;
 use crate::stage::{Actor, Patience, Stage};
 use anyhow::bail;
 use lanecast_base::WaitStrategy;
@@ -11,7 +12,6 @@ use lanecast_measure::socket_baseline::{self, Case, Settings, SocketKind};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange};
 use serde::Serialize;
 use serde_json::Value;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 /// What a run may take beside what it is expected to.
@@ -22,29 +22,6 @@ const SLOWNESS: u32 = 10;
 const BARE_WARM_UP: u64 = 1000;
 /// From so many CPUs on, the ping has two threads, as the document's.
 const TWO_THREADS_FROM: usize = 3;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Under {
-    Bare(SocketKind),
-    Transport(TransportName),
-}
-
-/// One run of the series.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
-    pub(super) under: Under,
-    pub(super) wait: WaitStrategy,
-}
-
-impl fmt::Display for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.under {
-            Under::Bare(socket) => write!(f, "bare {socket}, {}", self.wait),
-            Under::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
-        }
-    }
-}
 
 /// A measurement line, and whether every message came back.
 type Measured = (String, bool);

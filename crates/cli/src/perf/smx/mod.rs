@@ -5,10 +5,11 @@
 
 mod conduct;
 
+use super::arguments::INCOMPLETE;
+use super::context::ContextArgs;
 use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
-use super::{ContextArgs, INCOMPLETE};
 use crate::output::words;
 use conduct::Conduct;
 use lanecast_base::parse_duration;

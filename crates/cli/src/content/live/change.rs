@@ -1,0 +1,48 @@
+//! Changes of the watched records, as the server's events tell them.
+
+use lanecast_client::Event;
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// Something that concerns one record, with its body.
+pub(super) struct Change {
+    pub(super) sign: Sign,
+    pub(super) key: u64,
+    pub(super) body: Vec<u8>,
+    /// Why it is gone.
+    pub(super) reason: Option<String>,
+}
+
+/// What has happened.
+pub(super) enum News {
+    Change(Change),
+    /// All records have been told.
+    Current,
+    /// All records are told anew.
+    Restart,
+}
+
+/// What an event says of the records; whether one is new, `known` tells.
+pub(super) fn news(event: Event, known: impl Fn(u64) -> bool) -> anyhow::Result<News> {
+    let put = |key: u64, body| {
+        let sign = if known(key) { Sign::Changed } else { Sign::Added };
+        News::Change(Change { sign, key, body, reason: None })
+    };
+    Ok(match event {
+        Event::Record { record, .. } => put(record.key, record.body),
+        Event::Message(message) => put(message.key.unwrap_or_default(), message.body),
+        Event::Left { message, reason } => {
+            let (key, body) = (message.key.unwrap_or_default(), message.body);
+            News::Change(Change { sign: Sign::Removed, key, body, reason: Some(reason) })
+        }
+        Event::Current { .. } => News::Current,
+        Event::Resumed { .. } => News::Restart,
+        Event::Ended { error, .. } => return Err(error.into()),
+    })
+}

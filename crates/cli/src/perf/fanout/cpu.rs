@@ -1,0 +1,29 @@
+//! The CPUs of a fan-out run: of the server, the publishers and the subscribers.
+
+use lanecast_measure::Seating;
+
+/// The CPU of thread group `number`; groups without one of their own share the last.
+pub(super) fn cpu_of(seating: &Seating, number: usize) -> Option<usize> {
+    let first = *seating.cpus.first()?;
+    // After the last CPU of the node comes the first again.
+    let again = seating.cpus.iter().skip(1).position(|cpu| *cpu == first);
+    let own = again.map_or(seating.cpus.len(), |at| at + 1);
+    seating.cpus.get(number.min(own - 1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_without_a_cpu_of_their_own_share_the_last() {
+        let at = |cpus: &[usize]| {
+            let seating = Seating { cpus: cpus.to_vec(), ..Seating::default() };
+            [0, 1, 2].map(|number| cpu_of(&seating, number))
+        };
+        assert_eq!(at(&[4, 5, 6]), [Some(4), Some(5), Some(6)]);
+        assert_eq!(at(&[0, 1, 0]), [Some(0), Some(1), Some(1)]);
+        assert_eq!(at(&[3, 3, 3]), [Some(3); 3]);
+        assert_eq!(at(&[]), [None; 3]);
+    }
+}

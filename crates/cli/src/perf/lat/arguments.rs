@@ -1,0 +1,154 @@
+//! Arguments of `lanecast perf lat-report`, and the runs that they ask for.
+
+use super::turn::{Turn, Under};
+use crate::perf::arguments::{Warmup, warmup};
+use crate::perf::transport_name::TransportName;
+use anyhow::bail;
+use clap::ValueEnum;
+use lanecast_base::{Size, WaitStrategy};
+use lanecast_measure::floor::SocketKind;
+use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
+use lanecast_measure::{LinearShape, expected_time, parse_number};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Messages of a short series.
+const QUICK: u64 = 25_000;
+/// The document's threads spin; what sleeps is measured beside them.
+const WAITS: [WaitStrategy; 2] = [WaitStrategy::BusySpin, WaitStrategy::Park];
+/// Starting two processes, and ending them.
+const OVERHEAD: Duration = Duration::from_secs(1);
+
+/// Arguments of `perf lat-report`. Numbers are decimal, or hexadecimal after 0x.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Runs perf ping and perf pong over each transport, with the document's load \
+    (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
+    threads that sleep; under the same load, round trips over bare sockets (see perf floor). \
+    The whole series takes about three minutes, --quick half a minute.\n\
+    The document's ping has two hot threads, and its pong one more. With fewer than three CPUs, \
+    one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
+    stand beside, and do not compare by themselves.\n\
+    Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
+    3 a run failed or lost messages."
+)]
+pub(crate) struct LatArgs {
+    /// Fewer messages: 25000
+    #[arg(long)]
+    pub(super) quick: bool,
+
+    /// Only these transports, such as thread,ru [default: all]
+    #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
+    pub(super) transports: Vec<TransportName>,
+
+    /// Only threads that wait so, such as spin [default: spin,park]
+    #[arg(long, value_name = "STRATEGIES", value_delimiter = ',')]
+    pub(super) wait: Vec<WaitStrategy>,
+
+    /// Length of each message in bytes
+    #[arg(short = 'm', long = "size", value_name = "BYTES", default_value_t = DOCUMENT_SIZE)]
+    #[arg(value_parser = parse_number::<usize>)]
+    pub(super) size: usize,
+
+    /// How many messages to measure, over each transport [default: 500000, with --quick 25000]
+    #[arg(short = 'n', long = "messages", value_name = "COUNT", value_parser = parse_number::<u64>)]
+    pub(super) messages: Option<u64>,
+
+    /// Messages a second
+    #[arg(short = 'r', long, value_name = "RATE", default_value_t = DOCUMENT_RATE)]
+    #[arg(value_parser = parse_number::<u64>)]
+    pub(super) rate: u64,
+
+    /// How many messages to send before, to warm up, and how many a second
+    #[arg(short = 'w', long, value_name = "LOOPS,RATE", default_value = "5,5")]
+    #[arg(value_parser = warmup)]
+    pub(super) warmup: Warmup,
+
+    /// The linear histogram: how many buckets, and how wide
+    #[arg(short = 'H', long, value_name = "BUCKETS,NS_PER_BUCKET", default_value = "300,1000")]
+    pub(super) histogram: LinearShape,
+
+    /// How often the series is run through
+    #[arg(long, value_name = "COUNT", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repetitions: u32,
+
+    /// Leave out the bare sockets
+    #[arg(long)]
+    pub(super) no_floor: bool,
+
+    /// CPUs: the ping's sender, the pong, the ping's receiver if it has a thread of its own
+    /// [default: what lanecast doctor proposes]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    pub(super) cpus: Vec<usize>,
+
+    /// Configuration file of both sides; can be repeated
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub(super) config: Vec<PathBuf>,
+
+    /// Network interface of rm, ru and tcp, for both sides [default: 127.0.0.1]
+    #[arg(long, value_name = "INTERFACE")]
+    pub(super) interface: Option<String>,
+
+    /// Size of the publishers' windows, such as 1MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(super) window: Option<Size>,
+
+    /// Write the figures to a file, too: .jsonl, .html, .hlog or .txt; can be repeated
+    /// [default: lat-report.jsonl and lat-report.html]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(super) output: Vec<PathBuf>,
+
+    /// Print the measurement lines, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl LatArgs {
+    pub(super) fn output(&self) -> Vec<PathBuf> {
+        match self.output.as_slice() {
+            [] => ["lat-report.jsonl", "lat-report.html"].map(PathBuf::from).to_vec(),
+            output => output.to_vec(),
+        }
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        self.messages.unwrap_or(if self.quick { QUICK } else { DOCUMENT_MESSAGES })
+    }
+
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if self.rate == 0 || self.messages() == 0 {
+            bail!("-r 0 and -n 0 measure nothing: take 1 or more");
+        }
+        if self.warmup.loops > 0 && self.warmup.rate == 0 {
+            bail!("-w {},0 has no rate: write loops,rate such as 5,5", self.warmup.loops);
+        }
+        Ok(())
+    }
+
+    /// How long one turn takes, about.
+    pub(super) fn expected(&self) -> Duration {
+        let time = |count: u64, rate: u64| expected_time(count, rate.max(1) as f64);
+        let warmup = time(self.warmup.loops, self.warmup.rate);
+        OVERHEAD + warmup + time(self.messages(), self.rate)
+    }
+
+    /// One repetition: for each way to wait, bare sockets and transports one after the other.
+    pub(super) fn turns(&self) -> Vec<Turn> {
+        let transports = match self.transports.as_slice() {
+            [] => TransportName::value_variants(),
+            transports => transports,
+        };
+        let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
+        let floor = if self.no_floor { &[][..] } else { &SocketKind::ALL };
+        let turns = waits.iter().flat_map(|&wait| {
+            // A bare receive either spins or sleeps.
+            let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
+            let bare = bare.map(|&socket| Under::Bare(socket));
+            let unders =
+                bare.chain(transports.iter().map(|&transport| Under::Transport(transport)));
+            unders.map(move |under| Turn { under, wait })
+        });
+        turns.collect()
+    }
+}
