@@ -1,4 +1,4 @@
-//! From command-line arguments to a context.
+//! Creates a context from command-line arguments.
 
 use anyhow::Context as _;
 use lanecast::{Builder, Context, Transports};

@@ -2,8 +2,7 @@
 
 use lanecast_stats::{Role, StatsReport, StatsSnapshot};
 
-/// What a process counts, as a whole or for one session of it, and how fast each counter grows; no
-/// rates for one that is new.
+/// Counters of a process or of one of its sessions, with their rates; a new one has no rates.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) report: StatsReport,
@@ -56,7 +55,7 @@ impl Process {
         })
     }
 
-    /// What counter `index` is called among those of all processes.
+    /// Name of counter `index` in a table of all processes.
     pub(crate) fn label(&self, index: usize) -> String {
         let report = &self.report;
         let label = report.counters.get(index).map_or("", |counter| &counter.label);
@@ -74,7 +73,7 @@ impl Process {
         self.report.counters.is_empty() && self.report.errors.is_empty()
     }
 
-    /// How fast counter `index` grows, if that is known.
+    /// Increase per second of counter `index`, if known.
     pub(crate) fn rate(&self, index: usize) -> Option<f64> {
         self.rates.as_ref()?.get(index).copied()
     }

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
     Exit status: 0 everybody got what they should, 1 error, 3 something was lost or wrong."
 )]
 pub(crate) struct DemoArgs {
-    /// How long each of the two parts takes, in seconds
+    /// Length of each of the two parts, in seconds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
 
@@ -62,7 +62,7 @@ enum Role {
     Subscriber { directory: PathBuf },
 }
 
-/// How many subscribers there are; the last one is killed.
+/// Number of subscribers; the last one is killed.
 const SUBSCRIBERS: usize = 3;
 /// Longer than any part takes: a hanging demonstration ends with an error.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What both parts came to.
+/// Results of both parts.
 #[derive(Debug, Serialize)]
 struct Outcomes {
     #[serde(flatten)]

@@ -27,7 +27,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, conflicts_with = "seconds")]
     quick: bool,
 
-    /// How long to measure
+    /// Length of the measurement, in seconds
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if found.is_disturbed() { DISTURBED } else { 0 }))
 }
 
-/// Whether the text goes to somebody who can see colours and wants them (no-color.org).
+/// Whether standard output is a terminal on which colours are wanted (no-color.org).
 fn colours_wanted() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     stdout().is_terminal() && !refused

@@ -195,7 +195,7 @@ fn crate_of(package: &str) -> Result<PathBuf, String> {
     is_it.then_some(folder).ok_or(format!("there is no crate {package}"))
 }
 
-/// What the counts must be, as the page's own lines.
+/// The expected counts, as lines of the page.
 fn counted(rows: &[Row]) -> Vec<String> {
     let mut areas: Vec<&str> = Vec::new();
     let mut counts = BTreeMap::<(&str, &str), usize>::new();

@@ -9,7 +9,7 @@ mod test;
 
 use std::process::ExitCode;
 
-/// What to do with a filter.
+/// Commands about a filter.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum FilterCommand {
     /// Show how a filter is read, in which order it is evaluated, and how an index finds it

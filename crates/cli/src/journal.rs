@@ -7,7 +7,7 @@ mod survey;
 
 use std::process::ExitCode;
 
-/// What to do with a journal.
+/// Commands about a journal.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum JournalCommand {
     /// Show a journal's segments and how far it goes, at once, beside a living owner

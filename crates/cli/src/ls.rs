@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What there is to see.
+/// Snapshots of sessions in memory and on the network.
 struct Seen {
     memory: DomainSnapshot,
     network: lanecast_stats::StatsSnapshot,

@@ -20,7 +20,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
     print_line(&serde_json::to_string(value)?)
 }
 
-/// Prints a line to standard error; if nobody listens there, so be it.
+/// Prints a line to standard error, and ignores a closed one.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
@@ -30,7 +30,7 @@ pub(crate) fn complain(text: &str) {
     say(&format!("lanecast: {text}"));
 }
 
-/// What an error and its causes say. Some errors tell their cause themselves: it is said once.
+/// The texts of an error and its causes; a cause already in an outer text is left out.
 pub(crate) fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {

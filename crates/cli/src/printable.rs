@@ -48,7 +48,7 @@ pub(crate) fn topics(names: &[String]) -> String {
     list(names, COLUMNS)
 }
 
-/// How many columns the printable `text` takes.
+/// Width of the printable `text`, in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
@@ -57,7 +57,7 @@ fn width_of(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// What fits into `columns` of a text that does not fit, with an ellipsis.
+/// The beginning of a text that is too long for `columns`, with an ellipsis.
 fn shorten(fitting: &str, columns: usize) -> String {
     let mut text = fitting.to_owned();
     while width(&text) >= columns.max(1) {

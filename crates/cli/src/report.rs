@@ -34,7 +34,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "LINE")]
     line: Option<String>,
 
-    /// From which time the latencies of a .hgrm are counted
+    /// Start of the latencies in a .hgrm: intended or actual time of sending
     #[arg(long, value_enum, default_value = "intended")]
     since: SinceName,
 }
@@ -63,7 +63,7 @@ struct Output {
     form: Form,
 }
 
-/// What can be written from a report.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Page,

@@ -27,12 +27,12 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
     nothing; what it knows, its clients tell it again.\n\
     Counters: lanecast stat. Exit status: 0 ended by a signal, 1 error, 2 wrong arguments.")]
 pub(crate) struct ResolveArgs {
-    /// Where to listen: an address of this host, and a port if it is not 7331
+    /// Address to listen on: one of this host, and a port if it is not 7331
     #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "127.0.0.1")]
     #[arg(value_parser = parse_address)]
     listen: SocketAddr,
 
-    /// Listen to other hosts as well. Whoever reaches the port may register and ask
+    /// Listen to other hosts as well; clients are not authenticated
     #[arg(long)]
     allow_remote: bool,
 
@@ -51,7 +51,7 @@ pub(crate) struct ResolveArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     topics_max: u32,
 
-    /// How long the publishers of a lost connection are kept
+    /// Time for which the publishers of a lost connection are kept
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     grace: Duration,
 
@@ -129,7 +129,7 @@ fn reserve_descriptors(clients: usize) -> anyhow::Result<()> {
     })
 }
 
-/// What is said of refused clients: not more than a line a second, whoever makes trouble.
+/// Log of refused clients, limited to a line per second.
 #[derive(Debug, Default)]
 struct Complaints {
     last: Option<Instant>,

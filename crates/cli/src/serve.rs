@@ -18,9 +18,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How soon a wish to end is noticed.
+/// Longest delay until the stop flag is seen.
 const ROUND: Duration = Duration::from_millis(100);
-/// What is read to find the end of a password.
+/// Longest input that is read for a password.
 const PASSWORD_INPUT_MAX: u64 = 1 << 16;
 /// Descriptors beside those of clients.
 const DESCRIPTORS: u64 = 64;
@@ -46,17 +46,17 @@ pub(crate) struct ServeArgs {
     #[arg(long, exclusive = true)]
     print_config: bool,
 
-    /// Where to listen: an address of this host, and a port if it is not 9007 [default: 127.0.0.1]
+    /// Address to listen on: one of this host, and a port if it is not 9007 [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     #[arg(value_parser = |text: &str| parse_address(text, PORT))]
     listen: Option<SocketAddr>,
 
-    /// Where to listen for WebSockets as well, and a port if it is not 9008
+    /// Address for WebSockets, and a port if it is not 9008
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     #[arg(value_parser = |text: &str| parse_address(text, WEBSOCKET_PORT))]
     websocket: Option<SocketAddr>,
 
-    /// Listen to other hosts as well. Nobody is asked who it is
+    /// Listen to other hosts as well. Clients are not authenticated
     #[arg(long)]
     allow_remote: bool,
 
@@ -73,7 +73,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BYTES")]
     outbox: Option<Size>,
 
-    /// What waits beyond --outbox for a client waits in files here, and the client stays
+    /// Directory for the messages beyond --outbox of a slow client, which stays connected
     #[arg(long, value_name = "DIRECTORY")]
     offline: Option<PathBuf>,
 
@@ -97,7 +97,7 @@ pub(crate) struct ServeArgs {
     drain: Option<Duration>,
 }
 
-/// What is done instead of serving.
+/// Task to do instead of serving.
 #[derive(Debug, clap::Subcommand)]
 enum Instead {
     /// Read a password from standard input, and print the line for it in a file of users

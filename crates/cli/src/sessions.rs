@@ -67,7 +67,7 @@ impl Session {
         pairs.map(|(report, rates)| Subscriber { report, rates, session: self })
     }
 
-    /// How much of the window its slowest subscriber has yet to read, from 0 to 1.
+    /// Part of the window that its slowest subscriber has yet to read, from 0 to 1.
     pub(crate) fn fill(&self) -> f64 {
         let fills = self.subscribers().filter(|subscriber| !subscriber.report.is_evicted);
         fills.map(|subscriber| subscriber.fill()).fold(0.0, f64::max)
@@ -93,14 +93,14 @@ impl Subscriber<'_> {
         }
     }
 
-    /// How much of the window it has yet to read, from 0 to 1.
+    /// Part of the window that it has yet to read, from 0 to 1.
     pub(crate) fn fill(&self) -> f64 {
         let window = self.session.report.window_bytes.max(1);
         (self.report.lag_bytes as f64 / window as f64).min(1.0)
     }
 
-    /// Whether it lives and leaves the publisher no room. Its place is shown up to an eighth of
-    /// a window late, so the last eighth counts as none.
+    /// Whether the living subscriber leaves the publisher no room. Its position is published up to
+    /// an eighth of a window late, so the last eighth counts as full.
     pub(crate) fn holds_publisher_up(&self) -> bool {
         let full = self.report.lag_bytes > self.session.report.window_bytes / 8 * 7;
         full && self.report.is_alive && !self.report.is_evicted

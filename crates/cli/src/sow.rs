@@ -4,7 +4,7 @@ mod dump;
 
 use std::process::ExitCode;
 
-/// What to do with kept records.
+/// Commands about stored records.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SowCommand {
     /// Print the records that a directory holds, without a server, damaged or not

@@ -62,7 +62,7 @@ impl Actor {
         let mut child = command.spawn().with_context(|| format!("cannot start the {role}"))?;
         let (sender, lines) = channel();
         if let Some(output) = child.stdout.take() {
-            // Ends with the process, or with whoever listens.
+            // Ends with the process, or when the receiver is dropped.
             std::thread::spawn(move || {
                 BufReader::new(output).lines().try_for_each(|line| sender.send(line))
             });
@@ -109,7 +109,7 @@ impl Actor {
 
     /// Waits until it has ended, and gives what it wrote to standard error.
     pub(crate) fn finish(mut self, patience: &Patience<'_>) -> anyhow::Result<String> {
-        // Its output ends when it does; lines that nobody asked for are let go.
+        // The output ends with the process; lines without a reader are dropped.
         loop {
             let left = patience.until.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left.min(LOOK_EVERY)) {

@@ -1,5 +1,5 @@
-//! `lanecast top`: a live view of a domain. It looks at each tick, and draws then, at a key,
-//! and at another size, and never in between.
+//! `lanecast top`: a live view of a domain, drawn at each tick, at a key and at a change of the
+//! terminal's size.
 
 pub(crate) mod draw;
 pub(crate) mod keys;
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whoever looks, with the looks that rates are counted from.
+/// Takes snapshots; keeps the earlier ones that rates are computed from.
 #[derive(Debug)]
 struct Watcher {
     directory: PathBuf,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// How long a wish to end may go unnoticed.
+/// Longest delay until the stop flag is seen.
 const NOTICE: Duration = Duration::from_millis(50);
 
 /// Arguments of commands that can look again and again.
@@ -29,12 +29,12 @@ pub(crate) struct WatchArgs {
     count: Option<u64>,
 }
 
-/// What one look shows.
+/// Text of one snapshot.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// Lines for standard output.
     pub(crate) text: String,
-    /// What could not be read, one line each.
+    /// Errors of reading, one line each.
     pub(crate) errors: Vec<String>,
 }
 

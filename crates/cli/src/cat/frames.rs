@@ -1,4 +1,4 @@
-//! How messages stand in a stream of bytes: one a line, or after their length.
+//! Framing of messages in a stream of bytes: one per line, or each after its length.
 
 use std::io::{self, BufRead, Read, Write};
 

@@ -19,7 +19,7 @@ impl Pace {
         Self { interval: Duration::from_secs(1) / per_second.clamp(1, 1 << 31) as u32, due: now }
     }
 
-    /// How long the next message has to wait; `None` if it may go.
+    /// Time until the next message is due; `None` if it is due now.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.due.checked_duration_since(now).filter(|left| !left.is_zero())
     }
@@ -35,7 +35,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many messages go at once at `now`.
+    /// Number of messages released together at `now`.
     fn burst(pace: &mut Pace, now: Instant) -> u32 {
         let mut count = 0;
         while pace.wait(now).is_none() {

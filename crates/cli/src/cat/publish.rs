@@ -49,7 +49,7 @@ pub(crate) struct PubArgs {
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
 
-    /// How long to wait, at the end, for subscribers to read everything
+    /// Time to wait at the end until the subscribers have read everything
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     linger: Duration,
 
@@ -63,7 +63,7 @@ pub(crate) struct PubArgs {
 
 /// Messages waiting between the reading thread and the publisher.
 const QUEUE: usize = 4096;
-/// How often a quiet publisher looks whether it should stop.
+/// Interval at which an idle publisher checks its stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! How messages and records are printed.
+//! Output formats of messages and records.
 
 use super::fields;
 use super::grid::Grid;
@@ -24,10 +24,10 @@ pub(crate) enum Form {
     Table,
 }
 
-/// How to print messages.
+/// Options of the output format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FormArgs {
-    /// How messages are printed [default: raw; table for the records of a query on a terminal]
+    /// Output format of messages [default: raw; table for the records of a query on a terminal]
     #[arg(long, value_name = "FORM", value_enum)]
     format: Option<Form>,
 

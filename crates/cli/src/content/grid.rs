@@ -10,7 +10,7 @@ use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 
-/// Columns that nobody has asked for.
+/// Most columns of a table whose columns were not chosen.
 const COLUMNS_MAX: usize = 24;
 /// The widest column on a terminal.
 const WIDTH_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! What messages are written in, and how people type and see them.
+//! Message types, and their form on a command line and on a screen.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lanecast_filter::message_type::{MessageType, SOH};
@@ -6,13 +6,13 @@ use lanecast_filter::message_type::{MessageType, SOH};
 /// The type of messages.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct KindArgs {
-    /// What messages are
+    /// Message type
     #[arg(long = "type", value_name = "TYPE", default_value = "json")]
     #[arg(value_parser = PossibleValuesParser::new(MessageType::ALL.map(MessageType::name))
         .try_map(|name| name.parse::<MessageType>()))]
     pub(crate) kind: MessageType,
 
-    /// What stands for the byte 1 that ends the fields of fix and nvfix
+    /// Character that stands for the byte 1 that ends the fields of fix and nvfix
     #[arg(long, value_name = "CHARACTER", default_value = "|", value_parser = parse_separator)]
     separator: u8,
 }

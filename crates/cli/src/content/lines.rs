@@ -20,7 +20,7 @@ impl std::fmt::Debug for Lines {
 }
 
 impl Lines {
-    /// Those of the file `path`, or of standard input for `-` and for none.
+    /// Opens the file `path`, or standard input for `-` and without a path.
     pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
         let (input, name): (Box<dyn Read>, _) = match path {
             Some(path) if path != Path::new("-") => {

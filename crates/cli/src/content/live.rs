@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &WatchArgs) -> anyhow::Result<ExitCode> {
         ..Question::default()
     };
     let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
-    // Where nothing is kept there is nothing to watch: who asks for records, for none, is told so.
+    // A query for no records fails on a topic without records, which has nothing to watch.
     client.query(&arguments.server.topic, &Question { top: Some(0), ..Question::default() })?;
     client.query_and_subscribe(&arguments.server.topic, &question, &wishes)?;
     #[cfg(feature = "top")]

@@ -26,7 +26,7 @@ pub(crate) struct PublishArgs {
     #[arg(value_name = "MESSAGE")]
     messages: Vec<String>,
 
-    /// They have only the fields of kept records that change, and those of the key
+    /// Publish deltas: messages with the key fields and the changed fields of a record
     #[arg(long)]
     delta: bool,
 
@@ -34,11 +34,11 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// What subscribers get with them
+    /// Correlation id that subscribers receive with the messages
     #[arg(long, value_name = "TEXT")]
     correlation: Option<String>,
 
-    /// How long their records live, in whole seconds; without it, as long as the topic says
+    /// Expiration of the records, in whole seconds [default: the topic's]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     lifetime: Option<Duration>,
 

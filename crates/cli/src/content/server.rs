@@ -9,10 +9,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What is read of a file to find the end of a password.
+/// Longest first line of a password file.
 const PASSWORD_LINE_MAX: u64 = 1 << 16;
 
-/// A client; where nobody listens, its error says how somebody would.
+/// Connects a client; the error of a refused connection says how to start a server.
 pub(super) fn connect(settings: Settings) -> anyhow::Result<Client> {
     Client::connect_with(settings).map_err(|error| match &error {
         ClientError::Connect { error: cause, .. } if cause.kind() == ConnectionRefused => {
@@ -39,11 +39,11 @@ pub(super) struct ServerArgs {
     #[command(flatten)]
     pub(super) kind: KindArgs,
 
-    /// The client's name, which no other client has at the same time
+    /// The client's name; two connected clients cannot share one
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(super) name: String,
 
-    /// Whose client it is; the password is asked for by the server, so see --password-file
+    /// User name; for the password see --password-file
     #[arg(long, value_name = "USER", default_value = "")]
     pub(super) user: String,
 
@@ -93,7 +93,7 @@ impl ServerArgs {
         Ok(Some(tls.certificate(certificate, key).context("--certificate, --certificate-key")?))
     }
 
-    /// Not an argument itself: others see those.
+    /// The password, from a file or the environment: other users can read a process's arguments.
     fn password(&self) -> anyhow::Result<String> {
         let Some(file) = &self.password_file else {
             let given = std::env::var("LANECAST_PASSWORD").unwrap_or_default();

@@ -8,7 +8,7 @@ use lanecast_client::{Client, ClientError, Event, Message, Query, SubscribeOptio
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How soon a wish to end is noticed.
+/// Longest delay until the stop flag is seen.
 const ROUND: Duration = Duration::from_millis(100);
 
 /// Arguments of `subscribe`.
@@ -34,7 +34,7 @@ pub(crate) struct SubscribeArgs {
     #[arg(long)]
     sow: bool,
 
-    /// Of records that are kept only the fields that change, and those of the key
+    /// Receive deltas: of records only the key fields and the changed fields
     #[arg(long)]
     delta: bool,
 
@@ -107,7 +107,7 @@ fn begin(arguments: &SubscribeArgs, client: &mut Client) -> Result<(), ClientErr
     Ok(())
 }
 
-/// What an event shows.
+/// The printable item of an event.
 fn item(event: Event, topic: &str) -> Result<Option<Item>, ClientError> {
     let of = |command, message, reason| {
         let Message { topic, key, correlation, body, .. } = message;

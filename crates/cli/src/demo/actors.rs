@@ -18,7 +18,7 @@ const HEADER: usize = 16;
 /// No intended time: flat out.
 const UNTIMED: u64 = 0;
 
-/// What the publisher reports after each part.
+/// Report of the publisher after each part.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PublisherFigures {
     pub(super) pid: u32,
@@ -26,14 +26,14 @@ pub(super) struct PublisherFigures {
     pub(super) rate: f64,
     /// Messages sent so far.
     pub(super) total: u64,
-    /// Of all bids and asks sent so far, modulo 2^64.
+    /// Sum of all bids and asks sent so far, modulo 2^64.
     pub(super) checksum: u64,
     pub(super) mean_bytes: u64,
     /// The longest wait for room so far.
     pub(super) longest_wait_ns: u64,
 }
 
-/// What a subscriber reports at its end.
+/// Report of a subscriber at its end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SubscriberFigures {
     pub(super) pid: u32,
@@ -43,7 +43,7 @@ pub(super) struct SubscriberFigures {
     pub(super) p50_ns: u64,
     pub(super) p99_ns: u64,
     pub(super) p99_9_ns: u64,
-    /// How the stream ended.
+    /// Reason for the end of the stream.
     pub(super) fate: String,
 }
 

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at the clock.
 const LOOK_EVERY: u64 = 1_024;
 
-/// What came of it.
+/// Results of the content server's part.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     /// Messages that the day has.
@@ -143,7 +143,7 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
         let view = scope.spawn(move || view::follow(follower, expected));
         let published = publish(served.address(), &mut day, &wants, &mut book);
         let (sums, prices) = (book.sums().to_vec(), book.prices(&day));
-        // Even if publishing failed: nobody is to wait for more.
+        // Set even if publishing failed: the subscribers wait for it.
         let until = Instant::now() + PATIENCE;
         expected.get_or_init(|| Expected { sums, prices, until });
         let received = readers.into_iter().map(|reader| joined(reader.join()));

@@ -1,4 +1,4 @@
-//! What the demonstration showed.
+//! The demonstration's results.
 
 use super::actors::{PublisherFigures, SubscriberFigures};
 use crate::table::grouped;
@@ -11,7 +11,7 @@ pub(super) struct Outcome {
     pub(super) flat_out: PublisherFigures,
     pub(super) survivors: Vec<SubscriberFigures>,
     pub(super) victim_pid: u32,
-    /// How many messages all survivors together did not get.
+    /// Messages lost by all surviving subscribers together.
     lost: u64,
 }
 
@@ -27,7 +27,7 @@ impl Outcome {
         outcome
     }
 
-    /// How many messages a survivor did not get.
+    /// Messages lost by a surviving subscriber.
     pub(super) fn lost(&self, survivor: &SubscriberFigures) -> u64 {
         self.flat_out.total.saturating_sub(survivor.received) + survivor.out_of_order
     }

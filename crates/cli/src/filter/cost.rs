@@ -1,4 +1,4 @@
-//! What it costs to read a message and to evaluate a filter, on this machine.
+//! Measures the time to read a message and to evaluate a filter on this machine.
 
 use lanecast_base::clock::Clock;
 use lanecast_filter::fields::FieldSet;

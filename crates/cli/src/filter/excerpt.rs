@@ -3,11 +3,11 @@
 use crate::printable::width;
 use crate::table::grouped;
 
-/// How wide a text may be behind its title.
+/// Columns of a text beside its title.
 const COLUMNS: usize = 91;
-/// A list of more things than this is cut,
+/// Longest list that is shown whole.
 const MANY: usize = 12;
-/// to so many.
+/// Entries shown of a longer list.
 const FEW: usize = 10;
 
 /// Lines of `text` that are not too wide, as far as it has blanks to break at.
@@ -31,7 +31,7 @@ pub(super) fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// What of `text` fits on a line, and how much more there is.
+/// The part of `text` that fits on a line, and the length of the rest.
 pub(super) fn shortened(text: &str) -> String {
     if width(text) <= COLUMNS {
         return text.to_owned();

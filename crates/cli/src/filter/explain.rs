@@ -41,7 +41,7 @@ pub(crate) struct ExplainArgs {
     file: Option<PathBuf>,
 }
 
-/// What came of evaluating the filter for messages.
+/// Results of the filter for messages.
 struct Trial {
     messages: usize,
     matched: usize,
@@ -111,7 +111,7 @@ fn messages(arguments: &ExplainArgs) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(messages)
 }
 
-/// What stands at this place of the tree.
+/// Text of one node of the expression tree.
 fn label(expr: &Expr) -> String {
     match expr {
         Expr::Literal(literal) => literal.to_string(),
@@ -190,7 +190,7 @@ fn describe(judge: &Judge, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// What of too many steps was not shown.
+/// Writes the number and the cost of the steps left out of a long list.
 fn tell_more(title: &str, steps: &[Step], text: &mut String) -> std::fmt::Result {
     let (shown, more) = few(steps);
     if more > 0 {

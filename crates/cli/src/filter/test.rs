@@ -25,7 +25,7 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// Where messages are read from; - and nothing are standard input
+    /// File to read messages from; standard input for - and without a file
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long to wait for a record at a time.
+/// Longest wait for one record.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Arguments of `dump`.

@@ -25,7 +25,7 @@ pub(super) fn sessions<'a>(
     reports(now, topic).into_iter().map(with_rate).collect()
 }
 
-/// What `look` shows of sessions, with a topic that contains `topic` if one is given.
+/// Reports of the sessions in `look` with a topic that contains `topic`, if one is given.
 pub(super) fn reports<'a>(look: &'a StatsSnapshot, topic: Option<&str>) -> Vec<&'a StatsReport> {
     let sessions = look.reports.iter().filter(|report| report.role != Role::Process);
     let wanted = |report: &&StatsReport| {

@@ -16,7 +16,7 @@ pub(super) fn topic(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("a topic has no name".to_owned()) } else { Ok(text.to_owned()) }
 }
 
-/// How a warm-up is asked for: so many messages, so many a second.
+/// Warm-up: number of messages, and messages per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Warmup {
     pub(super) loops: u64,

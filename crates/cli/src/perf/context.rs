@@ -6,8 +6,8 @@ use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;
 
-/// Settings of the context, for whoever makes it. What is not given comes from the configuration
-/// files, the environment, or the defaults.
+/// Settings of the context. Settings not given come from the configuration files, the environment,
+/// or the defaults.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ContextArgs {
     /// Configuration file; can be repeated, a later one goes before an earlier one
@@ -18,7 +18,7 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) window: Option<Size>,
 
-    /// How to wait: spin, yield, spin-park or park
+    /// Wait strategy: spin, yield, spin-park or park
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) wait: Option<WaitStrategy>,
 
@@ -31,15 +31,15 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
 
-    /// What carries the messages
+    /// Transport of the messages
     #[arg(long, value_enum, default_value = "shm")]
     pub(crate) transport: TransportName,
 
-    /// How much of what its publishers send is lost on purpose.
+    /// Share of the publishers' datagrams dropped on purpose.
     #[arg(skip)]
     pub(crate) source_loss: PerMille,
 
-    /// How much of what comes to its subscribers is lost on purpose.
+    /// Share of the subscribers' datagrams dropped on purpose.
     #[arg(skip)]
     pub(crate) receiver_loss: PerMille,
 

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// What a run is expected to take, and the longest that is waited for it.
+/// Expected time of a run, and its limit.
 const EXPECTED: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Server, publishers, subscribers.
@@ -46,18 +46,18 @@ pub(crate) struct FanoutArgs {
     #[arg(default_values_t = [Through::Server, Through::Embedded])]
     through: Vec<Through>,
 
-    /// What subscribers want: all (everything, everybody), or quarter (a quarter of the messages,
-    /// one subscriber each)
+    /// Messages each subscriber wants: all, or quarter (a quarter of the messages, one subscriber
+    /// for each)
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     #[arg(default_values_t = [Wanted::All, Wanted::Quarter])]
     wanted: Vec<Wanted>,
 
-    /// How many publishers
+    /// Number of publishers
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 5])]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     publishers: Vec<u16>,
 
-    /// How many subscribers
+    /// Number of subscribers
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=500))]
     subscribers: u16,
@@ -66,12 +66,12 @@ pub(crate) struct FanoutArgs {
     #[arg(long, value_name = "COUNT", default_value = "100000", value_parser = burst)]
     burst: u64,
 
-    /// How many bursts, one after the other
+    /// Number of bursts, one after the other
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     bursts: u16,
 
-    /// How often everything is run through
+    /// Number of repetitions
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
     repetitions: u16,
@@ -93,7 +93,7 @@ pub(crate) struct FanoutArgs {
     serve: Option<i64>,
 }
 
-/// What stands between publishers and subscribers.
+/// Path between publishers and subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Through {
     Server,
@@ -189,7 +189,7 @@ impl FanoutArgs {
         Ok(ExitCode::from(if has_lost { INCOMPLETE } else { 0 }))
     }
 
-    /// What each run is called, and its words.
+    /// The runs: a title and the arguments of each.
     fn cases(&self) -> Vec<(String, Vec<String>)> {
         let mut cases = Vec::new();
         for publishers in &self.publishers {

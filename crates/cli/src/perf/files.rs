@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where to write the result, too.
+/// Files for the result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct FilesArgs {
     /// Write the result to a file, too: .jsonl (the line that --json prints), .html, .txt, .hgrm
@@ -16,7 +16,7 @@ pub(crate) struct FilesArgs {
     outputs: Vec<PathBuf>,
 }
 
-/// How many distributions of times there will be.
+/// Number of distributions that will be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Times {
     /// None, and what one would have to do for some.
@@ -34,8 +34,7 @@ impl FilesArgs {
     }
 }
 
-/// Files that are open for writing. What was not there before is removed again if nothing comes
-/// to be written.
+/// Files open for writing. A file that did not exist before is removed if nothing is written to it.
 #[derive(Debug)]
 pub(crate) struct Files(Vec<Open>);
 
@@ -73,7 +72,7 @@ impl Files {
         Ok(files)
     }
 
-    /// What measurement lines are called in reports: the file that they go to, if there is one.
+    /// Name of the measurement lines in reports: their file, if there is one.
     pub(crate) fn lines_name(&self) -> String {
         let is_lines = |open: &&Open| open.form == FileForm::Lines;
         let name = self.0.iter().find(is_lines).map(|open| open.path.display().to_string());

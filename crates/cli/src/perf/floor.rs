@@ -49,7 +49,7 @@ pub(crate) struct FloorArgs {
     #[arg(value_parser = parse_number::<usize>)]
     size: usize,
 
-    /// How many round trips to measure
+    /// Round trips to measure
     #[arg(short = 'n', long = "messages", value_name = "COUNT", default_value = "50000")]
     #[arg(value_parser = parse_number::<u64>)]
     messages: u64,
@@ -59,12 +59,12 @@ pub(crate) struct FloorArgs {
     #[arg(value_parser = parse_number::<u64>)]
     rate: u64,
 
-    /// How many round trips to make before, to warm up
+    /// Round trips of the warm-up
     #[arg(short = 'w', long, value_name = "COUNT", default_value = "1000")]
     #[arg(value_parser = parse_number::<u64>)]
     warmup: u64,
 
-    /// How long to send one way, in each case
+    /// Time of sending one way, in each case
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = time)]
     time: Duration,
 
@@ -124,7 +124,7 @@ impl FloorArgs {
         cases
     }
 
-    /// How long `case` takes, about.
+    /// Expected time of `case`.
     fn expected(&self, case: &Case) -> Duration {
         match case.experiment {
             Experiment::RoundTrip => {

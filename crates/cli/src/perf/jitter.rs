@@ -19,7 +19,7 @@ pub(crate) struct JitterArgs {
     #[arg(allow_negative_numbers = true)]
     cpu: Option<i64>,
 
-    /// How many readings of the clock, back to back
+    /// Readings of the clock, back to back
     #[arg(short = 'j', long, value_name = "LOOPS", default_value = "10000000")]
     #[arg(value_parser = parse_number::<u64>)]
     jitter_loops: u64,

@@ -68,7 +68,7 @@ pub(crate) struct PingArgs {
     #[arg(value_parser = parse_number::<usize>)]
     size: usize,
 
-    /// How many messages to measure
+    /// Messages to measure
     #[arg(short = 'n', long = "messages", value_name = "COUNT")]
     #[arg(default_value_t = DOCUMENT_MESSAGES, value_parser = parse_number::<u64>)]
     messages: u64,
@@ -78,7 +78,7 @@ pub(crate) struct PingArgs {
     #[arg(value_parser = parse_number::<u64>)]
     rate: u64,
 
-    /// How many messages to send before, to warm up, and how many a second
+    /// Warm-up: number of messages, and messages per second
     #[arg(short = 'w', long, value_name = "LOOPS,RATE", default_value = "0,0")]
     #[arg(value_parser = super::arguments::warmup)]
     warmup: super::arguments::Warmup,
@@ -110,7 +110,7 @@ impl PingArgs {
         }
     }
 
-    /// Where the threads run.
+    /// CPU of each thread.
     fn places(&self) -> anyhow::Result<Places> {
         let place = |asked| Pinning::on_this_host(Some(asked), 0);
         if self.one_thread && self.both.receive_thread == ReceiveThread::Own {
@@ -157,7 +157,7 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     Ok(verdict(&result, arguments))
 }
 
-/// What is left to do when all arguments are found good.
+/// A ping with valid arguments, ready to run.
 struct Pinging<'a> {
     arguments: &'a PingArgs,
     context: &'a ContextArgs,
@@ -167,7 +167,7 @@ struct Pinging<'a> {
 }
 
 impl OverTransport for Pinging<'_> {
-    /// What came of it, and of the pong in this process, if there is one.
+    /// Results of the ping, and of a pong in this process.
     type Outcome = (PingResult, Option<PongResult>);
 
     fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
 use std::time::Duration;
 
-/// How long a pong waits, at its end, until its pings have read everything.
+/// Time a pong waits at its end until its pings have read everything.
 const LINGER: Duration = Duration::from_secs(1);
 const NO_TIMES: &str = "a pong measures no times: its ping does";
 /// Between two looks of the main thread at the stop flag.
@@ -41,7 +41,7 @@ pub(crate) struct PongArgs {
     both: RoundTripArgs,
 }
 
-/// What a pong is to do.
+/// Settings of a pong.
 pub(super) fn settings<C: Transport>(
     both: &RoundTripArgs,
     place: Pinning,
@@ -95,7 +95,7 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     Ok(ExitCode::from(INCOMPLETE))
 }
 
-/// What is left to do when all arguments are found good.
+/// A pong with valid arguments, ready to run.
 struct Ponging<'a> {
     arguments: &'a PongArgs,
     context: &'a ContextArgs,

@@ -12,10 +12,10 @@ pub(super) fn leave_session() -> anyhow::Result<()> {
         .context("cannot start a session: --own-session is for processes that another one starts")
 }
 
-/// How a measuring process comes before others.
+/// Priority of a measuring process.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct PriorityArgs {
-    /// How to come before other processes: auto, none or real-time (for 0.9 s at most)
+    /// Priority over other processes: auto, none or real-time (for 0.9 s at most)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     raise: PriorityRequest,
 

@@ -1,4 +1,4 @@
-//! How far a series is, told between two runs: drawing during one would disturb it.
+//! Progress of a series, printed between two runs: drawing during one would disturb it.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 pub(super) struct Progress {
     bar: ProgressBar,
     start: Instant,
-    /// What all turns, and those behind us, were expected to take.
+    /// Expected time of all runs, and of the finished ones.
     expected: Duration,
     passed: Duration,
     current: Duration,
 }
 
 impl Progress {
-    /// Of turns that are expected to take so long together.
+    /// Starts the display; `expected` is the time of all runs together.
     pub(super) fn new(expected: Duration) -> Self {
         let bar = ProgressBar::new(millis(expected));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
@@ -44,7 +44,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What is left of the expected time, stretched as the time so far was.
+/// Estimate of the remaining time: the expected one, scaled by the time of the finished runs.
 fn time_left(elapsed: Duration, passed: Duration, expected: Duration) -> Duration {
     let left = expected.saturating_sub(passed);
     if passed.is_zero() {

@@ -15,8 +15,8 @@ use lanecast_base::parse_duration;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
 use lanecast_measure::record::HIGHEST_NUMBER;
 use lanecast_measure::{
-    Flags, Head, Kind, LinearShape, Pinning, PriorityChange, PublisherResult, Setup, Touch,
-    parse_number, report,
+    Flags, Head, Kind, LinearShape, Place, PublisherResult, Raise, Setup, Touch, parse_number,
+    report,
 };
 use lanecast_transport::Transport;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ pub(crate) struct PubArgs {
     #[arg(value_parser = parse_number::<usize>)]
     size: usize,
 
-    /// How many messages to measure
+    /// Messages to measure
     #[arg(short = 'n', long = "messages", value_name = "COUNT", default_value = "10000000")]
     #[arg(value_parser = parse_number::<u64>)]
     messages: u64,
@@ -73,7 +73,7 @@ pub(crate) struct PubArgs {
     #[arg(value_parser = parse_number::<u64>)]
     rate: u64,
 
-    /// How many messages are due together; 1 for even spacing. The rate holds on average
+    /// Messages due together; 1 for even spacing. The rate holds on average
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_number::<u64>)]
     burst: u64,
 
@@ -82,8 +82,7 @@ pub(crate) struct PubArgs {
     #[arg(value_delimiter = ',', value_parser = super::arguments::topic)]
     topic: Vec<String>,
 
-    /// How many messages to send before, to warm up; and how many a second, if not as
-    /// --warmup-rate says
+    /// Warm-up: number of messages, and messages per second if not as --warmup-rate says
     #[arg(short = 'w', long, value_name = "COUNT[,RATE]", default_value = "10000")]
     #[arg(value_parser = warmup)]
     warmup: (u64, Option<u64>),
@@ -105,7 +104,7 @@ pub(crate) struct PubArgs {
     #[arg(value_parser = super::arguments::loss)]
     loss: PerMille,
 
-    /// How much of each message to write: header or whole
+    /// Part of each message to write: header or whole
     #[arg(long, value_name = "PART", default_value = "header")]
     touch: Touch,
 
@@ -144,7 +143,7 @@ fn flags(text: &str) -> Result<Flags, String> {
 
 impl PubArgs {
     /// `readers` threads of this process subscribe.
-    fn settings(&self, place: Pinning, setup: Setup, readers: usize) -> Settings {
+    fn settings(&self, place: Place, setup: Setup, readers: usize) -> Settings {
         let pause = Arrival::Pause(Duration::from_millis(self.resolution_ms));
         let arrival = if readers > 0 { Arrival::Subscribers(readers) } else { pause };
         Settings {
@@ -193,13 +192,13 @@ impl PubArgs {
         report::publisher_options(settings, &context.config_names(), self.jitter_loops)
     }
 
-    /// What the context is made of, with what the letters say.
+    /// Arguments of the context, with those of single letters applied.
     fn context(&self) -> ContextArgs {
         ContextArgs { source_loss: self.loss, ..self.um.context(&self.context) }
     }
 }
 
-/// So many messages, and so many a second.
+/// Parses a warm-up: messages, and messages per second.
 fn warmup(text: &str) -> Result<(u64, Option<u64>), String> {
     let number = |text| parse_number::<u64>(text).map_err(|error| error.to_string());
     match text.split_once(',') {
@@ -211,7 +210,7 @@ fn warmup(text: &str) -> Result<(u64, Option<u64>), String> {
 pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     let places = arguments.readers.places(&arguments.context)?;
     let files = arguments.files.open(arguments.times(places.len()))?;
-    let place = Pinning::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
     if arguments.jitter_loops > 0 {
         return only_jitter(arguments, place, raise, files, stop);
@@ -224,15 +223,15 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     Ok(exit_code)
 }
 
-/// What is left to do when all arguments are found good.
+/// A publisher with valid arguments, ready to run.
 struct Publishing<'a> {
     arguments: &'a PubArgs,
     context: &'a ContextArgs,
     head: Head,
-    place: Pinning,
-    /// Of subscribers in this process.
-    places: Vec<Pinning>,
-    raise: PriorityChange,
+    place: Place,
+    /// CPUs of the subscribers in this process.
+    places: Vec<Place>,
+    raise: Raise,
     stop: &'a dyn Fn() -> bool,
 }
 
@@ -278,8 +277,8 @@ impl OverTransport for Publishing<'_> {
 /// The jitter test instead, with the publisher's option line before it.
 fn only_jitter(
     arguments: &PubArgs,
-    place: Pinning,
-    raise: PriorityChange,
+    place: Place,
+    raise: Raise,
     files: Files,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {

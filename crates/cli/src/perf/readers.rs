@@ -7,7 +7,7 @@ use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::publisher::PublisherError;
 use lanecast_measure::subscriber::{self, Settings, SubscriberError};
-use lanecast_measure::{Pinning, PriorityChange, PublisherResult, SubscriberResult, Touch, report};
+use lanecast_measure::{Place, PublisherResult, Raise, SubscriberResult, Touch, report};
 use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::thread::{self, Builder};
@@ -25,11 +25,11 @@ pub(crate) struct ReadersArgs {
 }
 
 impl ReadersArgs {
-    /// Where each receiving thread runs; none if the receivers are other processes.
+    /// CPU of each receiving thread; none if the receivers are other processes.
     ///
     /// # Errors
-    /// If there is no such CPU, or threads are asked for that would have nothing to read.
-    pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Pinning>> {
+    /// A CPU that does not exist, or threads that would have nothing to read.
+    pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Place>> {
         if !context.stays_inside() {
             if !self.subscriber_cpus.is_empty() {
                 bail!("--subscriber-cpus is for --transport thread: other processes run perf sub");
@@ -37,20 +37,20 @@ impl ReadersArgs {
             return Ok(Vec::new());
         }
         if self.subscriber_cpus.is_empty() {
-            return Ok(vec![Pinning::on_this_host(None, DEFAULT_CPU)?]);
+            return Ok(vec![Place::on_this_host(None, DEFAULT_CPU)?]);
         }
-        let place = |&cpu| Ok(Pinning::on_this_host(Some(cpu), DEFAULT_CPU)?);
+        let place = |&cpu| Ok(Place::on_this_host(Some(cpu), DEFAULT_CPU)?);
         self.subscriber_cpus.iter().map(place).collect()
     }
 }
 
-/// What each receiving thread is to do: read all of one stream.
+/// Settings of each receiving thread: read all of one stream.
 pub(super) fn settings<C: Transport>(
-    places: &[Pinning],
+    places: &[Place],
     topics: &[String],
     touch: Touch,
     opened: &Opened<C>,
-    raise: PriorityChange,
+    raise: Raise,
 ) -> Vec<Settings> {
     let reader = |&place| Settings {
         topics: topics.to_vec(),
@@ -100,7 +100,7 @@ pub(super) fn beside<C: Transport + Sync>(
     })
 }
 
-/// What a receiving thread prints: its options, its streams' results, its conditions.
+/// Output of a receiving thread: its options, its streams' results, its conditions.
 pub(super) fn text(settings: &Settings, result: &SubscriberResult, config: &str) -> String {
     let streams: String = result.streams.iter().map(report::stream_result).collect();
     let options = report::subscriber_options(settings, config);

@@ -1,4 +1,4 @@
-//! What a series has found so far, and how it is told in the end.
+//! The lines of a series so far, and their output at the end.
 
 use super::files::Files;
 

@@ -49,13 +49,13 @@ pub(crate) struct RingsArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 65_536, value_parser = capacity)]
     capacity: usize,
 
-    /// How both ends wait: spin, yield, spin-park or park [default: spin where each thread has a
-    /// CPU, else yield]
+    /// Wait strategy of both ends: spin, yield, spin-park or park [default: spin where each thread
+    /// has a CPU, else yield]
     #[arg(long, value_name = "STRATEGY")]
     wait: Option<WaitStrategy>,
 
-    /// How threads are dealt to CPUs: own, split or mixed [default: own if there are enough CPUs,
-    /// else split for one producer, mixed for several]
+    /// CPUs of the threads: own, split or mixed [default: own if there are enough CPUs, else split
+    /// for one producer, mixed for several]
     #[arg(long, value_name = "HOW")]
     placement: Option<Layout>,
 
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &RingsArgs, stop: &dyn Fn() -> bool) -> anyhow::Res
 }
 
 impl RingsArgs {
-    /// What is to be run, or why that makes no sense.
+    /// The cases to run, or the reason why the arguments make no sense.
     fn cases(&self, cpus: &[usize]) -> Result<Vec<Case>, String> {
         let batches = if self.all_batches { &BATCHES[..] } else { &self.batch };
         if let Some(batch) = batches.iter().find(|batch| **batch > self.capacity) {

@@ -1,4 +1,4 @@
-//! What a ping and a pong share: arguments, and lines as things happen.
+//! Arguments and progress lines that ping and pong share.
 
 use super::arguments::persistence;
 use super::context::ContextArgs;
@@ -30,7 +30,7 @@ pub(crate) struct RoundTripArgs {
     #[arg(short = 'R', long, value_name = "THREAD", default_value = "", hide_default_value = true)]
     pub(super) receive_thread: ReceiveThread,
 
-    /// How it waits: '' as configured (see --wait), f busily
+    /// Waiting: '' as configured (see --wait), f busily
     #[arg(short = 's', long, value_name = "METHOD", default_value = "", hide_default_value = true)]
     pub(super) spin_method: SpinMethod,
 
@@ -123,7 +123,7 @@ fn topics(text: &str) -> Result<Topics, String> {
 }
 
 impl RoundTripArgs {
-    /// What the context is made of, with what the letters say.
+    /// Arguments of the context, with those of single letters applied.
     pub(super) fn context(&self) -> anyhow::Result<ContextArgs> {
         let mut context = self.context.clone();
         if self.spin_method == SpinMethod::Busy {

@@ -54,7 +54,7 @@ pub(crate) struct SubArgs {
     #[arg(value_parser = super::arguments::loss)]
     loss: PerMille,
 
-    /// How much of each message to read: header or whole
+    /// Part of each message to read: header or whole
     #[arg(long, value_name = "PART", default_value = "header")]
     touch: Touch,
 
@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     Ok(ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE }))
 }
 
-/// What is left to do when all arguments are found good.
+/// A subscriber with valid arguments, ready to run.
 struct Subscribing<'a> {
     arguments: &'a SubArgs,
     context: &'a ContextArgs,

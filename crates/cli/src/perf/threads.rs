@@ -1,7 +1,6 @@
-//! What the measurements between threads share: how long, how often, and a process for each
-//! repetition.
+//! Arguments and runner that the measurements between threads share.
 //!
-//! This process only starts the measured ones, one at a time, and waits for their lines.
+//! This process starts one process for each repetition, one at a time, and waits for its lines.
 
 use super::files::{FilesArgs, Times};
 use super::priority;
@@ -11,10 +10,8 @@ use crate::output::{complain, print_line, words};
 use crate::stage::{Actor, Patience};
 use anyhow::bail;
 use lanecast_base::parse_duration;
-use lanecast_measure::smx::{RunLength, Skipped};
-use lanecast_measure::{
-    DeliveryErrors, Head, Kind, PriorityChange, PriorityRequest, expected_time, parse_number,
-};
+use lanecast_measure::smx::{Length, Skipped};
+use lanecast_measure::{Head, Kind, Raise, RaiseAsked, Wrong, expected_time, parse_number};
 use serde::Serialize;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -24,11 +21,11 @@ use std::time::{Duration, Instant};
 const REFUSED: u8 = 2;
 /// The longest that a run can be asked to take.
 const LONGEST: Duration = Duration::from_secs(600);
-/// What a run may take beside what it is expected to.
+/// Constant part of a run's limit, added to its expected time.
 const SLACK: Duration = Duration::from_secs(20);
-/// How much longer than expected it may take.
+/// Factor on the expected time of a run that gives its limit.
 const SLOWNESS: u32 = 10;
-/// What a run of so many messages is expected to reach at least.
+/// Least expected rate of a run with a fixed number of messages.
 const LEAST_RATE: f64 = 20_000.0;
 /// The counts of a line that must be nought.
 const WRONG: [&str; 4] = ["lost", "duplicated", "disordered", "damaged"];
@@ -40,7 +37,7 @@ pub(crate) struct ThreadsArgs {
     #[arg(long)]
     pub(super) quick: bool,
 
-    /// How long each repetition is measured
+    /// Time of each repetition
     #[arg(long, value_name = "DURATION", value_parser = time)]
     time: Option<Duration>,
 
@@ -49,7 +46,7 @@ pub(crate) struct ThreadsArgs {
     #[arg(value_parser = messages)]
     messages: Option<u64>,
 
-    /// How often the series is run through [default: 5, with --quick 3]
+    /// Repetitions of the series [default: 5, with --quick 3]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
 
@@ -72,28 +69,28 @@ pub(crate) struct ThreadsArgs {
 /// One run of a series.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// What it is, for people.
+    /// Title of the run.
     pub(super) what: String,
     /// The command line that measures it, but for what this module adds.
     pub(super) words: Vec<String>,
 }
 
-/// What a kind of measurement is called.
+/// Names of one kind of measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Series {
     pub(super) name: &'static str,
-    /// How long a repetition is measured, unless said otherwise; and with `--quick`.
+    /// Default time of a repetition, without and with `--quick`.
     pub(super) time: Duration,
     pub(super) quick: Duration,
 }
 
 impl ThreadsArgs {
-    /// How much of each case is measured.
-    pub(super) fn length(&self, series: Series) -> RunLength {
+    /// Length of each case.
+    pub(super) fn length(&self, series: Series) -> Length {
         let usual = if self.quick { series.quick } else { series.time };
         match self.messages {
-            Some(messages) => RunLength::Messages(messages),
-            None => RunLength::Time(self.time.unwrap_or(usual)),
+            Some(messages) => Length::Messages(messages),
+            None => Length::Time(self.time.unwrap_or(usual)),
         }
     }
 
@@ -109,7 +106,7 @@ impl ThreadsArgs {
             "messages between threads have no time of their \
             own here: their density is in the .jsonl",
         ))?;
-        PriorityChange::by(PriorityRequest::Auto);
+        Raise::by(RaiseAsked::Auto);
         let (head, mut record) = (Head::now(), Record::default());
         for why in left_out {
             record.lines.push(skipped(&head, series, why)?);
@@ -156,12 +153,12 @@ impl ThreadsArgs {
     pub(super) fn measure<R: Serialize>(
         &self,
         kind: Kind,
-        wrong: fn(&R) -> &DeliveryErrors,
-        measure: impl FnOnce(PriorityChange) -> anyhow::Result<R>,
+        wrong: fn(&R) -> &Wrong,
+        measure: impl FnOnce(Raise) -> anyhow::Result<R>,
     ) -> anyhow::Result<ExitCode> {
         let head = Head::now();
         priority::leave_session()?;
-        let result = measure(PriorityChange::by(PriorityRequest::Auto))?;
+        let result = measure(Raise::by(RaiseAsked::Auto))?;
         print_line(&head.line(kind, &result)?)?;
         Ok(if wrong(&result).is_any() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -177,12 +174,12 @@ pub(super) fn refuse(why: &str) -> ExitCode {
 fn measured(
     series: Series,
     turn: &Turn,
-    length: RunLength,
+    length: Length,
     patience: &Patience<'_>,
 ) -> anyhow::Result<Value> {
     let length = match length {
-        RunLength::Messages(messages) => ["-n".to_owned(), messages.to_string()],
-        RunLength::Time(time) => ["--time".to_owned(), lanecast_base::format_duration(time)],
+        Length::Messages(messages) => ["-n".to_owned(), messages.to_string()],
+        Length::Time(time) => ["--time".to_owned(), lanecast_base::format_duration(time)],
     };
     let fixed = ["perf", series.name, "--json", "--own-session"].map(str::to_owned);
     let words = [&fixed[..], &length, &turn.words].concat();
@@ -192,7 +189,7 @@ fn measured(
     Ok(line)
 }
 
-/// What did not arrive as it should have, in words.
+/// Description of the messages that were lost, repeated or damaged.
 fn wrong(line: &Value) -> Option<String> {
     let count = |name: &&str| line[name].as_u64().unwrap_or(1);
     let found = WRONG.iter().filter(|name| count(name) > 0);
@@ -205,12 +202,12 @@ fn skipped(head: &Head, series: Series, why: &str) -> anyhow::Result<String> {
     Ok(head.line(Kind::Skipped, &skipped)?)
 }
 
-fn expected(length: RunLength) -> Duration {
+fn expected(length: Length) -> Duration {
     let overhead = Duration::from_millis(70);
     overhead
         + match length {
-            RunLength::Time(time) => time,
-            RunLength::Messages(messages) => expected_time(messages, LEAST_RATE),
+            Length::Time(time) => time,
+            Length::Messages(messages) => expected_time(messages, LEAST_RATE),
         }
 }
 

@@ -1,6 +1,6 @@
-//! From a transport's name to the transport: the one place that knows them all.
+//! Opens a transport by its name: the one place that knows all transports.
 //!
-//! A transport is added here: its name, how it is opened, and what its ends count.
+//! A new transport is added here: its name, its opening, and its counters.
 
 mod ends;
 
@@ -23,21 +23,21 @@ use lanecast_transport::Transport;
 pub(crate) struct Opened<C: Transport> {
     /// The transport.
     pub(crate) transport: C,
-    /// How a publisher waits for room.
+    /// Wait strategy of a publisher without room.
     pub(crate) publisher_wait: WaitStrategy,
-    /// How a subscriber waits for messages.
+    /// Wait strategy of a subscriber without messages.
     pub(crate) subscriber_wait: WaitStrategy,
     /// A publisher's window.
     pub(crate) window: Size,
-    /// What its ends count.
+    /// Counters of its ends.
     pub(crate) counts: Counts<C>,
 }
 
 /// Questions to a transport's ends that the contract of all transports does not have.
 pub(crate) struct Counts<C: Transport> {
-    /// How often a publisher has found no room, if the transport counts that.
+    /// Number of times that a publisher found no room, if the transport counts these.
     pub(crate) back_pressured: fn(&C::Publisher) -> Option<u64>,
-    /// How many messages a subscriber got by retransmission, if the transport counts that.
+    /// Number of messages that a subscriber got by retransmission, if the transport counts these.
     pub(crate) recovered: fn(&mut C::Subscriber) -> Option<u64>,
 }
 
@@ -47,9 +47,9 @@ impl<C: Transport> Opened<C> {
     }
 }
 
-/// What can be done over any transport.
+/// Work that runs over any transport.
 pub(super) trait OverTransport {
-    /// What comes of it.
+    /// Result of the work.
     type Outcome;
 
     /// Does it.

@@ -35,7 +35,7 @@ fn is_wanted((report, loss): &Logged<'_>, text: &str) -> bool {
         || report.process.pid.to_string() == text
 }
 
-/// What was lost, what became of it, and why.
+/// Unit, outcome and reason of a loss.
 const fn words(end: LossOutcome) -> (&'static str, &'static str, &'static str) {
     match end {
         LossOutcome::Recovered => ("datagrams", "recovered", ""),

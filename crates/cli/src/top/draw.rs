@@ -13,7 +13,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Sparkline, Table, TableState};
 
-/// What every key does, for the page of help.
+/// The keys, for the page of help.
 const HELP: [&str; 11] = [
     "q Esc Ctrl-C   quit",
     "Tab 1 2 3      streams, counters, errors",
@@ -29,7 +29,7 @@ const HELP: [&str; 11] = [
 ];
 const KEYS: &str = "q quit  ? help  Tab view  s sort  r turn  / filter  p pause  +- interval";
 
-/// How things look; without colours, weight alone tells what matters.
+/// Styles; without colours, weight alone marks important cells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette {
     pub(crate) has_colours: bool,

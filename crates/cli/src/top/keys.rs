@@ -1,8 +1,8 @@
-//! What keys mean.
+//! Key bindings.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the user wants.
+/// Action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Ends the program.
@@ -42,7 +42,7 @@ const PAGE: isize = 10;
 /// More rows than any table has.
 const FAR: isize = 1 << 30;
 
-/// What `key` means; `is_typing` while the filter is typed.
+/// Action of `key`; `is_typing` while the filter is typed.
 pub(crate) fn action(key: KeyEvent, is_typing: bool) -> Option<Action> {
     let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {

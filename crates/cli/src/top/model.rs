@@ -1,4 +1,4 @@
-//! What `top` knows: the last look, and what the user wants to see of it.
+//! State of `top`: the last snapshot, and the user's selection.
 
 use crate::counters::Process;
 use crate::sessions::Session;
@@ -22,23 +22,23 @@ const INTERVALS: [Duration; 8] = [
     Duration::from_secs(10),
     Duration::from_secs(60),
 ];
-/// How many rates are kept for each session: as many as the widest terminal shows.
+/// Rates kept for each session: as many as the widest terminal shows.
 const HISTORY: usize = 400;
 /// The longest filter.
 const FILTER_MAX: usize = 60;
 
-/// What one look brought.
+/// One snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) sessions: Vec<Session>,
     pub(crate) processes: Vec<Process>,
-    /// What could not be read.
+    /// Errors of reading.
     pub(crate) errors: Vec<String>,
     /// When, in nanoseconds since 1970.
     pub(crate) unix_ns: u64,
 }
 
-/// How one view is shown.
+/// Selection, order and scroll position of one view.
 #[derive(Clone, Debug)]
 struct Pane {
     sort: Sort,

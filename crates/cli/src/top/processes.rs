@@ -14,7 +14,7 @@ const COUNTERS: [Column; 5] = [
     Column::number("rate", 10, 2),
 ];
 
-/// Where counters have their process's number.
+/// Column of the process's number in the table of counters.
 pub(crate) const COUNTER_PID: usize = 1;
 
 const ERRORS: [Column; 5] = [
@@ -25,7 +25,7 @@ const ERRORS: [Column; 5] = [
     Column::number("last", 12, 3),
 ];
 
-/// Where errors have their age.
+/// Column of the age in the table of errors.
 pub(crate) const ERROR_AGE: usize = 4;
 
 /// All counters of all processes.
@@ -61,7 +61,7 @@ fn error_cells(error: &ErrorReport, unix_ns: u64) -> [Cell; 2] {
     [Cell::amount(error.count as f64, grouped(error.count)), last]
 }
 
-/// How long ago something was, such as `3 min ago`.
+/// Time in the past, such as `3 min ago`.
 fn ago(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s ago"),

@@ -7,10 +7,10 @@ use ratatui::{DefaultTerminal, Frame};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a signal that ends the program may go unnoticed.
+/// Longest delay until a signal that ends the program is seen.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// What woke the program up.
+/// Reason for a wake-up of the program.
 #[derive(Debug)]
 pub(crate) enum News {
     /// A key with a meaning.

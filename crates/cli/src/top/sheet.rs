@@ -12,18 +12,18 @@ pub(crate) struct Column {
     pub(crate) is_number: bool,
 }
 
-/// What a row is sorted by.
+/// Sort key of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Key {
-    /// From A to Z.
+    /// Ascending text.
     Text,
-    /// From low to high.
+    /// Ascending number.
     Ordinal(u64),
-    /// From much to little.
+    /// Descending amount.
     Amount(f64),
 }
 
-/// How much a cell asks for attention.
+/// Emphasis of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
@@ -132,7 +132,7 @@ impl Sheet {
         });
     }
 
-    /// Where the row of this name is.
+    /// Index of the row with this name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.rows.iter().position(|row| row.name == name)
     }

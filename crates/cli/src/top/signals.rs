@@ -9,7 +9,7 @@ use std::process::exit;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the program may take to notice, and to give the terminal back by itself.
+/// Time for the program to notice the signal and restore the terminal by itself.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether a signal wants the program to end; heeded or not, it does so soon after. Reading keys

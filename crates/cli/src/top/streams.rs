@@ -21,7 +21,7 @@ const STREAMS: [Column; 10] = [
     Column::text("state", 6, 3),
 ];
 
-/// Where streams have their rate.
+/// Column of the rate in the table of streams.
 pub(crate) const STREAM_RATE: usize = 4;
 
 const SUBSCRIBERS: [Column; 9] = [

@@ -38,7 +38,7 @@ fn session(number: u64, topics: &[&str], rate: f64) -> Session {
     session
 }
 
-/// Three streams, one of them held up, one with names that nobody should have.
+/// Three streams: one gates its publisher, one has names with control characters.
 fn sessions(rate: f64) -> Vec<Session> {
     let mut held = session(1, &["prices", "trades"], rate);
     let mut stopped = subscriber(0, "slow", WINDOW - 64);

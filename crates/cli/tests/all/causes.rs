@@ -1,4 +1,4 @@
-//! What caused an error is told once by whoever prints it with all its sources.
+//! An error that is printed with all its sources says its cause once.
 
 use lanecast_broker::CatalogError;
 use lanecast_client::ClientError;

@@ -1,4 +1,4 @@
-//! What `query` and `subscribe` print: as it is, as JSON, as a table.
+//! Output of `query` and `subscribe`: raw, as JSON, as a table.
 
 use crate::run::{BINARY, Run, Stage, wait_for};
 use serde_json::Value;

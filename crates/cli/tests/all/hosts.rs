@@ -37,8 +37,8 @@ fn two_commands_carry_a_topic_over_each_way() {
     }
 }
 
-/// One publisher over both ways: whoever shares its memory reads there, the others by network, and
-/// nobody gets anything twice.
+/// One publisher over both transports: subscribers on its host read its memory, the others the
+/// network, and none receives a message twice.
 #[test]
 fn subscribers_near_and_far_get_everything_once() {
     for (number, way) in ["shm+ru", "shm+rm", "shm+tcp"].into_iter().enumerate() {

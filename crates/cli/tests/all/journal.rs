@@ -123,7 +123,7 @@ fn a_living_owner_is_not_repaired_behind_its_back() {
     drop(log);
 }
 
-/// What each command says of it; all of them refuse.
+/// Runs each command on a damaged journal; all of them refuse.
 fn refused(stage: &Stage, damage: &str, words: &[&str]) {
     for command in ["inspect", "verify", "dump", "repair"] {
         let done = stage.run(&format!("journal {command} j"));

@@ -56,7 +56,7 @@ impl Link {
         Self { stream, bytes: Vec::new() }
     }
 
-    /// Whether there was still somebody to send to.
+    /// Sends a message; returns whether the server was still there.
     fn send(&mut self, payload: &str) -> bool {
         let mut frame = Vec::new();
         let start = begin_frame(&mut frame);
@@ -79,7 +79,7 @@ impl Link {
     }
 }
 
-/// What a publisher knows of its messages.
+/// The messages that a publisher sent and those that were acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     sent: u64,
@@ -104,7 +104,7 @@ fn message(name: &str, number: u64) -> String {
     header + &record(name, number).1
 }
 
-/// What the publisher's messages up to that number make of a topic.
+/// The expected records of a topic after the publisher's first `count` messages.
 fn model(name: &str, of: &str, count: u64) -> Vec<String> {
     let numbers = (1..=count).filter(|number| topic(*number) == of);
     let records: BTreeMap<String, String> = numbers.map(|number| record(name, number)).collect();

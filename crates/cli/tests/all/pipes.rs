@@ -135,8 +135,8 @@ fn nobody_to_print_to_is_no_error_for_any_command() {
 #[test]
 fn nobody_to_complain_to_changes_no_exit_status() {
     let stage = Stage::new();
-    // The first says that nobody subscribed, the second how much it published, the last what is
-    // wrong.
+    // The first line says that there is no subscriber, the second how much was published, the last
+    // names the error.
     for (line, code) in
         [("perf pub -n 10 -w 0 -l 0 --resolution-ms 0", 0), ("pub topic", 0), ("sub", 2)]
     {

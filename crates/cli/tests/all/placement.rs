@@ -1,5 +1,5 @@
-//! Where the measuring tools' threads run, and how they wait: as the kernel tells it, because a
-//! tool that prints an option has not followed it.
+//! CPUs and waiting of the measuring threads, as the kernel reports them: a printed option alone
+//! does not prove them.
 
 use crate::run::{BINARY, Run, Stage, wait_for};
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ struct Thread {
     id: u32,
     name: String,
     cpus: String,
-    /// How often it has slept.
+    /// Number of times the thread slept.
     slept: u64,
-    /// What it has computed, in ticks of the kernel.
+    /// CPU time, in ticks of the kernel.
     ticks: u64,
 }
 

@@ -71,7 +71,7 @@ impl Stage {
     }
 }
 
-/// What a process has printed so far, collected by a thread, so that no pipe fills up.
+/// Output of a process, collected by a thread, so that no pipe fills up.
 struct Output {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -140,7 +140,7 @@ impl Run {
         self.child.0.stdin = None;
     }
 
-    /// What it has printed so far.
+    /// Standard output so far.
     pub(crate) fn out(&self) -> String {
         self.out.text()
     }
@@ -159,7 +159,7 @@ impl Run {
         });
     }
 
-    /// What it has said so far of what goes wrong.
+    /// Standard error so far.
     pub(crate) fn err(&self) -> String {
         self.err.text()
     }
@@ -181,23 +181,23 @@ impl Run {
     }
 }
 
-/// How a process ended, and what it printed.
+/// Exit status and output of a process.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// Its exit status; `None` if a signal ended it.
+    /// Exit status; `None` after a signal.
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
 }
 
 impl Done {
-    /// What it printed, if it ended well.
+    /// Standard output of a successful process.
     pub(crate) fn good(&self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.err);
         String::from_utf8_lossy(&self.out).into_owned()
     }
 
-    /// Its words, if it ended with `code` and printed no result.
+    /// Error message of a process that ended with `code` and printed no result.
     pub(crate) fn refused(&self, code: i32) -> &str {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert!(!self.err.contains("panicked"), "{}", self.err);

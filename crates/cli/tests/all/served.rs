@@ -23,7 +23,7 @@ fn subscribers_see_what_their_filters_let_through() {
     let lines = "35=D|55=IBM|38=100|\n\n35=8|55=IBM|\r\n35=C|55=IBM|\n35=D|55=MSFT|\n";
     stage.write("lines", lines);
     let publish = format!("publish --server {at} -t orders --type fix --from-file lines");
-    // Until the subscription is there, nobody hears.
+    // Messages published before the subscription are not received.
     let done = wait_for("both messages", || {
         stage.run(&publish).good();
         reader.out().lines().nth(1).is_some().then(|| reader.out())

@@ -40,7 +40,7 @@ fn an_interrupted_subscriber_says_what_it_received() {
     let received = subscriber.finish();
     assert_eq!(received.good(), "a\nb\n");
     assert!(received.err.contains("received 2 messages"), "{}", received.err);
-    // Nobody holds the publisher up any more.
+    // The publisher has no subscriber left to wait for.
     publisher.feed("c\n");
     publisher.finish().good();
 }

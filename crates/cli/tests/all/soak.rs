@@ -6,7 +6,7 @@ use lanecast_client::{Client, ClientError, Event, Identity, Query, Settings};
 use lanecast_market::Day;
 use std::time::{Duration, Instant};
 
-/// What the server's memory may grow by between the first third and the end.
+/// Largest growth of the server's memory between the first third and the end.
 const GROWTH_MAX_KIB: u64 = 8 << 10;
 const DAY: u64 = 1_000_000;
 /// Messages of the day that are published in each round.

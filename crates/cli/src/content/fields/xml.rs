@@ -80,7 +80,7 @@ pub(super) fn parse(message: &[u8]) -> Result<Fields, String> {
     Ok(Fields::Named(document.fields))
 }
 
-/// What a reference such as `&lt;` or `&#65;` stands for.
+/// The text of a reference such as `&lt;` or `&#65;`.
 fn resolved(reference: &BytesRef<'_>) -> Result<String, String> {
     let unknown = || format!("&{};: an unknown entity", &**reference);
     match reference.resolve_char_ref().map_err(|_| unknown())? {

@@ -41,7 +41,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "INTERVAL", default_value = "500ms", value_parser = parse_interval)]
     pub(super) interval: Duration,
 
-    /// Where no terminal is: end after so many changes
+    /// End after this many changes, where standard output is no terminal
     #[arg(long, value_name = "COUNT")]
     pub(super) count: Option<u64>,
 
@@ -50,7 +50,7 @@ pub(crate) struct WatchArgs {
     pub(super) json: bool,
 }
 
-/// What to sort by, and how that was written.
+/// Sort order, parsed and as it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
     pub(super) text: String,

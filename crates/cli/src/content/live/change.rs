@@ -2,7 +2,7 @@
 
 use lanecast_client::Event;
 
-/// What became of a record.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     Added,
@@ -19,7 +19,7 @@ pub(super) struct Change {
     pub(super) reason: Option<String>,
 }
 
-/// What has happened.
+/// Meaning of one event of the server.
 pub(super) enum News {
     Change(Change),
     /// All records have been told.
@@ -28,7 +28,7 @@ pub(super) enum News {
     Restart,
 }
 
-/// What an event says of the records; whether one is new, `known` tells.
+/// Reads an event of the server; `known` tells whether a key is already in the table.
 pub(super) fn news(event: Event, known: impl Fn(u64) -> bool) -> anyhow::Result<News> {
     let put = |key: u64, body| {
         let sign = if known(key) { Sign::Changed } else { Sign::Added };

@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How soon a wish to end is noticed.
+/// Longest delay until the stop flag is seen.
 const ROUND: Duration = Duration::from_millis(100);
 
 pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {

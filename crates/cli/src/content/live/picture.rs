@@ -15,7 +15,7 @@ use ratatui::widgets::{Paragraph, Row, Table, TableState};
 const WIDTH_MAX: usize = 40;
 const KEYS: &str = "q quit  arrows jk choose  PgUp PgDn g G far  s sort  r turn";
 
-/// What is shown of the records.
+/// Selected row and scroll position of the table.
 #[derive(Debug, Default)]
 pub(super) struct Pane {
     /// The topic, and the filter if there is one.
@@ -24,7 +24,7 @@ pub(super) struct Pane {
     chosen: Option<usize>,
     /// The first row on the screen.
     offset: usize,
-    /// What is to be known about the connection.
+    /// State of the connection, for the title line.
     pub(super) note: String,
 }
 
@@ -33,7 +33,7 @@ impl Pane {
         Self { title, ..Self::default() }
     }
 
-    /// Chooses a row so far from the one before.
+    /// Moves the selection by `rows`.
     pub(super) fn move_by(&mut self, rows: isize, count: usize) {
         let last = count.saturating_sub(1);
         let from = self.chosen.map_or(-isize::from(rows > 0), |chosen| chosen as isize);

@@ -11,7 +11,7 @@ use lanecast_client::Client;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long a key may wait for events, and events for a key.
+/// Longest time that input waits for events, and events for input.
 const ROUND: Duration = Duration::from_millis(20);
 
 pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {

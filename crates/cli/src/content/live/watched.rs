@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// Records that are kept to be shown.
 const ROWS_MAX: usize = 100_000;
-/// Records that the columns are made of, if nobody has chosen them.
+/// Records that the columns are made of, unless the user chose columns.
 const SAMPLE: usize = 50;
 
-/// What became of records, and how often.
+/// Counts of changes, and their rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) added: u64,
@@ -20,7 +20,7 @@ pub(super) struct Counts {
     pub(super) removed: u64,
 }
 
-/// By which fields rows are sorted.
+/// One field of the sort order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) path: Path,
@@ -35,7 +35,7 @@ pub(super) struct Shown {
     number: u64,
     /// When it was last changed, in ticks.
     changed: u64,
-    /// What it is sorted by, once that was asked for.
+    /// Values of the sort fields; empty until rows are sorted.
     keys: Vec<SortKey>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Watched {
     chosen: Vec<Path>,
     grid: Option<Grid>,
     orders: Vec<Order>,
-    /// Of the fields in `orders`.
+    /// Reads the fields in `orders`.
     order_grid: Option<Grid>,
     rows: HashMap<u64, Shown>,
     /// All keys, in the order of the rows as they were when they were last sorted.
@@ -131,7 +131,7 @@ impl Watched {
         self.tick += 2;
     }
 
-    /// So much time has passed since the tick before.
+    /// Updates the rate; `elapsed` is the time since the tick before.
     pub(super) fn tick(&mut self, elapsed: Duration) {
         let changes = self.counts.total() - self.before.total();
         self.rate = changes as f64 / elapsed.as_secs_f64().max(1e-9);

@@ -1,4 +1,4 @@
-//! What must come of the day, worked out without filters, topics and views.
+//! The expected results of the day, computed without filters, topics and views.
 
 use super::want::Want;
 use lanecast_market::{Act, Day, Execution};
@@ -32,7 +32,7 @@ impl PartialEq for Sum {
 /// Customer and symbol.
 pub(super) type Group = (String, String);
 
-/// What was traded: how many, and for how many cents.
+/// Volume and amount in cents traded by each group.
 pub(super) type Prices = HashMap<Group, (u64, u64)>;
 
 /// All that was published.
@@ -62,17 +62,17 @@ impl Book {
         }
     }
 
-    /// What each subscriber must get.
+    /// Expected messages of each subscriber.
     pub(super) fn sums(&self) -> &[Sum] {
         &self.sums
     }
 
-    /// How many executions there were.
+    /// Number of executions.
     pub(super) const fn executions(&self) -> u64 {
         self.executions
     }
 
-    /// What was traded.
+    /// Volume and amount of each group.
     pub(super) fn prices(&self, day: &Day) -> Prices {
         let mut prices = Prices::new();
         for order in self.orders.values().map(|(execution, _)| execution.order) {
@@ -87,7 +87,7 @@ impl Book {
         prices
     }
 
-    /// What has become of each order, and the message that said so.
+    /// The latest execution of each order, with its message.
     pub(super) fn orders(&self) -> impl Iterator<Item = (&Execution, &[u8])> {
         self.orders.values().map(|(execution, message)| (execution, message.as_slice()))
     }

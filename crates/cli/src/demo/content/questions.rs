@@ -7,7 +7,7 @@ use lanecast_market::{Day, Execution, Outcome, Side};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What was asked, and what came.
+/// Answer to one query.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) filter: String,

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How soon its end is noticed.
+/// Longest delay until the server notices its end.
 const ROUND: Duration = Duration::from_millis(20);
 
 /// Nothing comes for so long: is it all?
@@ -30,7 +30,8 @@ pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
     connect_as(server, Kind::Fix)
 }
 
-/// A client for messages of a type. It does not come back: a broken connection is an error here.
+/// Connects a client for messages of one type. A broken connection is an error: the client does not
+/// reconnect.
 pub(super) fn connect_as(server: &str, kind: Kind) -> anyhow::Result<Client> {
     let identity = Identity { message_type: kind.to_string(), ..Identity::default() };
     Ok(Client::connect_with(lanecast_client::Settings::once(server, identity))?)
@@ -50,8 +51,8 @@ pub(super) fn next(client: &mut Client) -> anyhow::Result<Option<Message>> {
 }
 
 impl Served {
-    /// Starts it. It keeps the last execution of each order, found by customer and by symbol, and
-    /// a view of these.
+    /// Starts the server with a topic that keeps the last execution of each order, indexed by
+    /// customer and by symbol, and `view` over these.
     pub(super) fn start(view: ViewDefinition) -> anyhow::Result<Self> {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         let executions = TopicDefinition::new("executions", Kind::Fix);

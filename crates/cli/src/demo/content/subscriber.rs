@@ -7,17 +7,17 @@ use lanecast_client::Client;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What must come, known when everything has been published.
+/// Expected messages and records, known once everything has been published.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) sums: Vec<Sum>,
-    /// What the view must show at the end.
+    /// Expected records of the view.
     pub(super) prices: Prices,
-    /// What has not come by then does not come.
+    /// Deadline of the messages; later ones count as lost.
     pub(super) until: Instant,
 }
 
-/// What a subscriber got.
+/// Messages received by a subscriber.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) sum: Sum,

@@ -18,16 +18,16 @@ const NAME: &str = "vwap";
 /// Records by their numbers, as they were written.
 type Records = HashMap<Option<u64>, Vec<u8>>;
 
-/// The view as somebody sees it who follows it from the start.
+/// Changes and records received by a subscriber that follows the view from the start.
 #[derive(Debug)]
 pub(super) struct Viewed {
     changes: u64,
-    /// From the first change to the last.
+    /// Time between the first change and the last.
     took: Duration,
     records: Records,
 }
 
-/// What the view came to.
+/// Results of the view.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) executions: u64,
@@ -36,11 +36,12 @@ pub(super) struct Outcome {
     /// Changes told, per second.
     pub(super) rate: f64,
     pub(super) records: u64,
-    /// Records that are wrong, missing, or too many, for the follower or whoever asks at the end.
+    /// Records that differ from the expected ones, are missing, or are too many, for the subscriber
+    /// or a query at the end.
     pub(super) wrong: u64,
 }
 
-/// What the server is told of it.
+/// Definition of the view, for the server.
 pub(super) fn definition() -> ViewDefinition {
     ViewDefinition::new(NAME, MessageType::Nvfix, "executions")
         .project(
@@ -90,14 +91,14 @@ impl Viewed {
     }
 }
 
-/// How many records are wrong, missing, or too many.
+/// Number of records that differ, are missing, or are too many.
 fn wrong(records: &Records, prices: &Prices) -> u64 {
     // A second record of a group is one too many.
     let right: HashSet<Group> = records.values().filter_map(|it| right(it, prices)).collect();
     (prices.len().max(records.len()) - right.len()) as u64
 }
 
-/// Whose record it is, if what it says of them is right.
+/// Group of the record, if its values are right.
 fn right(record: &[u8], prices: &Prices) -> Option<Group> {
     let text = String::from_utf8_lossy(record);
     let field = |name: &str| {

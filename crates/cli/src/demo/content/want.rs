@@ -1,4 +1,4 @@
-//! What subscribers want: as filters, and as conditions on plain numbers that mean the same.
+//! Subscriptions of the demonstration: filters, and equivalent conditions on plain numbers.
 
 use lanecast_market::{Act, Day, Outcome, Side};
 
@@ -24,7 +24,7 @@ impl Want {
     }
 }
 
-/// What the 50 subscribers want.
+/// Subscriptions of the 50 subscribers.
 pub(super) fn all(day: &Day) -> Vec<Want> {
     let every = [large_orders, large_quotes, fills_of_customer, cheap_sales];
     let each = (0..)

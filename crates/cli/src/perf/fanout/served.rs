@@ -14,17 +14,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How soon an end is noticed.
+/// Longest delay until an end is noticed.
 const ROUND: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the server listens.
+/// Address on which the server listens.
 #[derive(Debug, Serialize, Deserialize)]
 struct Address {
     address: SocketAddr,
 }
 
-/// What the server tells of itself at the end.
+/// Report of the server at its end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Told {
     published: u64,

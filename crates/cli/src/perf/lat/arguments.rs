@@ -50,7 +50,7 @@ pub(crate) struct LatArgs {
     #[arg(value_parser = parse_number::<usize>)]
     pub(super) size: usize,
 
-    /// How many messages to measure, over each transport [default: 500000, with --quick 25000]
+    /// Messages to measure, over each transport [default: 500000, with --quick 25000]
     #[arg(short = 'n', long = "messages", value_name = "COUNT", value_parser = parse_number::<u64>)]
     pub(super) messages: Option<u64>,
 
@@ -59,7 +59,7 @@ pub(crate) struct LatArgs {
     #[arg(value_parser = parse_number::<u64>)]
     pub(super) rate: u64,
 
-    /// How many messages to send before, to warm up, and how many a second
+    /// Warm-up: number of messages, and messages per second
     #[arg(short = 'w', long, value_name = "LOOPS,RATE", default_value = "5,5")]
     #[arg(value_parser = warmup)]
     pub(super) warmup: Warmup,
@@ -68,7 +68,7 @@ pub(crate) struct LatArgs {
     #[arg(short = 'H', long, value_name = "BUCKETS,NS_PER_BUCKET", default_value = "300,1000")]
     pub(super) histogram: LinearShape,
 
-    /// How often the series is run through
+    /// Repetitions of the series
     #[arg(long, value_name = "COUNT", default_value = "1")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repetitions: u32,
@@ -126,7 +126,7 @@ impl LatArgs {
         Ok(())
     }
 
-    /// How long one turn takes, about.
+    /// Expected time of one run.
     pub(super) fn expected(&self) -> Duration {
         let time = |count: u64, rate: u64| expected_time(count, rate.max(1) as f64);
         let warmup = time(self.warmup.loops, self.warmup.rate);

@@ -14,19 +14,19 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// What a run may take beside what it is expected to.
+/// Constant part of a run's limit, added to its expected time.
 const SLACK: Duration = Duration::from_secs(20);
-/// How much longer than expected it may take.
+/// Factor on the expected time of a run that gives its limit.
 const SLOWNESS: u32 = 10;
 /// Bare sockets need no more to warm up.
 const BARE_WARM_UP: u64 = 1000;
-/// From so many CPUs on, the ping has two threads, as the document's.
+/// Fewest CPUs for a ping with two threads, as in the document.
 const TWO_THREADS_FROM: usize = 3;
 
 /// A measurement line, and whether every message came back.
 type Measured = (String, bool);
 
-/// How the turns of a series are run.
+/// Runs the cases of a series.
 #[derive(Debug)]
 pub(super) struct Conduct<'a> {
     head: Head,

@@ -5,7 +5,7 @@ use lanecast_base::WaitStrategy;
 use lanecast_measure::floor::SocketKind;
 use std::fmt;
 
-/// What is measured.
+/// The measured path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Under {
     Bare(SocketKind),

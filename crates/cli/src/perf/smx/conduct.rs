@@ -10,13 +10,13 @@ use lanecast_measure::{Baseline, Head, Kind};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// What a run may take beside what it is expected to.
+/// Constant part of a run's limit, added to its expected time.
 const SLACK: Duration = Duration::from_secs(20);
-/// How much longer than expected it may take.
+/// Factor on the expected time of a run that gives its limit.
 const SLOWNESS: u32 = 10;
 /// Longest time that a publisher waits, at its end, for its receivers.
 const LINGER_MS: u32 = 10_000;
-/// What a reading of the clock takes about, to tell how many fill the time.
+/// Approximate time of reading the clock, to derive the number of readings.
 const JITTER_READING: Duration = Duration::from_nanos(20);
 /// Warm-up, in seconds of the case's rate; flat out, as if that were a million a second.
 const WARM_UP_SECONDS: f64 = 0.1;
@@ -24,7 +24,7 @@ const WARM_UP_RATE: u64 = 1_000_000;
 /// Members of a line that stand once for the whole run, or say again what the others do.
 const LEFT_OUT: [&str; 5] = ["schema", "kind", "version", "host", "streams"];
 
-/// How processes of a series are started.
+/// Starts the processes of a series.
 #[derive(Debug)]
 pub(super) struct Conduct<'a> {
     head: Head,
@@ -33,7 +33,7 @@ pub(super) struct Conduct<'a> {
     context: &'a ContextArgs,
 }
 
-/// What a turn came to.
+/// Result of one run.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// The measurement line.

@@ -38,11 +38,11 @@ pub(crate) struct SmxArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Experiment>,
 
-    /// How long each case is measured [default: 2s, with --quick 200ms]
+    /// Time of each case [default: 2s, with --quick 200ms]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     time: Option<Duration>,
 
-    /// How often the series is run through [default: 5, with --quick 2]
+    /// Repetitions of the series [default: 5, with --quick 2]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
 
