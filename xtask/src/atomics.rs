@@ -9,7 +9,7 @@ use crate::source::Source;
 /// The façade.
 const FACADE: &str = "crates/base/src/sync.rs";
 
-/// Where atomics come from otherwise; `loom::sync::atomic` is the façade's business too.
+/// Source of atomics otherwise; the façade alone may also name `loom::sync::atomic`.
 const MODULE: &str = "sync::atomic";
 
 /// Checks `source`, a file of a crate; tests that run beside it in processes of their own may

@@ -14,7 +14,7 @@ const HEAD: &str = "\
 # Numbers only fall: `cargo xtask tidy --lower PACKAGE` writes the faults that are left.
 ";
 
-/// What is counted.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Budget {
     Circle,

@@ -1,7 +1,7 @@
-//! What caused an error is told once: in the error's words, or as its source, never as both.
+//! An error gives its cause once: in its text, or as its source, never as both.
 //!
-//! Whoever prints an error with all its sources would say it twice otherwise. Most errors here have
-//! the whole story in their words, and no source.
+//! An error printed with all its sources would repeat the cause otherwise. Most errors here have
+//! the whole story in their text, and no source.
 
 use crate::finding::Finding;
 use crate::source::{Source, closing, is_word};

@@ -40,7 +40,7 @@ pub(crate) fn check(packages: &[Package<'_>], budgets: &Budgets, findings: &mut 
     }
 }
 
-/// How many files of `package` are in circles.
+/// Number of files of `package` that are in circles.
 pub(crate) fn count(package: &Package<'_>) -> usize {
     count_of(&circles(package))
 }

@@ -4,7 +4,7 @@
 use crate::source::Source;
 use std::fmt;
 
-/// Where it is, what is wrong, and what to do about it.
+/// Place, fault and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     path: String,
@@ -25,7 +25,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How much `check` finds in `text`.
+/// Number of findings of `check` in `text`.
 #[cfg(test)]
 pub(crate) fn count(check: fn(&Source, &mut Vec<Finding>), text: &str) -> usize {
     let mut findings = Vec::new();

@@ -22,7 +22,7 @@ const FLOORS: [&[&str]; 6] = [
     &["lanecast-c", "lanecast-cli", "lanecast-examples", "lanecast-py"],
 ];
 
-/// What may be used on the same floor: (who, what).
+/// Permits on the same floor: (dependent crate, its dependency).
 const SAME_FLOOR: [(&str, &str); 3] = [
     ("lanecast-wire", "lanecast-base"),
     ("lanecast-ring", "lanecast-os"),
@@ -107,7 +107,7 @@ fn refusal(from: &str, to: &str, is_dev: bool) -> Option<String> {
     }
 }
 
-/// Who uses whom to be linked or built (tests may look anywhere).
+/// Dependencies that are linked or built; those of tests are left out.
 fn edges<'a>(members: &[&'a Package]) -> BTreeMap<&'a str, Vec<&'a str>> {
     let used = |package: &'a Package| {
         let linked = package.dependencies.iter().filter(|dependency| !dependency.is_dev());

@@ -1,4 +1,4 @@
-//! How long files and lines may be. Functions are clippy's (`too_many_lines`).
+//! Longest file and widest line. Functions are clippy's (`too_many_lines`).
 
 use crate::finding::Finding;
 use crate::source::Source;

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace, as far as the checks ask.
+//! The part of `cargo metadata` that the checks use.
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;

@@ -36,7 +36,7 @@ const SKIPPED: [(&str, &str); 5] = [
     ("socket-summary", "orders exchanges of two words, which loom always runs in this order"),
 ];
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     list: bool,

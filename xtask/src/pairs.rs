@@ -8,13 +8,13 @@ use crate::source::{Source, closing, is_word};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How far below its comment a governed statement may begin, in lines.
+/// Most lines between a comment and the governed statement.
 const REACH: usize = 4;
 
 /// Orderings that make one thread's writes visible to another.
 const STRONG: [&str; 4] = ["Acquire", "Release", "AcqRel", "SeqCst"];
 
-/// What a comment that is alone with its name must say: `PAIRS(name), both ends here: ...`.
+/// Text that a comment with a name of its own must have: `PAIRS(name), both ends here: ...`.
 const ALONE: &str = "both ends";
 
 /// A comment that names pairs.
@@ -62,7 +62,7 @@ fn names(comment: &str) -> impl Iterator<Item = String> + '_ {
         .map(|rest| rest.split(')').next().unwrap_or_default().trim().to_owned())
 }
 
-/// Where the code has an ordering that is not relaxed: the place of its name.
+/// Ranges of the orderings in the code that are not relaxed.
 pub(crate) fn strong_orderings(source: &Source) -> Vec<Range<usize>> {
     const PREFIX: &str = "Ordering::";
     let starts = source.words(PREFIX).map(|at| at + PREFIX.len());
@@ -73,7 +73,7 @@ pub(crate) fn strong_orderings(source: &Source) -> Vec<Range<usize>> {
     named.filter(|name| STRONG.contains(&&source.code[name.clone()])).collect()
 }
 
-/// Where the code calls a fence: the call with its receiver or path, and its arguments.
+/// Ranges of the fences in the code: the call with its receiver or path, and its arguments.
 pub(crate) fn fences(source: &Source) -> Vec<Range<usize>> {
     let code = &source.code;
     let calls = code.match_indices("fence(").filter_map(|(at, _)| {

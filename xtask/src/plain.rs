@@ -24,7 +24,7 @@ pub(crate) fn check(packages: &[Package<'_>], budgets: &Budgets, findings: &mut 
     }
 }
 
-/// How many faults of this kind `package` has.
+/// Number of faults of this kind in `package`.
 pub(crate) fn count(package: &Package<'_>, budget: Budget) -> usize {
     faults(package, budget).len()
 }

@@ -16,7 +16,7 @@ const MAY_BE_UNSAFE: [&str; 8] = [
     "lanecast-wire",
 ];
 
-/// Targets that somebody runs or links; tests and benches are not among them.
+/// Targets that are run or linked; tests and benches are not among them.
 const KINDS: [&str; 5] = ["lib", "bin", "example", "proc-macro", "custom-build"];
 
 /// Checks that every other crate's root forbids unsafe code.

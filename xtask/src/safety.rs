@@ -3,7 +3,7 @@
 use crate::finding::Finding;
 use crate::source::Source;
 
-/// What such a comment begins with.
+/// Beginning of such a comment.
 const MARK: &str = "SAFETY:";
 
 /// Checks `source`, a file of a crate.

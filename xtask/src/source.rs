@@ -27,7 +27,7 @@ impl Source {
         Self { path: path.to_owned(), text, code, comments, line_starts }
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub(crate) fn line_count(&self) -> usize {
         self.text.lines().count()
     }
@@ -37,12 +37,12 @@ impl Source {
         self.line_starts.partition_point(|start| *start <= offset)
     }
 
-    /// What is code in line `line`.
+    /// Code of line `line`.
     pub(crate) fn code_line(&self, line: usize) -> &str {
         &self.code[self.line(line)]
     }
 
-    /// What is comment in line `line`.
+    /// Comment of line `line`.
     pub(crate) fn comment_line(&self, line: usize) -> &str {
         &self.comments[self.line(line)]
     }
@@ -52,7 +52,7 @@ impl Source {
         self.code_line(line).trim().is_empty() && !self.comment_line(line).trim().is_empty()
     }
 
-    /// Where `word` stands in the code as a whole word.
+    /// Offsets of `word` in the code, as a whole word.
     pub(crate) fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         self.code.match_indices(word).map(|(at, _)| at).filter(move |at| {
             let before = self.code[..*at].chars().next_back();

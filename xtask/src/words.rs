@@ -10,7 +10,7 @@ const MACROS: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 /// Marks that say the same in comments and texts.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
-/// Directories of somebody's own machine (written in two parts, so that this file passes).
+/// Home and work directories of one machine (written in two parts, so that this file passes).
 const HOMES: [&str; 3] = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
 
 /// Checks `source`, a file of a crate, for unfinished work.

@@ -210,7 +210,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// What `path`, written in module `at`, names; `None` for another crate's.
+    /// Resolves `path`, written in module `at`; `None` for an item of another crate.
     fn resolve(&self, at: usize, path: &[&'a str]) -> Option<Target> {
         self.resolve_within(at, path, &mut Vec::new())
     }
@@ -248,7 +248,7 @@ impl<'a> Modules<'a> {
         self.macros.get(name).filter(|_| !is_imported).copied().map(Target::Item)
     }
 
-    /// What `name` means in module `at`.
+    /// Resolves `name` in module `at`.
     fn defines(
         &self,
         at: usize,

@@ -6,40 +6,40 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where commands run, and for how long at most.
+/// Directory and time limit of commands.
 #[derive(Debug)]
 pub(crate) struct Check<'a> {
     /// The copy of the tree.
     pub(crate) directory: &'a Path,
-    /// Where builds go: kept from run to run, apart from everybody else's.
+    /// Build directory, kept from run to run, apart from that of normal builds.
     pub(crate) target: &'a Path,
     /// A check that runs longer is ended.
     pub(crate) timeout: Duration,
 }
 
-/// How the command ended.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// With exit code 0.
     Passed {
-        /// What it wrote.
+        /// Output of the command.
         output: String,
     },
     /// With another.
     Failed {
-        /// What it wrote.
+        /// Output of the command.
         output: String,
     },
     /// With another, because the compiler refused.
     NotCompiled {
-        /// What it wrote.
+        /// Output of the command.
         output: String,
     },
     /// Not in time.
     TimedOut,
 }
 
-/// How often the command is looked at.
+/// Interval of checking for the command's end.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Check<'_> {

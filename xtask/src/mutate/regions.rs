@@ -16,8 +16,8 @@ const NOT_IN_MODEL: &str = "not compiled in the model checker";
 const IN_MODEL: &str = "compiled in the model checker only";
 
 impl Excluded {
-    /// Of `source`, for a check that runs under loom or not; `whole` says why the file as a
-    /// whole is left alone, if it is.
+    /// Finds the regions of `source` for a check with or without loom; `whole` is the reason to
+    /// leave out the whole file, if there is one.
     pub(crate) fn of(source: &Source, under_loom: bool, whole: Option<&'static str>) -> Self {
         let whole = whole.map(|reason| (0..source.text.len(), reason));
         let parts = conditions(source)
@@ -72,7 +72,7 @@ fn declared_module(item: &str) -> Option<&str> {
     Some(name.trim())
 }
 
-/// Where the modules that `path` declares have their files.
+/// Directory of the modules that `path` declares.
 fn module_directory(path: &str) -> &str {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     match path.rsplit('/').next() {
@@ -95,7 +95,7 @@ fn conditions(source: &Source) -> Vec<(String, Range<usize>)> {
     outer.chain(inner).collect()
 }
 
-/// What stands before the `)]` of an attribute, without spaces.
+/// Text before the `)]` of an attribute, without spaces.
 fn condition(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     text.strip_suffix(")]").unwrap_or(&text).to_owned()

@@ -13,9 +13,9 @@ pub(crate) struct Mutation {
     pub(crate) line: usize,
     /// The pairs that the comment names.
     pub(crate) names: Vec<String>,
-    /// What is weakened, for people.
+    /// Description of the weakened ordering.
     pub(crate) what: String,
-    /// What is replaced with what, from the front to the back.
+    /// Replacements, from the front to the back.
     edits: Vec<(Range<usize>, &'static str)>,
 }
 
@@ -32,7 +32,7 @@ impl Mutation {
         weakened
     }
 
-    /// Where the first change is.
+    /// Offset of the first change.
     pub(crate) fn offset(&self) -> usize {
         self.edits.first().map_or(0, |(range, _)| range.start)
     }
@@ -71,7 +71,7 @@ fn sites(source: &Source) -> Vec<(Range<usize>, &'static str)> {
     sites
 }
 
-/// What stands for a fence that is gone: nothing, or that it took hold if it is asked.
+/// Replacement of a removed fence: nothing, or `true` where its result is used.
 fn in_place_of(source: &Source, fence: &Range<usize>) -> &'static str {
     let before = source.code[..fence.start].trim_end();
     let is_statement = before.is_empty() || before.ends_with([';', '{', '}']);

@@ -21,13 +21,13 @@ pub(crate) struct Build {
 /// A test program that is built.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Its package.
+    /// Package of the test.
     pub(crate) package: String,
-    /// Its name: the package's for unit tests.
+    /// Name of the test: the package's for unit tests.
     pub(crate) target: String,
-    /// Where it is.
+    /// Path of the program.
     pub(crate) path: PathBuf,
-    /// Where cargo would run it: beside its manifest.
+    /// Working directory, as cargo sets it: that of the manifest.
     pub(crate) directory: PathBuf,
 }
 

@@ -40,7 +40,7 @@ const THREADS_THAT_WAIT: usize = 3;
 /// Part of a program's tests.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Part {
-    /// What the program is given to select them.
+    /// Arguments that select the tests.
     pub(crate) arguments: Vec<String>,
     /// Which others may not run beside them.
     pub(crate) group: Option<&'static str>,

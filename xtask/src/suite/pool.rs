@@ -33,7 +33,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// How many programs run at once.
+/// Number of programs that run at once.
 pub(crate) fn workers() -> usize {
     cpus() + BEYOND
 }

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How many of the slowest tests are named.
+/// Number of slowest tests in the report.
 const SLOWEST: usize = 20;
 
-/// What has ended so far.
+/// Results of the finished steps.
 #[derive(Debug)]
 pub(crate) struct Report {
     start: Instant,

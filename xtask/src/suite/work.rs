@@ -26,7 +26,7 @@ pub(crate) struct Work {
     is_test: bool,
 }
 
-/// How it ended.
+/// Result of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) name: String,

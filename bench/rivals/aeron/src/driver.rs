@@ -1,5 +1,5 @@
-//! Aeron's driver and client on one thread, whoever calls [`Driver::work`]: on two CPUs there is
-//! none left for threads of their own (`INVOKER`).
+//! Aeron's driver and client on the thread that calls [`Driver::work`]: two CPUs leave none for
+//! threads of their own (`INVOKER`).
 
 use std::cell::Cell;
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use rusteron_media_driver::bindings::aeron_threading_mode_enum::AERON_THREADING_MODE_INVOKER;
 use rusteron_media_driver::{Aeron, AeronContext, AeronDriver, AeronDriverContext};
 
-/// What the kernel holds for a receiver, and for a sender; at most what it grants.
+/// Requested socket buffer of a receiver and of a sender; the kernel may grant less.
 const BUFFER: usize = 4 << 20;
 const GRANTED: [&str; 2] = ["/proc/sys/net/core/rmem_max", "/proc/sys/net/core/wmem_max"];
 const TERM: usize = 16 << 20;
@@ -62,11 +62,11 @@ impl Driver {
         Ok(())
     }
 
-    /// What the client has to do beside messages: little, once everything is connected.
+    /// Runs the client's duties beside messages: few, once everything is connected.
     ///
     /// # Errors
     ///
-    /// What Aeron reports.
+    /// An error that Aeron reports.
     pub fn work_for_client(&self) -> Result<()> {
         self.client.main_do_work()?;
         Ok(())

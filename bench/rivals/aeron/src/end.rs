@@ -19,15 +19,15 @@ const STREAM: i32 = 1001;
 const FRAGMENTS: usize = 256;
 /// Messages that are offered between two turns of the driver.
 const GATHERED: u32 = 16;
-/// How long the other ends may take to be there.
+/// Time limit for the other ends to connect.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// To whom a publication sends.
+/// Destination of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To one address
+    /// One address
     Unicast,
-    /// To a group, at the pace of its slowest member
+    /// A group, at the rate of its slowest member
     Multicast,
 }
 
@@ -139,7 +139,7 @@ impl end::End for Stream {
     }
 }
 
-/// What becomes of messages, and how many there were.
+/// Handler of messages, with a count of them.
 struct Counted<F> {
     each: F,
     count: usize,
@@ -152,7 +152,7 @@ impl<F: FnMut(&[u8])> Counted<F> {
     }
 }
 
-/// Where a publication sends to, or a subscription listens.
+/// Address that a publication sends to, or that a subscription listens on.
 fn uri(place: &Place, way: Way, listens: bool, subscribers: usize) -> Result<String> {
     if way == Way::Multicast {
         let (group, port) = place.group(listens);

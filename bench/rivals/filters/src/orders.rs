@@ -34,7 +34,7 @@ pub(crate) fn orders(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|number| order(number).replace(';', "\u{1}").into_bytes()).collect()
 }
 
-/// What the filters ask for, found by cutting the message: how the other engines get it.
+/// Fields that the filters use, read by splitting the message, for engines without a parser.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Order<'a> {
     pub(crate) kind: &'a str,

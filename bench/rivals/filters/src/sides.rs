@@ -10,7 +10,7 @@ pub(crate) use wirefilter::Wirefilter;
 
 /// An engine with its filters.
 pub(crate) trait Side<'a> {
-    /// What it is called, with its version.
+    /// Name of the engine, with its version.
     fn name(&self) -> &'static str;
 
     /// Puts the numbers of all filters that `message` meets into `ids`, in any order.

@@ -2,7 +2,7 @@
 
 use crate::orders::Chance;
 
-/// What one subscriber asks for.
+/// Filter of one subscriber.
 #[derive(Debug)]
 pub(crate) enum Wish {
     /// Orders of a symbol, from a quantity on.

@@ -22,7 +22,7 @@ use rivals_kit::{Load, Receiver, Sender, Tally, Wait};
 /// Samples that a subscriber's buffer holds.
 const BUFFER: usize = 1024;
 const MOST_NODES: usize = 16;
-/// How long a publisher waits for its subscribers to come, and to go.
+/// Time limit for the subscribers to connect, and to disconnect.
 const PEER_LIMIT: Duration = Duration::from_secs(20);
 /// Samples taken before the subscriber looks whether it is done.
 const POLL_LIMIT: usize = 64;

@@ -1,5 +1,5 @@
-//! How the two ends find each other: the publisher listens on a Unix socket that has only a name
-//! and no file, so nothing is left behind. A pipe is handed over through that socket.
+//! Connection of the two ends: the publisher listens on a Unix socket with an abstract name, which
+//! leaves no file behind. A pipe is passed through that socket.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ use rivals_kit::{Load, Wait};
 
 use crate::{Means, Over};
 
-/// How long one side waits for the other to come.
+/// Time limit for the other side to connect.
 const PEER_LIMIT: Duration = Duration::from_secs(20);
 const RETRY: Duration = Duration::from_millis(1);
 
@@ -117,7 +117,7 @@ fn take_over(socket: &OwnedFd) -> Result<OwnedFd> {
     inlets.next().context("the publisher sent no pipe")
 }
 
-/// Whoever spins or yields wants to be told at once that there is nothing.
+/// Makes a descriptor non-blocking for a side that spins or yields.
 fn prepare(end: BorrowedFd<'_>, wait: Wait) -> Result<()> {
     Ok(ioctl_fionbio(end, wait != Wait::Block)?)
 }

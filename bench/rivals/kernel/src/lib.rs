@@ -1,4 +1,4 @@
-//! What the kernel itself offers between two processes: Unix sockets and pipes.
+//! The kernel's own transports between two processes: Unix sockets and pipes.
 //!
 //! Flat out, messages are gathered and written many at a time; at a fixed rate each one is
 //! written as soon as nothing else is due. A stream and a pipe carry bytes, so each message has
@@ -35,7 +35,7 @@ pub enum Over {
     Pipe,
 }
 
-/// What the publisher chooses.
+/// Choices of the publisher.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Means {
     /// Which of the kernel's means

@@ -1,4 +1,4 @@
-//! What is published arrives whole, once and in order, by each of the kernel's means.
+//! Published messages arrive whole, once and in order, over each of the kernel's transports.
 
 use std::process;
 use std::thread;

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long the counter is watched against `CLOCK_MONOTONIC` to learn its speed.
+/// Time of calibrating the counter against `CLOCK_MONOTONIC`.
 const CALIBRATION: Duration = Duration::from_millis(50);
 /// Reads that are timed to learn what one costs.
 const COST_READS: u32 = 20_000;

@@ -1,5 +1,5 @@
-//! How a program ends that a person has started: in words, also where `RUST_BACKTRACE` would have
-//! an error print where it came from.
+//! Exit status and error text of a program that a person started: one line, without the backtrace
+//! that `RUST_BACKTRACE` would add.
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use libc::c_int;
 
-/// Who may sleep on a word.
+/// Threads that may sleep on a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Threads of any process that has the word in its memory.

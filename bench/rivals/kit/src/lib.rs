@@ -1,4 +1,4 @@
-//! What every measured Rust program of the side-by-side runs shares.
+//! Common parts of all measured Rust programs of the side-by-side runs.
 //!
 //! A peer supplies two small things, a [`Sender`] and a [`Receiver`]; the load, the clock, the
 //! bytes of a message, the checking of every sequence number and the line that is printed at the

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::message;
 
-/// How much of each message is written and read.
+/// Part of each message that is written and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Touch {
     /// The sequence number (and the stamps when latency is measured); the body stays as it was.
@@ -17,7 +17,7 @@ pub enum Touch {
     Whole,
 }
 
-/// What a side does when it has nothing to do.
+/// Wait strategy of a side without work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
     /// Asks again at once.
@@ -75,13 +75,13 @@ pub struct Load {
     /// Topic both ends agree on
     #[arg(long, default_value = "rivals")]
     pub topic: String,
-    /// How much of each message is written and read
+    /// Part of each message that is written and read
     #[arg(long, value_enum, default_value_t = Touch::Header)]
     pub touch: Touch,
     /// Stamp every message and record its latency
     #[arg(long)]
     pub latency: bool,
-    /// What to do while there is nothing to do
+    /// Wait strategy of a side without work
     #[arg(long, value_enum, default_value_t = Wait::Spin)]
     pub wait: Wait,
     /// Milliseconds of unmeasured load before the measured part

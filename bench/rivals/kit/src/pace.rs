@@ -19,7 +19,7 @@ const SETTLE_NS: f64 = 30e6;
 /// Flat-out messages between two looks at the clock during the warm-up.
 const WARMUP_CHUNK: u64 = 256;
 
-/// What a transport does for a publisher.
+/// The publisher's end of a transport.
 pub trait Sender {
     /// Claims or loans room for `size` bytes, lets `fill` write them in place and publishes them;
     /// waits while the transport is full.

@@ -1,8 +1,8 @@
-//! Where and with what weight a measured process runs.
+//! CPU and priority of a measured process.
 //!
 //! On a kernel with autogroups, `nice` counts only inside one login session: a build in another
-//! session takes the same share as a measured process. So each measured process gets a session
-//! of its own and raises that session's group.
+//! session takes the same share as a measured process. So each measured process gets a session of
+//! its own and raises that session's group.
 
 use std::fs;
 use std::io;

@@ -9,12 +9,12 @@ use crate::recorder::Recorder;
 /// Round trips that are timed together where both ends spin.
 pub const SPINNING_GROUP: u64 = 64;
 
-/// What many round trips took.
+/// Times of many round trips.
 #[derive(Debug)]
 pub struct Rounds {
     /// Round trips.
     pub rounds: u64,
-    /// Those that brought back something else than was sent.
+    /// Round trips that returned a different value than was sent.
     pub damaged: u64,
     /// Ticks from the first to the last.
     pub ticks: u64,

@@ -13,16 +13,16 @@ use crate::message::{self, WARMUP};
 use crate::placement;
 use crate::recorder::Recorder;
 
-/// How long a subscriber waits for the first message.
+/// Time limit for the first message.
 const FIRST_LIMIT: Duration = Duration::from_secs(30);
-/// How long a stream may be silent before it counts as ended.
+/// Silence after which a stream counts as ended.
 const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 /// Empty polls between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 4096;
 /// Empty polls after which [`Wait::Yield`] gives the CPU away.
 const SPINS_BEFORE_YIELD: u32 = 20;
 
-/// What a transport does for a subscriber.
+/// The subscriber's end of a transport.
 pub trait Receiver {
     /// Hands the messages that are there to the tally, some at a time; returns how many.
     ///
@@ -32,7 +32,7 @@ pub trait Receiver {
     fn poll(&mut self, tally: &mut Tally) -> Result<usize>;
 }
 
-/// What a subscriber has seen.
+/// Counts and latencies of a subscriber.
 #[derive(Debug)]
 pub struct Tally {
     messages: u64,
@@ -153,7 +153,7 @@ pub fn receive<R: Receiver>(load: &Load, receiver: &mut R) -> Result<Line> {
     placement::pin(load.cpu)?;
     let clock = Clock::calibrated();
     let mut tally = Tally::new(load);
-    // The line that whoever starts the publisher waits for.
+    // The process that starts the publisher waits for this line.
     eprintln!("ready");
     drain(receiver, &mut tally, load.wait)?;
     Ok(tally.describe(&clock))

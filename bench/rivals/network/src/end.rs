@@ -1,10 +1,10 @@
-//! What a peer supplies: one end of a connection between hosts.
+//! One end of a connection between hosts, implemented by each peer.
 
 use anyhow::Result;
 
 use rivals_kit::{Load, Receiver, Sender, Tally};
 
-/// One end. It sends and receives on the thread of whoever holds it.
+/// One end. It sends and receives on its caller's thread.
 pub trait End {
     /// Takes one message of `size` bytes, which `fill` writes, and sends it or gathers it; false
     /// if there is no room now.

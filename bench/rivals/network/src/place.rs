@@ -1,11 +1,11 @@
-//! Who an end is and where the others are.
+//! Role of an end, and the addresses of all ends.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
-/// What an end does.
+/// Role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
     /// Sends at a rate and times the way there and back
@@ -28,7 +28,7 @@ impl Role {
 /// Addresses of one repetition.
 #[derive(Args, Clone, Debug)]
 pub struct Place {
-    /// What this end does
+    /// Role of this end
     #[arg(long, value_enum)]
     pub role: Role,
     /// Address of this end
@@ -37,31 +37,31 @@ pub struct Place {
     /// Address of the other end; of each, where there are several
     #[arg(long, value_delimiter = ',', default_value = "127.0.0.1")]
     pub remote: Vec<Ipv4Addr>,
-    /// First of four ports that nobody else uses
+    /// First of four free ports
     #[arg(long, default_value_t = 20_000)]
     pub port: u16,
 }
 
 impl Place {
-    /// Where the ends that wait are found.
+    /// Address of the end that waits.
     pub fn waiting(&self) -> Result<SocketAddr> {
         let address = if self.role.begins() { *self.first_remote()? } else { self.local };
         Ok((address, self.port).into())
     }
 
-    /// Where each of the ends that wait is found.
+    /// Addresses of all ends that wait.
     pub fn waiting_ends(&self) -> Vec<SocketAddr> {
         let here = std::slice::from_ref(&self.local);
         let ends = if self.role.begins() { self.remote.as_slice() } else { here };
         ends.iter().map(|address| SocketAddr::from((*address, self.port))).collect()
     }
 
-    /// Where a server between the ends is found: beside the end that begins.
+    /// Address of a server between the ends: on the host of the end that begins.
     pub fn server(&self) -> Result<SocketAddr> {
         Ok((self.beginning()?.ip(), self.port).into())
     }
 
-    /// Where the end that begins is found.
+    /// Address of the end that begins.
     pub fn beginning(&self) -> Result<SocketAddr> {
         let address = if self.role.begins() { self.local } else { *self.first_remote()? };
         Ok((address, self.port + 1).into())

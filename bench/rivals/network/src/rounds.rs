@@ -11,7 +11,7 @@ use rivals_kit::{Clock, Line, Load, Tally, Wait, clock, placement};
 
 use crate::end::{End, sleeps};
 
-/// How long answers may stay away before those that are missing count as lost.
+/// Silence after which missing answers count as lost.
 const SILENCE: Duration = Duration::from_secs(2);
 /// The same for the answers of the warm-up; those that come later count for nothing.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -126,7 +126,7 @@ fn make_room(load: &Load) {
 pub fn pong<E: End>(load: &Load, mut end: E) -> Result<()> {
     placement::pin(load.cpu)?;
     let (mut inbox, mut lengths) = (Vec::new(), Vec::new());
-    // The line that whoever starts the other end waits for.
+    // The process that starts the other end waits for this line.
     eprintln!("ready");
     loop {
         let count = end.receive(|bytes| {

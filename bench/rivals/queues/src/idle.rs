@@ -1,4 +1,4 @@
-//! What an end does between two attempts that gave nothing.
+//! Wait strategy of an end between two attempts that found nothing.
 
 use std::hint;
 use std::thread;

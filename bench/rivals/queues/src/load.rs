@@ -33,7 +33,7 @@ pub enum Row {
     Pipe,
 }
 
-/// What is sent, by whom, from where to where.
+/// Messages, producers, consumers and their CPUs.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Load {
     /// Kind of comparison
@@ -79,8 +79,8 @@ impl Load {
         Ok(())
     }
 
-    /// What an end does that has nothing to do. Where more threads spin than there are CPUs, they
-    /// must yield.
+    /// Wait strategy of an end without work. Where more threads spin than there are CPUs, they must
+    /// yield.
     pub fn wait(&self) -> Wait {
         match self.row {
             Row::Multicast | Row::Diamond | Row::Mpmc => Wait::Yield,

@@ -152,8 +152,9 @@ impl<D: FnMut(&mut Tally) -> bool + Send> Drain for Drained<D> {
 }
 
 impl<D: FnMut(&mut Tally) -> bool> Drained<D> {
-    /// Everything has been sent. Who shares it is done when nothing is there; who is to see all
-    /// may still have to wait for consumers before it, but not for ever.
+    /// Reads the rest after the last message was sent. A consumer that shares the values is done
+    /// when nothing is there; one that sees all may still have to wait for consumers before it, for
+    /// a limited time.
     #[cold]
     fn receive_rest(&mut self, tally: &mut Tally) {
         let Self(idle, drain) = self;

@@ -1,10 +1,10 @@
-//! What a consumer has seen: every value is checked.
+//! Check of every value that a consumer has seen.
 //!
 //! ```text
 //!    value:  | lane: 8 bits | number in the lane: 56 bits |
 //! ```
 //!
-//! Each producer numbers its messages in a lane of its own. Who sees everything knows what must
+//! Each producer numbers its messages in a lane of its own. A consumer of everything knows what must
 //! come next. Where consumers share the messages, each sees the numbers of a lane rise, and count
 //! and sum over all consumers tell whether each message went to exactly one of them.
 
@@ -22,7 +22,7 @@ pub fn lane(index: usize, numbers: Range<u64>) -> Range<u64> {
     first + numbers.start..first + numbers.end
 }
 
-/// What one consumer has seen.
+/// Values that one consumer has seen.
 #[derive(Clone, Debug)]
 pub struct Tally {
     received: u64,
@@ -41,13 +41,13 @@ enum Kind {
 }
 
 impl Tally {
-    /// Of a consumer that is to see each of these values.
+    /// Tally of a consumer that sees each of these values.
     pub fn of_all(values: Range<u64>) -> Self {
         let kind = Kind::All { next: values.start, end: values.end };
         Self { received: 0, misplaced: 0, sum: 0, kind }
     }
 
-    /// Of a consumer that shares the values with others.
+    /// Tally of a consumer that shares the values with others.
     pub fn of_some() -> Self {
         let kind = Kind::Some { next: [0; MOST_PRODUCERS] };
         Self { received: 0, misplaced: 0, sum: 0, kind }
@@ -94,7 +94,7 @@ impl Tally {
         matches!(self.kind, Kind::All { next, end } if next >= end)
     }
 
-    /// How many values a consumer that sees everything has yet to see.
+    /// Number of values that a consumer of all values has yet to see.
     #[inline(always)]
     pub fn left(&self) -> Option<u64> {
         match self.kind {
@@ -109,12 +109,12 @@ fn count_misplaced(values: &[u64], first: u64) -> u64 {
     (first..).zip(values).filter(|(expected, value)| expected != *value).count() as u64
 }
 
-/// What all consumers together have seen.
+/// Values that all consumers together have seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Messages; where each consumer sees everything, those that each has seen.
     pub received: u64,
-    /// Messages that somebody should have seen and nobody has.
+    /// Messages that no consumer has seen.
     pub lost: u64,
     /// Values out of order, of another content, or seen twice.
     pub damaged: u64,

@@ -24,12 +24,12 @@ const MOST_MESSAGES: f64 = 2e9;
 /// Fewer messages than this at a rate have no median.
 const LEAST_PACED: f64 = 10.0;
 
-/// What became of one repetition.
+/// Result of one repetition.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// When it began, in nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// What else went on.
+    /// Disturbances during it.
     pub disturbance: Disturbance,
     /// The figures, or the reason why there are none.
     pub result: Result<Measurement, String>,
@@ -40,11 +40,11 @@ pub struct Run {
 pub struct SideRuns {
     /// The side.
     pub side: String,
-    /// Its version.
+    /// Version of the side.
     pub version: String,
     /// With which others it is compared, between hosts.
     pub standing: Standing,
-    /// Its repetitions.
+    /// Repetitions of the side.
     pub runs: Vec<Run>,
 }
 
@@ -144,7 +144,7 @@ fn was_too_short(run: &Run, cell: &Cell, options: &Options) -> bool {
     cell.rate == 0 && measurement.received > 0 && seconds < options.seconds() * SHORTEST_SHARE
 }
 
-/// What is measured in a cell, in a few words.
+/// Title of a cell.
 pub fn title(cell: &Cell) -> String {
     let rate = if cell.rate > 0 { format!(" {}/s", cell.rate) } else { String::new() };
     let many =

@@ -12,7 +12,7 @@ const FULL_BATCH: u64 = 64;
 /// Sizes below this cannot carry the stamps of the latency row.
 const LEAST_STAMPED: usize = 24;
 
-/// What is measured, the same for each side.
+/// One measured case, the same for each side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     /// The comparison it belongs to.
@@ -108,7 +108,7 @@ impl Cell {
         }
     }
 
-    /// How much of each message is touched.
+    /// Part of each message that is touched.
     pub fn touch(&self) -> Touch {
         if self.row == Row::Touch { Touch::Whole } else { Touch::Header }
     }
@@ -118,13 +118,13 @@ impl Cell {
         matches!(self.row, Row::Latency | Row::Wake) || self.row.is_round_trip()
     }
 
-    /// What an idle side does that never sleeps; where more programs spin than there are CPUs,
+    /// Wait strategy of a side that never sleeps; where more programs spin than there are CPUs,
     /// they must yield.
     pub fn busy_wait(&self) -> Wait {
         if self.row == Row::Fanout { Wait::Yield } else { Wait::Spin }
     }
 
-    /// Where the ends of a queue between threads run.
+    /// CPUs of the ends of a queue between threads.
     pub fn place(&self) -> &'static str {
         match self {
             Cell { one_cpu: true, .. } => "one CPU",
@@ -133,7 +133,7 @@ impl Cell {
         }
     }
 
-    /// What the row is called where rows with different losses must not be mixed up.
+    /// Name of the row; rows with different losses have different names.
     pub fn row_name(&self) -> String {
         if self.loss > 0 { format!("{} {} %", self.row, self.loss) } else { self.row.to_string() }
     }

@@ -1,4 +1,4 @@
-//! What else went on while something was measured.
+//! Disturbances by other processes during a measurement.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const STOLEN_COLUMN: usize = 7;
 pub struct Disturbance {
     /// Share of CPU time that the host took away from this machine.
     pub stolen_share: f64,
-    /// How often a measured process had to leave a CPU that it wanted to keep.
+    /// Involuntary context switches of the measured processes.
     pub involuntary_switches: i64,
 }
 
@@ -32,7 +32,7 @@ impl Watch {
         Self { stolen, total, switches: switches() }
     }
 
-    /// What went on since; counts the programs that have ended in between.
+    /// Disturbances since the start; includes programs that have ended in between.
     pub fn stop(self) -> Disturbance {
         let (stolen, total) = times();
         let passed = total.saturating_sub(self.total).max(1);

@@ -11,7 +11,7 @@ use rivals_kit::placement::GROUP_NICE;
 
 use crate::raise::REFUSED;
 
-/// What a reader has to know about the machine.
+/// Description of the machine, for readers of the figures.
 #[derive(Clone, Debug)]
 pub struct Host {
     processor: Option<String>,
@@ -98,7 +98,7 @@ fn memory_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// What follows a name and a colon.
+/// Value after a name and a colon.
 fn entry(path: &str, name: &str) -> Option<String> {
     let text = read(path)?;
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;

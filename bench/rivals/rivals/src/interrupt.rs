@@ -12,7 +12,8 @@ const INTERRUPTED: i32 = 130;
 
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on the first signal is noted, and the second one ends the program at once.
+/// Installs the handlers: the first signal sets a flag, and the second one ends the program at
+/// once.
 ///
 /// # Errors
 ///
@@ -31,11 +32,11 @@ pub fn asked() -> bool {
     ASKED.get().is_some_and(|asked| asked.load(Ordering::Relaxed))
 }
 
-/// Passes as long as nobody has asked the run to end.
+/// Passes unless a signal has asked the run to end.
 ///
 /// # Errors
 ///
-/// When somebody has.
+/// After a signal.
 pub fn check() -> Result<()> {
     if asked() {
         bail!("interrupted");

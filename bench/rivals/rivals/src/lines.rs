@@ -14,7 +14,7 @@ use crate::measurement::{Measurement, Percentiles};
 use crate::options::Options;
 
 const SCHEMA: u32 = 1;
-/// What a reader types to get the same.
+/// Command that repeats the measurement.
 const COMMAND: &str = "bench/rivals/run.sh";
 
 /// A file that grows by the lines of each row, so that a run which is cut short leaves what it had.

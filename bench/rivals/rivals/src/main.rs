@@ -52,7 +52,7 @@ struct Cli {
     options: Options,
 }
 
-/// What the program does for itself when it starts measured programs.
+/// Internal command of the program, for the processes that it starts itself.
 #[derive(Debug, Subcommand)]
 enum Part {
     /// Becomes another program, in a raised session of its own

@@ -1,4 +1,4 @@
-//! What one repetition on one side gave.
+//! Result of one repetition on one side.
 
 use anyhow::{Context, Result, ensure};
 
@@ -19,16 +19,16 @@ pub struct Percentiles {
     pub p99_9_ns: Option<f64>,
     /// Longest, ns.
     pub max_ns: f64,
-    /// How many were timed.
+    /// Number of timed messages.
     pub samples: u64,
 }
 
 /// Latency from the real and from the intended send time.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
-    /// From the stamp of the real send.
+    /// Latency from the stamp of the real send.
     pub actual: Percentiles,
-    /// From the time at which the load wanted the message to leave.
+    /// Latency from the scheduled time of the send.
     pub intended: Percentiles,
 }
 
@@ -84,9 +84,8 @@ impl Measurement {
         })
     }
 
-    /// The rate to reckon with. What comes after many were lost may be a short burst out of a full
-    /// buffer, and its rate says little. Where nothing was counted, as in a copy, the rate is all
-    /// there is.
+    /// The sustained rate. Messages after a large loss may be a short burst out of a full buffer,
+    /// and their rate says little. Where nothing was counted, as in a copy, it is the plain rate.
     pub fn lasting_rate(&self) -> f64 {
         match self.received + self.lost {
             0 => self.rate,

@@ -1,4 +1,4 @@
-//! What the person at the keyboard chooses.
+//! The command line.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -132,7 +132,7 @@ pub struct Options {
     pub java: Option<PathBuf>,
 }
 
-/// How much of the full programme a run goes through.
+/// Part of the full programme that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     Smoke,

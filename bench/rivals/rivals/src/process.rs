@@ -18,20 +18,20 @@ use crate::raise::REFUSED;
 const QUOTED_LINES: usize = 3;
 /// The line by which a program says that it can be sent to.
 const READY: &str = "ready";
-/// How long a program may take from its last output to its end.
+/// Longest time of a program between its last output and its end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const END_POLL: Duration = Duration::from_millis(1);
-/// How often a wait looks whether there is something to wait for still.
+/// Interval of checking for the end of a wait.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A program that is to be started.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What failures call it.
+    /// Name in error messages.
     pub name: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Environment beside the inherited one.
     pub environment: Vec<(String, String)>,
@@ -229,7 +229,7 @@ fn listen(child: &mut Child) -> Result<(Receiver<Printed>, Receiver<()>)> {
         if let Err(error) = read {
             stderr.push(error.to_string());
         }
-        // Nobody listens any more when the program was given up.
+        // The receiver is gone if the program was abandoned.
         let _ = printed.send(Printed { stdout: text, stderr });
     });
     Ok((output, ready))
@@ -239,7 +239,7 @@ fn read_notes(stderr: impl BufRead, is_ready: &Sender<()>) -> Vec<String> {
     let mut notes = Vec::new();
     for line in stderr.lines().map_while(Result::ok) {
         if line.trim() == READY {
-            // Nobody listens any more when the program was given up.
+            // The receiver is gone if the program was abandoned.
             let _ = is_ready.send(());
         } else if !line.starts_with(REFUSED) && !line.trim().is_empty() {
             notes.push(line);

@@ -119,7 +119,7 @@ impl Row {
     }
 }
 
-/// Its name, as on the command line.
+/// Name of the row, as on the command line.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.to_possible_value();

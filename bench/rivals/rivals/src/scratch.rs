@@ -23,13 +23,13 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain that nobody else uses.
+    /// Creates a domain with a name of its own.
     pub fn new() -> Self {
         let number = NEXT.replace(NEXT.get() + 1);
         Self { name: format!("{PREFIX}{}-{number}", process::id()) }
     }
 
-    /// Its name.
+    /// Name of the domain.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -58,7 +58,7 @@ pub fn sweep() {
     });
 }
 
-/// Removes files and folders whose name fits; what cannot be removed is somebody else's.
+/// Removes files and folders whose name fits, except those that belong to another user.
 fn remove_where(fits: impl Fn(&str) -> bool) {
     for place in [PathBuf::from(SHARED_MEMORY), std::env::temp_dir()] {
         let Ok(entries) = fs::read_dir(place) else { continue };

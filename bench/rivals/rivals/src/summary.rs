@@ -15,7 +15,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of nothing there is no summary.
+    /// Summarises figures; `None` without any.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);

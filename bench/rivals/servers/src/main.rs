@@ -20,15 +20,15 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_value = "lanecast,nats,redis")]
     peers: Vec<String>,
 
-    /// What subscribers want: all, or quarter
+    /// Messages each subscriber wants: all, or quarter
     #[arg(long, value_delimiter = ',', default_value = "all,quarter")]
     wanted: Vec<Wanted>,
 
-    /// How many publishers
+    /// Number of publishers
     #[arg(long, value_delimiter = ',', default_value = "1")]
     publishers: Vec<usize>,
 
-    /// How many subscribers
+    /// Number of subscribers
     #[arg(long, default_value_t = 50)]
     subscribers: usize,
 
@@ -137,7 +137,7 @@ impl Arguments {
 
     fn start(&self, peer: &str) -> Result<Served> {
         let program = program(&self.lanecast, peer).with_context(|| missing(peer))?;
-        // Free for as long as nobody else asks.
+        // Free until another process takes the port.
         let at = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let port = at.port().to_string();
         let mut command = match self.cpus.first() {
@@ -165,7 +165,7 @@ impl Arguments {
     }
 }
 
-/// Where a server's program is.
+/// Path of a server's program.
 fn program(lanecast: &std::path::Path, peer: &str) -> Option<PathBuf> {
     let beside = std::env::current_exe().ok()?.with_file_name("nats-server");
     match peer {

@@ -1,4 +1,4 @@
-//! NATS: its text protocol. It has no filters: who wants what is in the subject.
+//! NATS: its text protocol. Without filters: the subject carries the selection.
 
 use std::io;
 
@@ -13,7 +13,7 @@ const END: usize = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct Nats;
 
-/// What stands for an order's content in its subject or channel; publishers say it.
+/// Subject or channel of an order, from its content; publishers choose it.
 pub(crate) fn subject(load: &Load, symbol: usize, is_large: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"orders");
     if load.wanted == Wanted::Quarter {

@@ -1,4 +1,4 @@
-//! Redis: its own protocol, RESP. It has no filters: who wants what is in the channel's name.
+//! Redis: its own protocol, RESP. Without filters: the channel's name carries the selection.
 
 use std::io;
 

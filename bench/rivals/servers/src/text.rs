@@ -1,4 +1,4 @@
-//! What protocols of lines have in common.
+//! Common parts of line-based protocols.
 
 use std::io::{self, ErrorKind};
 
@@ -33,7 +33,7 @@ pub(crate) fn parsed(digits: &[u8]) -> Option<usize> {
     })
 }
 
-/// What the server should not have said.
+/// Error of an unexpected answer.
 pub(crate) fn wrong(said: &[u8]) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("it said {}", String::from_utf8_lossy(said)))
 }

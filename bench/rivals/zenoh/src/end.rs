@@ -19,13 +19,13 @@ use zenoh::{Config, Wait};
 pub const VERSION: &str = "1.10.2";
 const THERE: &str = "there";
 const BACK: &str = "back";
-/// Whoever listens says so below this key.
+/// A listening end announces itself below this key.
 const ALIVE: &str = "alive";
 /// Messages between Zenoh's threads and this one.
 const QUEUE: usize = 4096;
 /// Messages that are taken at once.
 const LIMIT: usize = 64;
-/// How long the others may take to be there.
+/// Time limit for the other ends to connect.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An end over a session of its own, with Zenoh's threads behind it.

@@ -25,7 +25,7 @@ pub static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{major}.{minor}.{patch}")
 });
 
-/// How long a publisher waits for its subscribers to come, and to go.
+/// Time limit for the subscribers to connect, and to disconnect.
 const PEER_LIMIT: Duration = Duration::from_secs(20);
 /// A subscriber that blocks looks so often whether it should give up.
 const LONGEST_BLOCK_MS: i32 = 500;

@@ -1,4 +1,4 @@
-//! What is published arrives whole, once and in order, also where the queues are short.
+//! Published messages arrive whole, once and in order, also with short queues.
 
 use std::process;
 use std::thread;

@@ -19,7 +19,7 @@ impl Debug for Wirefilter<'_> {
 }
 
 impl<'a> Wirefilter<'a> {
-    /// What its filters may ask for.
+    /// Fields that the engine's filters may use.
     pub(crate) fn scheme() -> Scheme {
         Scheme! { kind: Bytes, symbol: Bytes, quantity: Int }
     }

@@ -62,7 +62,7 @@ impl Batch {
         }
         let (headers, flags) = (self.headers.as_mut_ptr(), libc::MSG_WAITFORONE);
         let (fd, timeout) = (socket.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: every header points at its own part of the room, which nobody else uses.
+        // SAFETY: every header points at its own part of the buffer, which has no other user.
         let count = unsafe { libc::recvmmsg(fd, headers, MOST as u32, flags, timeout) };
         let count = usize::try_from(count).map_err(|_| Error::last_os_error())?;
         for (header, room) in self.headers[..count].iter().zip(self.room.chunks(ROOM)) {

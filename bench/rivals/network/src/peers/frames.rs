@@ -22,9 +22,9 @@ const PIECE: usize = DATAGRAM - NUMBER - LENGTH;
 #[derive(Debug)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// Where the next item goes.
+    /// Offset of the next item.
     at: usize,
-    /// Where the open datagram ends.
+    /// End of the open datagram.
     end: usize,
     number: u64,
     cut: Vec<u8>,

@@ -11,7 +11,7 @@ use super::transport::Topics;
 use crate::end::sleeps;
 use crate::place::Place;
 
-/// Groups that nobody else on this network uses; the ports tell repetitions apart.
+/// Multicast groups reserved for these runs; the ports tell repetitions apart.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 1);
 const RESOLVERS: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 3);
 

@@ -18,13 +18,13 @@ use std::fmt;
 /// A peer, in one way of using it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What the command line of the comparison calls the peer.
+    /// Name of the peer on the comparison's command line.
     pub peer: &'static str,
     /// The name of this way.
     pub name: &'static str,
-    /// Its version; `-` for what comes with the kernel.
+    /// Version of the peer; `-` for a part of the kernel.
     pub version: fn() -> String,
-    /// What it sends over: `udp`, `multicast` or `tcp`.
+    /// Protocol below it: `udp`, `multicast` or `tcp`.
     pub family: &'static str,
     /// Whether it is bare sockets, beside which the others of its family stand.
     pub floor: bool,

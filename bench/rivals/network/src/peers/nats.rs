@@ -21,9 +21,9 @@ use crate::place::{Place, Role};
 const THERE: &str = "there";
 const BACK: &str = "back";
 const END: &[u8] = b"\r\n";
-/// What is gathered before it is written, at most; read at once as well.
+/// Most bytes gathered before a write; also the size of a read.
 const BATCH: usize = 1 << 16;
-/// How long the server may take to listen, and to answer.
+/// Time limit for the server to listen, and to answer.
 const LIMIT: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -33,10 +33,10 @@ pub struct Nats {
     stream: TcpStream,
     subject: &'static str,
     out: Vec<u8>,
-    /// What of it has been written.
+    /// Number of its bytes that have been written.
     written: usize,
     inbox: Vec<u8>,
-    /// Where in it the unread bytes are.
+    /// Offset of the unread bytes in it.
     from: usize,
     to: usize,
     greeted: bool,
@@ -180,7 +180,7 @@ fn connect(place: &Place) -> Result<TcpStream> {
     }
 }
 
-/// Where a line ends, if it does.
+/// End of the first line, if it is complete.
 #[inline]
 fn find_end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(END.len()).position(|window| window == END)

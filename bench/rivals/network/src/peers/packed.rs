@@ -12,10 +12,10 @@ use crate::end::End;
 
 /// The longest message.
 const LONGEST: usize = 65_000;
-/// What a receiving call takes at once.
+/// Bytes of one receiving call.
 const ROOM: usize = 1 << 16;
 
-/// How datagrams go to the kernel.
+/// Way of handing datagrams to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Several with one call, each of which goes its way alone

@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::place::Place;
 
-/// What the kernel holds for a receiver, and for a sender.
+/// Requested socket buffer of a receiver and of a sender.
 const BUFFER: usize = 16 << 20;
 /// An end that sleeps looks so often whether it should go on.
 pub const LONGEST_SLEEP: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// To one other host.
+    /// Opens a socket to one other host.
     pub fn unicast(place: &Place, sleeps: bool) -> Result<Self> {
         let (waiting, beginning) = (place.waiting()?, place.beginning()?);
         let begins = place.role.begins();
@@ -35,7 +35,7 @@ impl Pair {
         Ok(Self { inward: out.try_clone()?, out })
     }
 
-    /// To a group, and from another one.
+    /// Opens a socket to a group and from another one.
     pub fn multicast(place: &Place, sleeps: bool) -> Result<Self> {
         let (group, port) = place.group(true);
         let inward = bound((group, port).into(), sleeps)?;
@@ -65,7 +65,7 @@ fn bound(address: SocketAddr, sleeps: bool) -> Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Whether nothing is broken, only nothing there, or nobody there yet.
+/// Whether the error only means that nothing was there to read, or no receiver yet.
 pub fn is_harmless(error: &Error) -> bool {
     let kind = error.kind();
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::ConnectionRefused | ErrorKind::Interrupted)

@@ -12,11 +12,11 @@ use crate::place::Place;
 
 /// Bytes of the length in front of a message.
 const LENGTH: usize = 4;
-/// What is gathered before it is written, at most; read at once as well.
+/// Most bytes gathered before a write; also the size of a read.
 const BATCH: usize = 1 << 16;
-/// What is kept of the kernel not taking more, before there is no room.
+/// Most bytes kept while the kernel takes no more; then sending fails for lack of room.
 const BACKLOG: usize = 1 << 22;
-/// How long the other end may take to be there.
+/// Time limit for the other end to connect.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// An end of a stream.
@@ -27,10 +27,10 @@ pub struct Stream {
     sleeps: bool,
     gathers: bool,
     out: Vec<u8>,
-    /// What of it has been written.
+    /// Number of its bytes that have been written.
     written: usize,
     inbox: Vec<u8>,
-    /// Where in it the unread bytes are.
+    /// Offset of the unread bytes in it.
     from: usize,
     to: usize,
 }

@@ -12,7 +12,7 @@ const THERE: &str = "there";
 const BACK: &str = "back";
 /// Messages that one poll hands over.
 const POLL_LIMIT: usize = 64;
-/// How long subscribers may take to join.
+/// Time limit for subscribers to join.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// An end over a transport; one-way roles have one half only.

@@ -57,7 +57,7 @@ fn build(load: &Load) -> Result<(Built, &'static str)> {
     Ok((Built::Stream(stream), way))
 }
 
-/// It spins while the ring is full, and has no other way: its producer has a CPU for itself.
+/// Spins while the ring is full, the library's only strategy: its producer has a CPU for itself.
 fn feed(mut ring: impl Producer<u64> + Send + 'static, load: &Load) -> Box<dyn Feed> {
     if load.batch == 1 {
         return each(move |value| ring.publish(|slot| *slot = value));

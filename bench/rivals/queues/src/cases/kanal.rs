@@ -17,7 +17,7 @@ pub const CASES: &[Case] = &[Case {
     build,
 }];
 
-/// It spins for a while before it sleeps; asking again and again (`try_recv`) was slower.
+/// Spins for a while before it sleeps; asking again and again (`try_recv`) was slower.
 fn build(load: &Load) -> Result<(Built, &'static str)> {
     let (put, take) = kanal::bounded(load.capacity);
     if matches!(load.row, Row::Pingpong | Row::PingpongPark) {

@@ -1,5 +1,4 @@
-//! The libraries. What is chosen here was chosen because the library did best with it; the README
-//! has the reasons.
+//! The libraries. Each is configured as it performs best; the README has the reasons.
 
 #[cfg(feature = "crossbeam")]
 mod crossbeam;
@@ -36,7 +35,7 @@ pub enum Built {
 pub struct Case {
     /// Word of the command line that asks for it.
     pub peer: &'static str,
-    /// Its name in the report: a peer can have several.
+    /// Name in the report: a peer can have several.
     pub side: &'static str,
     /// The package that it comes from, if it is one.
     pub package: Option<&'static str>,
@@ -66,7 +65,7 @@ pub const CASES: &[&[Case]] = &[
     socketpair::CASES,
 ];
 
-/// What was really built, and so what the versions are.
+/// The lock file, which has the versions that were built.
 const LOCK_FILE: &str = include_str!("../../../Cargo.lock");
 
 impl Case {

@@ -44,7 +44,7 @@ fn each_by_itself(load: &Load) -> Result<(Built, &'static str)> {
     Ok((Built::Stream(stream), "a write for each message; read of 64 KiB"))
 }
 
-/// What the writer gathers by itself, one system call takes.
+/// A write gathered by the writer, which is one system call.
 fn gathered(load: &Load) -> Result<(Built, &'static str)> {
     let (mut near, far) = UnixStream::pair()?;
     let mut bytes = Vec::new();

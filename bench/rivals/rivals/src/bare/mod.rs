@@ -1,8 +1,8 @@
-//! What the machine itself can do, measured in the same run as the transports: one cache line
-//! handed from CPU to CPU, bytes copied from CPU to CPU, one CPU woken by another.
+//! Limits of the machine itself, measured in the same run as the transports: one cache line passed
+//! from CPU to CPU, bytes copied from CPU to CPU, one CPU woken by another.
 //!
-//! Each is a command of its own (`rivals bare line ...`), so that the orchestrator starts it as
-//! it starts any measured program.
+//! Each is a command of its own (`rivals bare line ...`), so that the orchestrator starts it as it
+//! starts any measured program.
 
 pub mod copy;
 pub mod line;
@@ -25,7 +25,7 @@ pub enum Bare {
     Rounds(rounds::Hands),
 }
 
-/// Where and how much.
+/// CPUs and number of bytes.
 #[derive(Args, Clone, Debug)]
 pub struct Hand {
     /// CPU of the writing side

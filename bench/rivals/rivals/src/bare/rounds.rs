@@ -18,10 +18,10 @@ use super::Hand;
 
 /// Round trips from which the speed is learnt; also the warm-up.
 const TRIAL: u64 = 2_000;
-/// What the answering end takes for the end.
+/// Value that ends the answering side.
 const OVER: u64 = u64::MAX;
 
-/// Where, how long, and how.
+/// CPUs, number of rounds, and wait strategy.
 #[derive(Args, Clone, Debug)]
 pub struct Hands {
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::summary::{Summary, figure, rate, ratio_between};
 use super::table::Table;
 use super::{lost, millions, range};
 
-/// What a row shows.
+/// Title of a row.
 pub fn headline(row: Row) -> &'static str {
     match row {
         Row::UdpPingpong => "udp-pingpong: there and back to one address, both ends spin",

@@ -8,7 +8,7 @@ use crate::summary::{figure, p50, rate, ratio};
 use super::table::Table;
 use super::{actual, lost, millions, range, ratio_text, whole};
 
-/// What a row shows.
+/// Title of a row.
 pub fn headline(row: Row) -> &'static str {
     match row {
         Row::Queue => "queue: 8-byte values, published one by one, drained as the library can",

@@ -37,7 +37,7 @@ const JAVA_OPTIONS: [&str; 13] = [
     "java.base/sun.nio.ch=ALL-UNNAMED",
 ];
 
-/// What is told where Aeron cannot run.
+/// Advice where Aeron cannot run.
 const NEEDS: &str = "it needs a JDK from 17 and Maven (apt-get install default-jdk-headless maven)";
 
 /// Aeron IPC.

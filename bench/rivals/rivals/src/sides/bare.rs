@@ -62,7 +62,7 @@ fn experiment(cell: &Cell) -> Option<&'static [&'static str]> {
     }
 }
 
-/// What the experiment does, where it stands beside queues between threads.
+/// Description of the experiment beside queues between threads.
 fn way(cell: &Cell) -> &'static str {
     match cell.row {
         Row::Queue | Row::Pop | Row::Batch | Row::Pipe => "copy bandwidth as messages",

@@ -23,7 +23,7 @@ const PACED_HELD: u64 = 64 << 10;
 /// Below this rate a packet for each message is quicker than a stream.
 const SLOW: u64 = 500_000;
 
-/// What the kernel offers.
+/// A transport of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// A Unix socket.

@@ -30,7 +30,7 @@ pub struct Lanecast {
     version: String,
 }
 
-/// What the subscriber prints.
+/// Fields of the subscriber's line.
 #[derive(Debug, Deserialize)]
 struct SubscriberResult {
     received: u64,
@@ -156,7 +156,7 @@ fn wait(cell: &Cell) -> Vec<&'static str> {
     }
 }
 
-/// Reads the subscriber's result; what has not arrived counts as lost whoever noticed.
+/// Reads the subscriber's result; every message that did not arrive counts as lost.
 fn read(text: &str, expected: u64) -> Result<Measurement> {
     let result: SubscriberResult = serde_json::from_str(text.trim())
         .with_context(|| format!("not the expected result: {text}"))?;

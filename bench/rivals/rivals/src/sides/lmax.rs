@@ -1,5 +1,5 @@
-//! LMAX Disruptor, through the Java program beside this workspace. How a consumer waits decides
-//! the figures, so each way of waiting is a side of its own.
+//! LMAX Disruptor, through the Java program beside this workspace. The wait strategy of a consumer
+//! decides the figures, so each strategy is a side of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,10 +20,10 @@ const JAVA_OPTIONS: [&str; 5] = [
     "-XX:GuaranteedSafepointInterval=300000",
 ];
 
-/// What is told where it cannot run.
+/// Advice where it cannot run.
 const NEEDS: &str = "it needs a JDK from 17 and Maven (apt-get install default-jdk-headless maven)";
 
-/// How a consumer waits for the next event.
+/// Wait strategy of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     BusySpin,

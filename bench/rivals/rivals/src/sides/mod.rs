@@ -21,7 +21,7 @@ use crate::process::{Program, Running};
 use crate::row::Row;
 use crate::scratch::Domain;
 
-/// How long a program may take until it can be sent to.
+/// Time limit for a program to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Time that a repetition may take beside its warm-up and load: starting, joining, ending.
 const SLACK: Duration = Duration::from_secs(25);
@@ -29,7 +29,7 @@ const SLACK: Duration = Duration::from_secs(25);
 const LOSSY_SLACK: Duration = Duration::from_secs(60);
 /// A repetition may be this much slower than expected before it is given up.
 const SLOWNESS: f64 = 10.0;
-/// What no repetition may take longer than, whatever it is expected to.
+/// Longest limit of a repetition, whatever its expected time.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// CPUs of the measured threads.
@@ -44,7 +44,7 @@ pub struct Cpus {
 /// One repetition that is to be run.
 #[derive(Clone, Copy, Debug)]
 pub struct Repetition {
-    /// What is measured.
+    /// The measured case.
     pub cell: Cell,
     /// Messages of the measured part.
     pub messages: u64,
@@ -61,7 +61,7 @@ pub struct Standing {
     pub own: bool,
     /// Whether it is bare sockets: what the machine itself can do.
     pub floor: bool,
-    /// What it sends over: `udp`, `multicast`, `tcp`. A floor counts for its own family only.
+    /// Protocol: `udp`, `multicast`, `tcp`. A floor counts for its own family only.
     pub family: String,
 }
 
@@ -74,10 +74,10 @@ impl Standing {
 
 /// One side of the comparison.
 pub trait Side {
-    /// Its name in the report.
+    /// Name in the report.
     fn name(&self) -> &str;
 
-    /// Its version in the report.
+    /// Version in the report.
     fn version(&self) -> String;
 
     /// With which others it is compared, between hosts.
@@ -107,8 +107,8 @@ impl Repetition {
         Instant::now() + SLACK + lossy + self.time(SLOWNESS)
     }
 
-    /// A multiple of the time that it is expected to take. Where that is no time at all, because
-    /// the side told a rate by which nothing would ever end, it is the longest.
+    /// A multiple of the expected time. An infinite one, from a side that reported a rate near
+    /// zero, is replaced by the longest limit.
     pub fn time(&self, times: f64) -> Duration {
         let time = Duration::try_from_secs_f64(self.seconds * times);
         time.map_or(LONGEST, |time| time.min(LONGEST))

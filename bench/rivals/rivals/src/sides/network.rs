@@ -20,7 +20,7 @@ use crate::scratch::Domain;
 
 /// Peer to which lanecast's own cases belong.
 const OWN: &str = "lanecast";
-/// What stands for the version of what comes with the kernel.
+/// Version of a part of the kernel.
 const NO_VERSION: &str = "-";
 const WARMUP_MS: u64 = 300;
 /// Ports of one repetition, far from those that the kernel gives to connections.
@@ -31,9 +31,9 @@ const LAST_PORT: u16 = 30_000;
 /// A program whose cases are peers.
 #[derive(Debug)]
 pub struct Ends {
-    /// Its file, below the folder of what was built.
+    /// File of the program, below the folder of built programs.
     pub name: &'static str,
-    /// What its peers need beside it: a server that runs on the first host.
+    /// Server that its peers need on the first host.
     pub server: Option<PathBuf>,
 }
 
@@ -200,7 +200,7 @@ impl End {
     }
 }
 
-/// What the ends that wait do, and the one that begins.
+/// Roles of the ends that wait, and of the one that begins.
 fn roles(cell: &Cell) -> (&'static str, &'static str) {
     if cell.row.is_round_trip() { ("pong", "ping") } else { ("sub", "pub") }
 }

@@ -17,7 +17,7 @@ use crate::row::Row;
 const PROGRAM: &str = "rivals-queues";
 /// Peer to which lanecast's own cases belong.
 const OWN: &str = "lanecast";
-/// What stands for the version of what comes with the compiler or the kernel.
+/// Version of a part of the compiler or the kernel.
 const NO_VERSION: &str = "-";
 
 /// One case of the program.

@@ -1,5 +1,5 @@
-//! lanecast's own rings and pipes, as their documentation says to use them: whoever finds nothing
-//! leaves the waiting to their strategy.
+//! lanecast's own rings and pipes, used as their documentation says: a side without work calls
+//! their wait strategy.
 
 mod pipe;
 mod ring;
@@ -34,7 +34,7 @@ const fn case(side: &'static str, rows: &'static [Row], build: Build) -> Case {
     Case { peer: PEER, side, package: PACKAGE, rows, build }
 }
 
-/// How both ends wait.
+/// Wait strategy of both ends.
 fn strategy(load: &Load) -> WaitStrategy {
     match load.row {
         Row::Multicast | Row::Diamond | Row::Mpmc => WaitStrategy::SpinYield,
