@@ -4,7 +4,7 @@ mod json;
 mod tree;
 mod xml;
 
-use lanecast_filter::kind::{Kind, SOH};
+use lanecast_filter::message_type::{MessageType, SOH};
 use tree::quoted;
 
 pub(crate) use tree::Fields;
@@ -13,12 +13,12 @@ pub(crate) use tree::Fields;
 ///
 /// # Errors
 /// The reason why the message cannot be read.
-pub(crate) fn parse(kind: Kind, message: &[u8]) -> Result<Fields, String> {
+pub(crate) fn parse(kind: MessageType, message: &[u8]) -> Result<Fields, String> {
     match kind {
-        Kind::Fix | Kind::Nvfix => pairs(message),
-        Kind::Json => json::parse(message),
-        Kind::Xml => xml::parse(message),
-        Kind::Binary => Err("binary messages have no fields".to_owned()),
+        MessageType::Fix | MessageType::Nvfix => pairs(message),
+        MessageType::Json => json::parse(message),
+        MessageType::Xml => xml::parse(message),
+        MessageType::Binary => Err("binary messages have no fields".to_owned()),
     }
 }
 
@@ -39,11 +39,11 @@ fn pairs(message: &[u8]) -> Result<Fields, String> {
 mod tests {
     use super::*;
 
-    fn json(kind: Kind, message: &str) -> Result<String, String> {
+    fn json(kind: MessageType, message: &str) -> Result<String, String> {
         parse(kind, message.as_bytes()).map(|fields| fields.json())
     }
 
-    fn paths(kind: Kind, message: &str) -> Vec<String> {
+    fn paths(kind: MessageType, message: &str) -> Vec<String> {
         let fields = parse(kind, message.as_bytes()).expect(message);
         fields.paths().iter().map(ToString::to_string).collect()
     }
@@ -52,11 +52,14 @@ mod tests {
     fn pairs_are_objects_and_repeated_ones_lists() {
         let message = "35=D\u{1}448=a\u{1}55=I\"BM\u{1}448=b\u{1}";
         let expected = r#"{"35":"D","448":["a","b"],"55":"I\"BM"}"#;
-        assert_eq!(json(Kind::Fix, message).as_deref(), Ok(expected));
-        assert_eq!(paths(Kind::Fix, message), ["/35", "/448", "/55"]);
+        assert_eq!(json(MessageType::Fix, message).as_deref(), Ok(expected));
+        assert_eq!(paths(MessageType::Fix, message), ["/35", "/448", "/55"]);
         let many: String = (0..5_000).map(|n| format!("{n}=\u{1}")).collect();
-        assert!(json(Kind::Fix, &many).is_err_and(|error| error.contains("4096 names")));
-        assert!(json(Kind::Nvfix, "a=1\u{1}nonsense").is_err_and(|error| error.contains("name=")));
+        assert!(json(MessageType::Fix, &many).is_err_and(|error| error.contains("4096 names")));
+        assert!(
+            json(MessageType::Nvfix, "a=1\u{1}nonsense")
+                .is_err_and(|error| error.contains("name="))
+        );
     }
 
     #[test]
@@ -64,12 +67,12 @@ mod tests {
         let message = "{ \"b\": 1.10,\n \"a\": {\"x y\": [1, {\"z\": null}]}, \
                        \"n\": 12345678901234567890123 }";
         let expected = r#"{"b":1.10,"a":{"x y":[1,{"z":null}]},"n":12345678901234567890123}"#;
-        assert_eq!(json(Kind::Json, message).as_deref(), Ok(expected));
-        assert_eq!(paths(Kind::Json, message), ["/b", "/a/[x y]", "/a/[x y]/z", "/n"]);
+        assert_eq!(json(MessageType::Json, message).as_deref(), Ok(expected));
+        assert_eq!(paths(MessageType::Json, message), ["/b", "/a/[x y]", "/a/[x y]/z", "/n"]);
         for bad in ["", "{", "{\"a\":1}x", "nonsense", &"[".repeat(100_000)] {
-            assert!(json(Kind::Json, bad).is_err(), "{bad:.9}");
+            assert!(json(MessageType::Json, bad).is_err(), "{bad:.9}");
         }
-        assert!(parse(Kind::Json, b"\"\xff\"").is_err());
+        assert!(parse(MessageType::Json, b"\"\xff\"").is_err());
     }
 
     #[test]
@@ -80,7 +83,7 @@ mod tests {
             r#"{"FIXML":{"Order":{"@Sym":"I<BM","Qty":"5&","#,
             r##""Leg":[{"@N":"1","#text":"a"},{"@N":"2"}],"#text":"<x>"}}}"##
         );
-        assert_eq!(json(Kind::Xml, message).as_deref(), Ok(expected));
+        assert_eq!(json(MessageType::Xml, message).as_deref(), Ok(expected));
         let expected = [
             "/FIXML/Order/@Sym",
             "/FIXML/Order/Qty",
@@ -88,11 +91,11 @@ mod tests {
             "/FIXML/Order/Leg",
             "/FIXML/Order",
         ];
-        assert_eq!(paths(Kind::Xml, message), expected);
+        assert_eq!(paths(MessageType::Xml, message), expected);
         let deep = "<a>".repeat(100_000);
         for bad in ["", "x", "<a>", "<a></b>", "<a>&b;</a>", "<!DOCTYPE a><a/>", "<a/><b/>", &deep]
         {
-            assert!(json(Kind::Xml, bad).is_err(), "{bad:.9}");
+            assert!(json(MessageType::Xml, bad).is_err(), "{bad:.9}");
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use lanecast_filter::explain::{Explanation, explain};
 use lanecast_filter::expr::Literal;
-use lanecast_filter::fields::{Fields, Slot};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::fields::{FieldSet, Slot};
+use lanecast_filter::interpreter::Environment;
 use lanecast_filter::malformed::Malformed;
-use lanecast_filter::naive::Environment;
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
-use lanecast_filter::truth::Truth;
+use lanecast_filter::ternary::Ternary;
 use lanecast_filter::{Filter, Message, Plan};
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub(super) struct Judge {
     plan: Plan,
-    fields: Fields,
+    fields: FieldSet,
     reader: Reader,
     row: Row,
     pub(super) explanation: Explanation,
@@ -27,8 +27,8 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn new(filter: &Filter, kind: Kind) -> anyhow::Result<Self> {
-        let mut fields = Fields::new(kind);
+    pub(super) fn new(filter: &Filter, kind: MessageType) -> anyhow::Result<Self> {
+        let mut fields = FieldSet::new(kind);
         let explanation = explain(filter, &mut fields)?;
         let plan = Plan::new(filter, &mut fields)?;
         let mut steps = Vec::new();
@@ -38,7 +38,7 @@ impl Judge {
         }
         let mut slots = Vec::new();
         for path in filter.paths() {
-            let slot = fields.slot_of_every(path)?;
+            let slot = fields.slot_for_all_values(path)?;
             if !slots.contains(&slot) {
                 slots.push(slot);
             }
@@ -54,17 +54,17 @@ impl Judge {
     }
 
     /// Evaluates the filter for a message.
-    pub(super) fn truth(&mut self, bytes: &[u8]) -> Result<Truth, Malformed> {
+    pub(super) fn truth(&mut self, bytes: &[u8]) -> Result<Ternary, Malformed> {
         self.reader.read(bytes, &mut self.row)?;
-        Ok(self.about(bytes, |message| self.plan.truth(message)))
+        Ok(self.about(bytes, |message| self.plan.evaluate(message)))
     }
 
     /// The first condition that does not hold for the message that was read last.
-    pub(super) fn objection(&self, bytes: &[u8]) -> Option<(&str, Truth)> {
+    pub(super) fn objection(&self, bytes: &[u8]) -> Option<(&str, Ternary)> {
         let steps = self.steps.iter();
-        let mut truths =
-            steps.map(|(text, plan)| (&**text, self.about(bytes, |message| plan.truth(message))));
-        truths.find(|(_, truth)| *truth != Truth::True)
+        let mut truths = steps
+            .map(|(text, plan)| (&**text, self.about(bytes, |message| plan.evaluate(message))));
+        truths.find(|(_, truth)| *truth != Ternary::True)
     }
 
     /// Fields read from the last message, each with its values.

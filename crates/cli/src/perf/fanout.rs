@@ -12,8 +12,8 @@ use crate::table::{rate, render, table};
 use anyhow::bail;
 use cpu::cpu_of;
 use lanecast_measure::fanout::{self, Bursts, FanoutResult, Load, Wanted};
-use lanecast_measure::{Head, Kind, Raise, RaiseAsked, parse_number};
-use lanecast_measure::{Numa, Seating};
+use lanecast_measure::{Head, Kind, PriorityChange, PriorityRequest, parse_number};
+use lanecast_measure::{Numa, NumaPlacement};
 use lanecast_os::topology::Topology;
 use serde::Serialize;
 use serde_json::Value;
@@ -106,10 +106,10 @@ struct Measured {
     #[serde(flatten)]
     result: FanoutResult,
     numa: String,
-    seating: Seating,
+    seating: NumaPlacement,
     /// The server's own figures.
     server: Option<served::Told>,
-    raise: Raise,
+    raise: PriorityChange,
 }
 
 pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -117,7 +117,7 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
         return served::serve(usize::try_from(cpu).ok(), stop);
     }
     let topology = Topology::of_this_host();
-    let seating = match Seating::choose(&topology, arguments.numa, SEATS) {
+    let seating = match NumaPlacement::choose(&topology, arguments.numa, SEATS) {
         Ok(seating) => seating,
         Err(error) => {
             complain(&error.to_string());
@@ -132,10 +132,10 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
 
 impl FanoutArgs {
     /// The one case that is asked for, in this process.
-    fn measure(&self, seating: Seating, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    fn measure(&self, seating: NumaPlacement, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
         let head = Head::now();
         priority::leave_session()?;
-        let raise = Raise::by(RaiseAsked::Auto);
+        let raise = PriorityChange::by(PriorityRequest::Auto);
         let ([through, ..], [wanted, ..], [publishers, ..]) =
             (&self.through[..], &self.wanted[..], &self.publishers[..])
         else {
@@ -157,7 +157,11 @@ impl FanoutArgs {
     }
 
     /// Everything, each in a process of its own, again and again.
-    fn conduct(&self, seating: &Seating, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    fn conduct(
+        &self,
+        seating: &NumaPlacement,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<ExitCode> {
         let command = Head::now().command;
         let cases = self.cases();
         let rounds = u32::from(self.repetitions) * cases.len() as u32;
@@ -217,7 +221,7 @@ impl FanoutArgs {
 }
 
 /// The runs as a table.
-fn shown(lines: &[Value], seating: &Seating) -> String {
+fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
     let mut table = table(&[
         ">publishers",
         "wanted",

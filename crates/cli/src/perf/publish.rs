@@ -15,8 +15,8 @@ use lanecast_base::parse_duration;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
 use lanecast_measure::record::HIGHEST_NUMBER;
 use lanecast_measure::{
-    Flags, Head, Kind, LinearShape, Place, PublisherResult, Raise, Setup, Touch, parse_number,
-    report,
+    Flags, Head, Kind, LinearShape, Pinning, PriorityChange, PublisherResult, Setup, Touch,
+    parse_number, report,
 };
 use lanecast_transport::Transport;
 use std::process::ExitCode;
@@ -143,7 +143,7 @@ fn flags(text: &str) -> Result<Flags, String> {
 
 impl PubArgs {
     /// `readers` threads of this process subscribe.
-    fn settings(&self, place: Place, setup: Setup, readers: usize) -> Settings {
+    fn settings(&self, place: Pinning, setup: Setup, readers: usize) -> Settings {
         let pause = Arrival::Pause(Duration::from_millis(self.resolution_ms));
         let arrival = if readers > 0 { Arrival::Subscribers(readers) } else { pause };
         Settings {
@@ -210,7 +210,7 @@ fn warmup(text: &str) -> Result<(u64, Option<u64>), String> {
 pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     let places = arguments.readers.places(&arguments.context)?;
     let files = arguments.files.open(arguments.times(places.len()))?;
-    let place = Place::on_this_host(arguments.cpu, DEFAULT_CPU)?;
+    let place = Pinning::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
     if arguments.jitter_loops > 0 {
         return only_jitter(arguments, place, raise, files, stop);
@@ -228,10 +228,10 @@ struct Publishing<'a> {
     arguments: &'a PubArgs,
     context: &'a ContextArgs,
     head: Head,
-    place: Place,
+    place: Pinning,
     /// CPUs of the subscribers in this process.
-    places: Vec<Place>,
-    raise: Raise,
+    places: Vec<Pinning>,
+    raise: PriorityChange,
     stop: &'a dyn Fn() -> bool,
 }
 
@@ -277,8 +277,8 @@ impl OverTransport for Publishing<'_> {
 /// The jitter test instead, with the publisher's option line before it.
 fn only_jitter(
     arguments: &PubArgs,
-    place: Place,
-    raise: Raise,
+    place: Pinning,
+    raise: PriorityChange,
     files: Files,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {

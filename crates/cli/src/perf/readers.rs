@@ -7,7 +7,7 @@ use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::publisher::PublisherError;
 use lanecast_measure::subscriber::{self, Settings, SubscriberError};
-use lanecast_measure::{Place, PublisherResult, Raise, SubscriberResult, Touch, report};
+use lanecast_measure::{Pinning, PriorityChange, PublisherResult, SubscriberResult, Touch, report};
 use lanecast_transport::Transport;
 use std::process::ExitCode;
 use std::thread::{self, Builder};
@@ -29,7 +29,7 @@ impl ReadersArgs {
     ///
     /// # Errors
     /// A CPU that does not exist, or threads that would have nothing to read.
-    pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Place>> {
+    pub(super) fn places(&self, context: &ContextArgs) -> anyhow::Result<Vec<Pinning>> {
         if !context.stays_inside() {
             if !self.subscriber_cpus.is_empty() {
                 bail!("--subscriber-cpus is for --transport thread: other processes run perf sub");
@@ -37,20 +37,20 @@ impl ReadersArgs {
             return Ok(Vec::new());
         }
         if self.subscriber_cpus.is_empty() {
-            return Ok(vec![Place::on_this_host(None, DEFAULT_CPU)?]);
+            return Ok(vec![Pinning::on_this_host(None, DEFAULT_CPU)?]);
         }
-        let place = |&cpu| Ok(Place::on_this_host(Some(cpu), DEFAULT_CPU)?);
+        let place = |&cpu| Ok(Pinning::on_this_host(Some(cpu), DEFAULT_CPU)?);
         self.subscriber_cpus.iter().map(place).collect()
     }
 }
 
 /// Settings of each receiving thread: read all of one stream.
 pub(super) fn settings<C: Transport>(
-    places: &[Place],
+    places: &[Pinning],
     topics: &[String],
     touch: Touch,
     opened: &Opened<C>,
-    raise: Raise,
+    raise: PriorityChange,
 ) -> Vec<Settings> {
     let reader = |&place| Settings {
         topics: topics.to_vec(),

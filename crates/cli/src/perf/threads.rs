@@ -10,8 +10,10 @@ use crate::output::{complain, print_line, words};
 use crate::stage::{Actor, Patience};
 use anyhow::bail;
 use lanecast_base::parse_duration;
-use lanecast_measure::smx::{Length, Skipped};
-use lanecast_measure::{Head, Kind, Raise, RaiseAsked, Wrong, expected_time, parse_number};
+use lanecast_measure::smx::{RunLength, Skipped};
+use lanecast_measure::{
+    DeliveryErrors, Head, Kind, PriorityChange, PriorityRequest, expected_time, parse_number,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -86,11 +88,11 @@ pub(super) struct Series {
 
 impl ThreadsArgs {
     /// Length of each case.
-    pub(super) fn length(&self, series: Series) -> Length {
+    pub(super) fn length(&self, series: Series) -> RunLength {
         let usual = if self.quick { series.quick } else { series.time };
         match self.messages {
-            Some(messages) => Length::Messages(messages),
-            None => Length::Time(self.time.unwrap_or(usual)),
+            Some(messages) => RunLength::Messages(messages),
+            None => RunLength::Time(self.time.unwrap_or(usual)),
         }
     }
 
@@ -106,7 +108,7 @@ impl ThreadsArgs {
             "messages between threads have no time of their \
             own here: their density is in the .jsonl",
         ))?;
-        Raise::by(RaiseAsked::Auto);
+        PriorityChange::by(PriorityRequest::Auto);
         let (head, mut record) = (Head::now(), Record::default());
         for why in left_out {
             record.lines.push(skipped(&head, series, why)?);
@@ -153,12 +155,12 @@ impl ThreadsArgs {
     pub(super) fn measure<R: Serialize>(
         &self,
         kind: Kind,
-        wrong: fn(&R) -> &Wrong,
-        measure: impl FnOnce(Raise) -> anyhow::Result<R>,
+        wrong: fn(&R) -> &DeliveryErrors,
+        measure: impl FnOnce(PriorityChange) -> anyhow::Result<R>,
     ) -> anyhow::Result<ExitCode> {
         let head = Head::now();
         priority::leave_session()?;
-        let result = measure(Raise::by(RaiseAsked::Auto))?;
+        let result = measure(PriorityChange::by(PriorityRequest::Auto))?;
         print_line(&head.line(kind, &result)?)?;
         Ok(if wrong(&result).is_any() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -174,12 +176,12 @@ pub(super) fn refuse(why: &str) -> ExitCode {
 fn measured(
     series: Series,
     turn: &Turn,
-    length: Length,
+    length: RunLength,
     patience: &Patience<'_>,
 ) -> anyhow::Result<Value> {
     let length = match length {
-        Length::Messages(messages) => ["-n".to_owned(), messages.to_string()],
-        Length::Time(time) => ["--time".to_owned(), lanecast_base::format_duration(time)],
+        RunLength::Messages(messages) => ["-n".to_owned(), messages.to_string()],
+        RunLength::Time(time) => ["--time".to_owned(), lanecast_base::format_duration(time)],
     };
     let fixed = ["perf", series.name, "--json", "--own-session"].map(str::to_owned);
     let words = [&fixed[..], &length, &turn.words].concat();
@@ -202,12 +204,12 @@ fn skipped(head: &Head, series: Series, why: &str) -> anyhow::Result<String> {
     Ok(head.line(Kind::Skipped, &skipped)?)
 }
 
-fn expected(length: Length) -> Duration {
+fn expected(length: RunLength) -> Duration {
     let overhead = Duration::from_millis(70);
     overhead
         + match length {
-            Length::Time(time) => time,
-            Length::Messages(messages) => expected_time(messages, LEAST_RATE),
+            RunLength::Time(time) => time,
+            RunLength::Messages(messages) => expected_time(messages, LEAST_RATE),
         }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use lanecast_broker::{Server, ServerConfig, TopicDefinition};
 use lanecast_client::{Client, Event, Identity, Message};
-use lanecast_filter::kind::Kind;
+use lanecast_filter::message_type::MessageType;
 use lanecast_sow::ViewDefinition;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Sender, TryRecvError, channel};
@@ -27,12 +27,12 @@ pub(super) struct Served {
 
 /// A client that speaks FIX.
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    connect_as(server, Kind::Fix)
+    connect_as(server, MessageType::Fix)
 }
 
 /// Connects a client for messages of one type. A broken connection is an error: the client does not
 /// reconnect.
-pub(super) fn connect_as(server: &str, kind: Kind) -> anyhow::Result<Client> {
+pub(super) fn connect_as(server: &str, kind: MessageType) -> anyhow::Result<Client> {
     let identity = Identity { message_type: kind.to_string(), ..Identity::default() };
     Ok(Client::connect_with(lanecast_client::Settings::once(server, identity))?)
 }
@@ -55,7 +55,7 @@ impl Served {
     /// customer and by symbol, and `view` over these.
     pub(super) fn start(view: ViewDefinition) -> anyhow::Result<Self> {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        let executions = TopicDefinition::new("executions", Kind::Fix);
+        let executions = TopicDefinition::new("executions", MessageType::Fix);
         settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
         settings.views = vec![view];
         let mut server = Server::open(settings)?;

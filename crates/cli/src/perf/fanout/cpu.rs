@@ -1,9 +1,9 @@
 //! The CPUs of a fan-out run: of the server, the publishers and the subscribers.
 
-use lanecast_measure::Seating;
+use lanecast_measure::NumaPlacement;
 
 /// The CPU of thread group `number`; groups without one of their own share the last.
-pub(super) fn cpu_of(seating: &Seating, number: usize) -> Option<usize> {
+pub(super) fn cpu_of(seating: &NumaPlacement, number: usize) -> Option<usize> {
     let first = *seating.cpus.first()?;
     // After the last CPU of the node comes the first again.
     let again = seating.cpus.iter().skip(1).position(|cpu| *cpu == first);
@@ -18,7 +18,7 @@ mod tests {
     #[test]
     fn those_without_a_cpu_of_their_own_share_the_last() {
         let at = |cpus: &[usize]| {
-            let seating = Seating { cpus: cpus.to_vec(), ..Seating::default() };
+            let seating = NumaPlacement { cpus: cpus.to_vec(), ..NumaPlacement::default() };
             [0, 1, 2].map(|number| cpu_of(&seating, number))
         };
         assert_eq!(at(&[4, 5, 6]), [Some(4), Some(5), Some(6)]);

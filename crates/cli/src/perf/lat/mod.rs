@@ -17,14 +17,14 @@ use crate::output::{complain, words};
 use anyhow::bail;
 use conduct::Conduct;
 use lanecast_measure::smx::Placement;
-use lanecast_measure::{Head, Raise, RaiseAsked};
+use lanecast_measure::{Head, PriorityChange, PriorityRequest};
 use std::process::ExitCode;
 
 pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     let cpus = Placement::cpus(&arguments.cpus)?;
     let files = Files::open(&arguments.output(), Times::Several)?;
-    let raise = Raise::by(RaiseAsked::Auto);
+    let raise = PriorityChange::by(PriorityRequest::Auto);
     let conduct = Conduct::new(Head::now(), arguments, cpus, raise)?;
     let (turns, mut record) = (arguments.turns(), Record::default());
     let each = arguments.expected();

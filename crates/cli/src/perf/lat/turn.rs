@@ -2,7 +2,7 @@
 
 use crate::perf::transport_name::TransportName;
 use lanecast_base::WaitStrategy;
-use lanecast_measure::floor::SocketKind;
+use lanecast_measure::socket_baseline::SocketKind;
 use std::fmt;
 
 /// The measured path.
