@@ -11,19 +11,19 @@ mod watched;
 
 pub(crate) use arguments::WatchArgs;
 
-use lanecast_client::{Question, Wishes};
+use lanecast_client::{Query, SubscribeOptions};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &WatchArgs) -> anyhow::Result<ExitCode> {
     let mut client = arguments.server.connect()?;
-    let question = Question {
+    let question = Query {
         filter: arguments.filter.clone(),
         order_by: arguments.order_by.as_ref().map(|orders| orders.text.clone()),
-        ..Question::default()
+        ..Query::default()
     };
-    let wishes = Wishes { out_of_focus: true, ..Wishes::default() };
+    let wishes = SubscribeOptions { out_of_focus: true, ..SubscribeOptions::default() };
     // A query for no records fails on a topic without records, which has nothing to watch.
-    client.query(&arguments.server.topic, &Question { top: Some(0), ..Question::default() })?;
+    client.query(&arguments.server.topic, &Query { top: Some(0), ..Query::default() })?;
     client.query_and_subscribe(&arguments.server.topic, &question, &wishes)?;
     #[cfg(feature = "top")]
     if std::io::IsTerminal::is_terminal(&std::io::stdout()) && !arguments.json {
