@@ -4,7 +4,7 @@
 //! Run it: `cargo run -p lanecast-examples --example pipeline`
 #![forbid(unsafe_code)]
 
-use lanecast::ring::rings::{self, Place, named};
+use lanecast::ring::rings::{self, EventInfo, named};
 use std::error::Error;
 use std::sync::mpsc::channel;
 
@@ -24,19 +24,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut volume = 0;
     let mut handlers = rings::single_producer(1024, Order::default)?
         // First on record,
-        .handle_with(named("journal", move |order: &Order, place: Place| {
-            let _ = journaled.send((place.sequence, *order));
+        .handle_with(named("journal", move |order: &Order, info: EventInfo| {
+            let _ = journaled.send((info.sequence, *order));
         }))
         // then executed,
-        .then(named("execute", move |order: &Order, _: Place| {
+        .then(named("execute", move |order: &Order, _: EventInfo| {
             let _ = executed.send(order.price * order.quantity);
         }))
         // and last of all compared with the record, which must be there already.
-        .then(named("audit", move |order: &Order, place: Place| {
+        .then(named("audit", move |order: &Order, info: EventInfo| {
             let recorded = journal.try_recv().map(|(sequence, of)| (sequence, of.price));
-            assert_eq!(recorded, Ok((place.sequence, order.price)), "not on record");
+            assert_eq!(recorded, Ok((info.sequence, order.price)), "not on record");
             volume += order.price * order.quantity;
-            if place.sequence + 1 == ORDERS {
+            if info.sequence + 1 == ORDERS {
                 let _ = audited.send(volume);
             }
         }))

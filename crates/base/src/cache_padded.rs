@@ -7,9 +7,9 @@ use core::ops::{Deref, DerefMut};
 /// 128 bytes rather than 64: x86-64 fetches lines in pairs, and some aarch64 lines are 128 wide.
 ///
 /// ```
-/// use lanecast_base::Pad;
-/// assert_eq!(core::mem::align_of::<Pad<u8>>(), 128);
-/// assert_eq!(*Pad::new(7), 7);
+/// use lanecast_base::CachePadded;
+/// assert_eq!(core::mem::align_of::<CachePadded<u8>>(), 128);
+/// assert_eq!(*CachePadded::new(7), 7);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(128))]

@@ -128,9 +128,9 @@ const PARK_TIME: Duration = Duration::from_micros(200);
 /// State of one side's waits: counts empty polls and decides the next step.
 ///
 /// ```
-/// use lanecast_base::{Step, WaitStrategy, Waiter};
+/// use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 /// let mut waiter = Waiter::new(WaitStrategy::Park);
-/// assert_eq!(waiter.next_step(), Step::Park);
+/// assert_eq!(waiter.next_step(), WaitStep::Park);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Waiter {

@@ -3,7 +3,7 @@
 
 use lanecast_base::WaitStrategy;
 use lanecast_ring::bytes::{self, ByteConsumer};
-use lanecast_ring::rings::{self, Place};
+use lanecast_ring::rings::{self, EventInfo};
 use std::error::Error;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -17,10 +17,10 @@ struct Number(Box<u64>);
 /// A diamond, workers behind it, and two producers; the third round of every four panics.
 fn handlers(round: u64) -> Result<(), Box<dyn Error>> {
     let (done, all) = channel();
-    let check = |value: &Number, _: Place| assert!(*value.0 < 2 * MESSAGES);
+    let check = |value: &Number, _: EventInfo| assert!(*value.0 < 2 * MESSAGES);
     let worker = |_: usize| {
         let done = done.clone();
-        move |value: &Number, _: Place| {
+        move |value: &Number, _: EventInfo| {
             assert!(round % 4 != 2 || *value.0 != MESSAGES / 2, "of the test");
             let _ = done.send(*value.0);
         }

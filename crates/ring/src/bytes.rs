@@ -29,19 +29,14 @@
 //! ```
 
 mod build;
-mod claim;
 mod consumer;
+mod frame_memory;
+mod lane_reader;
 #[cfg(all(test, loom))]
 mod loom;
-mod memory;
 mod producer;
-mod reader;
-
-/// A lane of bytes.
-type ByteLane = crate::line::Lane<memory::Memory>;
 
 pub use crate::error::BuildError;
 pub use build::{ByteRing, Many, One, multi_producer, single_producer};
-pub use claim::{ByteBatch, ByteClaim, ClaimError};
 pub use consumer::ByteConsumer;
-pub use producer::ByteProducer;
+pub use producer::{ByteBatch, ByteClaim, ByteProducer, ClaimError};

@@ -1,9 +1,9 @@
 //! The reading ends of a ring.
 
 use crate::cursor::{Cursor, DETACHED, sleep_on_any};
-use crate::gates::{Gates, Mark};
-use crate::hold_off::{self, HoldOff};
-use crate::line::{Line, NAP};
+use crate::gating::{GatingCursors, ParkMark};
+use crate::producer_lane::{PARK_TIME_MAX, RingBuffer};
+use crate::reader_throttle::{ReaderThrottle, pause};
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
@@ -17,35 +17,35 @@ const RELEASE_EVERY: usize = 32;
 /// What it has not read holds the producer back. Dropped, it holds nobody back any more.
 #[derive(Debug)]
 pub struct Consumer<T> {
-    pub(crate) line: Arc<Line<T>>,
+    pub(crate) line: Arc<RingBuffer<T>>,
     /// The next value.
     pub(crate) at: u64,
     /// Values may be read up to here, as far as known.
     pub(crate) limit: u64,
     released: u64,
     pub(crate) head: Arc<Cursor>,
-    gates: Gates,
+    gates: GatingCursors,
     waiter: Waiter,
-    hold_off: HoldOff,
+    throttle: ReaderThrottle,
     /// The position at the last [`wait`](Self::wait).
     waited_at: u64,
     /// After how long without values it looks at those that a stride holds back.
     pull_after: Option<Duration>,
     /// When it ran dry.
-    dry_since: Option<Instant>,
+    empty_since: Option<Instant>,
     /// What it sleeps on.
-    mark: Option<Mark>,
+    mark: Option<ParkMark>,
 }
 
 impl<T> Consumer<T> {
     pub(crate) fn new(
-        line: Arc<Line<T>>,
+        line: Arc<RingBuffer<T>>,
         head: Arc<Cursor>,
-        gates: Gates,
+        gates: GatingCursors,
         pull_after: Option<Duration>,
         strategy: WaitStrategy,
     ) -> Self {
-        let hold_off = HoldOff::new(line.slots.far());
+        let throttle = ReaderThrottle::new(line.slots.far());
         Self {
             line,
             at: 0,
@@ -54,10 +54,10 @@ impl<T> Consumer<T> {
             head,
             gates,
             waiter: Waiter::new(strategy),
-            hold_off,
+            throttle,
             waited_at: 0,
             pull_after,
-            dry_since: None,
+            empty_since: None,
             mark: None,
         }
     }
@@ -160,10 +160,10 @@ impl<T> Consumer<T> {
     /// Takes what the producer has written and a stride holds back, if it does so for too long.
     #[cold]
     fn pull(&mut self) {
-        let since = *self.dry_since.get_or_insert_with(Instant::now);
+        let since = *self.empty_since.get_or_insert_with(Instant::now);
         if Some(since.elapsed()) >= self.pull_after {
             self.limit = self.line.written().max(self.at);
-            self.dry_since = None;
+            self.empty_since = None;
         }
     }
 
@@ -184,11 +184,11 @@ impl<T> Consumer<T> {
             self.waiter.found(read);
             self.found();
             if !self.has_more() {
-                let pauses = self.hold_off.caught_up(read);
-                hold_off::pause(pauses, self.waiter.strategy());
+                let pauses = self.throttle.caught_up(read);
+                pause(pauses, self.waiter.strategy());
             }
         } else if work == 0 {
-            self.hold_off.dry();
+            self.throttle.empty();
             self.wait_once(stop);
         }
     }
@@ -202,7 +202,7 @@ impl<T> Consumer<T> {
     /// There was something to read.
     #[inline(always)]
     pub(crate) fn found(&mut self) {
-        self.dry_since = None;
+        self.empty_since = None;
         self.gates.found();
     }
 
@@ -213,7 +213,7 @@ impl<T> Consumer<T> {
             WaitStep::Yield => std::thread::yield_now(),
             WaitStep::Park => {
                 if self.mark() && !stop() {
-                    sleep_on_any(self.word(), NAP);
+                    sleep_on_any(self.word(), PARK_TIME_MAX);
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! whose cursor: a consumer for the producer's, or, in a pipeline, for other consumers'; the
 //! producer for those of the last stage.
 
-use crate::asleep::{Asleep, Sleeper};
+use crate::park_flag::{ParkFlag, Sleeper};
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
 use lanecast_os::futex;
@@ -25,7 +25,7 @@ pub(crate) struct Cursor {
 
 #[derive(Debug, Default)]
 struct Rest {
-    asleep: Asleep,
+    park_flag: ParkFlag,
     /// Counts wake-ups: the word that sleepers sleep on.
     wakes: AtomicU32,
 }
@@ -48,7 +48,7 @@ impl Cursor {
     pub(crate) fn publish(&self, position: u64) {
         // PAIRS(cursor): release here, acquire in `get`.
         self.position.store(position, Ordering::Release);
-        self.nudge();
+        self.wake_sleepers();
     }
 
     /// Publishes `position` without a word to those who sleep, and before any later
@@ -67,23 +67,23 @@ impl Cursor {
         let (done, failed) = (Ordering::Release, Ordering::Relaxed);
         let moved = self.position.compare_exchange(from, to, done, failed).is_ok();
         if moved {
-            self.nudge();
+            self.wake_sleepers();
         }
         moved
     }
 
     /// Wakes those who sleep, because there is something to see.
     #[inline(always)]
-    pub(crate) fn nudge(&self) {
-        if self.rest.asleep.is_owed() {
+    pub(crate) fn wake_sleepers(&self) {
+        if self.rest.park_flag.must_wake() {
             self.wake();
         }
     }
 
     /// Whether somebody sleeps until it moves, or may be about to.
     #[inline(always)]
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.rest.asleep.is_awaited()
+    pub(crate) fn has_sleepers(&self) -> bool {
+        self.rest.park_flag.has_sleepers()
     }
 
     #[cold]
@@ -100,7 +100,7 @@ impl Cursor {
         // Relaxed: the mark is set later, by a release that whoever takes it acquires before it
         // counts the wake-up.
         let wakes = self.rest.wakes.load(Ordering::Relaxed);
-        self.rest.asleep.mark(sleeper);
+        self.rest.park_flag.mark(sleeper);
         wakes
     }
 
@@ -112,12 +112,12 @@ impl Cursor {
     /// A waiter on this cursor has found something without sleeping.
     #[inline(always)]
     pub(crate) fn found(&self, sleeper: &mut Sleeper) {
-        self.rest.asleep.found(sleeper);
+        self.rest.park_flag.found(sleeper);
     }
 
     /// The waiter goes.
     pub(crate) fn forget(&self, sleeper: &mut Sleeper) {
-        self.rest.asleep.forget(sleeper);
+        self.rest.park_flag.forget(sleeper);
     }
 }
 

@@ -26,10 +26,10 @@ pub enum BuildError {
     /// Nobody consumes: without a consumer nothing would ever be released.
     NoConsumer,
     /// A consumer is to follow one of another ring.
-    Stranger,
+    ForeignConsumer,
     /// A taker or a group of workers must be alone at its place: after all other consumers, or
     /// the only one.
-    NotAlone,
+    NotExclusive,
 }
 
 impl fmt::Display for BuildError {
@@ -48,10 +48,10 @@ impl fmt::Display for BuildError {
             }
             Self::NoProducer => f.write_str("a ring has at least one producer: ask for one"),
             Self::NoConsumer => f.write_str("nobody consumes: add a consumer before the producer"),
-            Self::Stranger => f.write_str("a consumer can only follow consumers of the same ring"),
-            Self::NotAlone => f.write_str(
-                "a taker or worker changes values, so nobody may read beside it: let it follow \
-                 all other consumers, and, if it is a taker, further ones follow it",
+            Self::ForeignConsumer => f.write_str("a consumer can only follow consumers of the same ring"),
+            Self::NotExclusive => f.write_str(
+                "a exclusive_consumer or worker changes values, so nobody may read beside it: let it follow \
+                 all other consumers, and, if it is a exclusive_consumer, further ones follow it",
             ),
         }
     }

@@ -2,22 +2,22 @@
 
 use crate::consumer::Consumer;
 use crate::cursor::sleep_on_any;
-use crate::hold_off::{self, HoldOff};
-use crate::line::NAP;
-use crate::share::Share;
-use crate::taker::Taker;
+use crate::exclusive_consumer::ExclusiveConsumer;
+use crate::producer_lane::PARK_TIME_MAX;
+use crate::reader_throttle::{ReaderThrottle, pause};
+use crate::work_claim::WorkClaim;
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 
 /// So many values are taken from one of its own lanes before the next has its turn.
-const PATIENCE: usize = 1024;
+const TURN_VALUES: usize = 1024;
 /// So often it finds nothing in its own lanes before it helps out in others: those whom it would
 /// meet there are soon done alone, if they have a core.
-const DRY: u32 = 64;
+const EMPTY_POLLS_BEFORE_HELPING: u32 = 64;
 /// The same with the others' lanes, where those may be at work.
-const PATIENCE_AWAY: usize = 256;
+const TURN_VALUES_HELPING: usize = 256;
 
-/// An end in every producer's lane: [`Lanes<Consumer<T>>`](Consumer), [`Lanes<Taker<T>>`](Taker).
+/// An end in every producer's lane: [`Lanes<Consumer<T>>`](Consumer), [`Lanes<ExclusiveConsumer<T>>`](Taker).
 ///
 /// It takes from the lanes in turns and waits for all of them at once. Each producer's values
 /// come in that producer's order; what one has not published holds up nothing of the others.
@@ -29,15 +29,15 @@ pub struct Lanes<E> {
     /// The lane that is looked at next.
     turn: usize,
     /// So often has it found nothing since it found something.
-    dry: u32,
+    empty_polls: u32,
     /// What may still be taken from it.
-    patience: usize,
+    turn_values: usize,
     waiter: Waiter,
-    hold_off: HoldOff,
+    throttle: ReaderThrottle,
 }
 
 /// An end in one lane.
-pub trait End {
+pub trait LaneEnd {
     /// With so many values to read it is far enough behind the producer.
     fn far(&self) -> usize;
     /// Whether there is more to take, as far as known.
@@ -52,12 +52,12 @@ pub trait End {
     fn is_closed(&self) -> bool;
 }
 
-impl<E: End> Lanes<E> {
+impl<E: LaneEnd> Lanes<E> {
     /// `lanes`, of which the first `own` are its own.
     pub(crate) fn new(lanes: Box<[E]>, own: usize, wait: WaitStrategy) -> Self {
-        let hold_off = HoldOff::new(lanes.iter().map(E::far).sum());
+        let throttle = ReaderThrottle::new(lanes.iter().map(E::far).sum());
         let waiter = Waiter::new(wait);
-        Self { lanes, own, turn: 0, dry: 0, patience: PATIENCE, waiter, hold_off }
+        Self { lanes, own, turn: 0, empty_polls: 0, turn_values: TURN_VALUES, waiter, throttle }
     }
 
     /// Takes at most `max` values, from all lanes.
@@ -79,11 +79,11 @@ impl<E: End> Lanes<E> {
     #[inline(always)]
     pub(crate) fn take_from_one(&mut self, mut take: impl FnMut(&mut E) -> usize) -> usize {
         let mut work = take(&mut self.lanes[self.turn]);
-        if work > 0 && work < self.patience {
-            self.patience -= work;
+        if work > 0 && work < self.turn_values {
+            self.turn_values -= work;
             return work;
         }
-        let helps = work == 0 && self.helps_out();
+        let helps = work == 0 && self.may_help();
         let turns = if helps { self.own + self.lanes.len() } else { self.own };
         for _ in 0..turns {
             self.pass_turn(helps);
@@ -93,16 +93,16 @@ impl<E: End> Lanes<E> {
             work = take(&mut self.lanes[self.turn]);
         }
         if work > 0 {
-            self.dry = 0;
+            self.empty_polls = 0;
         }
         work
     }
 
     /// Whether its own lanes have been dry for so long that it looks at the others'.
     #[inline(always)]
-    const fn helps_out(&mut self) -> bool {
-        self.dry = self.dry.saturating_add(1);
-        self.dry >= DRY && self.own < self.lanes.len()
+    const fn may_help(&mut self) -> bool {
+        self.empty_polls = self.empty_polls.saturating_add(1);
+        self.empty_polls >= EMPTY_POLLS_BEFORE_HELPING && self.own < self.lanes.len()
     }
 
     /// Passes the turn on to the next of its own lanes, or of all lanes.
@@ -110,7 +110,7 @@ impl<E: End> Lanes<E> {
     const fn pass_turn(&mut self, helps: bool) {
         let lanes = if helps { self.lanes.len() } else { self.own };
         self.turn = if self.turn + 1 < lanes { self.turn + 1 } else { 0 };
-        self.patience = if self.turn < self.own { PATIENCE } else { PATIENCE_AWAY };
+        self.turn_values = if self.turn < self.own { TURN_VALUES } else { TURN_VALUES_HELPING };
     }
 
     /// Waits by the rings' strategy after a round that did `work`: not at all if it did some.
@@ -127,11 +127,11 @@ impl<E: End> Lanes<E> {
             self.waiter.found(work);
             self.lanes.iter_mut().for_each(E::found);
             if !self.lanes.iter().any(E::has_more) {
-                let pauses = self.hold_off.caught_up(work);
-                hold_off::pause(pauses, self.waiter.strategy());
+                let pauses = self.throttle.caught_up(work);
+                pause(pauses, self.waiter.strategy());
             }
         } else {
-            self.hold_off.dry();
+            self.throttle.empty();
             self.wait_once(sleep);
         }
     }
@@ -149,7 +149,7 @@ impl<E: End> Lanes<E> {
     #[cold]
     pub(crate) fn sleep_unless(&mut self, stop: impl Fn() -> bool) {
         if self.lanes.iter_mut().all(E::mark) && !stop() {
-            sleep_on_any(self.lanes.iter().filter_map(E::word), NAP);
+            sleep_on_any(self.lanes.iter().filter_map(E::word), PARK_TIME_MAX);
         }
     }
 
@@ -172,20 +172,20 @@ impl<T> Lanes<Consumer<T>> {
     }
 }
 
-impl<T> Lanes<Taker<T>> {
+impl<T> Lanes<ExclusiveConsumer<T>> {
     /// As [`Consumer::drain`], from all lanes.
     #[inline(always)]
     pub fn drain(&mut self, max: usize, mut handle: impl FnMut(&[T])) -> usize {
         self.take_from_all(max, |lane, max| lane.drain(max, &mut handle))
     }
 
-    /// As [`Taker::drain_mut`], from all lanes.
+    /// As [`ExclusiveConsumer::drain_mut`], from all lanes.
     #[inline(always)]
     pub fn drain_mut(&mut self, max: usize, mut handle: impl FnMut(&mut [T])) -> usize {
         self.take_from_all(max, |lane, max| lane.drain_mut(max, &mut handle))
     }
 
-    /// As [`Taker::pop`], from the lane whose turn it is.
+    /// As [`ExclusiveConsumer::pop`], from the lane whose turn it is.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T>
     where
@@ -200,7 +200,7 @@ impl<T> Lanes<Taker<T>> {
     }
 }
 
-impl<T> End for Consumer<T> {
+impl<T> LaneEnd for Consumer<T> {
     fn far(&self) -> usize {
         self.line.slots.far()
     }
@@ -223,7 +223,7 @@ impl<T> End for Consumer<T> {
     }
 }
 
-impl<T> End for Taker<T> {
+impl<T> LaneEnd for ExclusiveConsumer<T> {
     fn far(&self) -> usize {
         self.consumer.line.slots.far()
     }
@@ -246,7 +246,7 @@ impl<T> End for Taker<T> {
     }
 }
 
-impl<T> End for Share<T> {
+impl<T> LaneEnd for WorkClaim<T> {
     fn far(&self) -> usize {
         self.line().slots.far()
     }

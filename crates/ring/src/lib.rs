@@ -5,25 +5,25 @@
 //! - [`rings`]: values that stay in place, consumers in any topology, workers, handlers;
 //! - [`bytes`]: the same for messages of any length.
 
-mod asleep;
+mod builder;
 pub mod bytes;
-mod claim;
 mod consumer;
 mod cursor;
 mod error;
-mod gates;
+mod exclusive_consumer;
+mod gating;
 mod handlers;
-mod hold_off;
 mod lanes;
-mod line;
 mod multi;
+mod park_flag;
 pub mod pipe;
 mod producer;
+mod producer_barrier;
+mod producer_lane;
+mod reader_throttle;
 pub mod rings;
-mod room;
-mod share;
 pub mod signal;
+mod sleep_leader;
 mod slots;
-mod taker;
-mod watch;
+mod work_claim;
 mod worker;

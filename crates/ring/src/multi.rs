@@ -1,12 +1,13 @@
 //! Rings of several producers: a lane for each.
 
+use crate::builder::{Rings, single_producer};
 use crate::consumer::Consumer;
 use crate::error::BuildError;
+use crate::exclusive_consumer::ExclusiveConsumer;
+use crate::handlers::{HandlerRing, RingControl, RingSet, Stage, Staged};
 use crate::lanes::Lanes;
 use crate::producer::Producer;
-use crate::rings::{Rings, single_producer};
-use crate::taker::Taker;
-use crate::watch::Watch;
+use crate::sleep_leader::SleepLeader;
 use crate::worker::Worker;
 use lanecast_base::WaitStrategy;
 use std::sync::Arc;
@@ -75,20 +76,20 @@ impl<T: Send + Sync> MultiRings<T> {
     /// A consumer that may take values out, because it is the only one.
     ///
     /// # Errors
-    /// As for [`Rings::taker`].
-    pub fn taker(&mut self) -> Result<Lanes<Taker<T>>, BuildError> {
-        self.taker_after::<Consumer<T>>(&[])
+    /// As for [`Rings::exclusive_consumer`].
+    pub fn exclusive_consumer(&mut self) -> Result<Lanes<ExclusiveConsumer<T>>, BuildError> {
+        self.exclusive_after::<Consumer<T>>(&[])
     }
 
     /// A consumer that may change values and take them out, because it follows all the others.
     ///
     /// # Errors
-    /// As for [`Rings::taker_after`].
-    pub fn taker_after<E: AsRef<Consumer<T>>>(
+    /// As for [`Rings::exclusive_after`].
+    pub fn exclusive_after<E: AsRef<Consumer<T>>>(
         &mut self,
         others: &[&Lanes<E>],
-    ) -> Result<Lanes<Taker<T>>, BuildError> {
-        let lanes = self.in_each(others, |lane, others| lane.taker_after(others))?;
+    ) -> Result<Lanes<ExclusiveConsumer<T>>, BuildError> {
+        let lanes = self.in_each(others, |lane, others| lane.exclusive_after(others))?;
         Ok(Lanes::new(lanes.into(), self.lanes.len(), self.strategy))
     }
 
@@ -112,7 +113,7 @@ impl<T: Send + Sync> MultiRings<T> {
     ) -> Result<Vec<Worker<T>>, BuildError> {
         let groups = self.in_each(others, |lane, others| lane.shares(count, others))?;
         let mut groups: Vec<_> = groups.into_iter().map(Vec::into_iter).collect();
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(SleepLeader::default());
         let workers = (0..count).map(|number| {
             let mut shares: Box<[_]> = groups.iter_mut().filter_map(Iterator::next).collect();
             // Each has some lanes of its own, or shares one if there are fewer lanes.
@@ -133,9 +134,25 @@ impl<T: Send + Sync> MultiRings<T> {
         let lanes = self.lanes.iter_mut().enumerate().map(|(number, lane)| {
             let others = others.iter().map(|other| other.lanes.get(number).map(E::as_ref));
             let others: Option<Vec<_>> = others.collect();
-            add(lane, &others.ok_or(BuildError::Stranger)?)
+            add(lane, &others.ok_or(BuildError::ForeignConsumer)?)
         });
         lanes.collect()
+    }
+
+    /// As [`Rings::handle_with`].
+    pub fn handle_with<K>(self, stage: impl Stage<T, K>) -> Staged<T, Self>
+    where
+        T: 'static,
+    {
+        Staged::new(self).then(stage)
+    }
+
+    /// As [`Rings::share_among`].
+    pub fn share_among<K, S: Stage<T, K>>(self, handlers: Vec<S>) -> Staged<T, Self>
+    where
+        T: 'static,
+    {
+        Staged::new(self).share_among(handlers)
     }
 
     /// The producers, which complete the rings.
@@ -144,6 +161,25 @@ impl<T: Send + Sync> MultiRings<T> {
     /// If there is no consumer.
     pub fn producers(self) -> Result<Vec<Producer<T>>, BuildError> {
         self.lanes.into_iter().map(Rings::producer).collect()
+    }
+}
+
+impl<T: Send + Sync + 'static> HandlerRing<T> for MultiRings<T> {
+    type End = Lanes<Consumer<T>>;
+    type Producers = Vec<Producer<T>>;
+
+    fn add(&mut self, others: &[&Self::End]) -> Result<Self::End, BuildError> {
+        self.after(others)
+    }
+
+    fn share(&mut self, count: usize, others: &[&Self::End]) -> Result<Vec<Worker<T>>, BuildError> {
+        self.workers_after(count, others)
+    }
+
+    fn complete(self) -> Result<(Vec<Producer<T>>, Box<dyn RingControl>), BuildError> {
+        let producers = self.producers()?;
+        let lines = producers.iter().map(|producer| Arc::clone(&producer.room().line)).collect();
+        Ok((producers, Box::new(RingSet(lines))))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The writing end of a ring.
 
-use crate::claim::Claim;
 use crate::error::{Closed, PushError};
-use crate::gates::Gates;
-use crate::line::Line;
-use crate::room::Room;
+use crate::gating::GatingCursors;
+use crate::producer_barrier::ProducerBarrier;
+use crate::producer_lane::RingBuffer;
+use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use lanecast_base::WaitStrategy;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ pub struct Producer<T> {
     stride: u64,
     // What follows is never handed out by reference to code that is not inlined, nor is anything
     // above: this is what lets the position live in a register.
-    line: NonNull<Line<T>>,
+    line: NonNull<RingBuffer<T>>,
     /// Owned; it owns the line.
-    room: NonNull<Room<T>>,
+    room: NonNull<ProducerBarrier<T>>,
 }
 
 // SAFETY: it owns what it points to, and values go to other threads, which read them in place.
@@ -36,30 +36,30 @@ unsafe impl<T: Send + Sync> Send for Producer<T> {}
 
 impl<T> Producer<T> {
     pub(crate) fn new(
-        line: Arc<Line<T>>,
-        gates: Gates,
+        line: Arc<RingBuffer<T>>,
+        gates: GatingCursors,
         stride: u64,
         strategy: WaitStrategy,
     ) -> Self {
         let pointer = NonNull::from(&*line);
-        let room = Box::leak(Box::new(Room::new(line, gates, strategy)));
+        let room = Box::leak(Box::new(ProducerBarrier::new(line, gates, strategy)));
         Self { at: 0, turn: 0, published: 0, stride, line: pointer, room: NonNull::from(room) }
     }
 
     #[inline(always)]
-    pub(crate) fn line(&self) -> &Line<T> {
+    pub(crate) fn line(&self) -> &RingBuffer<T> {
         // SAFETY: the room owns the line for as long as this producer lives.
         unsafe { self.line.as_ref() }
     }
 
     #[inline(always)]
-    pub(crate) fn room(&self) -> &Room<T> {
+    pub(crate) fn room(&self) -> &ProducerBarrier<T> {
         // SAFETY: it is this producer's own until it is dropped.
         unsafe { self.room.as_ref() }
     }
 
     #[inline(always)]
-    fn room_mut(&mut self) -> &mut Room<T> {
+    fn room_mut(&mut self) -> &mut ProducerBarrier<T> {
         // SAFETY: as above.
         unsafe { self.room.as_mut() }
     }
@@ -163,8 +163,8 @@ impl<T> Producer<T> {
         if self.stride == 1 {
             line.tail.publish(self.at);
         } else {
-            line.write_up_to(self.at);
-            if self.at - self.published >= self.stride || line.tail.is_awaited() {
+            line.set_written(self.at);
+            if self.at - self.published >= self.stride || line.tail.has_sleepers() {
                 self.publish();
             }
         }
@@ -213,7 +213,7 @@ impl<T> Drop for Producer<T> {
 
 /// Ends the stream at `at`, and gives the room back.
 #[inline(never)]
-fn close<T>(room: NonNull<Room<T>>, at: u64) {
+fn close<T>(room: NonNull<ProducerBarrier<T>>, at: u64) {
     // SAFETY: the producer that owned it is being dropped, and made it from a box.
     let room = unsafe { Box::from_raw(room.as_ptr()) };
     room.line.close(at);
@@ -227,5 +227,53 @@ impl<T> core::fmt::Debug for Producer<T> {
             .field("limit", &self.room().limit)
             .field("is_closed", &self.is_closed())
             .finish_non_exhaustive()
+    }
+}
+
+/// Room for some values, written in place.
+///
+/// Each holds what was there before. Dropped without [`commit`](Self::commit), none of them was
+/// ever published.
+#[derive(Debug)]
+#[must_use = "without `commit` it was never there"]
+pub struct Claim<'a, T> {
+    producer: &'a mut Producer<T>,
+    count: usize,
+}
+
+impl<'a, T> Claim<'a, T> {
+    #[inline(always)]
+    pub(crate) const fn new(producer: &'a mut Producer<T>, count: usize) -> Self {
+        Self { producer, count }
+    }
+
+    /// Publishes all values, in one step.
+    #[inline(always)]
+    pub fn commit(self) {
+        let count = self.count;
+        self.commit_first(count);
+    }
+
+    /// Publishes the first `count` values (at most all), in one step; gives the rest back.
+    #[inline(always)]
+    pub fn commit_first(self, count: usize) {
+        self.producer.pass(count.min(self.count) as u64);
+    }
+}
+
+impl<T> Deref for Claim<'_, T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the slots lie before the producer's limit: they are this claim's alone.
+        unsafe { self.producer.line().slots.read(self.producer.at, self.count) }
+    }
+}
+
+impl<T> DerefMut for Claim<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `deref`.
+        unsafe { self.producer.line().slots.write(self.producer.at, self.count) }
     }
 }

@@ -1,9 +1,9 @@
 //! One of several who share the work.
 
 use crate::lanes::Lanes;
-use crate::line::NAP;
-use crate::share::Share;
-use crate::watch::Watch;
+use crate::producer_lane::PARK_TIME_MAX;
+use crate::sleep_leader::SleepLeader;
+use crate::work_claim::WorkClaim;
 use lanecast_base::WaitStrategy;
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use std::sync::Arc;
 /// very run again, and nobody else.
 #[derive(Debug)]
 pub struct Worker<T> {
-    lanes: Lanes<Share<T>>,
-    watch: Arc<Watch>,
+    lanes: Lanes<WorkClaim<T>>,
+    watch: Arc<SleepLeader>,
 }
 
 impl<T> Worker<T> {
     pub(crate) fn new(
-        lanes: Box<[Share<T>]>,
+        lanes: Box<[WorkClaim<T>]>,
         own: usize,
-        watch: Arc<Watch>,
+        watch: Arc<SleepLeader>,
         strategy: WaitStrategy,
     ) -> Self {
         Self { lanes: Lanes::new(lanes, own, strategy), watch }
@@ -71,7 +71,7 @@ impl<T> Worker<T> {
     #[inline(always)]
     pub(crate) fn wait_unless(&mut self, work: usize, stop: impl Fn() -> bool) {
         let watch = &self.watch;
-        self.lanes.wait_by(work, |lanes| watch.keep(NAP, || lanes.sleep_unless(stop)));
+        self.lanes.wait_by(work, |lanes| watch.keep(PARK_TIME_MAX, || lanes.sleep_unless(stop)));
     }
 
     /// Whether all producers are gone and everything is claimed, by this worker or another,

@@ -1,6 +1,6 @@
 //! NEON, which every aarch64 has.
 
-use super::{BLOCK, Baseline, Classes, Masks, Portable};
+use super::masks::{BLOCK, Baseline, Classes, Masks, Portable};
 use core::arch::aarch64::{
     uint8x16_t, vandq_u8, vceqq_u8, vcleq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8,
     vpaddq_u8, vreinterpretq_u64_u8, vsubq_u8,

@@ -1,6 +1,6 @@
 //! SSE2, which every x86-64 has, AVX2 and AVX-512.
 
-use super::{BLOCK, Baseline, Classes, Masks, Portable, Scan};
+use super::masks::{BLOCK, Baseline, Classes, Masks, Portable, Scan};
 use core::arch::x86_64::{
     __m128i, __m256i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
     _mm_or_si128, _mm_set1_epi8, _mm_setzero_si128, _mm_sub_epi8, _mm256_and_si256,

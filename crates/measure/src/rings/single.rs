@@ -4,15 +4,15 @@ use super::row::Row;
 use super::run::{Case, End, Found};
 use crate::smx::RunLength;
 use crate::threads::{Block, DeliveryCheck, Failed, Quota, Role, ThreadGroup, tag};
-use lanecast_ring::rings::{self, Consumer, Producer, Taker};
+use lanecast_ring::rings::{self, Consumer, ExclusiveConsumer, Producer};
 
 /// Lets the threads of a row with one producer work.
 pub(super) fn run<const WORDS: usize>(case: &Case, length: RunLength) -> Result<Found, Failed> {
     let build = rings::single_producer(case.capacity, Block::<WORDS>::default)?;
     let mut build = build.wait(case.wait);
-    let (mut consumers, mut taker) = (Vec::new(), None);
+    let (mut consumers, mut exclusive_consumer) = (Vec::new(), None);
     match case.row {
-        Row::Singly => taker = Some(build.taker()?),
+        Row::Singly => exclusive_consumer = Some(build.exclusive_consumer()?),
         Row::Diamond => {
             let (first, second) = (build.consumer()?, build.consumer()?);
             let third = build.after(&[&first, &second])?;
@@ -33,8 +33,8 @@ pub(super) fn run<const WORDS: usize>(case: &Case, length: RunLength) -> Result<
         let Some(cpu) = cpus.next() else { break };
         crew.join(Role::Consumer, *cpu, move || drain(consumer, most));
     }
-    if let (Some(taker), Some(cpu)) = (taker, cpus.next()) {
-        crew.join(Role::Consumer, *cpu, move || pop(taker));
+    if let (Some(exclusive_consumer), Some(cpu)) = (exclusive_consumer, cpus.next()) {
+        crew.join(Role::Consumer, *cpu, move || pop(exclusive_consumer));
     }
     Ok(Found::each_sees_all(crew.run()?))
 }
@@ -102,17 +102,17 @@ fn drain<const WORDS: usize>(mut consumer: Consumer<Block<WORDS>>, most: usize) 
 }
 
 /// Takes one message after the other.
-fn pop<const WORDS: usize>(mut taker: Taker<Block<WORDS>>) -> End {
+fn pop<const WORDS: usize>(mut exclusive_consumer: ExclusiveConsumer<Block<WORDS>>) -> End {
     let mut seen = DeliveryCheck::new(1);
     loop {
         let mut work = 0;
-        while let Some(block) = taker.pop() {
+        while let Some(block) = exclusive_consumer.pop() {
             seen.see(&[block]);
             work += 1;
         }
-        if work == 0 && taker.is_closed() {
+        if work == 0 && exclusive_consumer.is_closed() {
             return End::seen(seen);
         }
-        taker.wait(work);
+        exclusive_consumer.wait(work);
     }
 }

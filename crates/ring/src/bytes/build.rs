@@ -1,13 +1,12 @@
 //! Putting a ring together: who comes after whom.
 
-use super::ByteLane;
 use super::consumer::ByteConsumer;
-use super::memory::Memory;
+use super::frame_memory::{ByteLane, FrameMemory};
+use super::lane_reader::LaneReader;
 use super::producer::ByteProducer;
-use super::reader::Reader;
 use crate::cursor::Cursor;
 use crate::error::BuildError;
-use crate::gates::Gates;
+use crate::gating::GatingCursors;
 use core::marker::PhantomData;
 use lanecast_base::WaitStrategy;
 use lanecast_os::barrier;
@@ -28,7 +27,7 @@ pub enum Many {}
 /// A ring that is being put together: consumers first, producers last.
 #[derive(Debug)]
 pub struct ByteRing<Producers> {
-    lanes: Vec<Branch>,
+    lanes: Vec<LaneBuild>,
     strategy: WaitStrategy,
     stride: u32,
     pull_after: Option<Duration>,
@@ -37,7 +36,7 @@ pub struct ByteRing<Producers> {
 
 /// A lane and those who read it.
 #[derive(Debug)]
-struct Branch {
+struct LaneBuild {
     lane: Arc<ByteLane>,
     heads: Vec<Arc<Cursor>>,
 }
@@ -85,8 +84,8 @@ impl<Producers> ByteRing<Producers> {
         barrier::register();
         let branch = |_| {
             let memory =
-                Memory::new(capacity).map_err(|_| BuildError::NoMemory { asked: capacity });
-            Ok(Branch { lane: Arc::new(ByteLane::new(memory?)), heads: Vec::new() })
+                FrameMemory::new(capacity).map_err(|_| BuildError::NoMemory { asked: capacity });
+            Ok(LaneBuild { lane: Arc::new(ByteLane::new(memory?)), heads: Vec::new() })
         };
         Ok(Self {
             lanes: (0..producers).map(branch).collect::<Result<_, _>>()?,
@@ -121,7 +120,7 @@ impl<Producers> ByteRing<Producers> {
         let pull_after = self.pull_after;
         self.add(|_, lane| {
             let tail = || [Arc::clone(&lane.tail)];
-            Reader::new(Arc::clone(lane), Gates::new(tail(), tail()), pull_after)
+            LaneReader::new(Arc::clone(lane), GatingCursors::new(tail(), tail()), pull_after)
         })
     }
 
@@ -134,12 +133,12 @@ impl<Producers> ByteRing<Producers> {
             return Ok(self.consumer());
         }
         if !others.iter().all(|other| self.owns(other)) {
-            return Err(BuildError::Stranger);
+            return Err(BuildError::ForeignConsumer);
         }
         Ok(self.add(|number, lane| {
             let heads = || others.iter().map(|other| Arc::clone(other.readers()[number].head()));
-            let gates = Gates::new(heads(), heads().chain([Arc::clone(&lane.tail)]));
-            Reader::new(Arc::clone(lane), gates, None)
+            let gates = GatingCursors::new(heads(), heads().chain([Arc::clone(&lane.tail)]));
+            LaneReader::new(Arc::clone(lane), gates, None)
         }))
     }
 
@@ -148,7 +147,7 @@ impl<Producers> ByteRing<Producers> {
     }
 
     /// A consumer with a reader in each lane.
-    fn add(&mut self, reader: impl Fn(usize, &Arc<ByteLane>) -> Reader) -> ByteConsumer {
+    fn add(&mut self, reader: impl Fn(usize, &Arc<ByteLane>) -> LaneReader) -> ByteConsumer {
         let branches = self.lanes.iter_mut().enumerate();
         let readers = branches.map(|(number, branch)| {
             let reader = reader(number, &branch.lane);
@@ -160,8 +159,9 @@ impl<Producers> ByteRing<Producers> {
 
     fn finish(self) -> Result<Vec<ByteProducer>, BuildError> {
         let (stride, strategy) = (self.stride, self.strategy);
-        let producer = |Branch { lane, heads }| {
-            let gates = Gates::new(heads.iter().map(Arc::clone), heads.iter().map(Arc::clone));
+        let producer = |LaneBuild { lane, heads }| {
+            let gates =
+                GatingCursors::new(heads.iter().map(Arc::clone), heads.iter().map(Arc::clone));
             // Set once: the builder is consumed.
             let _ = lane.heads.set(heads.into_boxed_slice());
             ByteProducer::new(lane, gates, stride, strategy)

@@ -1,25 +1,25 @@
 //! The reading end of all lanes.
 
-use super::reader::Reader;
+use super::lane_reader::LaneReader;
 use crate::cursor::sleep_on_any;
-use crate::line::NAP;
+use crate::producer_lane::PARK_TIME_MAX;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 
 /// Reads messages. Dropping it detaches it: it holds nobody up any more.
 #[derive(Debug)]
 pub struct ByteConsumer {
-    readers: Box<[Reader]>,
+    readers: Box<[LaneReader]>,
     /// The lane that the next poll begins with.
     next: usize,
     waiter: Waiter,
 }
 
 impl ByteConsumer {
-    pub(super) fn new(readers: Box<[Reader]>, strategy: WaitStrategy) -> Self {
+    pub(super) fn new(readers: Box<[LaneReader]>, strategy: WaitStrategy) -> Self {
         Self { readers, next: 0, waiter: Waiter::new(strategy) }
     }
 
-    pub(super) fn readers(&self) -> &[Reader] {
+    pub(super) fn readers(&self) -> &[LaneReader] {
         &self.readers
     }
 
@@ -62,13 +62,13 @@ impl ByteConsumer {
 
     /// Whether every producer is gone and everything has been read.
     pub fn is_closed(&self) -> bool {
-        self.readers.iter().all(Reader::is_closed)
+        self.readers.iter().all(LaneReader::is_closed)
     }
 
     #[cold]
     fn park(&mut self) {
         if self.mark_asleep() {
-            sleep_on_any(self.readers.iter().filter_map(Reader::word), NAP);
+            sleep_on_any(self.readers.iter().filter_map(LaneReader::word), PARK_TIME_MAX);
         }
     }
 

@@ -1,62 +1,27 @@
 //! Giving a ring its handlers.
 
-use super::arrival::Arrival;
-use super::feed::{Feed, Plan};
+use super::event_source::{EventSource, HandlerRing};
+use super::handler_thread::{HandlerRecord, HandlerThread, HandlersShared, StageCount, StageGuard};
 use super::panics::OnPanic;
-use super::post::{Attendance, Crew, Post, Record, Shared};
-use super::running::{Handlers, Thread};
-use super::stage::{Seat, Stage};
-use crate::error::BuildError;
-use crate::multi::MultiRings;
-use crate::rings::Rings;
+use super::running::{Handlers, RunningThread, StartError};
+use super::stage::{HandlerSlot, Stage};
+use super::start_signal::StartSignal;
 use core::fmt;
 use lanecast_base::sync::AtomicU64;
 use lanecast_os::affinity;
-use std::io;
 use std::sync::Arc;
-
-/// Why handlers cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The ring does not allow it.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A stage without handlers.
-    #[error("stage {0} has no handlers: give it at least one")]
-    EmptyStage(usize),
-    /// A stage after one that shares the work.
-    #[error("stage {0} shares its work, so nobody can follow it: let it be the last")]
-    AfterSharing(usize),
-    /// The system gives no thread.
-    #[error("there is no thread for handler {handler}: {error}")]
-    Thread {
-        /// Whose thread.
-        handler: String,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// A handler's thread cannot be kept on its CPU.
-    #[error("handler {handler} cannot be kept on its CPU: {error}")]
-    Pin {
-        /// Whose thread.
-        handler: String,
-        /// The system's words.
-        error: io::Error,
-    },
-}
 
 /// A ring that is being given handlers, stage by stage.
 ///
 /// ```
-/// use lanecast_ring::rings::{self, Place, named};
+/// use lanecast_ring::rings::{self, EventInfo, named};
 /// use std::sync::mpsc::channel;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (result, results) = channel();
-/// let journal = |_order: &u64, place: Place| assert!(place.sequence < 3);
-/// let replicate = |order: &u64, _: Place| assert!(*order > 0);
-/// let business = move |order: &u64, _: Place| result.send(order * 2).unwrap_or_default();
+/// let journal = |_order: &u64, info: EventInfo| assert!(info.sequence < 3);
+/// let replicate = |order: &u64, _: EventInfo| assert!(*order > 0);
+/// let business = move |order: &u64, _: EventInfo| result.send(order * 2).unwrap_or_default();
 /// let mut handlers = rings::single_producer(64, || 0_u64)?
 ///     .handle_with((named("journal", journal), replicate)) // Side by side,
 ///     .then(named("business", business)) // and this one when both are done.
@@ -72,62 +37,38 @@ pub enum StartError {
 /// # }
 /// ```
 pub struct Staged<T, P> {
-    plan: P,
-    stages: Vec<Row<T>>,
+    ring: P,
+    stages: Vec<StageHandlers<T>>,
     on_panic: OnPanic,
     cpus: Vec<usize>,
 }
 
 /// The handlers of one stage.
-struct Row<T> {
-    seats: Vec<Seat<T>>,
+struct StageHandlers<T> {
+    slots: Vec<HandlerSlot<T>>,
     shares_work: bool,
 }
 
 /// The ends of the ring that a stage's handlers read.
-type Ends<T> = Vec<Box<dyn Feed<T>>>;
+type Ends<T> = Vec<Box<dyn EventSource<T>>>;
 
-impl<T: Send + Sync + 'static> Rings<T> {
-    /// Handlers that see every message; see [`Staged`].
-    pub fn handle_with<K>(self, stage: impl Stage<T, K>) -> Staged<T, Self> {
-        Staged::new(self).then(stage)
-    }
-
-    /// Handlers each message of which goes to one of them; see [`Staged`].
-    pub fn share_among<K, S: Stage<T, K>>(self, handlers: Vec<S>) -> Staged<T, Self> {
-        Staged::new(self).share_among(handlers)
-    }
-}
-
-impl<T: Send + Sync + 'static> MultiRings<T> {
-    /// As [`Rings::handle_with`].
-    pub fn handle_with<K>(self, stage: impl Stage<T, K>) -> Staged<T, Self> {
-        Staged::new(self).then(stage)
-    }
-
-    /// As [`Rings::share_among`].
-    pub fn share_among<K, S: Stage<T, K>>(self, handlers: Vec<S>) -> Staged<T, Self> {
-        Staged::new(self).share_among(handlers)
-    }
-}
-
-impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
-    const fn new(plan: P) -> Self {
-        Self { plan, stages: Vec::new(), on_panic: OnPanic::Halt, cpus: Vec::new() }
+impl<T: Send + Sync + 'static, P: HandlerRing<T>> Staged<T, P> {
+    pub(crate) const fn new(ring: P) -> Self {
+        Self { ring, stages: Vec::new(), on_panic: OnPanic::Halt, cpus: Vec::new() }
     }
 
     /// The next stage: handlers that see a message when the stage before is done with it.
     #[must_use]
     pub fn then<K>(mut self, stage: impl Stage<T, K>) -> Self {
-        self.stages.push(Row { seats: stage.seats(), shares_work: false });
+        self.stages.push(StageHandlers { slots: stage.slots(), shares_work: false });
         self
     }
 
     /// The last stage: handlers that share the work, each message for one of them.
     #[must_use]
     pub fn share_among<K, S: Stage<T, K>>(mut self, handlers: Vec<S>) -> Self {
-        let seats = handlers.into_iter().flat_map(S::seats).collect();
-        self.stages.push(Row { seats, shares_work: true });
+        let slots = handlers.into_iter().flat_map(S::slots).collect();
+        self.stages.push(StageHandlers { slots, shares_work: true });
         self
     }
 
@@ -151,26 +92,26 @@ impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
     /// See [`StartError`]; nothing is running then.
     pub fn start(mut self) -> Result<Handlers<T, P::Producers>, StartError> {
         let ends = self.ends()?;
-        let (producers, alarm) = self.plan.complete()?;
-        let shared = Arc::new(Shared::new(alarm));
+        let (producers, control) = self.ring.complete()?;
+        let shared = Arc::new(HandlersShared::new(control));
         let mut handlers = Handlers::new(producers, Arc::clone(&shared));
         let mut before = None;
         let mut cpus = self.cpus.iter().copied().cycle();
         for (stage, (row, ends)) in self.stages.into_iter().zip(ends).enumerate() {
-            let crew = Arc::new(Crew::new(row.seats.len()));
-            for (number, (seat, feed)) in row.seats.into_iter().zip(ends).enumerate() {
+            let stage_count = Arc::new(StageCount::new(row.slots.len()));
+            for (number, (slot, source)) in row.slots.into_iter().zip(ends).enumerate() {
                 let name = format!("handler-{}-{}", stage + 1, number + 1);
-                let name = seat.name.clone().unwrap_or(name);
+                let name = slot.name.clone().unwrap_or(name);
                 let handled = Arc::new(AtomicU64::new(0));
-                let record = Record::new(name, self.on_panic, Arc::clone(&handled));
-                let (shared, crew) = (Arc::clone(&shared), Arc::clone(&crew));
-                let attendance = Attendance { shared, crew, before: before.clone() };
-                let post = Post { feed, attendance, record };
-                handlers.add(start_one(seat, post, cpus.next(), handled)?);
+                let record = HandlerRecord::new(name, self.on_panic, Arc::clone(&handled));
+                let (shared, stage_count) = (Arc::clone(&shared), Arc::clone(&stage_count));
+                let guard = StageGuard { shared, stage_count, before: before.clone() };
+                let thread = HandlerThread { source, guard, record };
+                handlers.add(start_one(slot, thread, cpus.next(), handled)?);
             }
-            before = Some(crew);
+            before = Some(stage_count);
         }
-        handlers.wait_for_arrivals()?;
+        handlers.wait_until_started()?;
         Ok(handlers)
     }
 
@@ -180,7 +121,7 @@ impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
         let mut shared = Vec::new();
         for (number, row) in self.stages.iter().enumerate() {
             let stage = number + 1;
-            if row.seats.is_empty() {
+            if row.slots.is_empty() {
                 return Err(StartError::EmptyStage(stage));
             }
             if row.shares_work && stage < self.stages.len() {
@@ -188,47 +129,47 @@ impl<T: Send + Sync + 'static, P: Plan<T>> Staged<T, P> {
             }
             let before: Vec<&P::End> = whole.last().into_iter().flatten().collect();
             if row.shares_work {
-                shared = self.plan.share(row.seats.len(), &before)?;
+                shared = self.ring.share(row.slots.len(), &before)?;
             } else {
-                let ends = row.seats.iter().map(|_| self.plan.add(&before));
+                let ends = row.slots.iter().map(|_| self.ring.add(&before));
                 let ends = ends.collect::<Result<_, _>>()?;
                 whole.push(ends);
             }
         }
-        let boxed = |end| Box::new(end) as Box<dyn Feed<T>>;
+        let boxed = |end| Box::new(end) as Box<dyn EventSource<T>>;
         let mut ends: Vec<Ends<T>> =
             whole.into_iter().map(|ends| ends.into_iter().map(boxed).collect()).collect();
-        ends.push(shared.into_iter().map(|end| Box::new(end) as Box<dyn Feed<T>>).collect());
+        ends.push(shared.into_iter().map(|end| Box::new(end) as Box<dyn EventSource<T>>).collect());
         Ok(ends)
     }
 }
 
 fn start_one<T: Send + Sync + 'static>(
-    seat: Seat<T>,
-    post: Post<T>,
+    slot: HandlerSlot<T>,
+    thread: HandlerThread<T>,
     cpu: Option<usize>,
     handled: Arc<AtomicU64>,
-) -> Result<Thread<T>, StartError> {
-    let name = post.record.name.clone();
+) -> Result<RunningThread<T>, StartError> {
+    let name = thread.record.name.clone();
     let builder = std::thread::Builder::new().name(name.replace('\0', " "));
-    let arrival = Arc::new(Arrival::new());
+    let start_signal = Arc::new(StartSignal::new());
     let begin = {
-        let arrival = Arc::clone(&arrival);
+        let start_signal = Arc::clone(&start_signal);
         move || {
             let pinned = cpu.map_or(Ok(()), affinity::pin);
-            arrival.tell(pinned.is_ok());
-            pinned.map(|()| (seat.work)(post))
+            start_signal.tell(pinned.is_ok());
+            pinned.map(|()| (slot.work)(thread))
         }
     };
     match builder.spawn(begin) {
-        Ok(join) => Ok(Thread { name, handled, arrival, join }),
+        Ok(join) => Ok(RunningThread { name, handled, start_signal, join }),
         Err(error) => Err(StartError::Thread { handler: name, error }),
     }
 }
 
 impl<T, P> fmt::Debug for Staged<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stages = self.stages.iter().map(|row| &row.seats);
+        let stages = self.stages.iter().map(|row| &row.slots);
         f.debug_list().entries(stages).finish()
     }
 }

@@ -1,10 +1,12 @@
 //! How handlers end, explored by loom: the code that products run, on loom's threads.
 
-use super::arrival::Arrival;
-use super::feed::{Feed, Plan};
+use super::event_source::{EventSource, HandlerRing};
+use super::handler_thread::{
+    HandlerRecord, HandlerThread, HandlersShared, StageCount, StageGuard, work,
+};
 use super::panics::OnPanic;
-use super::post::{Attendance, Crew, Post, Record, Shared, work};
-use super::{Handler, Place};
+use super::start_signal::StartSignal;
+use super::{EventInfo, Handler};
 use crate::producer::Producer;
 use crate::rings::{Rings, single_producer};
 use lanecast_base::WaitStrategy;
@@ -49,28 +51,32 @@ fn ring() -> Rings<u64> {
     single_producer(2, || 0).unwrap().wait(WaitStrategy::Park)
 }
 
-fn complete(ring: Rings<u64>) -> (Producer<u64>, Arc<Shared>) {
-    let (producer, alarm) = ring.complete().unwrap();
-    (producer, Arc::new(Shared::new(alarm)))
+fn complete(ring: Rings<u64>) -> (Producer<u64>, Arc<HandlersShared>) {
+    let (producer, control) = ring.complete().unwrap();
+    (producer, Arc::new(HandlersShared::new(control)))
 }
 
-fn attend(shared: &Arc<Shared>, crew: &Arc<Crew>, before: Option<&Arc<Crew>>) -> Attendance {
-    let (shared, crew) = (Arc::clone(shared), Arc::clone(crew));
-    Attendance { shared, crew, before: before.map(Arc::clone) }
+fn attend(
+    shared: &Arc<HandlersShared>,
+    stage_count: &Arc<StageCount>,
+    before: Option<&Arc<StageCount>>,
+) -> StageGuard {
+    let (shared, stage_count) = (Arc::clone(shared), Arc::clone(stage_count));
+    StageGuard { shared, stage_count, before: before.map(Arc::clone) }
 }
 
 #[test]
 fn who_has_arrived_has_done_so_before() {
     check(|| {
-        let (arrival, trace) = (Arc::new(Arrival::new()), Trace::new());
+        let (start_signal, trace) = (Arc::new(StartSignal::new()), Trace::new());
         let arriving = {
-            let (arrival, trace) = (Arc::clone(&arrival), Arc::clone(&trace));
+            let (start_signal, trace) = (Arc::clone(&start_signal), Arc::clone(&trace));
             thread::spawn(move || {
                 trace.leave();
-                arrival.tell(true);
+                start_signal.tell(true);
             })
         };
-        assert!(arrival.wait());
+        assert!(start_signal.wait());
         trace.find();
         arriving.join().unwrap();
     });
@@ -82,14 +88,14 @@ fn a_stage_is_over_when_all_of_it_are_done() {
         let mut ring = ring();
         let _consumer = ring.consumer().unwrap();
         let (_producer, shared) = complete(ring);
-        let (first, second) = (Arc::new(Crew::new(2)), Arc::new(Crew::new(1)));
+        let (first, second) = (Arc::new(StageCount::new(2)), Arc::new(StageCount::new(1)));
         let leavers: Vec<_> = (0..2)
             .map(|_| {
-                let (attendance, trace) = (attend(&shared, &first, None), Trace::new());
+                let (guard, trace) = (attend(&shared, &first, None), Trace::new());
                 let left = Arc::clone(&trace);
                 let leaver = thread::spawn(move || {
                     left.leave();
-                    drop(attendance);
+                    drop(guard);
                 });
                 (leaver, trace)
             })
@@ -103,16 +109,20 @@ fn a_stage_is_over_when_all_of_it_are_done() {
     });
 }
 
-/// A handler's place, fed from `feed`.
-fn post(feed: Box<dyn Feed<u64>>, attendance: Attendance, handled: &Arc<AtomicU64>) -> Post<u64> {
-    let record = Record::new("model".to_owned(), OnPanic::Halt, Arc::clone(handled));
-    Post { feed, attendance, record }
+/// A handler's place, fed from `source`.
+fn post(
+    source: Box<dyn EventSource<u64>>,
+    guard: StageGuard,
+    handled: &Arc<AtomicU64>,
+) -> HandlerThread<u64> {
+    let record = HandlerRecord::new("model".to_owned(), OnPanic::Halt, Arc::clone(handled));
+    HandlerThread { source, guard, record }
 }
 
 struct Quiet;
 
 impl Handler<u64> for Quiet {
-    fn on_event(&mut self, event: &u64, place: Place) {
+    fn on_event(&mut self, event: &u64, place: EventInfo) {
         assert_eq!((*event, place.sequence), (7, 0));
     }
 }
@@ -125,9 +135,9 @@ fn who_knows_of_the_end_knows_what_came_before_it() {
             let mut ring = ring();
             let mut consumer = ring.consumer().unwrap();
             let (mut producer, shared) = complete(ring);
-            let attendance = attend(&shared, &Arc::new(Crew::new(1)), None);
+            let guard = attend(&shared, &Arc::new(StageCount::new(1)), None);
             let reader = thread::spawn(move || {
-                while !attendance.is_over() {
+                while !guard.is_over() {
                     thread::yield_now();
                 }
                 assert_eq!(consumer.drain(9, |values| assert_eq!(values, [7])), 1);
@@ -146,15 +156,15 @@ fn what_is_published_before_the_end_is_handled_by_a_handler_that_sleeps() {
         let consumer = ring.consumer().unwrap();
         let (mut producer, shared) = complete(ring);
         let handled = Arc::new(AtomicU64::new(0));
-        let attendance = attend(&shared, &Arc::new(Crew::new(1)), None);
-        let post = post(Box::new(consumer), attendance, &handled);
+        let guard = attend(&shared, &Arc::new(StageCount::new(1)), None);
+        let post = post(Box::new(consumer), guard, &handled);
         let handler = thread::spawn(move || work(post, Quiet));
         producer.push(7).unwrap();
         // The producer itself lives on.
         shared.close();
-        let feed = handler.join().unwrap();
+        let source = handler.join().unwrap();
         assert_eq!(handled.load(Ordering::Relaxed), 1);
-        drop((feed, producer));
+        drop((source, producer));
     });
 }
 
@@ -165,7 +175,7 @@ fn a_handler_that_sleeps_is_woken_by_the_end_of_those_before_it() {
         let before = ring.consumer().unwrap();
         let consumer = ring.after(&[&before]).unwrap();
         let (producer, shared) = complete(ring);
-        let (first, second) = (Arc::new(Crew::new(1)), Arc::new(Crew::new(1)));
+        let (first, second) = (Arc::new(StageCount::new(1)), Arc::new(StageCount::new(1)));
         let handled = Arc::new(AtomicU64::new(0));
         let post = post(Box::new(consumer), attend(&shared, &second, Some(&first)), &handled);
         let leaving = attend(&shared, &first, None);
@@ -185,7 +195,7 @@ fn a_producer_that_sleeps_is_woken_by_a_refusal() {
         producer.push(1).unwrap();
         producer.push(2).unwrap();
         let pushing = thread::spawn(move || producer.push(3).is_err());
-        shared.alarm.refuse();
+        shared.control.stop_producer();
         assert!(pushing.join().unwrap());
         drop(consumer);
     });

@@ -1,6 +1,6 @@
 //! Panics of handlers: contained, counted, and the first one kept.
 
-use super::Report;
+use super::report::Report;
 use core::any::Any;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ pub enum OnPanic {
 pub struct Panicked {
     /// The handler that was the first to panic.
     pub handler: String,
-    /// Where: the message's [`sequence`](super::Place::sequence), or that of the next one if there
+    /// Where: the message's [`sequence`](super::handler::EventInfo::sequence), or that of the next one if there
     /// was none at the time.
     pub sequence: u64,
     /// The panic's words.

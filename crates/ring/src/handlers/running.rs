@@ -1,10 +1,11 @@
 //! Handlers at work.
 
-use super::arrival::Arrival;
-use super::build::StartError;
-use super::feed::Feed;
+use super::event_source::EventSource;
+use super::handler_thread::HandlersShared;
 use super::panics::Panicked;
-use super::post::Shared;
+use super::report::{Handled, Report};
+use super::start_signal::StartSignal;
+use crate::error::BuildError;
 use crate::producer::Producer;
 use core::fmt;
 use lanecast_base::sync::{AtomicU64, Ordering};
@@ -12,55 +13,70 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+/// Why handlers cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The ring does not allow it.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A stage without handlers.
+    #[error("stage {0} has no handlers: give it at least one")]
+    EmptyStage(usize),
+    /// A stage after one that shares the work.
+    #[error("stage {0} shares its work, so nobody can follow it: let it be the last")]
+    AfterSharing(usize),
+    /// The system gives no thread.
+    #[error("there is no thread for handler {handler}: {error}")]
+    Thread {
+        /// Whose thread.
+        handler: String,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// A handler's thread cannot be kept on its CPU.
+    #[error("handler {handler} cannot be kept on its CPU: {error}")]
+    Pin {
+        /// Whose thread.
+        handler: String,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
 /// The handlers of a ring, each at work on its thread, and the ring's producer or producers.
 ///
 /// Dropped, it does as [`finish`](Self::finish) does; what that returns is lost.
 pub struct Handlers<T, Producers> {
     producers: Option<Producers>,
-    shared: Arc<Shared>,
-    threads: Vec<Thread<T>>,
+    shared: Arc<HandlersShared>,
+    threads: Vec<RunningThread<T>>,
 }
 
 /// A handler's thread.
-pub(super) struct Thread<T> {
+pub(super) struct RunningThread<T> {
     pub(super) name: String,
     pub(super) handled: Arc<AtomicU64>,
-    pub(super) arrival: Arc<Arrival>,
+    pub(super) start_signal: Arc<StartSignal>,
     /// Ends with its end of the ring, or with the reason why it could not begin.
-    pub(super) join: JoinHandle<io::Result<Box<dyn Feed<T>>>>,
-}
-
-/// What the handlers have done, stage by stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Each handler's part.
-    pub handlers: Vec<Handled>,
-}
-
-/// What one handler has done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handled {
-    /// Its name.
-    pub handler: String,
-    /// The messages that it has handled without a panic.
-    pub messages: u64,
+    pub(super) join: JoinHandle<io::Result<Box<dyn EventSource<T>>>>,
 }
 
 impl<T, Producers> Handlers<T, Producers> {
-    pub(super) const fn new(producers: Producers, shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(producers: Producers, shared: Arc<HandlersShared>) -> Self {
         Self { producers: Some(producers), shared, threads: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, thread: Thread<T>) {
+    pub(super) fn add(&mut self, thread: RunningThread<T>) {
         self.threads.push(thread);
     }
 
     /// Waits until all threads are where they belong; tells of the first that is not.
-    pub(super) fn wait_for_arrivals(&mut self) -> Result<(), StartError> {
-        let Some(lost) = self.threads.iter().position(|thread| !thread.arrival.wait()) else {
+    pub(super) fn wait_until_started(&mut self) -> Result<(), StartError> {
+        let Some(lost) = self.threads.iter().position(|thread| !thread.start_signal.wait()) else {
             return Ok(());
         };
-        let Thread { name: handler, join, .. } = self.threads.swap_remove(lost);
+        let RunningThread { name: handler, join, .. } = self.threads.swap_remove(lost);
         match join.join() {
             Ok(Err(error)) => Err(StartError::Pin { handler, error }),
             // It has told that there is a reason.
@@ -86,11 +102,11 @@ impl<T, Producers> Handlers<T, Producers> {
         let mut report = Report::default();
         // Ends of the ring stay where they are until all handlers are done.
         let mut feeds = Vec::new();
-        for Thread { name, handled, join, .. } in self.threads.drain(..) {
+        for RunningThread { name, handled, join, .. } in self.threads.drain(..) {
             let result = join.join();
             let messages = handled.load(Ordering::Relaxed);
             match result {
-                Ok(feed) => feeds.extend(feed),
+                Ok(source) => feeds.extend(source),
                 Err(payload) => self.shared.panics.note(&name, messages, &*payload),
             }
             report.handlers.push(Handled { handler: name, messages });

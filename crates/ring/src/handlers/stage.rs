@@ -1,65 +1,65 @@
 //! The handlers that run side by side.
 
-use super::feed::Feed;
-use super::post::{Post, work};
-use super::{Handler, Named};
+use super::event_source::EventSource;
+use super::handler::{Handler, Named};
+use super::handler_thread::{HandlerThread, work};
 use core::fmt;
 
 /// What a handler's thread does, and gives back at its end.
-type Work<T> = Box<dyn FnOnce(Post<T>) -> Box<dyn Feed<T>> + Send>;
+type Work<T> = Box<dyn FnOnce(HandlerThread<T>) -> Box<dyn EventSource<T>> + Send>;
 
 /// A handler, ready for its thread.
-pub struct Seat<T> {
+pub struct HandlerSlot<T> {
     pub(super) name: Option<String>,
     pub(super) work: Work<T>,
 }
 
-impl<T: 'static> Seat<T> {
+impl<T: 'static> HandlerSlot<T> {
     fn new(name: Option<String>, handler: impl Handler<T> + 'static) -> Self {
         Self { name, work: Box::new(move |post| work(post, handler)) }
     }
 }
 
-impl<T> fmt::Debug for Seat<T> {
+impl<T> fmt::Debug for HandlerSlot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("HandlerSlot").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 /// Handlers that run side by side: one, a tuple of up to eight, or a vector; each may be
-/// [`named`](super::named).
+/// [`named`](super::handler::named).
 ///
 /// `Kind` tells these apart; the compiler finds it out.
 pub trait Stage<T, Kind> {
     /// The handlers.
-    fn seats(self) -> Vec<Seat<T>>;
+    fn slots(self) -> Vec<HandlerSlot<T>>;
 }
 
 /// Marks a single handler.
 #[derive(Debug)]
-pub enum Alone {}
+pub enum Single {}
 /// Marks a single handler with a name.
 #[derive(Debug)]
-pub enum AloneWithName {}
+pub enum SingleNamed {}
 /// Marks several handlers.
 #[derive(Debug)]
 pub struct Several<Kinds>(core::marker::PhantomData<Kinds>);
 
-impl<T: 'static, H: Handler<T> + 'static> Stage<T, Alone> for H {
-    fn seats(self) -> Vec<Seat<T>> {
-        vec![Seat::new(None, self)]
+impl<T: 'static, H: Handler<T> + 'static> Stage<T, Single> for H {
+    fn slots(self) -> Vec<HandlerSlot<T>> {
+        vec![HandlerSlot::new(None, self)]
     }
 }
 
-impl<T: 'static, H: Handler<T> + 'static> Stage<T, AloneWithName> for Named<H> {
-    fn seats(self) -> Vec<Seat<T>> {
-        vec![Seat::new(Some(self.name), self.handler)]
+impl<T: 'static, H: Handler<T> + 'static> Stage<T, SingleNamed> for Named<H> {
+    fn slots(self) -> Vec<HandlerSlot<T>> {
+        vec![HandlerSlot::new(Some(self.name), self.handler)]
     }
 }
 
 impl<T, K, S: Stage<T, K>> Stage<T, Several<K>> for Vec<S> {
-    fn seats(self) -> Vec<Seat<T>> {
-        self.into_iter().flat_map(S::seats).collect()
+    fn slots(self) -> Vec<HandlerSlot<T>> {
+        self.into_iter().flat_map(S::slots).collect()
     }
 }
 
@@ -70,11 +70,11 @@ macro_rules! tuple {
             for ($($stage,)+)
         {
             #[allow(non_snake_case, reason = "each field is called after its type")]
-            fn seats(self) -> Vec<Seat<T>> {
+            fn slots(self) -> Vec<HandlerSlot<T>> {
                 let ($($stage,)+) = self;
-                let mut seats = Vec::new();
-                $(seats.extend($stage.seats());)+
-                seats
+                let mut slots = Vec::new();
+                $(slots.extend($stage.slots());)+
+                slots
             }
         }
     };

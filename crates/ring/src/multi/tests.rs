@@ -55,8 +55,8 @@ fn every_lane_has_its_turn() {
 fn a_diamond_holds_in_every_lane() {
     let mut build = multi_producer(2, 4, || 0).unwrap();
     let mut first = build.consumer().unwrap();
-    let mut last = build.taker_after(&[&first]).unwrap();
-    assert!(matches!(build.consumer(), Err(BuildError::NotAlone)));
+    let mut last = build.exclusive_after(&[&first]).unwrap();
+    assert!(matches!(build.consumer(), Err(BuildError::NotExclusive)));
     let mut after = build.after(&[&last]).unwrap();
     let mut producers = build.producers().unwrap();
     for (lane, producer) in producers.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ fn strangers_and_nobody_are_refused() {
     assert_eq!(build.producers().unwrap_err(), BuildError::NoConsumer);
     let mut build = multi_producer(2, 4, || 0).unwrap();
     let stranger = multi_producer(1, 4, || 0).unwrap().consumer().unwrap();
-    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::Stranger);
+    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::ForeignConsumer);
     assert_eq!(build.workers(0).unwrap_err(), BuildError::NoConsumer);
 }
 

@@ -1,9 +1,13 @@
 //! Pipes joined with a signal and a way of waiting.
 
+use super::build::{bounded, chain};
+use super::error::CapacityError;
 use super::fan_in::FanIn;
+use super::peer::Bounded;
+use super::reader::Reader;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::{Bounded, CapacityError, Reader, Writer};
+use super::writer::Writer;
 use crate::signal::{PollSet, PollSetSignal, Semaphore, Signals};
 use lanecast_base::WaitStrategy;
 
@@ -84,7 +88,7 @@ pub fn fan_in<T>(
 
 fn pipe<T>(capacity: Capacity) -> Result<(Writer<T, Bounded>, Reader<T>), CapacityError> {
     match capacity {
-        Capacity::Bounded(capacity) => super::bounded(capacity),
-        Capacity::Unbounded => Ok(super::chain()),
+        Capacity::Bounded(capacity) => bounded(capacity),
+        Capacity::Unbounded => Ok(chain()),
     }
 }

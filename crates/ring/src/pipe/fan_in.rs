@@ -1,8 +1,9 @@
 //! The receiving end of many channels.
 
-use super::{Closed, Reader, RecvTimeoutError, TryRecvError};
-use crate::asleep::Fence;
-use crate::line::NAP;
+use super::error::{Closed, RecvTimeoutError, TryRecvError};
+use super::reader::Reader;
+use crate::park_flag::Fence;
+use crate::producer_lane::PARK_TIME_MAX;
 use crate::signal::{Deadline, PollSet, Signals};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::time::Duration;
@@ -17,7 +18,7 @@ const TURN: usize = 64;
 /// share a signal, which then makes the receiver look at each of them.
 #[derive(Debug)]
 pub struct FanIn<T> {
-    lanes: Vec<Lane<T>>,
+    lanes: Vec<SenderLane<T>>,
     /// The lanes that are looked at, in the order of turns.
     awake: Vec<usize>,
     /// Whose turn it is, as a place in `awake`, and how many messages that still has.
@@ -33,7 +34,7 @@ pub struct FanIn<T> {
 
 /// One sender's pipe.
 #[derive(Debug)]
-struct Lane<T> {
+struct SenderLane<T> {
     reader: Reader<T>,
     state: State,
 }
@@ -52,7 +53,10 @@ impl<T> FanIn<T> {
     pub(super) fn new(readers: Vec<Reader<T>>, signals: PollSet, wait: WaitStrategy) -> Self {
         let count = readers.len();
         Self {
-            lanes: readers.into_iter().map(|reader| Lane { reader, state: State::Awake }).collect(),
+            lanes: readers
+                .into_iter()
+                .map(|reader| SenderLane { reader, state: State::Awake })
+                .collect(),
             awake: (0..count).collect(),
             turn: 0,
             left: TURN,
@@ -135,7 +139,7 @@ impl<T> FanIn<T> {
     /// of a second. For loops around [`drain`](Self::drain).
     pub fn wait(&mut self, work: usize) {
         if work == 0 && !self.is_closed() {
-            self.pause(NAP);
+            self.pause(PARK_TIME_MAX);
         }
     }
 
@@ -171,7 +175,7 @@ impl<T> FanIn<T> {
             WaitStep::Park => self.park(limit),
         }
         if self.awake.len() < self.open {
-            self.rouse(Duration::ZERO);
+            self.poll_signals(Duration::ZERO);
         }
     }
 
@@ -183,7 +187,7 @@ impl<T> FanIn<T> {
         let fences = awake.iter().map(|&sender| lanes[sender].reader.announce());
         fences.max().unwrap_or(Fence::Own).pass();
         awake.retain(|&sender| {
-            let Lane { reader, state } = &mut lanes[sender];
+            let SenderLane { reader, state } = &mut lanes[sender];
             // No signal comes from who is gone.
             let is_found = reader.settle() || reader.is_closed();
             *state = if is_found { State::Awake } else { State::Asleep };
@@ -191,12 +195,12 @@ impl<T> FanIn<T> {
         });
         self.turn = 0;
         if self.awake.is_empty() {
-            self.rouse(limit);
+            self.poll_signals(limit);
         }
     }
 
     /// Waits at most `limit` for signals, and looks at their senders from now on.
-    fn rouse(&mut self, limit: Duration) {
+    fn poll_signals(&mut self, limit: Duration) {
         let signals = if limit.is_zero() { self.signals.check() } else { self.signals.poll(limit) };
         for signal in signals {
             for sender in (signal..self.lanes.len()).step_by(PollSet::COUNT) {

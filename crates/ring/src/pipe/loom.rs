@@ -2,7 +2,8 @@
 //! that few steps cross all borders; slots are cells that loom watches, so whoever reads too
 //! early or overwrites too early is a data race.
 
-use super::{Bounded, Capacity, Peer, Reader, bounded, chain, channel, fan_in, unbounded};
+use super::build::chain;
+use super::{Bounded, Capacity, Peer, Reader, bounded, channel, fan_in, unbounded};
 use crate::signal::{Semaphore, Signal, Signals};
 use lanecast_base::WaitStrategy;
 use lanecast_base::sync::without_light_fences;
@@ -158,11 +159,11 @@ fn sleep_and_wake(count: u64, fenced: bool) {
     let sender = thread::spawn(move || {
         for number in 0..count {
             writer.write(number);
-            if writer.flush() == Peer::Asleep {
+            if writer.flush() == Peer::ParkFlag {
                 signal.signal();
             }
         }
-        if writer.close() == Peer::Asleep {
+        if writer.close() == Peer::ParkFlag {
             signal.signal();
         }
     });

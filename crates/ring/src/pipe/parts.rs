@@ -1,13 +1,13 @@
 //! Which values are parts of messages that are not complete, or not published.
 
-use super::place::Place;
+use super::pipe_position::PipePosition;
 
 /// The messages of several parts since the last flush. Most pipes never have any.
 pub(super) struct Parts<T> {
     /// Where a message begins that is not complete yet.
-    open: Option<Place<T>>,
+    open: Option<PipePosition<T>>,
     /// Where complete ones begin, and the positions behind their ends.
-    complete: Vec<(Place<T>, u64)>,
+    complete: Vec<(PipePosition<T>, u64)>,
     /// Whether there is anything in the two above: one look instead of two.
     any: bool,
 }
@@ -31,7 +31,7 @@ impl<T> Parts<T> {
     }
 
     /// A part was written at `place`.
-    pub(super) fn open(&mut self, place: Place<T>) {
+    pub(super) fn open(&mut self, place: PipePosition<T>) {
         self.any = true;
         self.open.get_or_insert(place);
     }
@@ -51,7 +51,7 @@ impl<T> Parts<T> {
     }
 
     /// Everything complete is published: forgets it. The place of what is not complete.
-    pub(super) fn flush(&mut self) -> Option<Place<T>> {
+    pub(super) fn flush(&mut self) -> Option<PipePosition<T>> {
         self.complete.clear();
         self.any = self.open.is_some();
         self.open

@@ -1,17 +1,17 @@
 //! The reading end.
 
 use super::block::Block;
-use super::place::Place;
-use super::shared::{READER, Room, Shared};
-use crate::asleep::{Fence, Sleeper};
+use super::pipe_position::PipePosition;
+use super::shared::{PipeLayout, READER, Shared};
 use crate::cursor::DETACHED;
+use crate::park_flag::{Fence, Sleeper};
 use lanecast_base::sync::{Arc, Ordering};
 
 /// The reading end of a pipe.
 ///
 /// Dropping it drops everything that is visible and closes the pipe.
 pub struct Reader<T> {
-    at: Place<T>,
+    at: PipePosition<T>,
     /// The slots of this block that are known to be published.
     seen: usize,
     /// Whether it has marked itself asleep and found nothing since.
@@ -28,10 +28,10 @@ pub struct Reader<T> {
 unsafe impl<T: Send> Send for Reader<T> {}
 
 impl<T> Reader<T> {
-    pub(super) fn new(start: Place<T>, shared: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(start: PipePosition<T>, shared: Arc<Shared<T>>) -> Self {
         let release = match shared.room {
-            Room::Circle { release, .. } => release,
-            Room::Chain { .. } => u64::MAX,
+            PipeLayout::Ring { release, .. } => release,
+            PipeLayout::Chain { .. } => u64::MAX,
         };
         Self {
             at: start,
@@ -92,7 +92,7 @@ impl<T> Reader<T> {
             if self.is_asleep {
                 self.wake();
             } else {
-                self.shared.asleep.found(&mut self.sleeper);
+                self.shared.park_flag.found(&mut self.sleeper);
             }
             return true;
         }
@@ -108,8 +108,8 @@ impl<T> Reader<T> {
     fn leave(&mut self) -> bool {
         let shared = &self.shared;
         let is_next = self.at.advance(|chunk| match shared.room {
-            Room::Circle { .. } => Some(chunk),
-            Room::Chain { .. } => chunk.next().inspect(|_| shared.give_chunk(chunk)),
+            PipeLayout::Ring { .. } => Some(chunk),
+            PipeLayout::Chain { .. } => chunk.next().inspect(|_| shared.give_chunk(chunk)),
         });
         if !is_next {
             return false;
@@ -150,14 +150,14 @@ impl<T> Reader<T> {
     /// [`settle`](Self::settle).
     #[must_use]
     pub(super) fn announce(&mut self) -> Fence {
-        self.shared.asleep.announce(&mut self.sleeper)
+        self.shared.park_flag.announce(&mut self.sleeper)
     }
 
     /// Looks once more; whether there is something to read after all.
     pub(super) fn settle(&mut self) -> bool {
         self.is_asleep = false;
         // If the writer was faster its signal is on the way: then the reader counts as asleep.
-        let is_found = self.look() && self.shared.asleep.unmark();
+        let is_found = self.look() && self.shared.park_flag.unmark();
         self.is_asleep = !is_found;
         is_found
     }
@@ -166,7 +166,7 @@ impl<T> Reader<T> {
     #[cold]
     fn wake(&mut self) {
         self.is_asleep = false;
-        self.shared.asleep.unmark();
+        self.shared.park_flag.unmark();
     }
 
     /// Reads the next value. If there is none, the reader is marked asleep in the same step, as by
@@ -185,7 +185,7 @@ impl<T> Reader<T> {
     /// Makes the writer fence from the start, as for a reader that has slept often.
     #[cfg(all(test, loom))]
     pub(super) fn fence_always(&mut self) {
-        self.shared.asleep.fence_always(&mut self.sleeper);
+        self.shared.park_flag.fence_always(&mut self.sleeper);
     }
 
     /// How many values were read.
@@ -200,7 +200,7 @@ impl<T> Drop for Reader<T> {
         while let Some(value) = self.try_read() {
             drop(value);
         }
-        self.shared.asleep.leave();
+        self.shared.park_flag.leave();
         self.shared.freed.publish(DETACHED);
         // SAFETY: this is the reader's last act.
         unsafe { self.shared.stop(READER, self.at) };

@@ -1,7 +1,8 @@
 //! The receiving end of a channel.
 
-use super::{Closed, Reader, RecvTimeoutError, TryRecvError};
-use crate::line::NAP;
+use super::error::{Closed, RecvTimeoutError, TryRecvError};
+use super::reader::Reader;
+use crate::producer_lane::PARK_TIME_MAX;
 use crate::signal::{Deadline, Semaphore, Signals};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::time::Duration;
@@ -13,12 +14,12 @@ pub struct Receiver<T> {
     semaphore: Semaphore,
     waiter: Waiter,
     /// How many values had been received when it last found none.
-    dry_at: u64,
+    empty_at: u64,
 }
 
 impl<T> Receiver<T> {
     pub(super) const fn new(reader: Reader<T>, semaphore: Semaphore, wait: WaitStrategy) -> Self {
-        Self { reader, semaphore, waiter: Waiter::new(wait), dry_at: 0 }
+        Self { reader, semaphore, waiter: Waiter::new(wait), empty_at: 0 }
     }
 
     /// Receives the next value, and waits for it if there is none.
@@ -81,7 +82,7 @@ impl<T> Receiver<T> {
     #[inline]
     pub fn wait(&mut self, work: usize) {
         if work == 0 {
-            self.pause(NAP);
+            self.pause(PARK_TIME_MAX);
         }
     }
 
@@ -94,9 +95,9 @@ impl<T> Receiver<T> {
     /// Nothing was there: does the next thing that the strategy says, at most for `limit`.
     fn pause(&mut self, limit: Duration) {
         let received = self.reader.position();
-        if received != self.dry_at {
-            self.waiter.found((received - self.dry_at) as usize);
-            self.dry_at = received;
+        if received != self.empty_at {
+            self.waiter.found((received - self.empty_at) as usize);
+            self.empty_at = received;
         }
         match self.waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),

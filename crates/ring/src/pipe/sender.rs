@@ -1,7 +1,9 @@
 //! The sending end of a channel.
 
-use super::{Bounded, Closed, Full, Peer, TrySendError, Writer};
-use crate::line::NAP;
+use super::error::{Closed, Full, TrySendError};
+use super::peer::{Bounded, Peer};
+use super::writer::Writer;
+use crate::producer_lane::PARK_TIME_MAX;
 use crate::signal::{SemaphoreSignal, Signal};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 
@@ -98,7 +100,7 @@ impl<T, S: Signal> Sender<T, S> {
         match self.waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
-            WaitStep::Park => self.writer.sleep_until_room(NAP),
+            WaitStep::Park => self.writer.sleep_until_room(PARK_TIME_MAX),
         }
     }
 

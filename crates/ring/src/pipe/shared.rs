@@ -1,18 +1,18 @@
 //! What both ends of a pipe know.
 
 use super::chunk::{Chunk, Head};
-use super::place::Place;
-use crate::asleep::Asleep;
+use super::pipe_position::PipePosition;
 use crate::cursor::Cursor;
+use crate::park_flag::ParkFlag;
 use core::ptr::null_mut;
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicBool, AtomicPtr, Ordering, UnsafeCell};
 
 /// How a pipe finds room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum PipeLayout {
     /// Blocks in a circle, given back so many positions at a time.
-    Circle {
+    Ring {
         /// The positions of all blocks.
         total: u64,
         /// The reader gives room back once it is this much.
@@ -30,16 +30,16 @@ pub(super) enum Room {
 /// The words that the ends of a pipe meet on, each on lines of its own.
 pub(super) struct Shared<T> {
     /// Whether the reader sleeps: written by it, read by the writer at each flush.
-    pub(super) asleep: CachePadded<Asleep>,
+    pub(super) park_flag: CachePadded<ParkFlag>,
     /// Whether the writer is gone.
     closed: CachePadded<AtomicBool>,
     /// The position before which blocks of a circle may be written anew.
     pub(super) freed: Cursor,
     /// A chunk that the reader has emptied and the writer may fill.
     spare: CachePadded<AtomicPtr<Head>>,
-    pub(super) room: Room,
+    pub(super) room: PipeLayout,
     /// Where the ends stopped, for the one that goes last.
-    stops: [UnsafeCell<Place<T>>; 2],
+    stops: [UnsafeCell<PipePosition<T>>; 2],
 }
 
 /// The index of the reader's end in `stops`.
@@ -48,9 +48,9 @@ pub(super) const READER: usize = 0;
 pub(super) const WRITER: usize = 1;
 
 impl<T> Shared<T> {
-    pub(super) fn new(start: Place<T>, room: Room) -> Arc<Self> {
+    pub(super) fn new(start: PipePosition<T>, room: PipeLayout) -> Arc<Self> {
         Arc::new(Self {
-            asleep: CachePadded::default(),
+            park_flag: CachePadded::default(),
             closed: CachePadded::default(),
             freed: Cursor::new(0),
             spare: CachePadded::new(AtomicPtr::new(null_mut())),
@@ -93,7 +93,7 @@ impl<T> Shared<T> {
     ///
     /// # Safety
     /// Only the end `which` calls this, once, as its last act but for dropping the pipe.
-    pub(super) unsafe fn stop(&self, which: usize, place: Place<T>) {
+    pub(super) unsafe fn stop(&self, which: usize, place: PipePosition<T>) {
         // SAFETY: only this end writes here, and only the last one to go reads.
         self.stops[which].with_mut(|stop| unsafe { *stop = place });
     }
@@ -115,7 +115,7 @@ impl<T> Drop for Shared<T> {
         }
         // Relaxed: both ends are gone.
         let spare = Chunk::<T>::from_raw(self.spare.load(Ordering::Relaxed));
-        let in_circle = matches!(self.room, Room::Circle { .. });
+        let in_circle = matches!(self.room, PipeLayout::Ring { .. });
         let behind = |chunk: &Chunk<T>| if in_circle { None } else { chunk.next() };
         let mut rest = Some(first);
         while let Some(chunk) = rest {

@@ -3,6 +3,7 @@
 mod model;
 mod stress;
 
+use super::build::chain;
 use super::*;
 use lanecast_base::WaitStrategy;
 use std::rc::Rc;

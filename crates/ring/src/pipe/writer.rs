@@ -4,11 +4,11 @@ use super::block::Block;
 use super::chunk::Chunk;
 use super::error::Full;
 use super::parts::Parts;
-use super::place::Place;
-use super::shared::{Room, Shared, WRITER};
-use super::{Peer, Unbounded};
-use crate::asleep::Sleeper;
+use super::peer::{Peer, Unbounded};
+use super::pipe_position::PipePosition;
+use super::shared::{PipeLayout, Shared, WRITER};
 use crate::cursor::DETACHED;
+use crate::park_flag::Sleeper;
 use core::marker::PhantomData;
 use lanecast_base::sync::{Arc, Ordering};
 use lanecast_os::futex;
@@ -24,7 +24,7 @@ const AHEAD: usize = 4;
 /// wake a reader that sleeps, because the pipe does not know how: [`close`](Self::close) says
 /// whether somebody must.
 pub struct Writer<T, K = Unbounded> {
-    at: Place<T>,
+    at: PipePosition<T>,
     /// Blocks that start here may not be entered before the reader has given them back.
     limit: u64,
     /// The block of the first value that is not published, and the position behind that block.
@@ -42,10 +42,10 @@ pub struct Writer<T, K = Unbounded> {
 unsafe impl<T: Send, K> Send for Writer<T, K> {}
 
 impl<T, K> Writer<T, K> {
-    pub(super) fn new(start: Place<T>, shared: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(start: PipePosition<T>, shared: Arc<Shared<T>>) -> Self {
         let limit = match shared.room {
-            Room::Circle { total, .. } => total,
-            Room::Chain { .. } => u64::MAX,
+            PipeLayout::Ring { total, .. } => total,
+            PipeLayout::Chain { .. } => u64::MAX,
         };
         Self {
             at: start,
@@ -122,7 +122,7 @@ impl<T, K> Writer<T, K> {
     /// Whether the reader has given back room since the last look.
     #[cold]
     fn look_for_room(&mut self) -> bool {
-        let Room::Circle { total, .. } = self.shared.room else { return true };
+        let PipeLayout::Ring { total, .. } = self.shared.room else { return true };
         let freed = self.shared.freed.get();
         // A reader that is gone frees nothing: what it left is dropped with the pipe.
         if freed != DETACHED {
@@ -176,7 +176,7 @@ impl<T, K> Writer<T, K> {
     /// of the last block is written first and that of the first last; those in between were
     /// marked full when they were left.
     #[inline(always)]
-    fn publish(&mut self, to: Place<T>) -> Peer {
+    fn publish(&mut self, to: PipePosition<T>) -> Peer {
         if to.position() == self.flushed {
             return Peer::Awake;
         }
@@ -196,12 +196,12 @@ impl<T, K> Writer<T, K> {
 
     #[inline(always)]
     fn peer(&self) -> Peer {
-        if self.shared.asleep.is_awaited() { self.meet_sleeper() } else { Peer::Awake }
+        if self.shared.park_flag.has_sleepers() { self.claim_wake_up() } else { Peer::Awake }
     }
 
     #[cold]
-    fn meet_sleeper(&self) -> Peer {
-        if self.shared.asleep.take() {
+    fn claim_wake_up(&self) -> Peer {
+        if self.shared.park_flag.take() {
             Peer::Asleep
         } else if self.is_closed() {
             Peer::Gone
@@ -231,21 +231,21 @@ impl<T, K> Writer<T, K> {
     /// Whether the reader is gone: nobody will read what is written from now on.
     #[inline(always)]
     pub fn is_closed(&self) -> bool {
-        self.shared.asleep.is_left()
+        self.shared.park_flag.is_gone()
     }
 
     /// How many messages fit at any time; none if the pipe is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         match self.shared.room {
-            Room::Circle { capacity, .. } => Some(capacity as usize),
-            Room::Chain { .. } => None,
+            PipeLayout::Ring { capacity, .. } => Some(capacity as usize),
+            PipeLayout::Chain { .. } => None,
         }
     }
 
     /// Sleeps until the reader gives back room or leaves, at most `limit`. Wakes early now and
     /// then.
     pub(super) fn sleep_until_room(&mut self, limit: Duration) {
-        let Room::Circle { total, .. } = self.shared.room else { return };
+        let PipeLayout::Ring { total, .. } = self.shared.room else { return };
         let freed = &self.shared.freed;
         let wakes = freed.mark(&mut self.sleeper);
         if freed.get() == self.limit - total {
@@ -280,7 +280,7 @@ impl<T> Writer<T, Unbounded> {
 #[cold]
 fn next_chunk<T>(chunk: Chunk<T>, shared: &Shared<T>) -> Chunk<T> {
     chunk.next().unwrap_or_else(|| {
-        let Room::Chain { blocks } = shared.room else { unreachable!("a circle is closed") };
+        let PipeLayout::Chain { blocks } = shared.room else { unreachable!("a circle is closed") };
         let next = shared.take_chunk(blocks);
         chunk.link(next);
         next

@@ -151,7 +151,7 @@ fn every_consumer_sees_each_value_and_the_slowest_decides() {
 fn who_follows_sees_what_the_one_before_has_changed() {
     check(|| {
         let mut build = single_producer(2, Watched::new).unwrap();
-        let mut changes = build.taker().unwrap();
+        let mut changes = build.exclusive_consumer().unwrap();
         let mut last = build.after(&[&changes]).unwrap();
         let mut producer = build.producer().unwrap();
         assert!(offer(&mut producer, 1) && offer(&mut producer, 2));
@@ -174,7 +174,7 @@ fn a_taker_waits_for_those_before_one_that_goes() {
         let mut build = single_producer(1, Watched::new).unwrap();
         let mut first = build.consumer().unwrap();
         let middle = build.after(&[&first]).unwrap();
-        let mut last = build.taker_after(&[&middle]).unwrap();
+        let mut last = build.exclusive_after(&[&middle]).unwrap();
         let mut producer = build.producer().unwrap();
         assert!(offer(&mut producer, 1));
         let reader = thread::spawn(move || read(&mut first, 1..=1));

@@ -1,6 +1,9 @@
 //! What each topology promises, one thread at a time.
 
 use super::*;
+use crate::builder::CAPACITY_MAX;
+use lanecast_base::WaitStrategy;
+use std::time::Duration;
 
 fn values(consumer: &mut Consumer<u64>) -> Vec<u64> {
     let mut all = Vec::new();
@@ -61,13 +64,16 @@ fn who_goes_holds_nobody_up() {
 
 #[test]
 fn a_dropped_claim_was_never_there() {
-    let (mut producer, mut taker) = unicast(4, || 0, WaitStrategy::SpinYield).unwrap();
+    let (mut producer, mut exclusive_consumer) = unicast(4, || 0, WaitStrategy::SpinYield).unwrap();
     producer.claim(2).unwrap().copy_from_slice(&[7, 8]);
-    assert_eq!(taker.pop(), None);
+    assert_eq!(exclusive_consumer.pop(), None);
     let mut claim = producer.claim(3).unwrap();
     claim.copy_from_slice(&[1, 2, 3]);
     claim.commit_first(2);
-    assert_eq!((taker.pop(), taker.pop(), taker.pop()), (Some(1), Some(2), None));
+    assert_eq!(
+        (exclusive_consumer.pop(), exclusive_consumer.pop(), exclusive_consumer.pop()),
+        (Some(1), Some(2), None)
+    );
     assert_eq!(producer.claim(4).unwrap().len(), 2, "up to the end of the memory");
 }
 
@@ -101,12 +107,12 @@ fn what_cannot_be_built_is_refused() {
     assert_eq!(build.producer().unwrap_err(), BuildError::NoConsumer);
     let mut build = single_producer(4, || 0).unwrap();
     let stranger = single_producer(4, || 0).unwrap().consumer().unwrap();
-    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::Stranger);
+    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::ForeignConsumer);
     let reader = build.consumer().unwrap();
-    assert_eq!(build.taker().unwrap_err(), BuildError::NotAlone);
-    let taker = build.taker_after(&[&reader]).unwrap();
-    assert_eq!(build.consumer().unwrap_err(), BuildError::NotAlone);
-    build.after(&[&taker]).unwrap();
+    assert_eq!(build.exclusive_consumer().unwrap_err(), BuildError::NotExclusive);
+    let exclusive_consumer = build.exclusive_after(&[&reader]).unwrap();
+    assert_eq!(build.consumer().unwrap_err(), BuildError::NotExclusive);
+    build.after(&[&exclusive_consumer]).unwrap();
 }
 
 #[test]
@@ -114,7 +120,7 @@ fn whoever_follows_one_that_goes_follows_those_before_it() {
     let mut build = single_producer(4, || 0).unwrap();
     let mut first = build.consumer().unwrap();
     let middle = build.after(&[&first]).unwrap();
-    let mut last = build.taker_after(&[&middle]).unwrap();
+    let mut last = build.exclusive_after(&[&middle]).unwrap();
     let mut producer = build.producer().unwrap();
     producer.push(1).unwrap();
     drop(middle);
@@ -128,11 +134,11 @@ fn whoever_follows_one_that_goes_follows_those_before_it() {
 
 #[test]
 fn claims_of_any_size_are_cut_to_what_is_free() {
-    let (mut producer, mut taker) = unicast(4, || 0, WaitStrategy::SpinYield).unwrap();
+    let (mut producer, mut exclusive_consumer) = unicast(4, || 0, WaitStrategy::SpinYield).unwrap();
     producer.push(1).unwrap();
     assert_eq!(producer.try_claim(usize::MAX).map(|claim| claim.len()), Some(3));
     assert_eq!(producer.claim(usize::MAX).unwrap().len(), 3);
-    assert_eq!(taker.pop(), Some(1));
+    assert_eq!(exclusive_consumer.pop(), Some(1));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! 63 signals from any threads to one, in one word.
 
+use super::interface::{Deadline, NoSuchSignal, Signal, Signals, wake_up};
+use super::numbers::SignalSet;
 use super::numbers::place;
-use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
 use lanecast_os::futex;
@@ -116,6 +117,6 @@ impl PollSetSignal {
         // PAIRS(pollset-sleep): acquire here, release in `sleep`.
         fence(Ordering::Acquire);
         self.shared.wakes.fetch_add(1, Ordering::Relaxed);
-        super::wake_up(|| futex::wake_private(&self.shared.wakes, 1));
+        wake_up(|| futex::wake_private(&self.shared.wakes, 1));
     }
 }

@@ -1,6 +1,7 @@
 //! One signal between two threads: a word, and a futex on it.
 
-use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
+use super::interface::{Deadline, NoSuchSignal, Signal, Signals, wake_up};
+use super::numbers::SignalSet;
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU32, Ordering};
 use lanecast_os::futex;
@@ -100,7 +101,7 @@ impl Signal for SemaphoreSignal {
     fn signal(&self) {
         // PAIRS(semaphore): release here, acquire in `take`.
         if self.word.swap(SIGNALLED, Ordering::Release) == WAITING {
-            super::wake_up(|| futex::wake_private(&self.word, 1));
+            wake_up(|| futex::wake_private(&self.word, 1));
         }
     }
 }

@@ -5,8 +5,9 @@
 //! waiter is not armed the descriptor stays readable, so whoever blocks on it without arming
 //! first is not left to sleep: the call returns at once.
 
+use super::interface::{Deadline, NoSuchSignal, Signal, Signals, wake_up};
+use super::numbers::SignalSet;
 use super::numbers::{WORDS, place};
-use super::{Deadline, NoSuchSignal, Signal, SignalSet, Signals};
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU64, Ordering};
 use lanecast_os::event::EventBell;
@@ -161,7 +162,7 @@ impl Signal for SocketSignalSender {
         // summary sees the signal.
         let before = self.shared.summary.fetch_or(1 << self.word, Ordering::Release);
         if before == ARMED {
-            super::wake_up(|| self.shared.bell.ring());
+            wake_up(|| self.shared.bell.ring());
         }
     }
 }

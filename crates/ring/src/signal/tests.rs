@@ -2,6 +2,7 @@
 
 use super::*;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 const SECONDS: Duration = Duration::from_secs(20);
 

@@ -86,9 +86,9 @@ fn one_that_is_leaked_in_a_run_keeps_its_run() {
 fn workers_follow_consumers_and_nobody_is_beside_them() {
     let mut build = single_producer(4, || 0_u64).unwrap();
     let mut reader = build.consumer().unwrap();
-    assert_eq!(build.workers(1).unwrap_err(), BuildError::NotAlone);
+    assert_eq!(build.workers(1).unwrap_err(), BuildError::NotExclusive);
     let mut workers = build.workers_after(2, &[&reader]).unwrap();
-    assert_eq!(build.consumer().unwrap_err(), BuildError::NotAlone);
+    assert_eq!(build.consumer().unwrap_err(), BuildError::NotExclusive);
     let mut producer = build.producer().unwrap();
     producer.push(5).unwrap();
     assert_eq!(workers[1].pop(), None, "not read yet");

@@ -277,7 +277,7 @@ fn a_ring_without_consumers_of_its_own_is_refused() {
     let mut other = bytes::single_producer(64).unwrap();
     let stranger = other.consumer();
     let mut build = bytes::single_producer(64).unwrap();
-    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::Stranger);
+    assert_eq!(build.after(&[&stranger]).unwrap_err(), BuildError::ForeignConsumer);
     assert_eq!(build.producer().unwrap_err(), BuildError::NoConsumer);
 }
 

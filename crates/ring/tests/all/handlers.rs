@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use lanecast_base::WaitStrategy;
-use lanecast_ring::rings::{self, Handler, OnPanic, Place, StartError, named};
+use lanecast_ring::rings::{self, EventInfo, Handler, OnPanic, StartError, named};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -27,12 +27,12 @@ fn bounded(test: impl FnOnce() + Send + 'static) {
 }
 
 /// A handler that notes what it sees, and what it has seen.
-fn recorder() -> (impl FnMut(&u64, Place) + Send + 'static, Receiver<(u64, Place)>) {
+fn recorder() -> (impl FnMut(&u64, EventInfo) + Send + 'static, Receiver<(u64, EventInfo)>) {
     let (seen, all) = channel();
-    (move |value: &u64, place: Place| seen.send((*value, place)).unwrap_or_default(), all)
+    (move |value: &u64, place: EventInfo| seen.send((*value, place)).unwrap_or_default(), all)
 }
 
-fn values(seen: Receiver<(u64, Place)>) -> Vec<u64> {
+fn values(seen: Receiver<(u64, EventInfo)>) -> Vec<u64> {
     seen.iter().map(|(value, _)| value).collect()
 }
 
@@ -45,7 +45,7 @@ fn every_stage_sees_all_in_order_and_never_too_early() {
             let at = Arc::new([const { Mutex::new(0_u64) }; 7]);
             let handler = |own: usize, before: core::ops::Range<usize>| {
                 let at = Arc::clone(&at);
-                move |value: &u64, place: Place| {
+                move |value: &u64, place: EventInfo| {
                     assert_eq!(*value, place.sequence);
                     let is_late = |n: usize| *at[n].lock().unwrap() > *value;
                     assert!(before.clone().all(is_late), "{own} is early");
@@ -82,7 +82,7 @@ fn the_last_of_a_batch_is_known() {
         claim.commit();
         handlers.finish().unwrap();
         for (value, place) in seen {
-            let expected = Place { sequence: value, last_in_batch: value == 99 };
+            let expected = EventInfo { sequence: value, end_of_batch: value == 99 };
             assert_eq!(place, expected, "one batch, however often it is released on the way");
         }
     });
@@ -95,7 +95,7 @@ fn a_panic_halts_its_handler_and_those_behind_it_only() {
             let (mut handlers, mut seen) = (Vec::new(), Vec::new());
             for own in 0..3 {
                 let (mut handler, all) = recorder();
-                let failing = move |value: &u64, place: Place| {
+                let failing = move |value: &u64, place: EventInfo| {
                     assert!(own != stage || *value != 40, "no forties");
                     handler(value, place);
                 };
@@ -140,7 +140,7 @@ fn a_panic_frees_a_producer_that_waits_for_room() {
     for strategy in [WaitStrategy::SpinPark, WaitStrategy::Park] {
         bounded(move || {
             let (go, may_go) = channel::<()>();
-            let handler = move |_: &u64, _: Place| {
+            let handler = move |_: &u64, _: EventInfo| {
                 may_go.recv().unwrap_or_default();
                 panic!("late");
             };
@@ -161,7 +161,7 @@ fn a_skipped_panic_costs_its_message_only() {
     bounded(|| {
         let (mut handler, seen) = recorder();
         let (after, after_saw) = recorder();
-        let odd = move |value: &u64, place: Place| {
+        let odd = move |value: &u64, place: EventInfo| {
             assert!(value % 10 != 3, "value {value}");
             handler(value, place);
         };
@@ -200,7 +200,7 @@ impl Moody {
 }
 
 impl Handler<u64> for Moody {
-    fn on_event(&mut self, _: &u64, _: Place) {
+    fn on_event(&mut self, _: &u64, _: EventInfo) {
         self.call("event");
     }
     fn on_start(&mut self) {
@@ -263,7 +263,7 @@ fn dropped_without_finish_it_drains_and_every_value_is_dropped_once() {
     bounded(|| {
         let alive = Arc::new(());
         let (seen, all) = channel();
-        let handler = move |value: &Option<Counted>, _: Place| {
+        let handler = move |value: &Option<Counted>, _: EventInfo| {
             assert!(value.as_ref().is_some_and(|value| Arc::strong_count(&value.0) > 1));
             seen.send(()).unwrap_or_default();
         };
@@ -284,7 +284,7 @@ fn a_slow_handler_holds_up_and_is_waited_for() {
     bounded(|| {
         let (step, steps) = channel::<()>();
         let (fast, fast_saw) = recorder();
-        let slow = move |_: &u64, _: Place| steps.recv().unwrap_or_default();
+        let slow = move |_: &u64, _: EventInfo| steps.recv().unwrap_or_default();
         let (mut producer, handlers) = rings::single_producer(4, || 0)
             .unwrap()
             .handle_with((fast, slow))
@@ -332,7 +332,7 @@ fn several_producers_feed_a_diamond() {
         let (last, seen) = recorder();
         let mut ring = rings::multi_producer(3, 16, || 0).unwrap();
         ring = ring.wait(WaitStrategy::SpinPark);
-        let ignore = |_: &u64, _: Place| ();
+        let ignore = |_: &u64, _: EventInfo| ();
         let mut handlers = ring.handle_with((ignore, ignore)).then(last).start().unwrap();
         let producers = handlers.producers();
         assert_eq!((producers.len(), handlers.producers().len()), (3, 0));
@@ -362,7 +362,7 @@ fn shared_work_is_done_once() {
             let (done, all) = channel();
             let worker = |_: usize| {
                 let done = done.clone();
-                move |value: &u64, _: Place| {
+                move |value: &u64, _: EventInfo| {
                     assert!(!panics || *value != 700, "no");
                     done.send(*value).unwrap_or_default();
                 }
@@ -389,9 +389,9 @@ fn shared_work_is_done_once() {
 
 #[test]
 fn what_cannot_start_says_why() {
-    let ignore = |_: &u64, _: Place| ();
+    let ignore = |_: &u64, _: EventInfo| ();
     let ring = || rings::single_producer(4, || 0).unwrap();
-    let none: Vec<fn(&u64, Place)> = Vec::new();
+    let none: Vec<fn(&u64, EventInfo)> = Vec::new();
     let error = ring().handle_with(ignore).then(none).start().unwrap_err();
     assert!(matches!(error, StartError::EmptyStage(2)), "{error}");
     let error = ring().share_among(vec![ignore]).then(ignore).start().unwrap_err();

@@ -1,7 +1,7 @@
 //! Nobody sleeps through what it waits for.
 
 use super::{Watched, check, check_sleep, offer};
-use crate::asleep::{Asleep, Sleeper};
+use crate::park_flag::{ParkFlag, Sleeper};
 use crate::rings::{multi_producer, single_producer};
 use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{Arc, AtomicU64, Ordering};
@@ -79,7 +79,7 @@ fn who_sleeps_while_a_stride_holds_back_is_woken() {
 fn publishers_fence_for_one_that_sleeps_often() {
     // As in products: only the fence that is asked for.
     check(|| {
-        let shared = Arc::new((Asleep::default(), AtomicU64::new(0)));
+        let shared = Arc::new((ParkFlag::default(), AtomicU64::new(0)));
         let publisher = Arc::clone(&shared);
         let mut sleeper = Sleeper::default();
         // So weary that the second time it has publishers fence, and itself pays little.
@@ -89,7 +89,7 @@ fn publishers_fence_for_one_that_sleeps_often() {
         }
         let other = thread::spawn(move || {
             publisher.1.store(1, Ordering::Relaxed);
-            publisher.0.is_owed()
+            publisher.0.must_wake()
         });
         shared.0.mark(&mut sleeper);
         let seen = shared.1.load(Ordering::Relaxed) == 1;

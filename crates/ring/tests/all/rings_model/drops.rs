@@ -1,7 +1,7 @@
 //! Every value that is ever made is dropped once: by factories, pushes, claims and takers.
 
 use super::value::{Value, assert_all_dropped, live};
-use lanecast_ring::rings::{self, Consumer, Place, Producer, PushError, Taker};
+use lanecast_ring::rings::{self, Consumer, EventInfo, ExclusiveConsumer, Producer, PushError};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ fn fall() {
 }
 
 /// Two readers, and a taker behind them.
-fn three() -> (Producer<Value>, [Consumer<Value>; 2], Taker<Value>) {
+fn three() -> (Producer<Value>, [Consumer<Value>; 2], ExclusiveConsumer<Value>) {
     let mut build = rings::single_producer(CAPACITY, Value::default).unwrap();
     let readers = [(); 2].map(|()| build.consumer().unwrap());
-    let taker = build.taker_after(&[&readers[0], &readers[1]]).unwrap();
-    (build.producer().unwrap(), readers, taker)
+    let exclusive_consumer = build.exclusive_after(&[&readers[0], &readers[1]]).unwrap();
+    (build.producer().unwrap(), readers, exclusive_consumer)
 }
 
 fn orders(left: Vec<usize>) -> Vec<Vec<usize>> {
@@ -53,15 +53,19 @@ fn a_factory_that_panics() {
 fn ends_that_go_in_any_order() {
     for order in orders((0..4).collect()) {
         for (pushed, read, popped) in [(0, 0, 0), (3, 3, 1), (4, 2, 2), (4, 4, 4)] {
-            let (mut producer, [mut first, mut second], mut taker) = three();
+            let (mut producer, [mut first, mut second], mut exclusive_consumer) = three();
             (0..pushed).for_each(|number| producer.push(Value::new(Some((0, number)))).unwrap());
             assert_eq!((first.drain(read, |_| {}), second.drain(read, |_| {})), (read, read));
             for _ in 0..popped {
-                assert!(taker.pop().is_some());
+                assert!(exclusive_consumer.pop().is_some());
             }
             assert_eq!(live(), CAPACITY, "whatever was taken out has left a default");
-            let ends: [Box<dyn Any>; 4] =
-                [Box::new(producer), Box::new(first), Box::new(second), Box::new(taker)];
+            let ends: [Box<dyn Any>; 4] = [
+                Box::new(producer),
+                Box::new(first),
+                Box::new(second),
+                Box::new(exclusive_consumer),
+            ];
             let mut ends = ends.map(Some);
             for &end in &order {
                 assert_eq!(live(), CAPACITY);
@@ -74,7 +78,7 @@ fn ends_that_go_in_any_order() {
 
 #[test]
 fn claims_that_are_dropped_or_leaked() {
-    let (mut producer, [first, second], mut taker) = three();
+    let (mut producer, [first, second], mut exclusive_consumer) = three();
     drop((first, second));
     for lap in 0..3 * CAPACITY {
         let mut claim = producer.try_claim(3).unwrap();
@@ -86,20 +90,20 @@ fn claims_that_are_dropped_or_leaked() {
         let claim = producer.try_claim(1).unwrap();
         assert_eq!(*claim[0].label, Some((lap, 1)), "still there");
         claim.commit();
-        assert!(taker.pop().is_some());
+        assert!(exclusive_consumer.pop().is_some());
         assert_eq!(live(), CAPACITY);
     }
-    drop((producer, taker));
+    drop((producer, exclusive_consumer));
     assert_all_dropped();
 }
 
 #[test]
 fn values_that_nobody_wants() {
-    let (mut producer, [first, second], taker) = three();
+    let (mut producer, [first, second], exclusive_consumer) = three();
     (0..CAPACITY).for_each(|_| producer.push(Value::default()).unwrap());
     let Err(PushError::Full(back)) = producer.try_push(Value::default()) else { panic!("full") };
     assert_eq!(live(), CAPACITY + 1);
-    drop((first, second, taker));
+    drop((first, second, exclusive_consumer));
     let Err(rings::Closed(again)) = producer.push(back) else { panic!("closed") };
     assert_eq!(live(), CAPACITY + 1);
     drop((producer, again));
@@ -108,7 +112,7 @@ fn values_that_nobody_wants() {
 
 #[test]
 fn whoever_falls_over_a_value_has_consumed_it() {
-    let (mut producer, [mut first, second], mut taker) = three();
+    let (mut producer, [mut first, second], mut exclusive_consumer) = three();
     drop(second);
     for _ in 0..5 {
         (0..CAPACITY).for_each(|_| producer.try_push(Value::default()).unwrap());
@@ -121,11 +125,14 @@ fn whoever_falls_over_a_value_has_consumed_it() {
             drop(core::mem::take(&mut values[0]));
             fall();
         };
-        assert!(catch_unwind(AssertUnwindSafe(|| taker.drain_mut(CAPACITY, take))).is_err());
-        assert!(taker.pop().is_none());
+        assert!(
+            catch_unwind(AssertUnwindSafe(|| exclusive_consumer.drain_mut(CAPACITY, take)))
+                .is_err()
+        );
+        assert!(exclusive_consumer.pop().is_none());
         assert_eq!(live(), CAPACITY);
     }
-    drop((taker, first, producer));
+    drop((exclusive_consumer, first, producer));
     assert_all_dropped();
 }
 
@@ -184,12 +191,12 @@ fn values_that_end_on_other_threads() {
 fn handlers_that_panic() {
     let counted = Arc::new(());
     let ring = rings::single_producer(4, || (0, Arc::clone(&counted))).unwrap();
-    let fall_at = |value: &(u32, Arc<()>), _: Place| {
+    let fall_at = |value: &(u32, Arc<()>), _: EventInfo| {
         if value.0 == 5 {
             fall();
         }
     };
-    let look = |value: &(u32, Arc<()>), _: Place| assert!(Arc::strong_count(&value.1) > 1);
+    let look = |value: &(u32, Arc<()>), _: EventInfo| assert!(Arc::strong_count(&value.1) > 1);
     let mut handlers = ring.handle_with((fall_at, look)).start().unwrap();
     let producer = handlers.producer();
     // Pushed until the panic has closed the ring, or the end.

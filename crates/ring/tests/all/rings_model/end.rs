@@ -1,7 +1,7 @@
 //! The topologies, and one interface to whatever reads in them.
 
 use super::value::{Label, Value};
-use lanecast_ring::rings::{self, Consumer, Lanes, Producer, Taker, Worker};
+use lanecast_ring::rings::{self, Consumer, ExclusiveConsumer, Lanes, Producer, Worker};
 use std::time::Duration;
 
 /// Who follows whom.
@@ -30,8 +30,8 @@ pub(crate) struct Shape {
 pub(crate) enum End {
     Reader(Consumer<Value>),
     Readers(Lanes<Consumer<Value>>),
-    Taker(Taker<Value>),
-    Takers(Lanes<Taker<Value>>),
+    ExclusiveConsumer(ExclusiveConsumer<Value>),
+    Takers(Lanes<ExclusiveConsumer<Value>>),
     Workers(Vec<Worker<Value>>),
 }
 
@@ -39,32 +39,37 @@ pub(crate) enum End {
 pub(crate) type Placed = (End, Vec<usize>);
 
 macro_rules! place {
-    ($build:ident, $shape:ident, $reader:path, $taker:path) => {
+    ($build:ident, $shape:ident, $reader:path, $exclusive_consumer:path) => {
         match $shape.topology {
-            Topology::Unicast => vec![($taker($build.taker().unwrap()), vec![])],
+            Topology::Unicast => {
+                vec![($exclusive_consumer($build.exclusive_consumer().unwrap()), vec![])]
+            }
             Topology::Multicast(count) => {
                 (0..count).map(|_| ($reader($build.consumer().unwrap()), vec![])).collect()
             }
             Topology::Pipeline => {
                 let first = $build.consumer().unwrap();
                 let second = $build.after(&[&first]).unwrap();
-                let third = $build.taker_after(&[&second]).unwrap();
+                let third = $build.exclusive_after(&[&second]).unwrap();
                 let last = ($shape.lanes < 2).then(|| $build.after(&[&third]).unwrap());
                 let ends = [($reader(first), vec![]), ($reader(second), vec![0])];
                 let last = last.map(|last| ($reader(last), vec![0, 1, 2]));
-                ends.into_iter().chain([($taker(third), vec![0, 1])]).chain(last).collect()
+                ends.into_iter()
+                    .chain([($exclusive_consumer(third), vec![0, 1])])
+                    .chain(last)
+                    .collect()
             }
             Topology::Diamond => {
                 let [first, beside] = [(); 2].map(|()| $build.consumer().unwrap());
                 let both = $build.after(&[&first, &beside]).unwrap();
                 let one = $build.after(&[&beside]).unwrap();
-                let last = $build.taker_after(&[&both, &one]).unwrap();
+                let last = $build.exclusive_after(&[&both, &one]).unwrap();
                 vec![
                     ($reader(first), vec![]),
                     ($reader(beside), vec![]),
                     ($reader(both), vec![0, 1]),
                     ($reader(one), vec![1]),
-                    ($taker(last), vec![0, 1, 2, 3]),
+                    ($exclusive_consumer(last), vec![0, 1, 2, 3]),
                 ]
             }
             Topology::Workers(count) => {
@@ -86,7 +91,7 @@ impl Shape {
         if self.lanes == 0 {
             let build = rings::single_producer(self.capacity, Value::default);
             let mut build = build.unwrap().stride(stride, delay);
-            let ends = place!(build, self, End::Reader, End::Taker);
+            let ends = place!(build, self, End::Reader, End::ExclusiveConsumer);
             (vec![build.producer().unwrap()], ends)
         } else {
             let build = rings::multi_producer(self.lanes, self.capacity, Value::default);
@@ -105,7 +110,7 @@ impl End {
         let count = match self {
             Self::Reader(end) => end.drain(max, note),
             Self::Readers(end) => end.drain(max, note),
-            Self::Taker(end) => end.drain(max, note),
+            Self::ExclusiveConsumer(end) => end.drain(max, note),
             Self::Takers(end) => end.drain(max, note),
             Self::Workers(ends) => {
                 ends.rotate_left(1);
@@ -132,7 +137,7 @@ impl End {
         };
         match self {
             Self::Reader(_) | Self::Readers(_) => return None,
-            Self::Taker(end) => end.drain_mut(max, take),
+            Self::ExclusiveConsumer(end) => end.drain_mut(max, take),
             Self::Takers(end) => end.drain_mut(max, take),
             Self::Workers(ends) => ends[0].take(max, take),
         };
@@ -143,7 +148,7 @@ impl End {
     pub(crate) fn pop(&mut self) -> Option<Option<Label>> {
         let value = match self {
             Self::Reader(_) | Self::Readers(_) => return None,
-            Self::Taker(end) => end.pop(),
+            Self::ExclusiveConsumer(end) => end.pop(),
             Self::Takers(end) => end.pop(),
             Self::Workers(ends) => (0..200).find_map(|_| ends[0].pop()),
         };
@@ -155,7 +160,7 @@ impl End {
         match self {
             Self::Reader(end) => end.is_closed(),
             Self::Readers(end) => end.is_closed(),
-            Self::Taker(end) => end.is_closed(),
+            Self::ExclusiveConsumer(end) => end.is_closed(),
             Self::Takers(end) => end.is_closed(),
             Self::Workers(ends) => ends.iter().all(Worker::is_closed),
         }

@@ -282,7 +282,7 @@ impl Model {
                 let fallen = catch_unwind(AssertUnwindSafe(|| end.drain(max, fall)));
                 (fallen.is_err(), end.position())
             }
-            Some(End::Taker(end)) => {
+            Some(End::ExclusiveConsumer(end)) => {
                 let fallen = catch_unwind(AssertUnwindSafe(|| end.drain(max, fall)));
                 (fallen.is_err(), end.position())
             }

@@ -1,7 +1,7 @@
 //! Rings with one producer.
 
 use anyhow::Result;
-use lanecast_ring::rings::{self, Consumer, Producer, Taker};
+use lanecast_ring::rings::{self, Consumer, Producer, ExclusiveConsumer};
 
 use super::super::Built;
 use super::strategy;
@@ -66,7 +66,7 @@ pub(super) fn popped(load: &Load) -> Result<(Built, &'static str)> {
 }
 
 /// Takes values singly, and leaves the waiting to the ring when there is none.
-fn one_or_wait(mut ring: Taker<u64>) -> impl FnMut() -> Option<u64> {
+fn one_or_wait(mut ring: ExclusiveConsumer<u64>) -> impl FnMut() -> Option<u64> {
     move || {
         let value = ring.pop_copy();
         if value.is_none() {
@@ -83,7 +83,7 @@ pub(super) fn round_trips(load: &Load) -> Result<(Built, &'static str)> {
     Ok((Built::Pair(pair), "ring: push; pop"))
 }
 
-fn both(mut put: Producer<u64>, ring: Taker<u64>) -> Box<dyn End> {
+fn both(mut put: Producer<u64>, ring: ExclusiveConsumer<u64>) -> Box<dyn End> {
     let mut one = one_or_wait(ring);
     let mut waits = Idle::inside();
     end(

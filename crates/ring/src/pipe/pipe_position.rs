@@ -4,7 +4,7 @@ use super::block::Block;
 use super::chunk::Chunk;
 
 /// A place between two values: in a block, before or behind any of its slots.
-pub(super) struct Place<T> {
+pub(super) struct PipePosition<T> {
     pub(super) block: Block<T>,
     /// The slot of the next value; as many as there are if the next block has it.
     pub(super) slot: usize,
@@ -15,15 +15,15 @@ pub(super) struct Place<T> {
     pub(super) last: Block<T>,
 }
 
-impl<T> Clone for Place<T> {
+impl<T> Clone for PipePosition<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<T> {}
+impl<T> Copy for PipePosition<T> {}
 
-impl<T> Place<T> {
+impl<T> PipePosition<T> {
     /// How far the position of a block's first value is from that of the next one's.
     pub(super) const STEP: u64 = Block::<T>::VALUES as u64;
 

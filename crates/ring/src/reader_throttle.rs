@@ -13,9 +13,9 @@ use lanecast_base::{WaitStrategy, spin};
 use std::time::{Duration, Instant};
 
 /// Successful looks, less the empty ones, before the first pause is tried.
-const LOOKS_MIN: u32 = 8;
+const POLLS_MIN: u32 = 8;
 /// The same after pauses that have not paid.
-const LOOKS_MAX: u32 = 4096;
+const POLLS_MAX: u32 = 4096;
 /// The first pause.
 const PAUSES_MIN: u32 = 16;
 /// The longest: some microseconds.
@@ -47,31 +47,31 @@ fn give(pauses: u32) {
 
 /// A reader's pauses after it has caught up.
 #[derive(Debug)]
-pub(crate) struct HoldOff {
+pub(crate) struct ReaderThrottle {
     /// So many values or more, and the reader is far enough behind.
     far: usize,
     /// Successful looks lately, less empty ones.
-    looks: u32,
+    polls: u32,
     /// How many of them it takes to try a pause.
-    enough: u32,
+    polls_before_pause: u32,
     /// How long the next pause is; 0 while pausing does not pay.
     pauses: u32,
     /// Whether the last look came after a pause.
     has_paused: bool,
 }
 
-impl HoldOff {
+impl ReaderThrottle {
     /// For a reader that is far enough behind with `far` values to read.
     pub(crate) const fn new(far: usize) -> Self {
-        Self { far, looks: 0, enough: LOOKS_MIN, pauses: 0, has_paused: false }
+        Self { far, polls: 0, polls_before_pause: POLLS_MIN, pauses: 0, has_paused: false }
     }
 
     /// The reader has handled `work` values (not 0), all that it knew of: how many pauses to make
     /// before the next look.
     #[inline(always)]
     pub(crate) fn caught_up(&mut self, work: usize) -> u32 {
-        if self.pauses == 0 && self.looks < self.enough {
-            self.looks += 1;
+        if self.pauses == 0 && self.polls < self.polls_before_pause {
+            self.polls += 1;
             0
         } else {
             self.next(work)
@@ -80,15 +80,15 @@ impl HoldOff {
 
     /// The reader has found nothing.
     #[inline(always)]
-    pub(crate) fn dry(&mut self) {
-        self.looks = self.looks.saturating_sub(1);
+    pub(crate) fn empty(&mut self) {
+        self.polls = self.polls.saturating_sub(1);
     }
 
     #[inline(never)]
     fn next(&mut self, work: usize) -> u32 {
         if core::mem::take(&mut self.has_paused) && work as u64 * 2 < u64::from(self.pauses) {
-            self.enough = (self.enough * 2).min(LOOKS_MAX);
-            (self.pauses, self.looks) = (0, 0);
+            self.polls_before_pause = (self.polls_before_pause * 2).min(POLLS_MAX);
+            (self.pauses, self.polls) = (0, 0);
             return 0;
         }
         if work >= self.far {
@@ -96,7 +96,7 @@ impl HoldOff {
         }
         self.pauses = (self.pauses * 2).clamp(PAUSES_MIN, PAUSES_MAX);
         if self.pauses == PAUSES_MAX {
-            self.enough = LOOKS_MIN;
+            self.polls_before_pause = POLLS_MIN;
         }
         self.has_paused = true;
         self.pauses
@@ -109,26 +109,26 @@ mod tests {
 
     #[test]
     fn what_comes_alone_never_waits() {
-        let mut hold_off = HoldOff::new(256);
+        let mut throttle = ReaderThrottle::new(256);
         for _ in 0..10_000 {
-            assert_eq!(hold_off.caught_up(1), 0);
-            hold_off.dry();
+            assert_eq!(throttle.caught_up(1), 0);
+            throttle.empty();
         }
     }
 
     #[test]
     fn pauses_grow_while_they_pay() {
-        let mut hold_off = HoldOff::new(1 << 14);
-        let pauses: Vec<u32> = (0..16).map(|_| hold_off.caught_up(200)).collect();
-        assert_eq!(pauses[..LOOKS_MIN as usize], [0; LOOKS_MIN as usize]);
-        assert_eq!(pauses[LOOKS_MIN as usize..][..6], [16, 32, 64, 128, 256, 256]);
-        assert_eq!(hold_off.caught_up(1 << 14), 0, "far behind already");
+        let mut throttle = ReaderThrottle::new(1 << 14);
+        let pauses: Vec<u32> = (0..16).map(|_| throttle.caught_up(200)).collect();
+        assert_eq!(pauses[..POLLS_MIN as usize], [0; POLLS_MIN as usize]);
+        assert_eq!(pauses[POLLS_MIN as usize..][..6], [16, 32, 64, 128, 256, 256]);
+        assert_eq!(throttle.caught_up(1 << 14), 0, "far behind already");
     }
 
     #[test]
     fn pauses_that_do_not_pay_are_tried_less_and_less() {
-        let mut hold_off = HoldOff::new(1 << 14);
-        let tries = (0..100_000).filter(|_| hold_off.caught_up(1) > 0).count();
-        assert!((10..50).contains(&tries), "{tries} in 100,000 looks");
+        let mut throttle = ReaderThrottle::new(1 << 14);
+        let tries = (0..100_000).filter(|_| throttle.caught_up(1) > 0).count();
+        assert!((10..50).contains(&tries), "{tries} in 100,000 polls");
     }
 }

@@ -1,9 +1,9 @@
 //! How far a producer may write.
 
 use crate::cursor::sleep_on_any;
-use crate::gates::Gates;
-use crate::hold_off;
-use crate::line::{Line, NAP};
+use crate::gating::GatingCursors;
+use crate::producer_lane::{PARK_TIME_MAX, RingBuffer};
+use crate::reader_throttle::pause;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ const PAUSES_FOR_MORE: u32 = 128;
 
 /// A producer's knowledge of its consumers, looked up anew only when it is used up.
 #[derive(Debug)]
-pub(crate) struct Room<T> {
-    pub(crate) line: Arc<Line<T>>,
-    gates: Gates,
+pub(crate) struct ProducerBarrier<T> {
+    pub(crate) line: Arc<RingBuffer<T>>,
+    gates: GatingCursors,
     waiter: Waiter,
     /// Values may be written up to here, as far as known; 0 once all consumers are gone, or want
     /// nothing more.
@@ -24,8 +24,12 @@ pub(crate) struct Room<T> {
     pub(crate) is_closed: bool,
 }
 
-impl<T> Room<T> {
-    pub(crate) fn new(line: Arc<Line<T>>, gates: Gates, strategy: WaitStrategy) -> Self {
+impl<T> ProducerBarrier<T> {
+    pub(crate) fn new(
+        line: Arc<RingBuffer<T>>,
+        gates: GatingCursors,
+        strategy: WaitStrategy,
+    ) -> Self {
         let limit = line.slots.capacity();
         Self { line, gates, waiter: Waiter::new(strategy), limit, is_closed: false }
     }
@@ -53,8 +57,8 @@ impl<T> Room<T> {
                 WaitStep::Park => {
                     let slowest = self.limit - self.line.slots.capacity();
                     let mark = self.gates.mark(slowest);
-                    if !self.line.is_refused() {
-                        sleep_on_any(mark.map(|mark| self.gates.word(mark)), NAP);
+                    if !self.line.is_producer_stopped() {
+                        sleep_on_any(mark.map(|mark| self.gates.word(mark)), PARK_TIME_MAX);
                     }
                 }
             }
@@ -71,7 +75,7 @@ impl<T> Room<T> {
         let enough = at + self.line.slots.capacity() / 8;
         let mut looks = 0;
         while self.limit < enough && looks < LOOKS_FOR_MORE && !self.is_closed {
-            hold_off::pause(PAUSES_FOR_MORE, self.waiter.strategy());
+            pause(PAUSES_FOR_MORE, self.waiter.strategy());
             self.look(at);
             looks += 1;
         }
@@ -81,7 +85,7 @@ impl<T> Room<T> {
     #[cold]
     #[inline(never)]
     pub(crate) fn look(&mut self, at: u64) -> bool {
-        let slowest = self.gates.slowest().filter(|_| !self.line.is_refused());
+        let slowest = self.gates.slowest().filter(|_| !self.line.is_producer_stopped());
         self.is_closed = slowest.is_none();
         self.limit = slowest.map_or(0, |slowest| slowest + self.line.slots.capacity());
         at < self.limit

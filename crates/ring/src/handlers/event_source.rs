@@ -1,18 +1,14 @@
 //! What handlers are fed from, and the rings that offer it.
 
-use super::post::Alarm;
 use crate::consumer::Consumer;
 use crate::error::BuildError;
 use crate::lanes::Lanes;
-use crate::line::Line;
-use crate::multi::MultiRings;
-use crate::producer::Producer;
-use crate::rings::Rings;
+use crate::producer_lane::RingBuffer;
 use crate::worker::Worker;
 use std::sync::Arc;
 
 /// An end that a handler's thread reads from.
-pub trait Feed<T>: Send {
+pub trait EventSource<T>: Send {
     /// Hands over what is there, in runs, each with a word whether it is the last one for now;
     /// `handle` returns how many of the run it is done with, fewer than all if it wants no more.
     /// Returns how many were done with.
@@ -25,7 +21,7 @@ pub trait Feed<T>: Send {
     fn is_closed(&self) -> bool;
 }
 
-impl<T: Send + Sync> Feed<T> for Consumer<T> {
+impl<T: Send + Sync> EventSource<T> for Consumer<T> {
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize {
         self.drain_while(handle)
     }
@@ -39,7 +35,7 @@ impl<T: Send + Sync> Feed<T> for Consumer<T> {
     }
 }
 
-impl<T: Send + Sync> Feed<T> for Lanes<Consumer<T>> {
+impl<T: Send + Sync> EventSource<T> for Lanes<Consumer<T>> {
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize {
         self.drain_while(handle)
     }
@@ -53,7 +49,7 @@ impl<T: Send + Sync> Feed<T> for Lanes<Consumer<T>> {
     }
 }
 
-impl<T: Send + Sync> Feed<T> for Worker<T> {
+impl<T: Send + Sync> EventSource<T> for Worker<T> {
     /// One at a time: what a worker has claimed and does not handle, because it was halted, would
     /// be nobody's.
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize {
@@ -72,9 +68,9 @@ impl<T: Send + Sync> Feed<T> for Worker<T> {
 }
 
 /// A ring that can be given handlers: [`Rings`] and [`MultiRings`].
-pub trait Plan<T>: Sized {
+pub trait HandlerRing<T>: Sized {
     /// What a handler reads from.
-    type End: Feed<T> + 'static;
+    type End: EventSource<T> + 'static;
     /// The producer, or all of them.
     type Producers;
 
@@ -94,57 +90,23 @@ pub trait Plan<T>: Sized {
     ///
     /// # Errors
     /// As for [`Rings::producer`].
-    fn complete(self) -> Result<(Self::Producers, Box<dyn Alarm>), BuildError>;
+    fn complete(self) -> Result<(Self::Producers, Box<dyn RingControl>), BuildError>;
 }
 
-impl<T: Send + Sync + 'static> Plan<T> for Rings<T> {
-    type End = Consumer<T>;
-    type Producers = Producer<T>;
-
-    fn add(&mut self, others: &[&Consumer<T>]) -> Result<Consumer<T>, BuildError> {
-        self.after(others)
-    }
-
-    fn share(
-        &mut self,
-        count: usize,
-        others: &[&Consumer<T>],
-    ) -> Result<Vec<Worker<T>>, BuildError> {
-        self.workers_after(count, others)
-    }
-
-    fn complete(self) -> Result<(Producer<T>, Box<dyn Alarm>), BuildError> {
-        let producer = self.producer()?;
-        let lines = Lines(vec![Arc::clone(&producer.room().line)]);
-        Ok((producer, Box::new(lines)))
-    }
-}
-
-impl<T: Send + Sync + 'static> Plan<T> for MultiRings<T> {
-    type End = Lanes<Consumer<T>>;
-    type Producers = Vec<Producer<T>>;
-
-    fn add(&mut self, others: &[&Self::End]) -> Result<Self::End, BuildError> {
-        self.after(others)
-    }
-
-    fn share(&mut self, count: usize, others: &[&Self::End]) -> Result<Vec<Worker<T>>, BuildError> {
-        self.workers_after(count, others)
-    }
-
-    fn complete(self) -> Result<(Vec<Producer<T>>, Box<dyn Alarm>), BuildError> {
-        let producers = self.producers()?;
-        let lines = producers.iter().map(|producer| Arc::clone(&producer.room().line)).collect();
-        Ok((producers, Box::new(Lines(lines))))
-    }
+/// A ring, as those see it who end it.
+pub trait RingControl: Send + Sync {
+    /// Closes it to producers.
+    fn stop_producer(&self);
+    /// Wakes everybody who waits for anybody, so that they look again.
+    fn wake_all(&self);
 }
 
 /// Every producer's ring.
-struct Lines<T>(Vec<Arc<Line<T>>>);
+pub(crate) struct RingSet<T>(pub(crate) Vec<Arc<RingBuffer<T>>>);
 
-impl<T: Send + Sync> Alarm for Lines<T> {
-    fn refuse(&self) {
-        self.0.iter().for_each(|line| line.refuse());
+impl<T: Send + Sync> RingControl for RingSet<T> {
+    fn stop_producer(&self) {
+        self.0.iter().for_each(|line| line.stop_producer());
     }
 
     fn wake_all(&self) {

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 /// The watch of one group.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct SleepLeader {
     is_kept: AtomicBool,
     /// Counts the watches that have ended: the word that the others sleep on.
     ended: AtomicU32,
 }
 
-impl Watch {
+impl SleepLeader {
     /// Keeps watch with `sleep`, which returns when there may be something to find. As long as
     /// another keeps watch, sleeps until that one wakes somebody, at most `limit`.
     #[cold]

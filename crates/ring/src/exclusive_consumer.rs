@@ -3,20 +3,20 @@
 use crate::consumer::Consumer;
 use core::ops::Deref;
 
-/// The most values that [`Taker::pop`] takes before it releases them.
+/// The most values that [`ExclusiveConsumer::pop`] takes before it releases them.
 const RELEASE_EVERY: u64 = 64;
 
 /// A consumer that nobody reads beside: it may change values, and take them out.
 ///
 /// Otherwise it is a [`Consumer`], with all its calls.
 #[derive(Debug)]
-pub struct Taker<T> {
+pub struct ExclusiveConsumer<T> {
     // Never handed out to be changed: it could be swapped for one that is not alone.
     pub(crate) consumer: Consumer<T>,
     release_every: u64,
 }
 
-impl<T> Taker<T> {
+impl<T> ExclusiveConsumer<T> {
     pub(crate) fn new(consumer: Consumer<T>) -> Self {
         let release_every = RELEASE_EVERY.min(consumer.line.slots.capacity().div_ceil(4));
         Self { consumer, release_every }
@@ -80,14 +80,14 @@ impl<T> Taker<T> {
     }
 }
 
-impl<T> Deref for Taker<T> {
+impl<T> Deref for ExclusiveConsumer<T> {
     type Target = Consumer<T>;
     fn deref(&self) -> &Consumer<T> {
         &self.consumer
     }
 }
 
-impl<T> AsRef<Consumer<T>> for Taker<T> {
+impl<T> AsRef<Consumer<T>> for ExclusiveConsumer<T> {
     fn as_ref(&self) -> &Consumer<T> {
         &self.consumer
     }

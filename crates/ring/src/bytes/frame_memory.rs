@@ -3,9 +3,13 @@
 //! Who may touch which bytes follows from the cursors alone; under the model checker every access
 //! is told to it, so that one without a cursor in between is found as a race.
 
+use crate::producer_lane::ProducerLane;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::collections::TryReserveError;
+
+/// The byte ring that one producer writes.
+pub(super) type ByteLane = ProducerLane<FrameMemory>;
 
 /// What comes before a message: its length.
 const HEADER: usize = 8;
@@ -15,20 +19,20 @@ const PADDING: u64 = u64::MAX;
 const ALIGN: usize = 8;
 
 /// A ring of bytes, as many as a power of two.
-pub(super) struct Memory {
+pub(super) struct FrameMemory {
     words: Box<[UnsafeCell<u64>]>,
     #[cfg(loom)]
     watched: Box<[::loom::cell::UnsafeCell<()>]>,
 }
 
 // SAFETY: plain bytes; whoever touches them has been told by a cursor that it may.
-unsafe impl Send for Memory {}
+unsafe impl Send for FrameMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for FrameMemory {}
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FrameSpan {
     /// Where the frame starts.
     pub(super) start: u64,
     /// Where the next one starts.
@@ -44,7 +48,7 @@ pub(super) enum Frame {
     Message { len: usize, end: u64 },
 }
 
-impl Memory {
+impl FrameMemory {
     /// A ring of `capacity` bytes, all of them in memory from now on.
     pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
         let mut words = Vec::new();
@@ -68,11 +72,11 @@ impl Memory {
 
     /// Where a message of `len` bytes, not more than the longest, goes that is written at `at`.
     #[inline(always)]
-    pub(super) fn place(&self, at: u64, len: usize) -> Place {
+    pub(super) fn place(&self, at: u64, len: usize) -> FrameSpan {
         let frame = frame_bytes(len);
         let rest = self.capacity() - self.offset(at);
         let start = if frame <= rest { at } else { at + rest as u64 };
-        Place { start, end: start + frame as u64 }
+        FrameSpan { start, end: start + frame as u64 }
     }
 
     /// Says that the frame meant for `at` starts at the beginning of the ring.
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_longest_message_fits_wherever_it_begins() {
-        let memory = Memory::new(64).unwrap();
+        let memory = FrameMemory::new(64).unwrap();
         assert_eq!(memory.longest(), 24);
         for at in (0..256).step_by(8) {
             let place = memory.place(at, memory.longest());
@@ -181,9 +185,9 @@ mod tests {
 
     #[test]
     fn a_frame_that_does_not_fit_starts_at_the_beginning() {
-        let memory = Memory::new(64).unwrap();
-        assert_eq!(memory.place(56, 0), Place { start: 56, end: 64 });
-        assert_eq!(memory.place(56, 1), Place { start: 64, end: 80 });
+        let memory = FrameMemory::new(64).unwrap();
+        assert_eq!(memory.place(56, 0), FrameSpan { start: 56, end: 64 });
+        assert_eq!(memory.place(56, 1), FrameSpan { start: 64, end: 80 });
         memory.pad(56);
         assert_eq!(memory.frame(56), Frame::Padding(64));
         memory.set_length(64, 9);

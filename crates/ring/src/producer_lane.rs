@@ -11,13 +11,13 @@ use std::time::Duration;
 const OPEN: u64 = u64::MAX;
 
 /// The longest that a waiting end sleeps before it looks again by itself.
-pub(crate) const NAP: Duration = Duration::from_millis(100);
+pub(crate) const PARK_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// The ring of values that one producer writes.
-pub(crate) type Line<T> = Lane<Slots<T>>;
+pub(crate) type RingBuffer<T> = ProducerLane<Slots<T>>;
 
 /// What one producer writes: its memory, its tail, its end.
-pub(crate) struct Lane<M> {
+pub(crate) struct ProducerLane<M> {
     pub(crate) slots: M,
     /// How far the producer has published.
     pub(crate) tail: Arc<Cursor>,
@@ -26,33 +26,33 @@ pub(crate) struct Lane<M> {
     /// The final tail, once the producer has gone.
     end: CachePadded<AtomicU64>,
     /// Whether consumers have closed it to the producer.
-    refused: AtomicBool,
+    producer_stopped: AtomicBool,
     /// Every consumer's cursor, known when the ring is complete.
     pub(crate) heads: OnceLock<Box<[Arc<Cursor>]>>,
 }
 
-impl<M> Lane<M> {
+impl<M> ProducerLane<M> {
     pub(crate) fn new(slots: M) -> Self {
         Self {
             slots,
             tail: Arc::new(Cursor::new(0)),
             written: CachePadded::default(),
             end: CachePadded::new(AtomicU64::new(OPEN)),
-            refused: AtomicBool::new(false),
+            producer_stopped: AtomicBool::new(false),
             heads: OnceLock::new(),
         }
     }
 
     /// Shows that everything before `position` is written, published or not.
     #[inline(always)]
-    pub(crate) fn write_up_to(&self, position: u64) {
+    pub(crate) fn set_written(&self, position: u64) {
         // PAIRS(written): release here, acquire in `written`.
         self.written.store(position, Ordering::Release);
     }
 
     /// How far the producer has written, if it publishes in strides; 0 otherwise.
     pub(crate) fn written(&self) -> u64 {
-        // PAIRS(written): acquire here, release in `write_up_to`.
+        // PAIRS(written): acquire here, release in `set_written`.
         self.written.load(Ordering::Acquire)
     }
 
@@ -72,28 +72,28 @@ impl<M> Lane<M> {
     }
 
     /// Closes it to the producer, who notices when it next looks for room.
-    pub(crate) fn refuse(&self) {
+    pub(crate) fn stop_producer(&self) {
         // Relaxed: it guards no data, and whoever goes to sleep looks at it behind a fence.
-        self.refused.store(true, Ordering::Relaxed);
+        self.producer_stopped.store(true, Ordering::Relaxed);
         self.wake_all();
     }
 
     /// Whether consumers want nothing more.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
+    pub(crate) fn is_producer_stopped(&self) -> bool {
+        self.producer_stopped.load(Ordering::Relaxed)
     }
 
     /// Wakes everybody who waits for anybody, because there is something else to see.
     pub(crate) fn wake_all(&self) {
-        self.tail.nudge();
+        self.tail.wake_sleepers();
         for head in self.heads.get().into_iter().flatten() {
-            head.nudge();
+            head.wake_sleepers();
         }
     }
 }
 
-impl<M> core::fmt::Debug for Lane<M> {
+impl<M> core::fmt::Debug for ProducerLane<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Lane").field("tail", &self.tail).finish_non_exhaustive()
+        f.debug_struct("ProducerLane").field("tail", &self.tail).finish_non_exhaustive()
     }
 }

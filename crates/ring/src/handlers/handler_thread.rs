@@ -1,91 +1,83 @@
 //! One handler at work, on its own thread.
 
-use super::feed::Feed;
+use super::event_source::{EventSource, RingControl};
+use super::handler::{EventInfo, Handler};
 use super::panics::{OnPanic, Panics};
-use super::{Handler, Place};
 use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What all handlers of a ring share.
-pub(super) struct Shared {
+pub(super) struct HandlersShared {
     pub(super) panics: Panics,
     /// Nothing more is to be waited for from producers.
     closing: AtomicBool,
-    pub(super) alarm: Box<dyn Alarm>,
+    pub(super) control: Box<dyn RingControl>,
 }
 
-/// A ring, as those see it who end it.
-pub trait Alarm: Send + Sync {
-    /// Closes it to producers.
-    fn refuse(&self);
-    /// Wakes everybody who waits for anybody, so that they look again.
-    fn wake_all(&self);
-}
-
-impl Shared {
-    pub(super) fn new(alarm: Box<dyn Alarm>) -> Self {
-        Self { panics: Panics::default(), closing: AtomicBool::new(false), alarm }
+impl HandlersShared {
+    pub(super) fn new(control: Box<dyn RingControl>) -> Self {
+        Self { panics: Panics::default(), closing: AtomicBool::new(false), control }
     }
 
     /// Ends the stream after what is published by now.
     pub(super) fn close(&self) {
-        // PAIRS(handlers-closing): release here, acquire in `Attendance::is_over`.
+        // PAIRS(handlers-closing): release here, acquire in `StageGuard::is_over`.
         self.closing.store(true, Ordering::Release);
-        self.alarm.refuse();
-        self.alarm.wake_all();
+        self.control.stop_producer();
+        self.control.wake_all();
     }
 }
 
 /// The handlers of a stage that are still at work.
 #[derive(Debug)]
-pub(super) struct Crew(AtomicUsize);
+pub(super) struct StageCount(AtomicUsize);
 
-impl Crew {
+impl StageCount {
     pub(super) fn new(count: usize) -> Self {
         Self(AtomicUsize::new(count))
     }
 }
 
 /// A handler's presence in its stage; dropped, the stage behind may be over.
-pub(super) struct Attendance {
-    pub(super) shared: Arc<Shared>,
-    pub(super) crew: Arc<Crew>,
+pub(super) struct StageGuard {
+    pub(super) shared: Arc<HandlersShared>,
+    pub(super) stage_count: Arc<StageCount>,
     /// The stage before.
-    pub(super) before: Option<Arc<Crew>>,
+    pub(super) before: Option<Arc<StageCount>>,
 }
 
-impl Attendance {
+impl StageGuard {
     /// Whether nothing more comes than is there now.
     pub(super) fn is_over(&self) -> bool {
         match &self.before {
             // PAIRS(handlers-crew): acquire here, release in `drop`.
             Some(before) => before.0.load(Ordering::Acquire) == 0,
-            // PAIRS(handlers-closing): acquire here, release in `Shared::close`.
+            // PAIRS(handlers-closing): acquire here, release in `HandlersShared::close`.
             None => self.shared.closing.load(Ordering::Acquire),
         }
     }
 }
 
-impl Drop for Attendance {
+impl Drop for StageGuard {
     fn drop(&mut self) {
         // PAIRS(handlers-crew): release here, acquire in `is_over`; each of a stage hands on what
         // those that left before it did, because a decrement continues their releases.
-        self.crew.0.fetch_sub(1, Ordering::Release);
-        self.shared.alarm.wake_all();
+        self.stage_count.0.fetch_sub(1, Ordering::Release);
+        self.shared.control.wake_all();
     }
 }
 
 /// One handler's place: what it is fed from, and what is known of it.
-pub(super) struct Post<T> {
-    pub(super) feed: Box<dyn Feed<T>>,
-    pub(super) attendance: Attendance,
-    pub(super) record: Record,
+pub(super) struct HandlerThread<T> {
+    pub(super) source: Box<dyn EventSource<T>>,
+    pub(super) guard: StageGuard,
+    pub(super) record: HandlerRecord,
 }
 
 /// What becomes of a handler's messages.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct HandlerRecord {
     pub(super) name: String,
     pub(super) on_panic: OnPanic,
     /// Messages finished without a panic, for the report.
@@ -95,7 +87,7 @@ pub(super) struct Record {
     halted: bool,
 }
 
-impl Record {
+impl HandlerRecord {
     pub(super) fn new(name: String, on_panic: OnPanic, handled: Arc<AtomicU64>) -> Self {
         Self { name, on_panic, handled, sequence: 0, halted: false }
     }
@@ -107,15 +99,15 @@ impl Record {
         handler: &mut impl Handler<T>,
         values: &[T],
         is_last: bool,
-        shared: &Shared,
+        shared: &HandlersShared,
     ) -> usize {
         let first = self.sequence;
         let mut done = 0;
         while done < values.len() && !self.halted {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 for value in &values[done..] {
-                    let last_in_batch = is_last && done + 1 == values.len();
-                    let place = Place { sequence: first + done as u64, last_in_batch };
+                    let end_of_batch = is_last && done + 1 == values.len();
+                    let place = EventInfo { sequence: first + done as u64, end_of_batch };
                     handler.on_event(value, place);
                     done += 1;
                 }
@@ -139,7 +131,7 @@ impl Record {
     }
 
     /// Calls `act`, unless the handler is halted.
-    fn guard(&mut self, shared: &Shared, act: impl FnOnce()) {
+    fn guard(&mut self, shared: &HandlersShared, act: impl FnOnce()) {
         if self.halted {
             return;
         }
@@ -149,26 +141,29 @@ impl Record {
     }
 
     #[cold]
-    fn note(&mut self, shared: &Shared, payload: &(dyn core::any::Any + Send)) {
+    fn note(&mut self, shared: &HandlersShared, payload: &(dyn core::any::Any + Send)) {
         shared.panics.note(&self.name, self.sequence, payload);
         if self.on_panic == OnPanic::Halt {
             self.halted = true;
-            shared.alarm.refuse();
+            shared.control.stop_producer();
         }
     }
 }
 
 /// A handler's whole life. Gives its end of the ring back, which keeps those behind where they
 /// are if the handler was halted.
-pub(super) fn work<T, H: Handler<T>>(mut post: Post<T>, mut handler: H) -> Box<dyn Feed<T>> {
-    let Post { feed, attendance, record } = &mut post;
-    let shared = &*attendance.shared;
+pub(super) fn work<T, H: Handler<T>>(
+    mut thread: HandlerThread<T>,
+    mut handler: H,
+) -> Box<dyn EventSource<T>> {
+    let HandlerThread { source, guard, record } = &mut thread;
+    let shared = &*guard.shared;
     record.guard(shared, || handler.on_start());
     let mut is_busy = false;
     while !record.halted {
         // Asked first: what was published before the end is there when it is looked for now.
-        let is_over = attendance.is_over() || feed.is_closed();
-        let work = feed
+        let is_over = guard.is_over() || source.is_closed();
+        let work = source
             .take(&mut |values, is_last| record.hand_over(&mut handler, values, is_last, shared));
         if work == 0 {
             if is_over {
@@ -180,12 +175,12 @@ pub(super) fn work<T, H: Handler<T>>(mut post: Post<T>, mut handler: H) -> Box<d
         } else {
             is_busy = true;
         }
-        feed.wait(work, &|| attendance.is_over());
+        source.wait(work, &|| guard.is_over());
     }
     record.guard(shared, || handler.on_end());
     let dropped = catch_unwind(AssertUnwindSafe(move || drop(handler)));
     if let Err(payload) = dropped {
         record.note(shared, &*payload);
     }
-    post.feed
+    thread.source
 }

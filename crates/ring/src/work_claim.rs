@@ -7,17 +7,17 @@
 
 use crate::consumer::Consumer;
 use crate::cursor::{Cursor, DETACHED, IDLE};
-use crate::line::Line;
+use crate::producer_lane::RingBuffer;
 use crate::slots::Slots;
 use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 
 /// One worker's share in one ring.
 #[derive(Debug)]
-pub(crate) struct Share<T> {
+pub(crate) struct WorkClaim<T> {
     /// Its head shows where the unfinished run begins. Gone before the group is.
     consumer: Consumer<T>,
-    group: Arc<Group>,
+    group: Arc<WorkerGroup>,
     /// Claims until it looks whether it meets others.
     claims: u32,
 }
@@ -30,18 +30,18 @@ const PAUSES: u32 = 64;
 
 /// Those who share a ring's values among themselves; gone with the last of them.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct WorkerGroup {
     claimed: Arc<Cursor>,
 }
 
-impl Group {
+impl WorkerGroup {
     /// A group that has claimed everything before `claimed`.
     pub(crate) const fn new(claimed: Arc<Cursor>) -> Self {
         Self { claimed }
     }
 }
 
-impl Drop for Group {
+impl Drop for WorkerGroup {
     fn drop(&mut self) {
         self.claimed.publish(DETACHED);
     }
@@ -61,9 +61,9 @@ impl Drop for Run<'_> {
     }
 }
 
-impl<T> Share<T> {
+impl<T> WorkClaim<T> {
     /// `consumer` has read nothing, and its head is idle.
-    pub(crate) const fn new(consumer: Consumer<T>, group: Arc<Group>) -> Self {
+    pub(crate) const fn new(consumer: Consumer<T>, group: Arc<WorkerGroup>) -> Self {
         Self { consumer, group, claims: CLAIMS }
     }
 
@@ -147,7 +147,7 @@ impl<T> Share<T> {
         self.consumer.has_more()
     }
 
-    pub(crate) fn line(&self) -> &Line<T> {
+    pub(crate) fn line(&self) -> &RingBuffer<T> {
         &self.consumer.line
     }
 

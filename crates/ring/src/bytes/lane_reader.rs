@@ -1,17 +1,16 @@
 //! The reading end of one lane.
 
-use super::ByteLane;
-use super::memory::Frame;
+use super::frame_memory::{ByteLane, Frame};
 use crate::cursor::{Cursor, DETACHED};
-use crate::gates::{Gates, Mark};
+use crate::gating::{GatingCursors, ParkMark};
 use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct LaneReader {
     lane: Arc<ByteLane>,
-    gates: Gates,
+    gates: GatingCursors,
     head: Arc<Cursor>,
     /// What is read next.
     at: u64,
@@ -22,13 +21,17 @@ pub(super) struct Reader {
     /// After how long without messages it looks at those that a stride holds back.
     pull_after: Option<Duration>,
     /// When it ran dry.
-    dry_since: Option<Instant>,
+    empty_since: Option<Instant>,
     /// What it sleeps on.
-    mark: Option<Mark>,
+    mark: Option<ParkMark>,
 }
 
-impl Reader {
-    pub(super) fn new(lane: Arc<ByteLane>, gates: Gates, pull_after: Option<Duration>) -> Self {
+impl LaneReader {
+    pub(super) fn new(
+        lane: Arc<ByteLane>,
+        gates: GatingCursors,
+        pull_after: Option<Duration>,
+    ) -> Self {
         Self {
             lane,
             gates,
@@ -37,7 +40,7 @@ impl Reader {
             limit: 0,
             released: 0,
             pull_after,
-            dry_since: None,
+            empty_since: None,
             mark: None,
         }
     }
@@ -109,7 +112,7 @@ impl Reader {
         self.limit = limit.max(self.at);
         let found = self.limit > self.at;
         if found {
-            self.dry_since = None;
+            self.empty_since = None;
             self.gates.found();
         }
         found
@@ -117,8 +120,9 @@ impl Reader {
 
     /// Whether it has been dry for so long that it may look at what a stride holds back.
     fn is_owed_more(&mut self) -> bool {
-        self.pull_after
-            .is_some_and(|delay| self.dry_since.get_or_insert_with(Instant::now).elapsed() >= delay)
+        self.pull_after.is_some_and(|delay| {
+            self.empty_since.get_or_insert_with(Instant::now).elapsed() >= delay
+        })
     }
 
     /// Whether everything has been read and no more comes.
@@ -143,7 +147,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for LaneReader {
     fn drop(&mut self) {
         self.head.publish(DETACHED);
     }

@@ -9,9 +9,9 @@ const LOST: u32 = 2;
 
 /// One thread's word to whoever started it.
 #[derive(Debug)]
-pub(super) struct Arrival(AtomicU32);
+pub(super) struct StartSignal(AtomicU32);
 
-impl Arrival {
+impl StartSignal {
     pub(super) fn new() -> Self {
         Self(AtomicU32::new(UNDER_WAY))
     }

@@ -24,7 +24,7 @@ const GONE: u32 = 1 << 31;
 
 /// The mark: one word, written on the way to sleep and on waking only.
 #[derive(Debug, Default)]
-pub(crate) struct Asleep {
+pub(crate) struct ParkFlag {
     word: AtomicU32,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Asleep {
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
     /// Grows with each sleep, shrinks with each find.
-    weariness: u32,
+    recent_parks: u32,
     /// Whether publishers fence for this sleeper.
     fenced: bool,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Sleeper {
 /// What one sleep adds to a sleeper's weariness.
 const SLEEP: u32 = 4;
 /// From here on publishers are asked to fence.
-const WEARY: u32 = 12;
+const FENCE_FROM: u32 = 12;
 /// It grows no further, so that a busy sleeper is soon known as such.
-const WEARIEST: u32 = 24;
+const PARKS_MAX: u32 = 24;
 
 /// What lies between a sleeper's mark and its last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,10 +65,10 @@ impl Fence {
     }
 }
 
-impl Asleep {
+impl ParkFlag {
     /// Whether somebody sleeps, or may be about to; for those who hold something back.
     #[inline(always)]
-    pub(crate) fn is_awaited(&self) -> bool {
+    pub(crate) fn has_sleepers(&self) -> bool {
         light_fence();
         self.word.load(Ordering::Relaxed) != 0
     }
@@ -77,7 +77,7 @@ impl Asleep {
     ///
     /// Of several publishers exactly one owes it.
     #[inline(always)]
-    pub(crate) fn is_owed(&self) -> bool {
+    pub(crate) fn must_wake(&self) -> bool {
         light_fence();
         self.word.load(Ordering::Relaxed) != 0 && self.take()
     }
@@ -103,8 +103,8 @@ impl Asleep {
     /// The same for those who sleep under several marks: they must pass a fence of the dearest
     /// kind that any mark asks for before they look once more.
     pub(crate) fn announce(&self, sleeper: &mut Sleeper) -> Fence {
-        sleeper.weariness = (sleeper.weariness + SLEEP).min(WEARIEST);
-        let ask = !sleeper.fenced && sleeper.weariness >= WEARY;
+        sleeper.recent_parks = (sleeper.recent_parks + SLEEP).min(PARKS_MAX);
+        let ask = !sleeper.fenced && sleeper.recent_parks >= FENCE_FROM;
         if ask {
             self.word.fetch_add(FENCED, Ordering::Relaxed);
         }
@@ -135,7 +135,7 @@ impl Asleep {
 
     /// Whether the only sleeper has left.
     #[inline(always)]
-    pub(crate) fn is_left(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.word.load(Ordering::Relaxed) & GONE != 0
     }
 
@@ -148,15 +148,15 @@ impl Asleep {
     /// The sleeper has found something without sleeping.
     #[inline(always)]
     pub(crate) fn found(&self, sleeper: &mut Sleeper) {
-        if sleeper.weariness != 0 {
+        if sleeper.recent_parks != 0 {
             self.recover(sleeper);
         }
     }
 
     #[cold]
     fn recover(&self, sleeper: &mut Sleeper) {
-        sleeper.weariness -= 1;
-        if sleeper.weariness == 0 {
+        sleeper.recent_parks -= 1;
+        if sleeper.recent_parks == 0 {
             self.forget(sleeper);
         }
     }
