@@ -53,8 +53,8 @@ const MEMBERS: [(Shape, &str); 7] = [
     (
         Shape::Object,
         "host lateness calls cpus interference latency actual intended linear gaps topics \
-         receiver case baseline publisher reference proposal seating server command_delay \
-         round_delay",
+         receiver case baseline publisher reference proposal seating server command_latency \
+         turn_latency",
     ),
     (
         Shape::List,

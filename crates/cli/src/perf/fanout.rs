@@ -241,7 +241,7 @@ fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
         };
         let text = |name: &str| line[name].to_string().trim_matches('"').to_owned();
         let per_second = |name: &str| rate(line[name].as_f64().unwrap_or(0.0));
-        let (latency, server) = (&line["latency"], &line["server"]["command_delay"]);
+        let (latency, server) = (&line["latency"], &line["server"]["command_latency"]);
         table.add_row([
             text("publishers"),
             text("wanted"),

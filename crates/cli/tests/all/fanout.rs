@@ -18,7 +18,7 @@ fn everything_arrives_through_the_server_and_without() {
         let is_served = line["through"] == "lanecast";
         assert_eq!(line["server"]["delivered"] == line["owed"], is_served, "{line}");
         assert!(
-            !is_served || line["server"]["command_delay"]["samples"].as_u64().unwrap() > 0,
+            !is_served || line["server"]["command_latency"]["samples"].as_u64().unwrap() > 0,
             "{line}"
         );
     }

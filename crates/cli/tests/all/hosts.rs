@@ -134,7 +134,7 @@ fn commands_that_know_each_others_addresses_need_no_group() {
     publisher.finish().good();
     assert!(subscriber.finish().good() == input, "what came is not what was sent");
     let words = "config --set net.peers=10.0.0.1";
-    assert!(stage.run(words).refused(1).contains("no address with a port"));
+    assert!(stage.run(words).refused(1).contains("not an address with a port"));
 }
 
 #[test]

@@ -90,8 +90,8 @@ fn table(groups: &Groups<'_>, several: bool) -> Table {
             words(spread(group, "delivered_per_second", number::rate)),
             time("latency.p50_ns"),
             time("latency.p99_ns"),
-            time("server.command_delay.p50_ns"),
-            time("server.command_delay.p99_ns"),
+            time("server.command_latency.p50_ns"),
+            time("server.command_latency.p99_ns"),
             lost(group),
         ]);
     }
