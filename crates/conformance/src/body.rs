@@ -1,4 +1,4 @@
-//! What the `n`th message says: both ends know, so that every byte can be checked.
+//! Content of the `n`th message: both ends compute it, so that every byte can be checked.
 
 /// The body of a stream's `number`th message: its length and bytes follow from the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Body {
         Self { number, length }
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     pub const fn len(&self) -> usize {
         self.length
     }
@@ -30,7 +30,7 @@ impl Body {
         self.length == 0
     }
 
-    /// Its bytes.
+    /// The bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.length];
         self.write(&mut bytes);

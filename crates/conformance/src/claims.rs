@@ -1,11 +1,11 @@
-//! Claims and batches: what is published, and what never was.
+//! Claims and batches: committed or aborted as a whole.
 
 use crate::record::{fill, gather};
 use crate::{Body, Record};
 use lanecast_transport::{Batch, Claim, ClaimError, Publish, Subscribe, TopicId, Transport};
 use std::thread;
 
-/// A claim that is dropped or aborted was never there; the next one takes its place.
+/// A dropped or aborted claim is never published; the next one takes its place.
 pub fn a_dropped_claim_is_never_seen<C: Transport>(transport: &C) {
     let (mut publisher, mut subscriber) = pair(transport);
     let mut record = Record::new();
@@ -130,7 +130,7 @@ pub fn a_batch_without_room_keeps_what_it_has<C: Transport>(transport: &C) {
         .for_each(|(number, bytes)| Body::of_length(number, length).check(bytes));
 }
 
-/// Too long, or on a topic of nobody: refused with the reason, and nothing else changes.
+/// Claims that are too long or name an unknown topic are refused with the reason, without effect.
 pub fn a_message_that_cannot_be_is_refused<C: Transport>(transport: &C) {
     let (mut publisher, mut subscriber) = pair(transport);
     let longest = publisher.longest_message();

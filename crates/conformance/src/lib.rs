@@ -1,7 +1,7 @@
-//! One suite for the contracts that every transport keeps.
+//! Conformance suite for the contracts of every transport.
 //!
 //! Each case is a function over any [`Transport`](lanecast_transport::Transport): it makes its own
-//! publishers and subscribers, on a transport that nobody else uses, and panics with words if a
+//! publishers and subscribers, on a transport of its own, and panics with the reason if a
 //! contract is broken. [`conformance_tests!`] makes a test of every case:
 //!
 //! ```text
@@ -50,7 +50,7 @@ pub use topics::{
 };
 pub use waiting::{a_wait_is_bounded, a_waiting_subscriber_sees_the_farewell, ping_and_pong};
 
-/// Makes a test of every case; the argument makes a value that derefs to a transport nobody uses.
+/// Makes a test of every case; the argument is a value that derefs to an unused transport.
 #[macro_export]
 macro_rules! conformance_tests {
     ($stage:expr) => {

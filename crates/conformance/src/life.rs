@@ -36,7 +36,7 @@ pub fn streams_join_and_leave_exactly_once<C: Transport>(transport: &C) {
     assert_eq!(subscriber.streams(), 0);
 }
 
-/// What was sent before the end is read before the end, however late.
+/// Messages sent before the end are read before the end, however late.
 pub fn pending_messages_come_before_left<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");
@@ -133,7 +133,7 @@ pub fn a_dropped_subscriber_holds_nobody_up<C: Transport>(transport: &C) {
     }
 }
 
-/// A handler that panics has had its message; the next poll goes on behind it.
+/// A message whose handler panicked counts as read; the next poll continues after it.
 pub fn a_panicking_handler_has_consumed_its_message<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");
@@ -163,8 +163,7 @@ pub fn a_panicking_handler_has_consumed_its_message<C: Transport>(transport: &C)
     assert!(publisher.drain(crate::PATIENCE), "the publisher was shown all of it");
 }
 
-/// A handler that panics on the last message in hand has read it as well: the publisher does not
-/// wait for it.
+/// The same holds for the last message of a poll: the publisher does not wait for it.
 pub fn a_panic_on_the_last_message_leaves_nothing_unread<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");
@@ -196,7 +195,7 @@ pub fn a_panic_on_the_last_message_leaves_nothing_unread<C: Transport>(transport
     }
 }
 
-/// A panic while being told of the end does not repeat the end.
+/// A panic in the handler of `Left` does not repeat it.
 pub fn a_panic_at_a_farewell_repeats_nothing<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");

@@ -98,7 +98,7 @@ pub fn every_subscriber_sees_everything<C: Transport>(transport: &C) {
     }
 }
 
-/// Who comes late sees nothing from before, and everything from then on, even while the
+/// A late subscriber sees nothing from before and everything from then on, even while the
 /// publisher runs.
 pub fn late_subscribers_start_at_the_live_edge<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");

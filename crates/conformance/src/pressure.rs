@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const A_MOMENT: Duration = Duration::from_millis(20);
 
-/// A full window is told as such; once somebody has read, there is room again.
+/// A full window returns back-pressure; once messages are read, there is room again.
 pub fn back_pressure_is_a_value<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");
@@ -31,7 +31,7 @@ pub fn back_pressure_is_a_value<C: Transport>(transport: &C) {
     record.check_lives();
 }
 
-/// A publisher that waits for room goes on as soon as there is some.
+/// A publisher that waits for room continues as soon as there is some.
 pub fn a_blocked_publisher_goes_on<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");
@@ -99,7 +99,7 @@ pub fn a_slow_subscriber_loses_nothing<C: Transport>(transport: &C) {
     }
 }
 
-/// Draining ends when all is read, and says so when it is not.
+/// Draining ends when all is read, and returns false otherwise.
 pub fn draining_tells_whether_all_was_read<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");
     publisher.send(b"to nobody").expect("room");
@@ -124,7 +124,7 @@ pub fn draining_tells_whether_all_was_read<C: Transport>(transport: &C) {
     drop(publisher);
 }
 
-/// Closing lingers until all is read, and says whether it was.
+/// Closing lingers until all is read, and returns whether it was.
 pub fn closing_tells_whether_all_was_read<C: Transport>(transport: &C) {
     for (linger, read_while_closing) in [(PATIENCE, true), (A_MOMENT, false)] {
         let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");

@@ -1,4 +1,4 @@
-//! What a subscriber was told, written down.
+//! Recorded events of a subscriber.
 
 use lanecast_transport::{
     BackPressureReason, ClaimError, CloseReason, Event, LossReason, Publish, SessionId, Stream,
@@ -6,56 +6,56 @@ use lanecast_transport::{
 };
 use std::time::{Duration, Instant};
 
-/// The longest that any case waits for anything.
+/// Longest wait of a case.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One event, kept beyond its handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A stream is there.
+    /// `Joined`.
     Joined(Stream),
     /// A message.
     Message {
-        /// The publisher's run.
+        /// The session.
         session: SessionId,
         /// The topic's name.
         topic: String,
         /// The payload.
         bytes: Vec<u8>,
     },
-    /// Something was lost.
+    /// `Lost`.
     Lost {
-        /// Of which stream.
+        /// The stream.
         stream: Stream,
         /// The first message, as the subscriber counts them.
         first: u64,
-        /// How many, if that is known.
+        /// The number, if known.
         count: Option<u64>,
-        /// Why.
+        /// The reason.
         why: LossReason,
     },
-    /// A stream is over.
+    /// `Left`.
     Left(Stream, CloseReason),
 }
 
-/// All that a subscriber was told, in order.
+/// Recorded events of a subscriber, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     entries: Vec<Entry>,
 }
 
 impl Record {
-    /// Nothing yet.
+    /// An empty record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything, in order.
+    /// All events, in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Writes one event down.
+    /// Records an event.
     pub fn note(&mut self, event: Event<'_>) {
         self.entries.push(match event {
             Event::Joined(stream) => Entry::Joined(stream.clone()),
@@ -83,7 +83,7 @@ impl Record {
         }
     }
 
-    /// Polls until nothing is left that could be told now.
+    /// Polls until there are no more events.
     pub fn exhaust(&mut self, subscriber: &mut impl Subscribe) {
         while subscriber.poll(usize::MAX, |event| self.note(event)) > 0 {}
     }
@@ -179,11 +179,11 @@ pub(crate) fn fill(publisher: &mut impl Publish, first: u64, length: usize) -> u
     unreachable!("a window is bounded")
 }
 
-/// Looks until `done`, giving the core away in between.
+/// Waits for `done`, yielding in between.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting for: {what}");
         std::thread::yield_now();
     }
 }

@@ -1,10 +1,10 @@
-//! Which topics arrive, and whom they concern.
+//! Topics of a session: subscribers receive theirs and no others.
 
 use crate::record::gather;
 use crate::{Body, Entry, Record};
 use lanecast_transport::{Publish, TopicId, Transport};
 
-/// A topic added to a running session is joined, then heard, by old and new subscribers.
+/// A topic added to a running session is joined, then received, by old and new subscribers.
 pub fn a_topic_added_later_is_joined<C: Transport>(transport: &C) {
     let mut both = transport.subscriber(&["first", "second"]).expect("a subscriber");
     let mut only = transport.subscriber(&["second"]).expect("a subscriber");
@@ -29,7 +29,7 @@ pub fn a_topic_added_later_is_joined<C: Transport>(transport: &C) {
     assert_eq!(record.joined().len(), 1);
 }
 
-/// Who wants nothing that a publisher has is not in its way, polling or not.
+/// A subscriber to other topics never blocks a publisher, polling or not.
 pub fn strangers_to_a_topic_hold_nobody_up<C: Transport>(transport: &C) {
     let _stranger = transport.subscriber(&["other"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");

@@ -1,4 +1,4 @@
-//! Contract 9: waiting is a strategy; whoever waits is woken.
+//! Contract 9: waiting is a strategy; a waiting side is woken.
 
 use crate::record::{gather, until};
 use crate::{PATIENCE, Record};
@@ -6,7 +6,7 @@ use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::thread;
 use std::time::Instant;
 
-/// A wait without news returns, so that loops can look at other things.
+/// A wait without events returns, so that loops can do other work.
 pub fn a_wait_is_bounded<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let start = Instant::now();
@@ -17,7 +17,7 @@ pub fn a_wait_is_bounded<C: Transport>(transport: &C) {
     assert!(start.elapsed() < bound, "{waits} waits took {:?}", start.elapsed());
 }
 
-/// A subscriber that has waited for long is told of the end.
+/// A subscriber that has waited for long receives the end.
 pub fn a_waiting_subscriber_sees_the_farewell<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");

@@ -41,7 +41,7 @@ fn read(subscriber: &mut impl Subscribe) {
     }
 }
 
-/// What both sides take while so many rounds go through, on two topics of one session.
+/// Allocations of both sides during this many rounds, on two topics of one session.
 fn taken<C: Transport>(transport: &C) -> (u64, u64) {
     let mut publisher = transport.publisher("prices").expect("a publisher");
     let trades = publisher.add_topic("trades").expect("a second topic");

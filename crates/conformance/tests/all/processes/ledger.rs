@@ -1,4 +1,4 @@
-//! What a subscriber has seen of each session, checked as it comes.
+//! Messages of a subscriber by session, checked on arrival.
 
 use lanecast_conformance::Body;
 use lanecast_transport::{CloseReason, Event};
@@ -18,7 +18,7 @@ pub(crate) struct Account {
     pub(crate) lost: bool,
     /// Whether the place was taken away while a message was being read: a loss must follow.
     pub(crate) torn: bool,
-    /// How it ended.
+    /// The reason of its end.
     pub(crate) left: Option<CloseReason>,
 }
 
