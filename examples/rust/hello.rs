@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut feed = context.subscriber("hello")?;
     let mut publisher = context.publisher("hello")?;
     let own = publisher.session();
-    // Messages are for those who are there: whoever comes later starts with the next one.
+    // Subscribers that join later start with the next message.
     if !publisher.wait_for_subscribers(1, Duration::from_secs(10)) {
         return Err("no subscriber came".into());
     }

@@ -13,7 +13,7 @@ const TOPIC: &str = "late_start";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let context = Context::new()?;
-    // Nobody publishes yet: that is no error.
+    // No publisher yet: that is no error.
     let early = context.subscriber(TOPIC)?;
     let mut publisher = context.publisher(TOPIC)?;
     wait_for(&mut publisher, 1)?;
@@ -46,7 +46,7 @@ fn publish(publisher: &mut Publisher, numbers: std::ops::Range<u64>) -> Result<(
     Ok(())
 }
 
-/// What comes from `session`, until it is over.
+/// Events of `session` until its end.
 fn read_all(mut feed: Subscriber, session: SessionId) -> Vec<u64> {
     let (mut numbers, mut running) = (Vec::new(), true);
     while running {

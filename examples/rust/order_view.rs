@@ -8,7 +8,7 @@ use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition, ViewGraph};
 use std::error::Error;
 
-/// What happens to which order: its message, or nothing if it is cancelled.
+/// An order and its new message, or none if it is cancelled.
 const DAY: [(&str, Option<&str>); 6] = [
     ("1", Some("11=c01;55=INTC;14=1000;99=34.50;")),
     ("2", Some("11=c01;55=INTC;14=5000;99=34.75;")),

@@ -1,4 +1,4 @@
-//! What `kill -9` does to the others: nothing, if a subscriber dies; the news of it, after the
+//! Effect of `kill -9` on the others: none if a subscriber dies; the end of the stream after the
 //! last message, if the publisher does. The program starts itself as the three others.
 //!
 //! Run it: `cargo run -p lanecast-examples --example survive_kill`

@@ -17,7 +17,7 @@ const MESSAGES: u64 = 100_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let context = Context::builder().set("shm.visibility", "process")?.build()?;
     let mut publisher = context.publisher(TOPIC)?;
-    // Joined by the time that they are made: nobody in the same process need be waited for.
+    // Ends in one process join at once, without waiting.
     let (sum, largest) = (context.subscriber(TOPIC)?, context.subscriber(TOPIC)?);
     println!("{} has {} subscribers", publisher.source(), publisher.subscribers());
 
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// What `step` makes of all numbers, from 0 to the end of the stream.
+/// Folds all numbers with `step`, from 0 to the end of the stream.
 fn fold(mut feed: Subscriber, step: impl Fn(u64, u64) -> u64) -> u64 {
     let (mut value, mut running) = (0, true);
     while running {

@@ -178,7 +178,7 @@ fn frame(script: &mut Script<'_>) -> Vec<u8> {
     out
 }
 
-/// Whoever keeps to the rules is served as before.
+/// Honest clients are served as before.
 fn serve_the_honest(hub: &mut Engine, now: u64, hostile: &mut Vec<ClientId>) {
     while let Some(id) = hostile.pop() {
         hub.disconnect(id);

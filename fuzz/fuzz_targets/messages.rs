@@ -34,7 +34,7 @@ fn readers() -> Vec<(Format, FieldSet, Reader)> {
     readers.into()
 }
 
-/// What can be asked of a message is within it, or is not there.
+/// Values of a message lie within it or are absent.
 fn read(fields: &mut FieldSet, reader: &mut Reader, message: &[u8]) {
     ROW.with_borrow_mut(|row| {
         let result = reader.read(message, row);
@@ -68,7 +68,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(merged.is_empty());
             return;
         }
-        // What differs can be merged. Where nobody looked, the base may be malformed, though.
+        // Differences can be merged, but unread parts of the base may be malformed.
         if difference(*format, base, &merged, &[], &mut changes).is_ok() {
             let mut again = Vec::new();
             merge(*format, base, &changes, &mut again).expect("a difference is a delta");

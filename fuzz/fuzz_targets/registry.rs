@@ -30,7 +30,7 @@ fn from() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 9))
 }
 
-/// What the honest publisher says: that its session has the topic.
+/// The honest publisher's advertisement of its topic.
 fn advert() -> Vec<u8> {
     let mut bytes = vec![0; 200];
     let mut writer = FrameWriter::new(&mut bytes, Kind::Advert, 0, PUBLISHER, 0);

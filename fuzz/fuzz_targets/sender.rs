@@ -32,7 +32,7 @@ struct Stage {
     ids: Vec<u64>,
     published: u32,
     read: u32,
-    /// So many of the next datagrams to the honest one are lost.
+    /// The number of next datagrams to the honest receiver that are lost.
     losses: u8,
 }
 
@@ -247,7 +247,7 @@ impl Stage {
         }
     }
 
-    /// What is due next is due later: nobody has to run all the time.
+    /// The next deadline is in the future, so the sender need not run all the time.
     fn check_deadlines(&self) {
         let due = self.sender.next_deadline();
         assert!(due.is_none_or(|due| due > self.now), "due at {due:?}, it is {}", self.now);

@@ -19,7 +19,7 @@ pub struct Near<'a> {
     pub sequence: u64,
     /// The piece and the message of a topic.
     pub number: u64,
-    /// Who it may be, and cookies.
+    /// Possible session ids and cookies.
     pub ids: &'a [u64],
     /// Clocks to be sent back.
     pub clocks: &'a [u64],

@@ -1,6 +1,6 @@
 //! The fuzzer's bytes, read from the front; zeros when they are used up.
 
-/// What is left of the bytes.
+/// The remaining bytes.
 #[derive(Debug)]
 pub struct Script<'a>(&'a [u8]);
 
@@ -10,7 +10,7 @@ impl<'a> Script<'a> {
         Self(bytes)
     }
 
-    /// What to do next; `None` at the end.
+    /// The next step; `None` at the end.
     pub fn act(&mut self) -> Option<u8> {
         (!self.0.is_empty()).then(|| self.byte())
     }

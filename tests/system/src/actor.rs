@@ -16,7 +16,7 @@ const PROGRAM: &str = "lanecast-actor";
 #[derive(Debug)]
 pub struct Actor {
     process: Process,
-    /// How much of what it has told is done with, in bytes.
+    /// Bytes of its output that are already processed.
     heard: usize,
 }
 
@@ -65,7 +65,7 @@ impl Actor {
         Ok(())
     }
 
-    /// How many messages it has read, as far as it has told.
+    /// Messages read, as last reported.
     pub fn read(&self) -> u64 {
         let all = self.process.out();
         let told = all.lines().rev().find_map(|line| line.strip_prefix("at="));
@@ -136,9 +136,9 @@ pub struct Left {
     pub why: String,
     /// The number of its first message.
     pub first: u64,
-    /// How many messages were read.
+    /// Messages read.
     pub read: u64,
-    /// How many were told to be lost.
+    /// Messages reported as lost.
     pub lost: u64,
     /// The number of the message that would have come next.
     pub next: u64,

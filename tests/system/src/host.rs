@@ -48,12 +48,12 @@ impl Host {
         INTERFACE
     }
 
-    /// Its IPv4 address: 10.77.0.1 for the first host of every network.
+    /// The IPv4 address: 10.77.0.1 for the first host of every network.
     pub fn v4(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, 0, self.number)
     }
 
-    /// Its IPv6 address: fd77::1 for the first host of every network.
+    /// The IPv6 address: fd77::1 for the first host of every network.
     pub fn v6(&self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, self.number.into())
     }
@@ -104,7 +104,7 @@ impl Host {
         self.namespace.nft(script)
     }
 
-    /// How many packets were lost here since the last call of [`lose`](Self::lose).
+    /// Packets lost here since the last call of [`lose`](Self::lose).
     pub fn lost(&self) -> Result<u64> {
         loss::count(&self.namespace.nft(loss::ASK)?)
     }

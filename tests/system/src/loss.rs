@@ -8,7 +8,7 @@
 use anyhow::{Context, Result};
 use std::net::IpAddr;
 
-/// Of what something is lost.
+/// Packets that the loss applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// Everything, IPv4 and IPv6.
@@ -17,11 +17,11 @@ pub enum Traffic {
     Udp,
     /// TCP.
     Tcp,
-    /// What comes from this address.
+    /// Packets from this address.
     From(IpAddr),
 }
 
-/// How much is lost, and of what.
+/// The rate of loss, and the packets it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     per_million: u32,
@@ -29,12 +29,12 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// So many of a thousand packets.
+    /// Lost packets of a thousand.
     pub fn per_mille(share: u32) -> Self {
         Self::per_million(share * 1000)
     }
 
-    /// So many of a million packets.
+    /// Lost packets of a million.
     pub fn per_million(share: u32) -> Self {
         assert!(share <= 1_000_000, "{share} of a million are more than all");
         Self { per_million: share, traffic: Traffic::All }
@@ -72,7 +72,7 @@ impl Loss {
 /// The script that prints the counter.
 pub(crate) const ASK: &str = "list counter inet lanecast lost\n";
 
-/// How many packets the counter's text tells of.
+/// Packets in the text of the counter.
 pub(crate) fn count(text: &str) -> Result<u64> {
     let mut words = text.split_whitespace().skip_while(|word| *word != "packets");
     let number = words.nth(1).and_then(|word| word.parse().ok());

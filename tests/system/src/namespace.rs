@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "lc";
-/// Where `ip` keeps the names.
+/// Directory of the names that `ip` keeps.
 const NAMES: &str = "/run/netns";
 
 /// A network namespace with a name; the name goes when it is dropped.
@@ -82,7 +82,7 @@ pub fn clear_stale() -> Result<()> {
         if Path::new("/proc").join(maker.to_string()).exists() {
             continue;
         }
-        // Another run may clear the same one at the same time; whoever comes second finds nothing.
+        // Another run may clear the same one at the same time; the second one finds nothing.
         if let Ok(processes) = tool::run("ip", &["netns", "pids", &name], "") {
             processes.lines().filter_map(|line| line.trim().parse().ok()).for_each(end);
         }
@@ -93,7 +93,7 @@ pub fn clear_stale() -> Result<()> {
     Ok(())
 }
 
-/// Whose namespace this is, if it is one of ours.
+/// The owner of a namespace of these tests.
 fn maker(name: &str) -> Option<u32> {
     let (process, number) = name.strip_prefix(PREFIX)?.split_once('x')?;
     number.parse::<u32>().ok()?;

@@ -26,7 +26,7 @@ impl Network {
         let hosts =
             (1..=hosts).map(|number| Host::new(number as u8)).collect::<Result<Vec<_>>>()?;
         // It hands every group to every port: a switch that listens to memberships would need
-        // somebody who asks for them.
+        // a querier.
         switch.ip("link add switch type bridge mcast_snooping 0\nlink set switch up\n")?;
         let mut cables = String::new();
         let mut ports = String::new();

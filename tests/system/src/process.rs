@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the output of a program that has ended may take to arrive.
+/// Longest delay of the output of an ended program.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A program at work; it is killed when dropped. What it prints is collected.
@@ -33,17 +33,17 @@ impl Process {
         Ok(Self { line, child, out, err })
     }
 
-    /// Its number: `ip netns exec` becomes the program that it starts.
+    /// The process id: `ip netns exec` becomes the program that it starts.
     pub fn pid(&self) -> u32 {
         self.child.0.id()
     }
 
-    /// What it has printed so far.
+    /// Standard output so far.
     pub fn out(&self) -> String {
         self.out.text()
     }
 
-    /// What it has printed to standard error so far.
+    /// Standard error so far.
     pub fn err(&self) -> String {
         self.err.text()
     }
@@ -96,20 +96,20 @@ impl Process {
     }
 }
 
-/// How a program ended, and what it printed.
+/// Exit status and output of a program.
 #[derive(Clone, Debug)]
 pub struct Done {
     line: String,
-    /// Its exit status; none if a signal ended it.
+    /// The exit status; none if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Standard output.
     pub out: String,
-    /// What it printed to standard error.
+    /// Standard error.
     pub err: String,
 }
 
 impl Done {
-    /// What it printed, if it ended well.
+    /// Standard output of a successful program.
     pub fn good(self) -> Result<String> {
         let Self { line, code, out, err } = self;
         ensure!(code == Some(0), "{line} ended with {code:?}\n{out}\n{err}");
@@ -117,7 +117,7 @@ impl Done {
     }
 }
 
-/// What is to be started as `program`: what cargo has built under this name, or else the name.
+/// Path of `program`: the build of this name by cargo, or else the name itself.
 pub(crate) fn find(program: &str) -> OsString {
     let own = std::env::current_exe().unwrap_or_default();
     // Tests lie one directory below the programs.
@@ -137,7 +137,7 @@ impl Drop for Reaped {
     }
 }
 
-/// What was printed so far, collected by a thread, so that no pipe fills up.
+/// Output so far, collected by a thread, so that no pipe fills up.
 #[derive(Debug)]
 struct Output {
     bytes: Arc<Mutex<Vec<u8>>>,

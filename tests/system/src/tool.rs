@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What `program` prints, given `input`, if it ends well.
+/// Runs `program` with `input`; returns the output of a success.
 pub(crate) fn run(program: &str, arguments: &[&str], input: &str) -> Result<String> {
     let line = || format!("{program} {}", arguments.join(" "));
     let mut child = Command::new(program)

@@ -268,7 +268,7 @@ fn silence(from: &Host, to: &Host, source: IpAddr) -> Result<()> {
     Ok(())
 }
 
-/// How many of so many datagrams from the first host to the second the filter has counted as
+/// Number of datagrams from the first host to the second that the filter has counted as
 /// lost: exactly those that did not arrive.
 fn lost_of(count: u64, net: &Network) -> Result<u64> {
     let [from, to] = [net.host(0), net.host(1)];
@@ -310,7 +310,7 @@ fn stream(from: &Host, to: &Host, bytes: usize) -> Result<()> {
     })
 }
 
-/// How many packets it takes the second host to receive so many bytes by TCP.
+/// Packets that the second host needs to receive this many bytes by TCP.
 fn packets(net: &Network, bytes: usize) -> Result<usize> {
     let before = received(net.host(1))?;
     stream(net.host(0), net.host(1), bytes)?;

@@ -6,7 +6,7 @@ use lanecast_system_tests::{Actor, Network, possible};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// How long the other side may be silent.
+/// Silence after which the other side counts as dead.
 const LIVENESS: Duration = Duration::from_secs(4);
 /// A busy machine may take so much longer to notice.
 const SLACK: Duration = Duration::from_secs(8);
@@ -81,7 +81,7 @@ fn subscribers_that_read_lose_nothing_by_those_that_do_not() -> Result<()> {
     ALL.iter().try_for_each(|transport| good_and_bad_subscribers(transport).context(*transport))
 }
 
-/// What becomes of a stopped subscriber is up to the publisher's pacing.
+/// The publisher's pacing decides about a stopped subscriber.
 fn stopped_under(transport: &str, pacing: &str) -> Result<()> {
     let net = Network::bridged(3)?;
     let count = 30_000;

@@ -6,7 +6,7 @@ use lanecast_system_tests::{Actor, Host, Network, possible};
 
 const GROUP: &str = "239.192.71.2:14400";
 const RESOLVER_GROUP: &str = "239.192.71.1:14390";
-/// How much memory a flood may cost, in KiB: buffers that fill up for the first time.
+/// Memory that a flood may cost, in KiB: buffers that fill up for the first time.
 const GROWTH_MAX: u64 = 32 << 10;
 /// A flood of this length, and what is told while it lasts.
 const COUNT: u64 = 10_000;

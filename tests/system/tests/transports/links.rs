@@ -5,9 +5,9 @@ use anyhow::{Context, Result, ensure};
 use lanecast_system_tests::{Actor, Left, Loss, Network, possible, wait_for};
 use std::time::{Duration, Instant};
 
-/// How long an outage is that everybody should live through.
+/// Length of an outage that all should survive.
 const SHORT: Duration = Duration::from_millis(1_500);
-/// How long the other side may be silent in the tests of longer ones.
+/// Liveness in the tests of longer outages.
 const LIVENESS: &str = "liveness=2000";
 /// Longer than anything takes that is waited for here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ fn a_long_cut_is_told_and_healed() -> Result<()> {
         let left = reader.parts()?;
         ensure!(left.why == "died", "{left:?}");
         println!("{transport}: told after {:?}", start.elapsed());
-        // Much more than the window holds: nobody is waited for any more.
+        // Much more than the window holds: the publisher no longer waits.
         source.say("send 100000")?;
         source.tells("reached")?;
         source.tells("reached")?;
@@ -105,7 +105,7 @@ fn one_way(deaf: usize) -> Result<()> {
         let reader = subscriber(net.host(1), LIVENESS)?;
         send_until_read(&mut source, &reader)?;
         net.host(deaf).lose(Loss::per_mille(1000))?;
-        // The publisher must come to know that nobody is there: then this is not held up.
+        // The publisher must notice the missing subscribers; then sending is not blocked.
         source.say("send 100000")?;
         source.tells("reached")?;
         net.host(deaf).lose_nothing()?;
@@ -139,7 +139,7 @@ fn who_starts_while_the_cable_is_cut_is_found_when_it_is_healed() -> Result<()> 
                 let reader = subscriber(net.host(1), PATIENT)?;
                 (publisher(net.host(0), transport, &words)?, reader)
             };
-            // Both have said several times, to nobody, what they have and want.
+            // Both have advertised and queried several times without a receiver.
             std::thread::sleep(SHORT);
             let start = Instant::now();
             net.heal(1)?;

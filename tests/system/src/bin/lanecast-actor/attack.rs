@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The longest datagram.
 const DATAGRAM_BYTES: usize = 1_472;
-/// So many datagrams, then a rest, so that the others have a chance on a busy machine.
+/// Datagrams of one burst; the pause after it gives the others a chance on a busy machine.
 const AT_ONCE: u64 = 50;
 const REST: Duration = Duration::from_millis(5);
 

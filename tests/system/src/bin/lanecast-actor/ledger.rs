@@ -1,4 +1,4 @@
-//! What a subscriber was told of each stream, held against the contract as it comes.
+//! Events of a subscriber by stream, checked against the contract on arrival.
 
 use anyhow::{Context, Result, ensure};
 use lanecast_transport::{CloseReason, Event, Gap, Stream};
@@ -16,9 +16,9 @@ fn key(stream: &Stream) -> Key {
 pub(crate) struct Account {
     /// The number of its first message, as soon as it is known.
     pub(crate) first: Option<u64>,
-    /// How many messages were read.
+    /// Messages read.
     pub(crate) read: u64,
-    /// How many were said to be lost.
+    /// Messages reported as lost.
     pub(crate) lost: u64,
     /// Nobody knows how many were lost: nothing more may come.
     is_vague: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// How many messages the subscriber knows about.
+    /// Messages read or reported as lost.
     fn told(&self) -> u64 {
         self.read + self.lost
     }

@@ -1,13 +1,13 @@
-//! What a message says: its number, when it was sent, and bytes that follow from the number.
+//! Content of a message: its number, its send time, and bytes computed from the number.
 
 use anyhow::{Context, Result, ensure};
 use lanecast_conformance::Body;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What comes before the body: number and time.
+/// The header: number and time.
 const HEAD_BYTES: usize = 16;
 
-/// How long messages are.
+/// Lengths of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Length {
     /// All the same.

@@ -1,4 +1,4 @@
-//! What an actor is told while it is at work: lines on its input.
+//! Commands to a running actor: lines on its input.
 
 use anyhow::{Context, Result};
 use std::io::BufRead;

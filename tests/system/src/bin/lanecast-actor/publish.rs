@@ -46,7 +46,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     Ok(())
 }
 
-/// What the messages are like: the same words for both sides.
+/// The shape of the messages, the same arguments for both sides.
 pub(crate) fn length(words: &Words) -> Result<Length> {
     Ok(match words.get("length")? {
         Some(length) => Length::Even(length),

@@ -53,7 +53,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     Ok(())
 }
 
-/// How many messages were read, told now and then.
+/// Reports the number of messages read from time to time.
 struct Progress {
     told: u64,
     at: Instant,
@@ -72,7 +72,7 @@ struct Witness {
     ledger: Ledger,
     length: Length,
     work: Duration,
-    /// How long each message was under way, in microseconds.
+    /// Latency of each message, in microseconds.
     times: Vec<u64>,
     read: u64,
 }
@@ -124,7 +124,7 @@ impl Witness {
         Ok(())
     }
 
-    /// How long messages were under way: the median, and how long few or none took longer.
+    /// Latency of messages: median, high percentile and maximum.
     fn summary(mut self) -> String {
         self.times.sort_unstable();
         let parts = [500, 990, 999, 1000].map(|part| {

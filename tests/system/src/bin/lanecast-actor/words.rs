@@ -1,4 +1,4 @@
-//! What an actor is told when it starts.
+//! Arguments of an actor.
 
 use anyhow::{Context, Result, bail};
 use lanecast_net::{NetSettings, Pacing, ThreadingMode, TransportKind};
