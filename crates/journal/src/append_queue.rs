@@ -1,11 +1,13 @@
-//! Where records wait to be written, and where threads wait for them to be.
+//! The append queue: the pending batch, and the threads that wait for durability.
 //!
-//! Appenders, waiters, cursors and whoever commits meet here. Nothing here touches a file.
+//! Shared by appenders, waiters, cursors and the committer. Touches no file: a thread that takes a
+//! batch writes it outside of the lock and returns it with
+//! [`finish_commit`](AppendQueue::finish_commit). At most one batch is being written.
 
 use crate::batch::CommitBatch;
 use crate::encoder::Encoder;
 use crate::error::{AppendError, WaitError};
-use crate::lock;
+use crate::lock::lock;
 use crate::record::Entry;
 use crate::storage::{StorageError, StorageErrorKind, StorageResult};
 use core::mem;
@@ -14,27 +16,27 @@ use lanecast_base::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two attempts while there is no space.
+/// Interval between attempts to write while the disk is full.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What may be said of a record.
+/// Durability of a record: the crash that it survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It was written: it survives the death of the process, not that of the machine.
+    /// Written to the file: survives the end of the process, not of the machine.
     Written,
-    /// It was written and synchronised: it survives both.
+    /// Written and synchronized: survives a crash of the machine.
     Persisted,
 }
 
-/// Whether the disk takes what is appended.
+/// State of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// It does.
+    /// Appends are written.
     #[default]
     Good,
-    /// It is full: appending goes on when there is space.
+    /// The disk is full; appending continues by itself when there is space.
     NoSpace,
-    /// It has failed: nothing is appended any more. See `Journal::failure`.
+    /// The disk has failed; the journal accepts nothing any more. See `Journal::failure`.
     Failed,
 }
 
@@ -49,37 +51,37 @@ enum Phase {
 #[derive(Debug)]
 struct State {
     encoder: Encoder,
-    /// What was appended and nobody writes yet.
+    /// Appended records that are not being written yet.
     batch: CommitBatch,
-    /// What could not be written for lack of space.
+    /// Batch that could not be written for lack of space.
     stalled: Option<CommitBatch>,
-    /// An empty one, for its memory.
+    /// Empty batch, kept for its buffers.
     idle: CommitBatch,
     phase: Phase,
     is_committing: bool,
-    /// The committer sleeps: whoever has work for it wakes it.
+    /// The committer thread waits on `work`.
     is_committer_asleep: bool,
-    /// How many wait for records that are only to be received.
+    /// Number of threads that wait for `Written` only.
     written_waiters: usize,
 }
 
-/// Where records wait to be written.
+/// Pending records and commit progress of a journal.
 #[derive(Debug)]
 pub(crate) struct AppendQueue {
     state: Mutex<State>,
     work: Condvar,
     changed: Condvar,
-    received: AtomicU64,
+    written: AtomicU64,
     persisted: AtomicU64,
-    /// What [`pending_bytes`](Self::waiting_bytes) tells: written under the lock, read without.
-    waiting: AtomicUsize,
-    /// The same of [`health`](Self::health).
+    /// Mirror of the pending bytes: written under the lock, read without it.
+    pending: AtomicUsize,
+    /// Mirror of the health, likewise.
     health: AtomicU32,
     max_pending_bytes: usize,
 }
 
 impl AppendQueue {
-    /// Of a journal that goes on with `encoder`; all before that is persisted.
+    /// A queue that continues with `encoder`; all records before that are persisted.
     pub(crate) fn new(encoder: Encoder, max_pending_bytes: usize) -> Self {
         let last = encoder.next() - 1;
         Self {
@@ -95,35 +97,35 @@ impl AppendQueue {
             }),
             work: Condvar::new(),
             changed: Condvar::new(),
-            received: AtomicU64::new(last),
+            written: AtomicU64::new(last),
             persisted: AtomicU64::new(last),
-            waiting: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
             health: AtomicU32::new(Health::Good as u32),
             max_pending_bytes,
         }
     }
 
-    /// The last sequence of which `durability` may be said.
+    /// Last sequence with this durability.
     pub(crate) fn last_sequence(&self, durability: Durability) -> u64 {
         match durability {
-            // PAIRS(journal-received): acquire here, release in `receive`.
-            Durability::Written => self.received.load(Ordering::Acquire),
-            // PAIRS(journal-persisted): acquire here, release in `persist`.
+            // PAIRS(journal-written): acquire here, release in `set_written`.
+            Durability::Written => self.written.load(Ordering::Acquire),
+            // PAIRS(journal-persisted): acquire here, release in `set_persisted`.
             Durability::Persisted => self.persisted.load(Ordering::Acquire),
         }
     }
 
-    /// Bytes that were appended and nobody writes yet; none if nothing is taken for another reason.
+    /// Bytes that are not being written yet; 0 unless the queue accepts records.
     pub(crate) fn pending_bytes(&self) -> usize {
-        // Relaxed: a level that others change at any time; no memory is handed over by it.
-        self.waiting.load(Ordering::Relaxed)
+        // Relaxed: an estimate for flow control; it publishes no memory.
+        self.pending.load(Ordering::Relaxed)
     }
 
-    /// Whether the disk takes what is appended.
+    /// State of the disk.
     pub(crate) fn health(&self) -> Health {
         const NO_SPACE: u32 = Health::NoSpace as u32;
         const FAILED: u32 = Health::Failed as u32;
-        // Relaxed, as above; why it failed is read under the lock.
+        // Relaxed, as above; the cause of a failure is read under the lock.
         match self.health.load(Ordering::Relaxed) {
             NO_SPACE => Health::NoSpace,
             FAILED => Health::Failed,
@@ -131,13 +133,13 @@ impl AppendQueue {
         }
     }
 
-    /// Has [`pending_bytes`](Self::waiting_bytes) tell what is true of `state`, which has changed.
-    fn note_waiting(&self, state: &State) {
+    /// Updates the mirror of the pending bytes after a change of `state`.
+    fn publish_pending(&self, state: &State) {
         let waiting = if state.phase == Phase::Open { state.batch.bytes.len() } else { 0 };
-        self.waiting.store(waiting, Ordering::Relaxed);
+        self.pending.store(waiting, Ordering::Relaxed);
     }
 
-    fn note_health(&self, state: &State) {
+    fn publish_health(&self, state: &State) {
         let health = match state.phase {
             Phase::Open | Phase::Closing => Health::Good,
             Phase::NoSpace => Health::NoSpace,
@@ -146,7 +148,8 @@ impl AppendQueue {
         self.health.store(health as u32, Ordering::Relaxed);
     }
 
-    /// Takes all of `entries` or none. The committer is told only if `wakes`.
+    /// Appends all of `entries` or none. Wakes the committer if `wakes`; a caller that is going to
+    /// commit passes `false`.
     pub(crate) fn append(
         &self,
         entries: &[Entry<'_>],
@@ -159,25 +162,29 @@ impl AppendQueue {
             Phase::NoSpace => return Err(AppendError::NoSpace),
             Phase::Failed(_) | Phase::Closing => return Err(AppendError::Failed),
         }
+        // The limit is checked before the append, so one call may exceed it by its own length.
         if state.batch.bytes.len() >= self.max_pending_bytes {
             return Err(AppendError::Full);
         }
         entries.iter().try_for_each(|entry| state.encoder.check(entry.body))?;
         let first = state.encoder.next();
+        // Relaxed: an older value only makes `unsynced` larger, which is safe.
         let durable = self.persisted.load(Ordering::Relaxed);
         for entry in entries {
             state.encoder.encode(entry, durable, &mut state.batch);
         }
         let last = state.encoder.next() - 1;
-        self.note_waiting(state);
+        self.publish_pending(state);
         if wakes {
             self.wake(guard);
         }
         Ok(first..=last)
     }
 
-    /// Wakes the committer if it sleeps and there is work that nobody does.
+    /// Wakes the committer if it sleeps and a batch waits.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
+        // While a batch is being written, `finish_commit` wakes the committer; waking it now would
+        // only cost a context switch.
         if state.is_committer_asleep && !state.is_committing && !state.batch.is_empty() {
             state.is_committer_asleep = false;
             drop(state);
@@ -185,8 +192,8 @@ impl AppendQueue {
         }
     }
 
-    /// The next group to write, once there is one; `None` when it is all done and closing.
-    /// Whoever gets it brings it back.
+    /// Waits for the next batch; `None` once everything is written and the queue is closing. The
+    /// caller returns the batch with [`finish_commit`](Self::finish_commit).
     pub(crate) fn next_batch(&self) -> Option<CommitBatch> {
         let mut state = lock(&self.state);
         loop {
@@ -210,22 +217,23 @@ impl AppendQueue {
         }
     }
 
-    /// All up to `sequence` is written.
-    pub(crate) fn receive(&self, sequence: u64) {
-        // PAIRS(journal-received): release here, acquire in `reached`.
-        self.received.store(sequence, Ordering::Release);
+    /// All records up to `sequence` are written.
+    pub(crate) fn set_written(&self, sequence: u64) {
+        // PAIRS(journal-written): release here, acquire in `last_sequence`.
+        self.written.store(sequence, Ordering::Release);
         if lock(&self.state).written_waiters > 0 {
             self.changed.notify_all();
         }
     }
 
-    /// All up to `sequence` is durable; who waits for it hears of it when the group comes back.
-    pub(crate) fn persist(&self, sequence: u64) {
-        // PAIRS(journal-persisted): release here, acquire in `reached`.
+    /// All records up to `sequence` are durable. Waiters wake up in
+    /// [`finish_commit`](Self::finish_commit).
+    pub(crate) fn set_persisted(&self, sequence: u64) {
+        // PAIRS(journal-persisted): release here, acquire in `last_sequence`.
         self.persisted.store(sequence, Ordering::Release);
     }
 
-    /// A group was written, or was not.
+    /// Takes a batch back after an attempt to write it, and wakes waiters.
     pub(crate) fn finish_commit(&self, mut batch: CommitBatch, outcome: StorageResult<()>) {
         let mut state = lock(&self.state);
         state.is_committing = false;
@@ -238,6 +246,7 @@ impl AppendQueue {
                 }
             }
             Err(error)
+                // A full disk heals, unless the journal is closing: nothing would retry then.
                 if error.kind == StorageErrorKind::NoSpace && state.phase != Phase::Closing =>
             {
                 state.stalled = Some(batch);
@@ -245,8 +254,8 @@ impl AppendQueue {
             }
             Err(error) => state.phase = Phase::Failed(error),
         }
-        self.note_waiting(&state);
-        self.note_health(&state);
+        self.publish_pending(&state);
+        self.publish_health(&state);
         let is_needed =
             state.is_committer_asleep && (!state.batch.is_empty() || state.phase != Phase::Open);
         drop(state);
@@ -256,8 +265,8 @@ impl AppendQueue {
         self.changed.notify_all();
     }
 
-    /// Waits until `durability` may be said of `sequence`, or until there is a group that nobody
-    /// writes.
+    /// Waits until `sequence` has this durability (`None`), or until a batch waits that the caller
+    /// is to write: a single appender commits on its own thread, without a switch to the committer.
     pub(crate) fn wait_or_commit(
         &self,
         sequence: u64,
@@ -279,7 +288,7 @@ impl AppendQueue {
         }
     }
 
-    /// Waits until `durability` may be said of `sequence`, whoever sees to that.
+    /// Waits until `sequence` has this durability; never takes a batch.
     pub(crate) fn wait(
         &self,
         sequence: u64,
@@ -315,18 +324,18 @@ impl AppendQueue {
         Ok(state)
     }
 
-    /// Accepts nothing more; what was accepted is still written.
+    /// Refuses further appends. Accepted records are still written.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         if !matches!(state.phase, Phase::Failed(_)) {
             state.phase = Phase::Closing;
         }
-        self.note_waiting(&state);
+        self.publish_pending(&state);
         drop(state);
         self.work.notify_all();
     }
 
-    /// Why the journal accepts nothing any more.
+    /// The error after which the journal accepts nothing.
     pub(crate) fn failure(&self) -> Option<StorageError> {
         match &lock(&self.state).phase {
             Phase::Failed(error) => Some(error.clone()),
@@ -334,7 +343,7 @@ impl AppendQueue {
         }
     }
 
-    /// The group to write, if there is one and nobody writes.
+    /// Takes the pending batch if no batch is being written.
     fn take(&self, state: &mut State) -> Option<CommitBatch> {
         let is_open = matches!(state.phase, Phase::Open | Phase::Closing);
         if state.is_committing || !is_open || state.stalled.is_some() || state.batch.is_empty() {
@@ -343,7 +352,7 @@ impl AppendQueue {
         state.is_committing = true;
         let idle = mem::take(&mut state.idle);
         let batch = mem::replace(&mut state.batch, idle);
-        self.note_waiting(state);
+        self.publish_pending(state);
         Some(batch)
     }
 }

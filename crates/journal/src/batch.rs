@@ -1,28 +1,28 @@
-//! What is written and synchronised together.
+//! The unit of group commit: records written and synchronized together.
 
 use crate::index::{Index, Mark};
 use core::ops::Range;
 
-/// Records, encoded, on their way to the disk: in one piece for each segment that they lie in.
+/// Encoded records on their way to the disk, one part per segment.
 #[derive(Debug, Default)]
 pub(crate) struct CommitBatch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) parts: Vec<BatchPart>,
-    /// There was no space for all of it.
+    /// The disk was full before all of it was written.
     pub(crate) is_stalled: bool,
-    /// How many pieces are durable already.
+    /// Number of durable parts.
     pub(crate) done: usize,
 }
 
-/// The part of a group that lies in one segment.
+/// The records of a batch that go to one segment.
 #[derive(Debug)]
 pub(crate) struct BatchPart {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) range: Range<usize>,
-    /// The last record in it or before it.
+    /// Last record in this part or before it.
     pub(crate) last: u64,
-    /// The first record of the segment, if it is in this piece.
+    /// First record of the segment, if this part holds it.
     pub(crate) first: Option<Mark>,
     pub(crate) index: Index,
 }

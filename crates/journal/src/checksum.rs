@@ -1,40 +1,41 @@
-//! The journal's checksums.
+//! CRC-32C checksums, seeded per segment.
 
 use lanecast_wire::journal::{RecordHeader, SegmentHeader};
 
-/// What all checksums of one segment begin with, so that no other journal's bytes, nothing that
-/// the file held when it was another segment, and nothing that a client puts into a body, are
-/// taken for its records.
+/// Seed of all record checksums of one segment, made of the journal's id and the segment's number.
+/// Bytes of another journal, leftovers of a recycled file and bytes that a client puts into a body
+/// therefore never pass as records of this segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seed(u32);
 
 impl Seed {
-    /// That of the segment with this number in the journal with that one.
+    /// The seed of segment `segment` of the journal with id `journal`.
     pub(crate) fn new(journal: u64, segment: u64) -> Self {
         let journal = crc32c::crc32c(&journal.to_le_bytes());
         Self(crc32c::crc32c_append(journal, &segment.to_le_bytes()))
     }
 
-    /// The checksum of a body.
+    /// Checksum of a body.
     #[inline]
     pub(crate) fn body(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, bytes)
     }
 
-    /// The checksum of a record's header.
+    /// Checksum of a record's header.
     #[inline]
     pub(crate) fn header(self, header: &RecordHeader) -> u32 {
         crc32c::crc32c_append(self.0, header.covered())
     }
 
-    /// Whether the header's checksum is right.
+    /// Whether the header matches its checksum.
     #[inline]
     pub(crate) fn verifies(self, header: &RecordHeader) -> bool {
         self.header(header) == header.crc.get()
     }
 }
 
-/// The checksum of a segment's header; not seeded, since it tells the seed.
+/// Checksum of a segment's header. It is not seeded, because the header itself holds the seed's
+/// inputs.
 pub(crate) fn of_segment(header: &SegmentHeader) -> u32 {
     crc32c::crc32c(header.covered())
 }

@@ -1,30 +1,29 @@
-//! What an owner may choose.
+//! Configuration of a journal opened for writing.
 
 use crate::error::OpenError;
 use lanecast_wire::journal::{SEGMENT_MAX, SEGMENT_MIN};
 use std::time::Duration;
 
-/// What an owner may choose.
+/// Configuration of a journal opened for writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
-    /// The length of new segments: a multiple of 8, from 16 KiB to 1 GiB. The longest body is
-    /// 8304 bytes shorter, and at most 16 MiB. Default 64 MiB.
+    /// Length of new segments: a multiple of 8, from 16 KiB to 1 GiB. A body may be 8304 bytes
+    /// shorter, and at most 16 MiB. Default 64 MiB.
     pub segment_bytes: u64,
-    /// How many segments are prepared ahead, so that going on in the next one waits for nothing.
-    /// Default 1.
+    /// Number of segments preallocated ahead. Default 1.
     pub spare_segments: usize,
-    /// How much may wait in memory to be written before appending is refused. Default 16 MiB.
+    /// Bytes that may wait for the disk before appends are refused. Default 16 MiB.
     pub max_pending_bytes: usize,
-    /// What is removed when. By default nothing is.
+    /// Limits above which the oldest segments are removed. Default none.
     pub retention: Retention,
 }
 
-/// When the oldest segments are removed; whichever limit is passed first counts.
+/// Limits above which the oldest segments are removed; each applies on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// The most bytes of segments with records.
+    /// Total length of the segments with records.
     pub bytes: Option<u64>,
-    /// The greatest age of a segment's last record.
+    /// Age of a segment's last record.
     pub age: Option<Duration>,
 }
 

@@ -1,13 +1,12 @@
-//! Reading from some record on, to the end and behind it as it moves.
+//! Cursors: read records in order from a start position and follow the end of the journal. A cursor
+//! belongs to one thread; it shares the catalog and the append queue with the writer.
 
-mod seek;
-
-use self::seek::{Place, first_of};
 use crate::append_queue::{AppendQueue, Durability};
-use crate::catalog::Catalog;
-use crate::deadline;
+use crate::clock::deadline;
 use crate::error::{OpenError, ReadError};
 use crate::file_name;
+use crate::index::{Index, Mark};
+use crate::lock::lock;
 use crate::pin::{RetentionPin, RetentionPins};
 use crate::read_buffer::ReadBuffer;
 use crate::record::Record;
@@ -15,46 +14,28 @@ use crate::recovery::corruption;
 use crate::scanner::{RecordScanner, Step};
 use crate::segment::{Segment, segment_numbers};
 use crate::sequence_check::SequenceCheck;
+use crate::start::{Source, Start, StartSegment, first_of, is_from};
 use crate::storage::{OpenMode, Storage, StorageErrorKind};
 use crate::tail::{Tail, is_blank};
 use lanecast_wire::journal::{RECORDS_OFFSET, RecordHeader};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two looks of a cursor that nobody wakes.
+/// Poll interval of a cursor without a writer in this process.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Where a cursor starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// At the oldest record that is kept.
-    Oldest,
-    /// At the record with this sequence, which may be the next one to come.
-    Sequence(u64),
-    /// At the first record of this time or later, in nanoseconds since 1970.
-    Time(u64),
-    /// Behind the last record.
-    End,
-}
-
-/// What cursors read from.
-#[derive(Debug)]
-pub(crate) struct Source<S> {
-    pub(crate) storage: S,
-    pub(crate) catalog: Mutex<Catalog>,
-}
-
-/// How far a cursor may read.
+/// Read limit: the last sequence with the given durability.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     pub(crate) append_queue: Arc<AppendQueue>,
     pub(crate) durability: Durability,
 }
 
-/// A reader's place in a journal.
+/// A position in a journal, and the records from there on.
 ///
-/// It reads in large pieces and checks every record. What it has not read yet is not removed,
-/// if the journal was opened for writing by this process.
+/// Reads in blocks of up to 256 KiB and verifies every record. A cursor of a
+/// [`Journal`](crate::Journal) or [`Log`](crate::Log) pins the records that it has not read yet
+/// against retention.
 #[derive(Debug)]
 pub struct Cursor<S: Storage> {
     source: Arc<Source<S>>,
@@ -62,11 +43,11 @@ pub struct Cursor<S: Storage> {
     scanner: RecordScanner,
     read_buffer: ReadBuffer,
     limit: Option<Limit>,
-    /// The last sequence that may be read, as far as this cursor has heard.
+    /// Last readable sequence, cached from `limit`.
     readable: u64,
-    /// The segment is complete, and the next one was not there yet.
+    /// The segment's seal was read, and the next segment did not exist yet.
     is_sealed: bool,
-    /// The end at which the rest was last found to be none of its business.
+    /// Offset at which the bytes behind were last found to be a torn write and not damage.
     torn_at: Option<u64>,
     pin: Option<RetentionPin>,
 }
@@ -78,9 +59,9 @@ impl<S: Storage> Cursor<S> {
         pins: Option<&RetentionPins>,
         from: Start,
     ) -> Result<Self, ReadError> {
-        // Held from the beginning: what is looked for must not be removed meanwhile.
+        // Pinned before the search: retention must not remove the start position meanwhile.
         let pin = pins.map(|pins| pins.pin(0));
-        let place = Place::find(&source, from)?;
+        let place = StartSegment::find(&source, from)?;
         let number = place.segment;
         let segment = Segment::open(&source.storage, number, OpenMode::Read)?;
         let readable = if limit.is_some() { 0 } else { u64::MAX };
@@ -100,21 +81,21 @@ impl<S: Storage> Cursor<S> {
         Ok(cursor)
     }
 
-    /// The sequence of the record that comes next, if that is known.
+    /// Sequence of the next record; `None` if it is not known yet.
     pub const fn position(&self) -> Option<u64> {
         self.scanner.sequence_check.next
     }
 
-    /// The next record; `None` if there is none yet: ask again later.
+    /// The next record; `None` if there is none yet.
     ///
     /// # Errors
-    /// If what comes is damaged or was removed, or the disk refuses.
+    /// If the record is damaged or was removed, or the disk refuses.
     #[inline]
     pub fn read(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         Ok(self.advance()?.map(|(header, body)| self.record(&header, body)))
     }
 
-    /// Hands the next records to `handle`, at most `limit`; tells how many.
+    /// Passes the next records to `handle`, at most `limit`; returns their count.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -132,7 +113,7 @@ impl<S: Storage> Cursor<S> {
         Ok(limit)
     }
 
-    /// Waits until there may be a record; tells whether there may. At most `timeout`.
+    /// Waits up to `timeout` for the next record; returns whether there may be one.
     pub fn wait(&self, timeout: Duration) -> bool {
         let Some(limit) = &self.limit else {
             std::thread::sleep(timeout.min(LOOK));
@@ -175,10 +156,11 @@ impl<S: Storage> Cursor<S> {
         }
     }
 
-    /// Whether the next record may be read yet.
+    /// Whether the next record is within the read limit.
     #[inline]
     fn is_readable(&mut self) -> bool {
         let next = self.scanner.sequence_check.next.unwrap_or(1);
+        // One atomic load per refill, not per record.
         if next > self.readable
             && let Some(limit) = &self.limit
         {
@@ -187,7 +169,7 @@ impl<S: Storage> Cursor<S> {
         next <= self.readable
     }
 
-    /// Goes on in the next segment, if it is there.
+    /// Moves to the next segment; returns whether it exists.
     fn next_segment(&mut self) -> Result<bool, ReadError> {
         let number = self.segment.number + 1;
         match Segment::open(&self.source.storage, number, OpenMode::Read) {
@@ -210,7 +192,7 @@ impl<S: Storage> Cursor<S> {
         Ok(true)
     }
 
-    /// A file whose segment was removed may be another segment by now.
+    /// Fails if the current segment was removed: its file may have become another segment.
     fn check_recycled(&self) -> Result<(), ReadError> {
         let number = self.segment.number;
         match Segment::open(&self.source.storage, number, OpenMode::Read) {
@@ -221,7 +203,7 @@ impl<S: Storage> Cursor<S> {
         }
     }
 
-    /// A segment is missing: it is not there yet, or not any more.
+    /// Fails if segment `number` was removed by retention; succeeds if it does not exist yet.
     fn check_removed(&self, number: u64) -> Result<(), ReadError> {
         let requested = self.scanner.sequence_check.next.unwrap_or(1);
         match segment_numbers(&self.source.storage)?.first() {
@@ -233,7 +215,8 @@ impl<S: Storage> Cursor<S> {
         }
     }
 
-    /// No record came. Is it there after all, if the file is read anew? If not: is that the end?
+    /// Handles a failed read at the current position: returns `true` if the record is there after a
+    /// fresh read, `false` at the end of the journal, and an error if the record is damaged.
     fn retry(&mut self) -> Result<bool, ReadError> {
         let mut ahead = self.scanner;
         self.read_buffer.forget();
@@ -241,12 +224,14 @@ impl<S: Storage> Cursor<S> {
             Step::Stopped(kind) => kind,
             _ => return Ok(true),
         };
+        // Within the limit the writer has promised the record, so its absence is damage. Without a
+        // writer it may be the torn or unfinished end.
         let is_committed = self.limit.is_some();
         if !is_committed && (self.torn_at == Some(self.scanner.offset) || !self.is_damaged()?) {
             self.check_recycled()?;
             return Ok(false);
         }
-        // It may have been written between the two looks.
+        // The writer may have completed the record since; only a second failure is damage.
         self.read_buffer.forget();
         if !matches!(ahead.step(&mut self.read_buffer, &self.segment)?, Step::Stopped(_)) {
             return Ok(true);
@@ -257,7 +242,7 @@ impl<S: Storage> Cursor<S> {
         Err(corruption(storage, number, &self.scanner, next, kind).into())
     }
 
-    /// Whether what is behind says that there was a durable record here.
+    /// Whether the bytes behind prove that a durable record stood here.
     fn is_damaged(&mut self) -> Result<bool, ReadError> {
         let Some(expected) = self.scanner.sequence_check.next else {
             return Ok(self.segment.number > 1);
@@ -282,5 +267,70 @@ impl<S: Storage> Cursor<S> {
         if let Some(pin) = &self.pin {
             pin.move_to(self.scanner.sequence_check.next.unwrap_or(first));
         }
+    }
+
+    /// Scans forward to `from`, starting at the nearest index mark.
+    fn seek(&mut self, from: Start, index: Option<Index>) -> Result<(), ReadError> {
+        if from == Start::Oldest {
+            return Ok(());
+        }
+        let limit =
+            self.limit.as_ref().map(|limit| limit.append_queue.last_sequence(limit.durability));
+        match (&index, from) {
+            (Some(index), Start::Sequence(requested)) => {
+                self.jump(index.before_sequence(requested))
+            }
+            (Some(index), Start::Time(unix_ns)) => self.jump(index.before_time(unix_ns)),
+            (Some(index), _) => self.jump(index.before_sequence(u64::MAX)),
+            (None, _) => {}
+        }
+        // Without an index, the scan builds one for the next cursor.
+        let mut made = index.is_none().then(Index::default);
+        loop {
+            let next = self.scanner.sequence_check.next;
+            let is_there = match from {
+                Start::Sequence(requested) => next.is_some_and(|next| next >= requested),
+                _ => false,
+            };
+            let is_behind = next.is_some_and(|next| limit.is_some_and(|limit| next > limit));
+            if is_there || is_behind {
+                break;
+            }
+            let before = self.scanner;
+            match self.scanner.step(&mut self.read_buffer, &self.segment)? {
+                Step::Record(header, _) if is_from(&header, from) => {
+                    self.scanner = before;
+                    break;
+                }
+                Step::Record(header, _) => {
+                    if let Some(made) = &mut made {
+                        made.note(Mark::of(&header, before.offset));
+                    }
+                }
+                Step::Sealed => {
+                    if let Some(made) = made.take() {
+                        lock(&self.source.catalog).set_index(self.segment.number, made);
+                    }
+                    self.is_sealed = true;
+                    if !self.next_segment()? {
+                        break;
+                    }
+                }
+                Step::Stopped(_) if self.retry()? => {}
+                Step::Stopped(_) => break,
+            }
+        }
+        match (from, self.scanner.sequence_check.next) {
+            (Start::Sequence(requested), Some(next)) if next < requested => {
+                Err(ReadError::Ahead { requested, next })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn jump(&mut self, mark: Option<Mark>) {
+        let Some(mark) = mark else { return };
+        let sequence_check = SequenceCheck { next: Some(mark.sequence), ..SequenceCheck::ANYWHERE };
+        self.scanner = RecordScanner { sequence_check, offset: mark.offset };
     }
 }

@@ -1,4 +1,4 @@
-//! A directory of real files.
+//! [`Storage`] over a directory of the file system.
 
 use crate::file_name::OWNER;
 use crate::storage::{
@@ -11,8 +11,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many zeros are written at a time. Small enough that a synchronisation that has to wait
-/// for them does not wait long.
+/// Zeros written per step of a preallocation: small, because a concurrent synchronization waits for
+/// the whole step.
 const ZEROS: usize = 1 << 20;
 
 /// A directory of the file system.
@@ -20,13 +20,12 @@ const ZEROS: usize = 1 << 20;
 pub struct Directory(PathBuf);
 
 impl Directory {
-    /// The directory at `path`; it is made when somebody opens a journal in it for writing.
+    /// The directory at `path`. Opening a journal for writing creates it.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self(path.as_ref().to_owned())
     }
 
-    /// The number of the process that owns the journal here, if one does and lives; 0 if it could
-    /// not write it down.
+    /// Process id of the journal's writer if it is alive; 0 if its id is unreadable.
     pub fn owner(&self) -> Option<u32> {
         let path = self.0.join(OWNER);
         let file = lanecast_os::open(&path, false).ok()?;
@@ -47,12 +46,12 @@ fn failed(operation: &'static str, path: String, error: &io::Error) -> StorageEr
     StorageError { operation, path, kind, message: error.to_string() }
 }
 
-/// The process that the owner's file names.
+/// The process id in the owner file.
 fn named_in(path: &Path) -> Option<u32> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// A lock that proves that its holder lives, on the file that names it.
+/// Exclusive lock on the owner file; the system releases it when the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _lock: LockByte,
@@ -83,7 +82,8 @@ impl Storage for Directory {
                 let text = format!("{}\n", std::process::id());
                 let file = lock.file();
                 file.set_len(0).map_err(error("write"))?;
-                // A full disk must not keep anybody from opening: the lock alone counts.
+                // The lock alone counts; the id in the file is for messages, so a full disk is no
+                // error.
                 let _ = file.write_all_at(text.as_bytes(), 0);
                 Ok(DirectoryLock { _lock: lock })
             }
@@ -105,7 +105,7 @@ impl Storage for Directory {
         let error = |source: io::Error| self.error("read the directory", "", &source);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0).map_err(error)? {
-            // What is no text is nobody's business here.
+            // Names that are not UTF-8 cannot be segments.
             names.extend(entry.map_err(error)?.file_name().into_string());
         }
         Ok(names)
@@ -141,7 +141,7 @@ impl Storage for Directory {
     }
 }
 
-/// A file of a [`Directory`].
+/// An open file of a [`Directory`].
 #[derive(Debug)]
 pub struct DirectoryFile {
     file: File,
@@ -160,14 +160,14 @@ impl StoredFile for DirectoryFile {
     }
 
     fn preallocate(&self, bytes: u64, throttle: Throttle<'_>) -> StorageResult<()> {
-        // Reserved first, so that a full disk shows before anything is written. Not every file
-        // system can; writing zeros does it then.
+        // Reserve first, so that a full disk fails before anything is written. File systems without
+        // `fallocate` get their space from the zeros below.
         match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) | Ok(()) => {}
-            Err(error) => return Err(self.error("recycler space for")(error.into())),
+            Err(error) => return Err(self.error("reserve space for")(error.into())),
         }
-        // Blocks that were reserved and never written cost a journal entry of the file system
-        // at their first synchronisation.
+        // Reserved blocks are unwritten extents: their first synchronization would also commit file
+        // system metadata. Zeros written now keep that out of the append path.
         let zeros = vec![0; ZEROS];
         let (mut offset, mut is_urgent) = (0, false);
         while offset < bytes {
@@ -175,7 +175,8 @@ impl StoredFile for DirectoryFile {
             self.write_all_at(&zeros[..length as usize], offset)?;
             offset += length;
             if !is_urgent {
-                // Else all come to the disk at once, and whoever synchronises meanwhile waits.
+                // Otherwise all zeros reach the disk at once, and a concurrent synchronization
+                // waits for them.
                 self.sync_data()?;
             }
             is_urgent = throttle(bytes - offset);

@@ -1,4 +1,4 @@
-//! Records become bytes, and get their places.
+//! Encodes entries into records and assigns their sequence and file position.
 
 use crate::batch::{BatchPart, CommitBatch};
 use crate::checksum::Seed;
@@ -13,12 +13,13 @@ use lanecast_wire::journal::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Where the next record goes, and what it follows. Touches no file.
+/// Position, sequence and checksum chain of the next record. Touches no file: the append queue
+/// calls it under its lock.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     format: Format,
     seed: Seed,
-    /// The segment that is written to, and how long it is: it may be one of another length.
+    /// Current segment and its length; it may predate a change of `segment_bytes`.
     segment: u64,
     segment_bytes: u64,
     offset: u64,
@@ -28,7 +29,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Goes on at `offset` of `segment`, behind what `sequence_check` knows.
+    /// Continues at `offset` of `segment`, behind the record that `sequence_check` knows.
     pub(crate) fn new(
         format: Format,
         sequence_check: &SequenceCheck,
@@ -48,23 +49,25 @@ impl Encoder {
         }
     }
 
-    /// The sequence that the next record gets.
+    /// Sequence of the next record.
     pub(crate) const fn next(&self) -> u64 {
         self.sequence
     }
 
-    /// Whether a body of this length can be appended at all.
+    /// Checks that `body` fits into an empty segment.
     pub(crate) fn check(&self, body: &[u8]) -> Result<(), AppendError> {
         let room = self.format.segment_bytes - RECORDS_OFFSET - RECORD_HEADER;
         let fits = body.len() as u64 <= u64::from(BODY_MAX) && needs(body) <= room;
         if fits { Ok(()) } else { Err(AppendError::TooLong) }
     }
 
-    /// Adds `entry`, which was checked, to `batch`. All up to `durable` is durable by now.
+    /// Encodes a checked `entry` into `batch`; `durable` is the last persisted sequence.
     pub(crate) fn encode(&mut self, entry: &Entry<'_>, durable: u64, batch: &mut CommitBatch) {
+        // Room for the seal is always left.
         if self.offset + needs(entry.body) + RECORD_HEADER > self.segment_bytes {
             self.seal(durable, batch);
         }
+        // Times never decrease, so that cursors can search by time.
         self.unix_ns = self.unix_ns.max(entry.unix_ns);
         let mut header = self.header(KIND_ENTRY, durable);
         header.body_crc = self.seed.body(entry.body).into();
@@ -80,12 +83,13 @@ impl Encoder {
         let Some(part) = batch.parts.last_mut() else { return };
         part.last = mark.sequence;
         part.index.note(mark);
+        // The first record of a segment goes into the catalog when it is durable.
         if offset == RECORDS_OFFSET {
             part.first = Some(mark);
         }
     }
 
-    /// Ends the segment.
+    /// Writes the seal and moves to the next segment.
     fn seal(&mut self, durable: u64, batch: &mut CommitBatch) {
         let mut header = self.header(KIND_SEAL, durable);
         header.body_crc = self.seed.body(&[]).into();
@@ -97,6 +101,7 @@ impl Encoder {
     }
 
     fn header(&self, kind: u16, durable: u64) -> RecordHeader {
+        // Recovery reads `sequence - unsynced` as proof of what was durable before this record.
         let unsynced = u32::try_from(self.sequence - durable).unwrap_or(u32::MAX);
         RecordHeader {
             previous: self.previous.into(),

@@ -1,46 +1,46 @@
-//! What can go wrong, operation by operation.
+//! Errors of the journal, by operation.
 
 use crate::storage::StorageError;
 use core::fmt;
 use lanecast_wire::journal::SegmentError;
 
-/// What is wrong with bytes that should be a record.
+/// Kind of damage at the position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CorruptionKind {
-    /// There is nothing but zeros.
+    /// Only zeros.
     #[error("there is no record")]
     NoRecord,
-    /// The header does not match its checksum, or cannot be one.
+    /// The header does not match its checksum or is invalid.
     #[error("the record's header does not match its checksum")]
     Header,
     /// The body does not match its checksum.
     #[error("the record's body does not match its checksum")]
     Body,
-    /// It is a record, and not the one that belongs here.
-    #[error("record {found} is in the place of record {expected}")]
+    /// A valid record with another sequence than expected.
+    #[error("found record {found} instead of record {expected}")]
     OutOfSequence {
-        /// The sequence that belongs here.
+        /// Expected sequence.
         expected: u64,
-        /// The sequence that is here.
+        /// Sequence found.
         found: u64,
     },
-    /// It follows another record than the one before.
-    #[error("the record does not continue the one before it")]
+    /// The record does not carry the checksum of the record before it, or is older.
+    #[error("the record does not continue the previous one")]
     BrokenChain,
 }
 
-/// Damage that no crash leaves: records that were durable are not there.
+/// A durable record is missing or damaged. A crash alone never causes this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// The segment's number.
     pub segment: u64,
     /// The file.
     pub path: String,
-    /// Where in it the damage begins.
+    /// Offset of the damage in the file.
     pub offset: u64,
-    /// The record that should be there, if that is known.
+    /// Sequence of the missing record, if known.
     pub sequence: Option<u64>,
-    /// What is there instead.
+    /// Kind of damage.
     pub kind: CorruptionKind,
     /// The journal's directory.
     pub directory: String,
@@ -63,32 +63,32 @@ impl fmt::Display for Corruption {
 
 impl std::error::Error for Corruption {}
 
-/// Why a journal cannot be opened.
+/// Failure to open a journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The disk refuses.
+    /// A file operation failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A segment's header is not one.
+    /// Both headers of a segment are invalid, or its length is wrong.
     #[error("{path}: {reason}; restore the file from a copy, or see `lanecast journal repair`")]
     InvalidSegment {
         /// The segment's number.
         segment: u64,
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: SegmentError,
     },
-    /// A segment is missing among the others.
+    /// A segment is missing between others.
     #[error(
-        "{path} is missing, and segments behind it are there: restore it from a copy, or see \
+        "{path} is missing, but later segments exist: restore it from a copy, or see \
          `lanecast journal repair`"
     )]
     MissingSegment {
         /// The segment's number.
         segment: u64,
-        /// The file that is missing.
+        /// The missing file.
         path: String,
     },
     /// A segment belongs to another journal.
@@ -111,28 +111,28 @@ pub enum OpenError {
     /// A thread cannot be started.
     #[error("cannot start a thread: {reason}")]
     Thread {
-        /// The system's words.
+        /// The system's error message.
         reason: String,
     },
-    /// A setting cannot be.
+    /// A value of the configuration is out of range.
     #[error("{0}")]
     Config(&'static str),
 }
 
-/// Why records are not accepted.
+/// Refusal of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// Too much waits to be written: append again later.
-    #[error("too much waits to be written: append cached later")]
+    /// Too many bytes wait to be written: retry later.
+    #[error("too many bytes wait to be written: append again later")]
     Full,
-    /// The disk is full: append again when there is space.
-    #[error("the disk is full: append cached when there is space")]
+    /// The disk is full: retry when there is space.
+    #[error("the disk is full: append again when there is space")]
     NoSpace,
-    /// A body is longer than the journal's segments hold.
-    #[error("a body is longer than a segment pins: cut it, or configure larger segments")]
+    /// A body does not fit into a segment.
+    #[error("a body is longer than a segment holds: cut it, or configure larger segments")]
     TooLong,
-    /// The disk has failed: this journal accepts nothing any more. See `Journal::failure`.
-    #[error("the disk has failed: open the journal cached when it is repaired")]
+    /// The disk has failed: the journal accepts nothing any more. See `Journal::failure`.
+    #[error("the disk has failed: open the journal again when it is repaired")]
     Failed,
 }
 
@@ -143,55 +143,57 @@ impl AppendError {
     }
 }
 
-/// Why records are not known to be persisted.
+/// Failure to wait for durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
-    /// The time is over; they may still be.
-    #[error("the time is over")]
+    /// The timeout has passed; the records may still become persisted.
+    #[error("timed out")]
     TimedOut,
-    /// The time is over, because the disk is full; they will be when there is space.
+    /// The timeout has passed because the disk is full; the records are written when there is
+    /// space.
     #[error("the disk is full: they are kept in memory until there is space")]
     NoSpace,
-    /// The disk has failed: nobody can tell. See `Journal::failure`.
-    #[error("the disk has failed: only reading the journal cached can tell")]
+    /// The disk has failed: only reopening the journal shows whether the records are there. See
+    /// `Journal::failure`.
+    #[error("the disk has failed: open the journal again to see which records are there")]
     Failed,
-    /// Nothing with this sequence was ever appended.
+    /// No record with this sequence was appended.
     #[error("no such record was appended")]
     UnknownSequence,
 }
 
-/// Why `Journal::persist` gives no sequence.
+/// Failure of `Journal::persist`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PersistError {
     /// The records were not accepted.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// They were accepted, and are not known to be persisted.
+    /// The records were accepted but are not known to be persisted.
     #[error(transparent)]
     Wait(#[from] WaitError),
 }
 
-/// Why a cursor cannot read on.
+/// Failure of a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// A segment cannot be opened or read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// What was asked for was removed before.
-    #[error("record {requested} is not kept any more: the oldest is {oldest}")]
+    /// Retention has removed the record.
+    #[error("record {requested} was removed: the oldest is {oldest}")]
     Removed {
-        /// The sequence that was asked for.
+        /// Requested sequence.
         requested: u64,
-        /// The oldest that there is.
+        /// Oldest available sequence.
         oldest: u64,
     },
-    /// What was asked for is further ahead than the next record.
-    #[error("record {requested} is not there yet, and the next one to come is {next}")]
+    /// The requested record lies behind the next one to be appended.
+    #[error("record {requested} does not exist yet: the next one is {next}")]
     Ahead {
-        /// The sequence that was asked for.
+        /// Requested sequence.
         requested: u64,
-        /// The next one to come.
+        /// Next sequence to be appended.
         next: u64,
     },
 }

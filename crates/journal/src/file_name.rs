@@ -1,33 +1,33 @@
-//! The names of a journal's files.
+//! Names of a journal's files.
 
 use lanecast_wire::journal::NUMBER_END;
 
-/// The file that names the journal's owner, and that the owner locks.
+/// Lock file of the writer; holds its process id.
 pub(crate) const OWNER: &str = "owner";
 
 const DIGITS: usize = 16;
 
-/// The name of a segment.
+/// Name of a segment.
 pub(crate) fn segment(number: u64) -> String {
     format!("{number:016x}.segment")
 }
 
-/// The name of a segment that is being made.
+/// Name of a segment under construction.
 pub(crate) fn unfinished(number: u64) -> String {
     format!("{number:016x}.new")
 }
 
-/// The name of a segment's file after retention has given the segment up.
+/// Name of a removed segment's file that waits to be recycled.
 pub(crate) fn recycled(number: u64) -> String {
     format!("{number:016x}.free")
 }
 
-/// The number of the segment with this name, if it is one.
+/// Number of the segment with this name.
 pub(crate) fn number(name: &str) -> Option<u64> {
     parse(name.strip_suffix(".segment")?)
 }
 
-/// Whether it is the name of a file that may become a segment, and is none.
+/// Whether this is the name of a file that may become a segment but is none yet.
 pub(crate) fn is_unlinked_segment(name: &str) -> bool {
     let digits = name.strip_suffix(".new").or_else(|| name.strip_suffix(".free"));
     digits.and_then(parse).is_some()

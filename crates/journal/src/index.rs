@@ -1,11 +1,11 @@
-//! Where records are, roughly: one mark for every 64 KiB, so that a search reads no more than that.
+//! Sparse index of a segment: one mark per 64 KiB of records, so a search reads no more than that.
 
 use lanecast_wire::journal::RecordHeader;
 
-/// The bytes of records between two marks.
+/// Bytes of records between two marks.
 const STRIDE: u64 = 64 << 10;
 
-/// Where a record is.
+/// Position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) sequence: u64,
@@ -14,18 +14,18 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Where the record with this header is.
+    /// The mark of the record with this header at `offset`.
     pub(crate) fn of(header: &RecordHeader, offset: u64) -> Self {
         Self { sequence: header.sequence.get(), unix_ns: header.unix_ns.get(), offset }
     }
 }
 
-/// The marks of one segment, in order. Made anew from the records whenever it is missing.
+/// Marks of one segment, in order. Kept in memory only; a scan rebuilds it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index(Vec<Mark>);
 
 impl Index {
-    /// Takes note of a record, if the last mark is far enough behind.
+    /// Adds `mark` if the last one is a stride away.
     #[inline]
     pub(crate) fn note(&mut self, mark: Mark) {
         if self.0.last().is_none_or(|last| mark.offset - last.offset >= STRIDE) {
@@ -33,7 +33,7 @@ impl Index {
         }
     }
 
-    /// Adds marks of records behind those noted so far.
+    /// Adds the marks of later records.
     pub(crate) fn extend(&mut self, marks: &Self) {
         marks.0.iter().for_each(|mark| self.note(*mark));
     }
@@ -48,7 +48,8 @@ impl Index {
         self.before(|mark| mark.sequence <= sequence)
     }
 
-    /// The last mark before `unix_ns`: the first record of that time cannot be before it.
+    /// The last mark before `unix_ns`. A mark with that very time does not do: records before it
+    /// may share it.
     pub(crate) fn before_time(&self, unix_ns: u64) -> Option<Mark> {
         self.before(|mark| mark.unix_ns < unix_ns)
     }

@@ -1,46 +1,47 @@
-//! The journal with threads of its own.
+//! [`Journal`]: a journal with a committer thread and a preallocator thread.
 
 use crate::append_queue::{AppendQueue, Durability, Health};
 use crate::batch::CommitBatch;
+use crate::clock::{deadline, unix_ns};
 use crate::config::JournalConfig;
-use crate::cursor::{Cursor, Limit, Source, Start};
+use crate::cursor::{Cursor, Limit};
 use crate::error::{AppendError, OpenError, PersistError, ReadError, WaitError};
-use crate::lock;
+use crate::lock::lock;
 use crate::open::{Opened, Recovered};
 use crate::pin::{RetentionPin, RetentionPins};
 use crate::preallocator::Preallocator;
 use crate::record::Entry;
 use crate::retention::retain;
+use crate::start::{Source, Start};
 use crate::storage::{Storage, StorageError, StorageResult};
 use crate::writer::{Progress, Writer};
-use crate::{deadline, unix_ns};
 use core::fmt;
 use core::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Called whenever the disk has come further, with the last persisted sequence.
+/// Callback after commits, with the last persisted sequence.
 type Listener = Box<dyn Fn(u64) + Send + Sync>;
 
-/// Everything behind the intake that touches files.
+/// State shared with the journal's threads.
 struct Shared<S: Storage> {
     append_queue: Arc<AppendQueue>,
     source: Arc<Source<S>>,
     writer: Mutex<Writer<S>>,
     preallocator: Preallocator<S>,
     pins: RetentionPins,
-    /// Held by whoever removes segments.
+    /// Held while segments are removed: one retention run at a time.
     retaining: Mutex<()>,
     settings: JournalConfig,
     listener: Option<Listener>,
 }
 
-/// A durable log that this process owns.
+/// A durable log that this process writes.
 ///
-/// Records are appended by any thread; what arrives while the disk synchronises is written and
-/// synchronised together. That happens on the committer's thread, or on the thread of somebody
-/// who waits while nobody else writes.
+/// Any thread may append. Records that arrive during a synchronization form the next batch (group
+/// commit). Batches are written by the committer thread, or by a thread that waits while no other
+/// writes.
 #[derive(Debug)]
 pub struct Journal<S: Storage> {
     shared: Arc<Shared<S>>,
@@ -57,7 +58,7 @@ impl<S: Storage> fmt::Debug for Shared<S> {
 }
 
 impl<S: Storage> Journal<S> {
-    /// Opens the journal in `storage` for writing, or makes one.
+    /// Opens the journal in `storage` for writing; creates it if there is none.
     ///
     /// # Errors
     /// If another process owns it, if durable records are damaged, or if the disk refuses.
@@ -65,10 +66,11 @@ impl<S: Storage> Journal<S> {
         Self::start(storage, settings, None)
     }
 
-    /// The same; `listener` is called by the thread that writes, with the last persisted sequence,
-    /// whenever it has changed what others may wait for: [`pending_bytes`](Self::waiting_bytes) has
-    /// fallen, more is [persisted](Level::Persisted), or the disk has [failed](Self::failure). It
-    /// is called after the change, and must not wait.
+    /// Opens a journal with a `listener`, which the writing thread calls with the last persisted
+    /// sequence after each change that a poller may wait for:
+    /// [`pending_bytes`](Self::pending_bytes) has fallen, more is
+    /// [persisted](Durability::Persisted), or the disk has [failed](Self::failure). It must not
+    /// block.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -107,7 +109,7 @@ impl<S: Storage> Journal<S> {
             listener,
         });
         let (beside, behind) = (Arc::clone(&shared), Arc::clone(&shared));
-        // What cannot be removed now is tried again with the next segment.
+        // A segment that cannot be removed now is tried again when the next one is full.
         let preparer = thread("lanecast-spares", move || {
             beside.preallocator.run(|| drop(beside.retain()));
         })?;
@@ -117,15 +119,16 @@ impl<S: Storage> Journal<S> {
         Ok(journal)
     }
 
-    /// What opening found.
+    /// Result of the recovery at opening.
     pub const fn recovered(&self) -> Recovered {
         self.recovered
     }
 
-    /// Appends all of `entries` or none, and gives their sequences, an empty range if there are
-    /// no entries. Never waits for the disk.
+    /// Appends all of `entries` or none, and returns their sequences (an empty range for no
+    /// entries). Never waits for the disk.
     ///
-    /// They are in memory then, and on their way. A crash keeps a beginning of them, or nothing.
+    /// The records are in memory then, and the committer writes them. A crash keeps a prefix of
+    /// them.
     ///
     /// # Errors
     /// See [`AppendError`]; `Full` and `NoSpace` are back-pressure.
@@ -133,10 +136,10 @@ impl<S: Storage> Journal<S> {
         self.shared.append_queue.append(entries, true)
     }
 
-    /// Appends `entries` and waits until they are persisted; gives the last one's sequence.
+    /// Appends `entries`, waits until they are persisted, and returns the last sequence.
     ///
     /// # Errors
-    /// See [`PersistError`]. After `Wait` they are accepted, and may be persisted later.
+    /// See [`PersistError`]. After `Wait` the records are accepted and may become persisted later.
     pub fn persist(&self, entries: &[Entry<'_>], timeout: Duration) -> Result<u64, PersistError> {
         let sequences = self.shared.append_queue.append(entries, false)?;
         let last = *sequences.end();
@@ -144,8 +147,8 @@ impl<S: Storage> Journal<S> {
         Ok(last)
     }
 
-    /// Waits until `durability` may be said of record `sequence`. While nobody else writes, the caller
-    /// does.
+    /// Waits until record `sequence` has this durability. The caller writes the batch itself if no
+    /// other thread does.
     ///
     /// # Errors
     /// See [`WaitError`].
@@ -163,29 +166,29 @@ impl<S: Storage> Journal<S> {
         Ok(())
     }
 
-    /// The last sequence of which `durability` may be said; 0 if there is none.
+    /// Last sequence with this durability; 0 if there is none.
     pub fn last_sequence(&self, durability: Durability) -> u64 {
         self.shared.append_queue.last_sequence(durability)
     }
 
-    /// How much was appended and waits for the disk, in bytes: from `JournalConfig::max_pending_bytes` on
-    /// appending is refused, so those who can slow down should do so before. 0 where appending is
-    /// refused for another reason, such as a full disk: who tries is told.
+    /// Appended bytes that wait for the disk. At `JournalConfig::max_pending_bytes` appends are
+    /// refused, so a publisher should slow down before. 0 while appends are refused for another
+    /// reason, such as a full disk.
     pub fn pending_bytes(&self) -> usize {
         self.shared.append_queue.pending_bytes()
     }
 
-    /// Whether the disk takes what is appended. Looking costs one load.
+    /// State of the disk. Costs one load.
     pub fn health(&self) -> Health {
         self.shared.append_queue.health()
     }
 
-    /// Why the journal accepts nothing any more; `None` if it does.
+    /// The error after which the journal accepts nothing; `None` if it works.
     pub fn failure(&self) -> Option<StorageError> {
         self.shared.append_queue.failure()
     }
 
-    /// Waits until as many segments are ready as the settings say.
+    /// Waits until the configured number of spare segments is preallocated.
     ///
     /// # Errors
     /// If one cannot be made.
@@ -193,8 +196,8 @@ impl<S: Storage> Journal<S> {
         self.shared.preallocator.wait_for(self.shared.settings.spare_segments)
     }
 
-    /// Removes what the settings' retention and the holds let go; tells how many segments. The
-    /// preparer does the same whenever the journal has gone on in another segment.
+    /// Removes the segments that the configured retention and the pins release; returns their
+    /// count. The preallocator thread does the same after each change of segment.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -202,22 +205,23 @@ impl<S: Storage> Journal<S> {
         self.shared.retain()
     }
 
-    /// Keeps records from `sequence` on from being removed.
+    /// Keeps records from `sequence` on until the pin is dropped.
     pub fn pin(&self, sequence: u64) -> RetentionPin {
         self.shared.pins.pin(sequence)
     }
 
-    /// A cursor over the records of which `durability` may be said.
+    /// A cursor over the records with this durability.
     ///
     /// # Errors
-    /// If what it should start with is gone, or cannot be read.
+    /// If the start position was removed or cannot be read.
     pub fn cursor(&self, from: Start, durability: Durability) -> Result<Cursor<S>, ReadError> {
         let limit = Limit { append_queue: Arc::clone(&self.shared.append_queue), durability };
         let source = Arc::clone(&self.shared.source);
         Cursor::new(source, Some(limit), Some(&self.shared.pins), from)
     }
 
-    /// Writes what is left, and ends. Dropping does the same and tells nobody.
+    /// Writes all accepted records and closes the journal. Dropping does the same without reporting
+    /// errors.
     ///
     /// # Errors
     /// If the disk has failed, or has no space for what is left.
@@ -245,28 +249,29 @@ impl<S: Storage> Drop for Journal<S> {
 }
 
 impl<S: Storage> Shared<S> {
-    /// The committer's thread.
+    /// Body of the committer thread.
     fn run_committer(&self) {
         while let Some(batch) = self.append_queue.next_batch() {
             self.commit(batch);
         }
     }
 
-    /// Writes a group and says what is true then.
+    /// Writes a batch and publishes the progress.
     fn commit(&self, mut batch: CommitBatch) {
-        // Its bytes do not wait any more: there is room for others.
+        // Taking the batch has freed space in the queue.
         self.notify_listener();
         let mut supply = &self.preallocator;
         let mut is_new = false;
         let outcome = {
             let mut writer = lock(&self.writer);
             writer.write(&mut batch, &mut supply, |reached, part, bytes| match reached {
-                Progress::Written(sequence) => self.append_queue.receive(sequence),
+                Progress::Written(sequence) => self.append_queue.set_written(sequence),
                 Progress::Persisted(sequence) => {
+                    // The catalog first: a cursor that sees the new sequence must find its segment.
                     lock(&self.source.catalog).note(part, bytes);
                     self.preallocator.set_remaining(bytes - part.offset - part.range.len() as u64);
                     is_new |= part.first.is_some();
-                    self.append_queue.persist(sequence);
+                    self.append_queue.set_persisted(sequence);
                 }
             })
         };

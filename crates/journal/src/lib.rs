@@ -1,14 +1,22 @@
-//! An append-only durable log: what was acknowledged as persisted is found again.
+//! An append-only durable log (write-ahead log): every record that was acknowledged as persisted is
+//! found again after a crash.
 //!
-//! - [`Journal`]: the owner, with threads that write, synchronise and prepare; [`Log`]: the same
-//!   on one thread;
-//! - [`Cursor`]: reading from some record on, to the end and behind it; [`Reader`]: reading beside
-//!   the owner, from another process;
-//! - [`JournalReport`], [`Repair`]: looking at a journal as a whole, and cutting a damaged one;
-//! - [`RetentionPin`]: what retention must not remove;
-//! - [`Storage`]: what it asks of a disk; [`Directory`]: a real one.
+//! Path of an append: [`Journal::append`] encodes entries (`encoder`) into the pending batch of the
+//! `append_queue`; the committer thread, or a waiting caller, takes the batch and the `writer`
+//! writes and synchronizes it; a `preallocator` thread keeps empty segments ready and applies
+//! `retention`. Opening (`open`) finds the end of the log (`recovery`, `scanner`, `tail`). A
+//! [`Cursor`] reads records through the same `scanner`.
 //!
-//! The bytes on disk are described in `docs/protocol/journal.md`.
+//! - [`Journal`]: the writer, with its own committer and preallocator threads; [`Log`]: the same
+//!   without threads;
+//! - [`Cursor`]: reads records in order and follows the end; [`Reader`]: opens a journal for
+//!   reading only, also beside a writer in another process;
+//! - [`JournalReport`]: inspects or verifies a whole journal; [`Repair`]: truncates a damaged one;
+//! - [`RetentionPin`]: keeps retention from removing records;
+//! - [`Storage`]: the file operations a journal needs; [`Directory`]: a directory of the file
+//!   system.
+//!
+//! `docs/protocol/journal.md` describes the bytes on disk.
 //!
 //! ```
 //! use lanecast_journal::{Directory, Durability, Entry, Journal, JournalConfig, Start};
@@ -30,6 +38,7 @@ mod append_queue;
 mod batch;
 mod catalog;
 mod checksum;
+mod clock;
 mod config;
 mod cursor;
 mod directory;
@@ -38,6 +47,7 @@ mod error;
 mod file_name;
 mod index;
 mod journal;
+mod lock;
 mod log;
 mod open;
 mod pin;
@@ -52,6 +62,7 @@ mod retention;
 mod scanner;
 mod segment;
 mod sequence_check;
+mod start;
 mod storage;
 mod tail;
 mod verify;
@@ -59,7 +70,7 @@ mod writer;
 
 pub use append_queue::{Durability, Health};
 pub use config::{JournalConfig, Retention};
-pub use cursor::{Cursor, Start};
+pub use cursor::Cursor;
 pub use directory::{Directory, DirectoryFile, DirectoryLock};
 pub use error::{
     AppendError, Corruption, CorruptionKind, OpenError, PersistError, ReadError, WaitError,
@@ -71,27 +82,8 @@ pub use pin::RetentionPin;
 pub use reader::Reader;
 pub use record::{Entry, Record};
 pub use repair::Repair;
+pub use start::Start;
 pub use storage::{
     OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
 };
 pub use verify::{JournalReport, SegmentReport, Verdict};
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Locks; what a thread that panicked has left is as good as before.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Now, in nanoseconds since 1970.
-fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The end of `timeout` from now on; in a generation if it is longer than that.
-fn deadline(timeout: Duration) -> Instant {
-    const GENERATION: Duration = Duration::from_secs(30 * 365 * 86_400);
-    Instant::now() + timeout.min(GENERATION)
-}

@@ -1,27 +1,28 @@
-//! The journal on one thread: whoever appends also writes, synchronises and prepares.
+//! [`Log`]: a journal without threads; the caller writes, synchronizes and preallocates.
 
 use crate::batch::CommitBatch;
+use crate::clock::unix_ns;
 use crate::config::JournalConfig;
-use crate::cursor::{Cursor, Source, Start};
+use crate::cursor::Cursor;
 use crate::encoder::Encoder;
 use crate::error::{AppendError, OpenError, ReadError};
-use crate::lock;
+use crate::lock::lock;
 use crate::open::{Opened, Recovered};
 use crate::pin::{RetentionPin, RetentionPins};
 use crate::record::Entry;
 use crate::recycler::Recycler;
 use crate::retention::retain;
 use crate::segment::{Format, Segment};
+use crate::start::{Source, Start};
 use crate::storage::{Storage, StorageError, StorageErrorKind, StorageResult};
-use crate::unix_ns;
 use crate::writer::{Progress, SegmentSource, Writer};
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// A journal whose owner does everything on one thread, when it says so: for tools, for tests with
-/// a simulated disk, and for programs that wait for each record anyway. [`Journal`](crate::Journal)
-/// has threads of its own for what takes long.
+/// A journal without background threads: every step happens in the caller's thread. For tools, for
+/// tests with a simulated disk, and for programs that wait for each record anyway.
+/// [`Journal`](crate::Journal) is the same with threads.
 ///
 /// ```
 /// use lanecast_journal::{Directory, Entry, JournalConfig, Log};
@@ -46,7 +47,7 @@ pub struct Log<S: Storage> {
     _lock: S::Lock,
 }
 
-/// Segments that are ready, made on the spot if there is none.
+/// Spare segments, created on demand if there is none.
 #[derive(Debug)]
 struct Preallocator<S: Storage> {
     storage: Arc<Source<S>>,
@@ -71,7 +72,7 @@ impl<S: Storage> SegmentSource<S::File> for Preallocator<S> {
         loop {
             match self.spares.pop_front() {
                 Some(segment) if segment.number == number => return Ok(segment),
-                // A segment that was passed over would be a gap: it cannot be.
+                // Skipping a segment would leave a gap in the journal.
                 Some(segment) => debug_assert!(segment.number == number, "out of order"),
                 None => self.make()?,
             }
@@ -80,7 +81,7 @@ impl<S: Storage> SegmentSource<S::File> for Preallocator<S> {
 }
 
 impl<S: Storage> Log<S> {
-    /// Opens the journal in `storage` for writing, or makes one.
+    /// Opens the journal in `storage` for writing; creates it if there is none.
     ///
     /// # Errors
     /// If another process owns it, if durable records are damaged, or if the disk refuses.
@@ -108,15 +109,15 @@ impl<S: Storage> Log<S> {
         })
     }
 
-    /// What opening found.
+    /// Result of the recovery at opening.
     pub const fn recovered(&self) -> Recovered {
         self.recovered
     }
 
-    /// Appends all of `entries` or none; they are durable when [`commit`](Self::commit) says so.
+    /// Appends all of `entries` or none; [`commit`](Self::commit) makes them durable.
     ///
-    /// Gives their sequences, an empty range if there are no entries. A crash keeps a beginning
-    /// of what was not committed, or nothing.
+    /// Returns their sequences (an empty range for no entries). A crash keeps a prefix of the
+    /// records that were not committed.
     ///
     /// # Errors
     /// See [`AppendError`].
@@ -138,10 +139,10 @@ impl<S: Storage> Log<S> {
         Ok(first..=self.encoder.next() - 1)
     }
 
-    /// Writes and synchronises what was appended; gives the last sequence that is persisted.
+    /// Writes and synchronizes the appended records; returns the last persisted sequence.
     ///
     /// # Errors
-    /// `NoSpace`: nothing is lost, and the next call goes on. Anything else is for good.
+    /// `NoSpace`: nothing is lost, and the next call continues. Any other error is final.
     pub fn commit(&mut self) -> StorageResult<u64> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -168,12 +169,12 @@ impl<S: Storage> Log<S> {
         Ok(self.persisted)
     }
 
-    /// The last sequence that is persisted; 0 if none is.
+    /// Last persisted sequence; 0 if there is none.
     pub const fn persisted(&self) -> u64 {
         self.persisted
     }
 
-    /// Makes segments until as many are ready as the settings say.
+    /// Creates spare segments up to the configured number.
     ///
     /// # Errors
     /// If there is no space, or the disk refuses.
@@ -184,7 +185,8 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Removes what the settings' retention and the holds let go; tells how many segments.
+    /// Removes the segments that the configured retention and the pins release; returns their
+    /// count.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -194,15 +196,15 @@ impl<S: Storage> Log<S> {
         retain(storage, catalog, recycler, retention, &self.pins, unix_ns())
     }
 
-    /// Keeps records from `sequence` on from being removed.
+    /// Keeps records from `sequence` on until the pin is dropped.
     pub fn pin(&self, sequence: u64) -> RetentionPin {
         self.pins.pin(sequence)
     }
 
-    /// A cursor over what is written.
+    /// A cursor over the written records.
     ///
     /// # Errors
-    /// If what it should start with is gone, or cannot be read.
+    /// If the start position was removed or cannot be read.
     pub fn cursor(&self, from: Start) -> Result<Cursor<S>, ReadError> {
         Cursor::new(Arc::clone(&self.source), None, Some(&self.pins), from)
     }

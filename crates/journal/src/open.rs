@@ -1,4 +1,5 @@
-//! What every owner does first.
+//! Opening a journal for writing: lock, clean up after a crash, find the end. Used by
+//! [`Journal`](crate::Journal) and [`Log`](crate::Log).
 
 use crate::catalog::Catalog;
 use crate::config::JournalConfig;
@@ -11,18 +12,18 @@ use crate::segment::{Format, Segment, segment_numbers};
 use crate::storage::{OpenMode, Storage, StorageError, StorageErrorKind, StorageResult};
 use std::collections::VecDeque;
 
-/// What opening found.
+/// Result of the recovery at opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The oldest record's sequence; 0 if there is none.
+    /// Sequence of the oldest record; 0 if there is none.
     pub first: u64,
-    /// The last record's sequence; 0 if there never was one.
+    /// Sequence of the last record; 0 if there never was one.
     pub last: u64,
-    /// How many bytes of a torn end were cut off. None of them was ever said to be persisted.
+    /// Length of the torn end that was cut off. None of it was ever reported as persisted.
     pub torn_bytes: u64,
 }
 
-/// A journal that was opened for writing, in parts.
+/// The parts of a journal opened for writing.
 #[derive(Debug)]
 pub(crate) struct Opened<S: Storage> {
     pub(crate) lock: S::Lock,
@@ -31,14 +32,14 @@ pub(crate) struct Opened<S: Storage> {
     pub(crate) current: Option<Segment<S::File>>,
     pub(crate) spares: VecDeque<Segment<S::File>>,
     pub(crate) recycler: Recycler,
-    /// The number of the next segment that is to be made.
+    /// Number of the next segment to create.
     pub(crate) next_segment: u64,
     pub(crate) catalog: Catalog,
     pub(crate) recovered: Recovered,
 }
 
 impl<S: Storage> Opened<S> {
-    /// Takes the directory, cleans up behind a crash, and finds the end.
+    /// Locks the directory, removes leftovers of a crash, finds the end and makes it clean.
     pub(crate) fn open(storage: &S, settings: &JournalConfig) -> Result<Self, OpenError> {
         settings.check()?;
         let lock = storage.lock()?;
@@ -51,7 +52,7 @@ impl<S: Storage> Opened<S> {
         }
         let segment_numbers = contiguous_segments(storage)?;
         let mut recovery = Recovery::new(storage, &segment_numbers);
-        let mut catalog = Catalog::load(&mut recovery, &segment_numbers)?;
+        let mut catalog = recovery.catalog()?;
         let journal = recovery.open(segment_numbers[0])?.journal;
         let end = recovery.find_end()?;
         write_clean_end(storage, &end)?;
@@ -87,7 +88,8 @@ impl<S: Storage> Opened<S> {
     }
 }
 
-/// Opens the segments that are ready; those of another length than the new ones' are removed.
+/// Opens the spare segments behind the end. Spares of another length than `segment_bytes` are
+/// removed.
 fn spares<S: Storage>(
     storage: &S,
     format: Format,
@@ -99,7 +101,7 @@ fn spares<S: Storage>(
     }
     if spares.iter().any(|spare| spare.bytes != format.segment_bytes) {
         spares.clear();
-        // From the newest on, each one durably: a crash must not leave a gap.
+        // Newest first, each removal durable: a crash must not leave a gap.
         for number in segment_numbers.iter().rev() {
             storage.remove(&file_name::segment(*number))?;
             storage.sync_directory()?;
@@ -108,8 +110,7 @@ fn spares<S: Storage>(
     Ok(spares)
 }
 
-/// Segments that were not finished, and files that wait to be used again, are no part of the
-/// journal.
+/// Removes unfinished segments and files that waited to be recycled.
 fn remove_loose<S: Storage>(storage: &S) -> StorageResult<()> {
     for name in storage.list()?.iter().filter(|name| file_name::is_unlinked_segment(name)) {
         storage.remove(name)?;

@@ -1,6 +1,6 @@
-//! What must not be removed, because somebody still needs it.
+//! Retention pins: records from a pinned sequence on are kept.
 
-use crate::lock;
+use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ struct Table {
     held: BTreeMap<u64, u64>,
 }
 
-/// Everybody's holds.
+/// All pins of a journal. Shared by cursors, checkpoints and retention.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetentionPins(Arc<Mutex<Table>>);
 
@@ -23,16 +23,16 @@ impl RetentionPins {
         RetentionPin { pins: self.clone(), key }
     }
 
-    /// The lowest sequence that is held.
+    /// Lowest pinned sequence.
     pub(crate) fn lowest(&self) -> Option<u64> {
         lock(&self.0).held.values().min().copied()
     }
 }
 
-/// Keeps retention from removing records: those from some sequence on stay as long as it lives.
+/// Keeps records from a sequence on until the pin is dropped.
 ///
-/// Cursors have one. A checkpoint that covers all records before some sequence takes one from
-/// `Journal::pin`, and moves it when it covers more.
+/// Each cursor owns one. A checkpoint that covers all records before a sequence takes one from
+/// `Journal::pin` and moves it forward.
 #[derive(Debug)]
 pub struct RetentionPin {
     pins: RetentionPins,
@@ -40,7 +40,7 @@ pub struct RetentionPin {
 }
 
 impl RetentionPin {
-    /// From now on holds `sequence` and what is behind it.
+    /// Moves the pin to `sequence`.
     pub fn move_to(&self, sequence: u64) {
         lock(&self.pins.0).held.insert(self.key, sequence);
     }

@@ -1,9 +1,10 @@
-//! Segments that are ready before they are needed, and the thread that makes them.
+//! Preallocation of segments: spare segments are created ahead of need, on a thread of their own,
+//! so that a change of segment does not wait for the disk. The same thread applies retention.
 
-use crate::cursor::Source;
-use crate::lock;
+use crate::lock::lock;
 use crate::recycler::Recycler;
 use crate::segment::{Format, Segment};
+use crate::start::Source;
 use crate::storage::{Storage, StorageError, StorageResult};
 use crate::writer::SegmentSource;
 use lanecast_base::sync::{AtomicU64, Ordering};
@@ -12,34 +13,34 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug)]
-struct Spares<S: Storage> {
+struct State<S: Storage> {
     spares: VecDeque<Segment<S::File>>,
     next: u64,
-    /// Why the last attempt failed; nobody tries again before somebody needs a segment.
+    /// Error of the last attempt; the next attempt waits until the writer needs a segment.
     failure: Option<StorageError>,
-    /// How many wait for a segment.
+    /// Number of threads that wait for a segment.
     waiting: usize,
-    /// There may be segments to give up.
+    /// Requests a retention run: the writer has changed segments.
     needs_retention: bool,
     is_closed: bool,
 }
 
-/// Segments that are ready.
+/// Spare segments, and the state of the thread that creates them.
 #[derive(Debug)]
 pub(crate) struct Preallocator<S: Storage> {
     source: Arc<Source<S>>,
     recycler: Recycler,
     format: Format,
     wanted: usize,
-    spares_state: Mutex<Spares<S>>,
+    state: Mutex<State<S>>,
     changed: Condvar,
-    /// How many bytes the segment that is written to has left; of use to nobody but the preparer,
-    /// which guesses by it how much time it has.
+    /// Free bytes of the current segment: an estimate of the time left before the next one is
+    /// needed.
     left: AtomicU64,
 }
 
 impl<S: Storage> Preallocator<S> {
-    /// Of these segments; `next` is the number of the first that is not among them.
+    /// Starts with these spare segments; `next` is the number of the first one to create.
     pub(crate) fn new(
         source: Arc<Source<S>>,
         recycler: Recycler,
@@ -48,7 +49,7 @@ impl<S: Storage> Preallocator<S> {
         spares: VecDeque<Segment<S::File>>,
         next: u64,
     ) -> Self {
-        let spares_state = Mutex::new(Spares {
+        let state = Mutex::new(State {
             spares,
             next,
             failure: None,
@@ -56,37 +57,37 @@ impl<S: Storage> Preallocator<S> {
             needs_retention: false,
             is_closed: false,
         });
-        // Without any the journal could never go on.
+        // At least one: without it the writer could not continue.
         let wanted = wanted.max(1);
         let (changed, left) = (Condvar::new(), AtomicU64::new(format.segment_bytes));
-        Self { source, recycler, format, wanted, spares_state, changed, left }
+        Self { source, recycler, format, wanted, state, changed, left }
     }
 
-    /// Keeps as many ready as are wanted, until it is closed; calls `request_retention` when it was told to.
-    /// The preparer's thread.
+    /// Body of the preallocator thread: keeps the wanted number of spare segments until
+    /// [`close`](Self::close), and calls `apply_retention` on request.
     pub(crate) fn run(&self, request_retention: impl Fn()) {
-        let mut spares_state = lock(&self.spares_state);
+        let mut state = lock(&self.state);
         loop {
-            if spares_state.needs_retention {
-                spares_state.needs_retention = false;
-                drop(spares_state);
+            if state.needs_retention {
+                state.needs_retention = false;
+                drop(state);
                 request_retention();
-                spares_state = lock(&self.spares_state);
-            } else if spares_state.is_closed {
+                state = lock(&self.state);
+            } else if state.is_closed {
                 return;
-            } else if spares_state.spares.len() >= self.wanted || spares_state.failure.is_some() {
-                spares_state = self.sleep(spares_state);
+            } else if state.spares.len() >= self.wanted || state.failure.is_some() {
+                state = self.sleep(state);
             } else {
-                let number = spares_state.next;
-                drop(spares_state);
+                let number = state.next;
+                drop(state);
                 let made = self.make(number);
-                spares_state = lock(&self.spares_state);
+                state = lock(&self.state);
                 match made {
                     Ok(segment) => {
-                        spares_state.next += 1;
-                        spares_state.spares.push_back(segment);
+                        state.next += 1;
+                        state.spares.push_back(segment);
                     }
-                    Err(error) => spares_state.failure = Some(error),
+                    Err(error) => state.failure = Some(error),
                 }
                 self.changed.notify_all();
             }
@@ -103,81 +104,81 @@ impl<S: Storage> Preallocator<S> {
         Segment::make(&self.source.storage, &self.recycler, self.format, number, &mut throttle)
     }
 
-    /// Rests for as long as the work since `start` has taken, unless the writer is nearer to the
-    /// end of its segment than the `left` bytes are to theirs, or somebody waits; whether that is
-    /// so.
+    /// Paces a preallocation: pauses for as long as the step since `start` took, so that half of
+    /// the disk's time is left to the writer. Returns `true` without a pause if the segment is
+    /// urgent: a thread waits for it, or the writer has fewer bytes left than the preallocation.
     fn rest(&self, left: u64, start: Instant) -> bool {
-        let spares_state = lock(&self.spares_state);
-        let is_urgent = spares_state.waiting > 0 || spares_state.is_closed;
+        let state = lock(&self.state);
+        let is_urgent = state.waiting > 0 || state.is_closed;
         if is_urgent || left > self.left.load(Ordering::Relaxed) {
             return true;
         }
-        drop(self.changed.wait_timeout(spares_state, start.elapsed()));
+        drop(self.changed.wait_timeout(state, start.elapsed()));
         false
     }
 
-    fn sleep<'a>(&self, spares_state: MutexGuard<'a, Spares<S>>) -> MutexGuard<'a, Spares<S>> {
-        self.changed.wait(spares_state).unwrap_or_else(PoisonError::into_inner)
+    fn sleep<'a>(&self, state: MutexGuard<'a, State<S>>) -> MutexGuard<'a, State<S>> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The segment that is written to has so many bytes left.
+    /// Stores the free bytes of the current segment.
     pub(crate) fn set_remaining(&self, bytes: u64) {
         self.left.store(bytes, Ordering::Relaxed);
     }
 
-    /// There may be segments to give up.
+    /// Requests a retention run: the writer has changed segments.
     pub(crate) fn request_retention(&self) {
-        lock(&self.spares_state).needs_retention = true;
+        lock(&self.state).needs_retention = true;
         self.changed.notify_all();
     }
 
-    /// Where files of segments go that are given up.
+    /// Files of removed segments, kept for reuse.
     pub(crate) fn recycler(&self) -> &Recycler {
         &self.recycler
     }
 
-    /// Waits until `count` are ready, or until making one fails.
+    /// Waits until `count` segments are spare, or creating one fails.
     pub(crate) fn wait_for(&self, count: usize) -> StorageResult<()> {
-        let mut spares_state = lock(&self.spares_state);
-        spares_state.waiting += 1;
+        let mut state = lock(&self.state);
+        state.waiting += 1;
         self.changed.notify_all();
         let mut outcome = Ok(());
-        while spares_state.spares.len() < count.min(self.wanted) && !spares_state.is_closed {
-            if let Some(failure) = &spares_state.failure {
+        while state.spares.len() < count.min(self.wanted) && !state.is_closed {
+            if let Some(failure) = &state.failure {
                 outcome = Err(failure.clone());
                 break;
             }
-            spares_state = self.sleep(spares_state);
+            state = self.sleep(state);
         }
-        spares_state.waiting -= 1;
+        state.waiting -= 1;
         outcome
     }
 
-    /// Lets the preparer's thread end.
+    /// Ends the preallocator thread.
     pub(crate) fn close(&self) {
-        lock(&self.spares_state).is_closed = true;
+        lock(&self.state).is_closed = true;
         self.changed.notify_all();
     }
 }
 
 impl<S: Storage> SegmentSource<S::File> for &Preallocator<S> {
     fn take(&mut self, number: u64) -> StorageResult<Segment<S::File>> {
-        let mut spares_state = lock(&self.spares_state);
-        // It failed some time ago; there may be space by now.
-        spares_state.failure = None;
-        spares_state.waiting += 1;
+        let mut state = lock(&self.state);
+        // An earlier failure may be over: try again.
+        state.failure = None;
+        state.waiting += 1;
         let taken = loop {
             self.changed.notify_all();
-            if let Some(segment) = spares_state.spares.pop_front() {
+            if let Some(segment) = state.spares.pop_front() {
                 debug_assert_eq!(segment.number, number, "segments are used in order");
                 break Ok(segment);
             }
-            if let Some(failure) = &spares_state.failure {
+            if let Some(failure) = &state.failure {
                 break Err(failure.clone());
             }
-            spares_state = self.sleep(spares_state);
+            state = self.sleep(state);
         };
-        spares_state.waiting -= 1;
+        state.waiting -= 1;
         taken
     }
 }

@@ -1,26 +1,25 @@
-//! A part of a file in memory, read in large pieces.
+//! Read buffer: a block of one file in memory.
 
 use crate::storage::{StorageResult, StoredFile};
 
-/// The most that is read at a time: large enough that the system call does not count, small enough
-/// to stay in a core's second cache.
+/// Largest read: large enough to hide the system call, small enough for a core's L2 cache.
 const MOST: usize = 256 << 10;
-/// The least. It doubles from read to read, so that whoever follows the end does not read over and
-/// over what is not there yet.
+/// Smallest read. The size doubles from read to read, so that a cursor at the end does not read
+/// zeros again and again.
 const LEAST: usize = 4 << 10;
 
-/// The part of one file that was read last.
+/// The last block read of one file.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
     start: u64,
     filled: usize,
-    /// How much to read next.
+    /// Size of the next read.
     stride: usize,
 }
 
 impl ReadBuffer {
-    /// The `length` bytes at `offset`, if the file has them.
+    /// The `length` bytes at `offset`; `None` if the file is shorter.
     #[inline]
     pub(crate) fn get<F: StoredFile>(
         &mut self,
@@ -45,14 +44,14 @@ impl ReadBuffer {
         Ok(Some(&self.bytes[at..at + length]))
     }
 
-    /// Bytes that [`get`](Self::get) has given and that are still there.
+    /// Bytes that the last [`get`](Self::get) has returned.
     #[inline]
     pub(crate) fn cached(&self, offset: u64, length: usize) -> &[u8] {
         let at = (offset - self.start) as usize;
         &self.bytes[at..at + length]
     }
 
-    /// Reads anew next time: another file, or the file has changed.
+    /// Discards the block: the file was changed, or is another one.
     pub(crate) fn forget(&mut self) {
         self.filled = 0;
         self.stride = 0;

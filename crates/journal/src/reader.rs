@@ -1,15 +1,16 @@
-//! Reading beside a living owner, without being one.
+//! Reading a journal without owning it.
 
-use crate::catalog::Catalog;
-use crate::cursor::{Cursor, Source, Start};
+use crate::cursor::Cursor;
 use crate::error::{OpenError, ReadError};
 use crate::recovery::{Recovery, contiguous_segments};
+use crate::start::{Source, Start};
 use crate::storage::Storage;
 use std::sync::{Arc, Mutex};
 
-/// A journal that is only read. It takes no lock, and its owner may be alive and append.
+/// A journal opened for reading only. It takes no lock; a writer may be appending in another
+/// process.
 ///
-/// Nothing is held for its cursors: what the owner removes is gone.
+/// Its cursors pin nothing: records that the writer's retention removes are gone.
 #[derive(Debug)]
 pub struct Reader<S: Storage> {
     source: Arc<Source<S>>,
@@ -19,21 +20,20 @@ impl<S: Storage> Reader<S> {
     /// Opens the journal in `storage` for reading.
     ///
     /// # Errors
-    /// If there is none, if a segment is missing or not one, or if the disk refuses.
+    /// If there is no journal, a segment is missing or invalid, or the disk refuses.
     pub fn open(storage: S) -> Result<Self, OpenError> {
         let segment_numbers = contiguous_segments(&storage)?;
         if segment_numbers.is_empty() {
             return Err(OpenError::NoJournal { directory: storage.path("") });
         }
-        let catalog =
-            Catalog::load(&mut Recovery::new(&storage, &segment_numbers), &segment_numbers)?;
+        let catalog = Recovery::new(&storage, &segment_numbers).catalog()?;
         Ok(Self { source: Arc::new(Source { storage, catalog: Mutex::new(catalog) }) })
     }
 
-    /// A cursor over the records that were written, persisted or not.
+    /// A cursor over the written records, persisted or not.
     ///
     /// # Errors
-    /// If what it should start with is gone, or cannot be read.
+    /// If the start position was removed or cannot be read.
     pub fn cursor(&self, from: Start) -> Result<Cursor<S>, ReadError> {
         Cursor::new(Arc::clone(&self.source), None, None, from)
     }

@@ -1,37 +1,37 @@
-//! What is appended, and what is read.
+//! An entry to append, and a record as it is read.
 
-/// What is appended.
+/// An entry to append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The topic's number.
+    /// Number of the topic.
     pub topic: u32,
-    /// The number of the client that published it.
+    /// Number of the publishing client.
     pub client: u32,
-    /// The client's own number for it.
+    /// The client's sequence for it.
     pub client_sequence: u64,
-    /// When, in nanoseconds since 1970. A time before the last record's is raised to that.
+    /// Time in nanoseconds since 1970. Raised to the last record's time if it is earlier.
     pub unix_ns: u64,
-    /// What the application makes of them; the journal keeps them.
+    /// Flags of the application, stored as they are.
     pub flags: u16,
-    /// The bytes.
+    /// Payload.
     pub body: &'a [u8],
 }
 
-/// A record as it is read.
+/// A record read from the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its number in the journal, from 1.
+    /// Sequence in the journal, from 1.
     pub sequence: u64,
-    /// The topic's number.
+    /// Number of the topic.
     pub topic: u32,
-    /// The number of the client that published it.
+    /// Number of the publishing client.
     pub client: u32,
-    /// The client's own number for it.
+    /// The client's sequence for it.
     pub client_sequence: u64,
-    /// When it was appended, in nanoseconds since 1970; never less than the one before.
+    /// Time in nanoseconds since 1970; never less than the previous record's.
     pub unix_ns: u64,
-    /// What the application makes of them.
+    /// Flags of the application.
     pub flags: u16,
-    /// The bytes.
+    /// Payload.
     pub body: &'a [u8],
 }

@@ -1,6 +1,7 @@
-//! Where a journal ends, and whether what is behind that is torn or corrupt.
+//! Finds the end of a journal and tells a torn end from corruption. Used at opening, by
+//! verification and by repair.
 
-use crate::catalog::CatalogEntry;
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::error::{Corruption, CorruptionKind, OpenError};
 use crate::file_name;
 use crate::index::{Index, Mark};
@@ -12,26 +13,28 @@ use crate::storage::{OpenMode, Storage, StorageResult, StoredFile};
 use crate::tail::{Tail, is_blank};
 use core::ops::Range;
 use lanecast_wire::journal::{KIND_ENTRY, RECORDS_OFFSET, RecordHeader};
+use std::collections::VecDeque;
 
-/// How much is copied at a time.
+/// Bytes per copy step.
 const COPY: usize = 1 << 20;
 
-/// Where a journal ends.
+/// End of a journal.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// The segment that the next record goes to; it may be missing yet.
+    /// Segment of the next record; it may not exist yet.
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) sequence_check: SequenceCheck,
-    /// What a crash left behind the end.
+    /// Torn bytes behind the end, left by a crash.
     pub(crate) torn: Option<Range<u64>>,
-    /// Records that may be in memory only: their segment, and where they are in it.
+    /// Records of the last segment that may be in the page cache only: segment number and byte
+    /// range.
     pub(crate) unsynced: Option<(u64, Range<u64>)>,
-    /// Marks of the segments that were read.
+    /// Indexes of the segments that were read.
     pub(crate) indexes: Vec<(u64, Index)>,
 }
 
-/// The numbers of a journal's segments, of which none is missing among the others.
+/// Numbers of all segments; an error if one is missing in between.
 pub(crate) fn contiguous_segments<S: Storage>(storage: &S) -> Result<Vec<u64>, OpenError> {
     let segment_numbers = segment_numbers(storage)?;
     let gap = segment_numbers.windows(2).find(|pair| pair[0] + 1 != pair[1]);
@@ -47,27 +50,27 @@ pub(crate) fn contiguous_segments<S: Storage>(storage: &S) -> Result<Vec<u64>, O
     }
 }
 
-/// Reads the last segments of a journal.
+/// Reads the segments of a journal from some segment to the end.
 #[derive(Debug)]
 pub(crate) struct Recovery<'a, S: Storage> {
     storage: &'a S,
     segment_numbers: &'a [u64],
-    /// The journal's number, once a segment has told it.
+    /// The journal's id, from the first segment opened.
     journal: Option<u64>,
     read_buffer: ReadBuffer,
     indexes: Vec<(u64, Index)>,
-    /// Reads files of any length, as far as they go.
+    /// Accepts files of a wrong length and reads the part that exists.
     any_length: bool,
 }
 
 impl<'a, S: Storage> Recovery<'a, S> {
-    /// Of the segments with these numbers: at least one, and none missing among them.
+    /// Over the segments with these numbers: at least one, without a gap.
     pub(crate) fn new(storage: &'a S, segment_numbers: &'a [u64]) -> Self {
         let (read_buffer, indexes) = (ReadBuffer::default(), Vec::new());
         Self { storage, segment_numbers, journal: None, read_buffer, indexes, any_length: false }
     }
 
-    /// The same, of files of any length: they are read as far as they go.
+    /// Accepts files of a wrong length: repair reads the part that exists.
     pub(crate) fn allow_any_length(self) -> Self {
         Self { any_length: true, ..self }
     }
@@ -85,7 +88,16 @@ impl<'a, S: Storage> Recovery<'a, S> {
         Ok(segment)
     }
 
-    /// The segment for the catalogue, if its first record is one.
+    /// Reads the first record of each segment and lists the segments that have one.
+    pub(crate) fn catalog(&mut self) -> Result<Catalog, OpenError> {
+        let mut entries = VecDeque::new();
+        for number in self.segment_numbers {
+            entries.extend(self.list(*number)?);
+        }
+        Ok(Catalog::new(self.segment_numbers, entries))
+    }
+
+    /// The segment's catalog entry; `None` if its first record is missing or damaged.
     pub(crate) fn list(&mut self, number: u64) -> Result<Option<CatalogEntry>, OpenError> {
         let segment = self.open(number)?;
         self.read_buffer.forget();
@@ -98,24 +110,24 @@ impl<'a, S: Storage> Recovery<'a, S> {
         }))
     }
 
-    /// Finds the end, reading the last segment with records and the one before it.
+    /// Finds the end by reading the last used segment and the one before it.
     ///
     /// # Errors
-    /// If durable records are not there, or the disk refuses.
+    /// If durable records are missing or damaged, or the disk refuses.
     pub(crate) fn find_end(mut self) -> Result<End, OpenError> {
         let start = self.last_used()?.saturating_sub(1);
         self.scan(start, |_| {})
     }
 
-    /// Finds the end, reading every record and showing it.
+    /// Finds the end by reading every record; reports each to `show`.
     ///
     /// # Errors
-    /// If durable records are not there, or the disk refuses.
+    /// If durable records are missing or damaged, or the disk refuses.
     pub(crate) fn read_all(self, show: impl FnMut(ScanEvent<'_>)) -> Result<End, OpenError> {
         self.scan(0, show)
     }
 
-    /// The place in `segment_numbers` of the last segment that is not blank; 0 if all are.
+    /// Position in `segment_numbers` of the last segment that is not blank; 0 if all are.
     fn last_used(&mut self) -> Result<usize, OpenError> {
         for place in (1..self.segment_numbers.len()).rev() {
             let segment = self.open(self.segment_numbers[place])?;
@@ -166,7 +178,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         Ok(End { segment, offset, sequence_check, torn: None, unsynced, indexes: self.indexes })
     }
 
-    /// Judges what is behind the place where records stop.
+    /// Decides what lies behind the last valid record: a torn write, or damage to durable records.
     fn stop(
         mut self,
         place: usize,
@@ -180,10 +192,11 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let Some(expected) = scanner.sequence_check.next else {
             return Err(corrupt(None).into());
         };
-        // Whoever looks beside the owner may see the file become another segment; it has lost its
-        // name before that.
+        // A reader beside a writer may have opened a file that has since become another segment.
+        // The writer renames before it reuses, so opening the name again detects that.
         self.open(segment.number)?;
         let rest = Tail::scan(&mut self.read_buffer, segment, scanner.offset)?;
+        // A later header says that this record was durable before it was written.
         if rest.durable >= Some(expected) {
             return Err(corrupt(Some(expected)).into());
         }
@@ -204,7 +217,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     }
 }
 
-/// What the header of a segment says.
+/// Contents of a segment's header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub(crate) number: u64,
@@ -220,18 +233,18 @@ impl Header {
     }
 }
 
-/// What [`Recovery::read_all`] comes by.
+/// Progress reported by [`Recovery::read_all`].
 #[derive(Debug)]
 pub(crate) enum ScanEvent<'a> {
-    /// A segment begins.
+    /// Start of a segment.
     Segment(&'a Header),
-    /// A record, where it is, and its body.
+    /// A record, its offset and its body.
     Record(&'a RecordHeader, u64, &'a [u8]),
-    /// The segment is complete.
+    /// The segment's seal.
     Seal,
 }
 
-/// Damage at the place that a walk has come to.
+/// Corruption at the scanner's position.
 pub(crate) fn corruption<S: Storage>(
     storage: &S,
     segment: u64,
@@ -243,15 +256,15 @@ pub(crate) fn corruption<S: Storage>(
     Corruption { segment, path, offset: scanner.offset, sequence, kind, directory }
 }
 
-/// Makes the end of a journal what it was found to be: nothing behind it, all before it durable.
+/// Makes the end durable: clears torn bytes and writes unsynchronized records again.
 pub(crate) fn write_clean_end<S: Storage>(storage: &S, end: &End) -> Result<(), OpenError> {
     if let Some(range) = &end.torn {
         let segment = Segment::open(storage, end.segment, OpenMode::Write)?;
         blank(&segment.file, range.clone())?;
     }
     if let Some((number, range)) = &end.unsynced {
-        // After a synchronisation that failed, what can be read is perhaps in memory only, and
-        // the kernel takes it for written: only writing it again brings it to the disk.
+        // After a failed synchronization the kernel may hold dirty data in memory and mark it
+        // clean: only a second write brings it to the disk.
         let segment = Segment::open(storage, *number, OpenMode::Write)?;
         let mut bytes = vec![0; COPY];
         let mut offset = range.start;
@@ -266,7 +279,7 @@ pub(crate) fn write_clean_end<S: Storage>(storage: &S, end: &End) -> Result<(), 
     Ok(())
 }
 
-/// Writes zeros, and makes them durable.
+/// Overwrites `range` with zeros and synchronizes.
 pub(crate) fn blank<F: StoredFile>(file: &F, range: Range<u64>) -> StorageResult<()> {
     let zeros = vec![0; COPY];
     let mut offset = range.start;

@@ -1,21 +1,21 @@
-//! Files of segments that retention has given up, kept to become segments again.
+//! Files of removed segments, kept for reuse.
 //!
-//! Their blocks were written before, so neither the making of a segment nor the first
-//! synchronisation of its records costs what those of a new file do.
+//! Their blocks are allocated and written, so neither creating a segment nor the first
+//! synchronization of its records costs a file system transaction.
 
 use crate::file_name;
-use crate::lock;
+use crate::lock::lock;
 use crate::storage::{Storage, StorageResult};
 use std::sync::Mutex;
 
-/// Files that wait to be used again.
+/// Pool of files to reuse.
 #[derive(Debug)]
 pub(crate) struct Recycler {
-    /// The numbers that they had.
+    /// Their former segment numbers.
     segment_numbers: Mutex<Vec<u64>>,
-    /// As many are kept, and no more.
+    /// Capacity of the pool.
     most: usize,
-    /// The only length that is of use.
+    /// Length of new segments; files of another length are deleted.
     segment_bytes: u64,
 }
 
@@ -24,8 +24,8 @@ impl Recycler {
         Self { segment_numbers: Mutex::default(), most: most.max(1), segment_bytes }
     }
 
-    /// Takes a segment of `bytes` bytes out of the journal, durably; its file is kept here if
-    /// there is use for it.
+    /// Durably removes a segment of `bytes` bytes from the journal; keeps its file if the pool has
+    /// a use for it.
     pub(crate) fn recycle<S: Storage>(
         &self,
         storage: &S,
@@ -40,6 +40,8 @@ impl Recycler {
         } else {
             storage.remove(&segment)?;
         }
+        // Durable before the file is offered for reuse: a crash must not bring back the old name
+        // over new contents.
         storage.sync_directory()?;
         if is_of_use {
             lock(&self.segment_numbers).push(number);
@@ -47,7 +49,7 @@ impl Recycler {
         Ok(())
     }
 
-    /// The name of a file, which is not kept here any more.
+    /// Takes a file out of the pool; returns its name.
     pub(crate) fn take(&self) -> Option<String> {
         lock(&self.segment_numbers).pop().map(file_name::recycled)
     }

@@ -1,4 +1,4 @@
-//! Cutting a damaged journal to the longest beginning that is right.
+//! Repair: truncates a damaged journal to its longest valid prefix.
 
 use crate::checksum::of_segment;
 use crate::error::OpenError;
@@ -11,25 +11,25 @@ use crate::tail::Tail;
 use lanecast_wire::journal::{HEADER_OFFSETS, RECORDS_OFFSET};
 use zerocopy::IntoBytes;
 
-/// What repairing a journal would do.
+/// A repair plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// What is wrong; `None` if nothing is that opening the journal does not see to.
+    /// The damage; `None` if opening the journal handles everything.
     pub damage: Option<OpenError>,
-    /// The segment that is cut, and where; nothing is left of those behind it.
+    /// Segment and offset of the cut; everything behind is lost.
     pub cut: Option<(u64, u64)>,
-    /// The segments that are removed.
+    /// Segments to remove.
     pub removed: Vec<u64>,
-    /// How many readable records that loses. There were more if some cannot be read.
+    /// Number of readable records that are lost. Unreadable ones are not counted.
     pub lost_records: u64,
-    /// Segments of which one copy of the header is written again.
+    /// Segments with one damaged header, which is written again from the other.
     pub damaged_headers: Vec<u64>,
-    /// Segments whose files get the length that their headers say: zeros at the end, or none.
+    /// Segments with a wrong file length, which is set to the length in the header.
     pub wrong_lengths: Vec<u64>,
 }
 
 impl Repair {
-    /// Reads the whole journal in `storage` and says what repairing it would do. Changes nothing.
+    /// Reads the whole journal in `storage` and plans its repair. Changes nothing.
     ///
     /// # Errors
     /// If there is no journal, or the disk refuses.
@@ -54,7 +54,7 @@ impl Repair {
         let removed_from = match &damage {
             None => u64::MAX,
             Some(OpenError::Corrupt(damage)) => {
-                // A first segment without a record knows no sequence, unless it is the very first.
+                // An empty first segment gives no sequence to continue from, unless it is number 1.
                 let is_empty =
                     damage.offset == RECORDS_OFFSET && damage.segment == segment_numbers[0];
                 if is_empty && damage.segment > 1 {
@@ -81,7 +81,7 @@ impl Repair {
             }
             if let Err(error) = segment.check_length(storage) {
                 repair.wrong_lengths.push(*number);
-                // That is why there is no record where it is cut.
+                // The wrong length explains the missing record at the cut.
                 let is_why = repair.cut.is_some_and(|(cut, _)| cut == *number);
                 if is_why || repair.damage.is_none() {
                     repair.damage = Some(error);
@@ -91,18 +91,18 @@ impl Repair {
         Ok(repair)
     }
 
-    /// Whether there is anything to do.
+    /// Whether there is anything to repair.
     pub fn is_needed(&self) -> bool {
         self.damage.is_some() || !self.damaged_headers.is_empty()
     }
 
-    /// Does it, and makes it durable.
+    /// Applies the plan durably.
     ///
     /// # Errors
     /// If another process owns the journal, or the disk refuses.
     pub fn apply<S: Storage>(&self, storage: &S) -> Result<(), OpenError> {
         let _lock = storage.lock()?;
-        // From the newest on, each one durably: a crash must not leave a gap.
+        // Newest first, each removal durable: a crash must not leave a gap.
         for number in self.removed.iter().rev() {
             storage.remove(&file_name::segment(*number))?;
             storage.sync_directory()?;
@@ -126,7 +126,7 @@ impl Repair {
         let mut read_buffer = ReadBuffer::default();
         let removed = self.removed.iter().map(|number| (*number, RECORDS_OFFSET));
         for (number, offset) in self.cut.into_iter().chain(removed) {
-            // What has no header cannot be read, and is not counted.
+            // Segments without a valid header cannot be counted.
             let Ok(segment) = Segment::open_any_length(storage, number, OpenMode::Read) else {
                 continue;
             };
@@ -139,7 +139,7 @@ impl Repair {
 fn write_headers<F: StoredFile>(segment: &Segment<F>) -> StorageResult<()> {
     let mut header = segment.header();
     header.crc = of_segment(&header).into();
-    // One after the other: there is always a good one.
+    // One copy at a time, so that one is valid at any moment.
     for offset in HEADER_OFFSETS {
         segment.file.write_all_at(header.as_bytes(), offset)?;
         segment.file.sync_data()?;

@@ -1,16 +1,17 @@
-//! The oldest segments go when there is too much, or when they are too old.
+//! Retention: removes the oldest segments above a total size or an age. Runs on the preallocator
+//! thread, or in `apply_retention`.
 
 use crate::catalog::Catalog;
 use crate::config::Retention;
-use crate::lock;
+use crate::lock::lock;
 use crate::pin::RetentionPins;
 use crate::recycler::Recycler;
 use crate::storage::{Storage, StorageResult};
 use std::sync::Mutex;
 
-/// Removes what `retention` and `pins` let go; tells how many segments.
+/// Removes the segments that `retention` and `pins` release; returns their count.
 ///
-/// The newest segment with records always stays: it knows the next record's sequence.
+/// The newest segment with records always stays: it holds the sequence to continue from.
 pub(crate) fn retain<S: Storage>(
     storage: &S,
     catalog: &Mutex<Catalog>,
@@ -23,14 +24,14 @@ pub(crate) fn retain<S: Storage>(
     loop {
         let next = next(&lock(catalog), retention, pins, unix_ns);
         let Some((number, bytes)) = next else { return Ok(removed) };
-        // From the oldest on, each one durably: a crash must not leave a gap.
+        // Oldest first, each removal durable: a crash must not leave a gap.
         recycler.recycle(storage, number, bytes)?;
         lock(catalog).remove_oldest();
         removed += 1;
     }
 }
 
-/// The number and the length of the oldest segment, if it may go.
+/// Number and length of the oldest segment, if it may be removed.
 fn next(
     catalog: &Catalog,
     retention: Retention,

@@ -1,4 +1,4 @@
-//! From record to record through a segment, checking each.
+//! Scans a segment record by record and verifies each. Shared by cursors and recovery.
 
 use crate::error::CorruptionKind;
 use crate::read_buffer::ReadBuffer;
@@ -7,18 +7,18 @@ use crate::sequence_check::SequenceCheck;
 use crate::storage::{StorageResult, StoredFile};
 use lanecast_wire::journal::{KIND_SEAL, RECORD_HEADER, RECORDS_OFFSET, RecordHeader};
 
-/// What is at a place.
+/// Result of a scan step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// The next record; its body lies at the offset.
+    /// The next record, and the offset of its body.
     Record(RecordHeader, u64),
-    /// The end of a segment that is complete.
+    /// The segment's seal.
     Sealed,
-    /// Nothing that counts.
+    /// No valid record.
     Stopped(CorruptionKind),
 }
 
-/// A place in a segment, and what is known of what comes.
+/// A position in a segment, and the expected continuation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordScanner {
     pub(crate) sequence_check: SequenceCheck,
@@ -26,12 +26,12 @@ pub(crate) struct RecordScanner {
 }
 
 impl RecordScanner {
-    /// At the beginning of a segment.
+    /// At the start of a segment.
     pub(crate) const fn new(sequence_check: SequenceCheck) -> Self {
         Self { sequence_check, offset: RECORDS_OFFSET }
     }
 
-    /// Looks at the next record, and goes behind it if it is right.
+    /// Reads and verifies the record at the position; advances behind it if it is valid.
     #[inline]
     pub(crate) fn step<F: StoredFile>(
         &mut self,
@@ -57,7 +57,7 @@ impl RecordScanner {
     }
 }
 
-/// The header at `offset`, if its checksum is right.
+/// The header at `offset`, if it is valid.
 #[inline]
 pub(crate) fn header_at<F: StoredFile>(
     read_buffer: &mut ReadBuffer,

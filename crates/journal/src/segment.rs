@@ -1,20 +1,20 @@
-//! One segment: how it is made, and how it is opened.
+//! A segment file: creation and opening.
 
 use crate::checksum::{Seed, of_segment};
+use crate::clock::unix_ns;
 use crate::error::OpenError;
 use crate::file_name;
 use crate::recycler::Recycler;
 use crate::storage::{OpenMode, Storage, StorageResult, StoredFile, Throttle};
-use crate::unix_ns;
 use lanecast_wire::journal::{FLAG_RECYCLED, HEADER_OFFSETS, SegmentError, SegmentHeader};
 use zerocopy::IntoBytes;
 
-/// What the segments of a journal have in common.
+/// Properties that all segments of a journal share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
-    /// The journal's number.
+    /// Id of the journal.
     pub(crate) journal: u64,
-    /// The length of new segments.
+    /// Length of new segments.
     pub(crate) segment_bytes: u64,
 }
 
@@ -25,22 +25,22 @@ pub(crate) struct Segment<F> {
     pub(crate) number: u64,
     pub(crate) bytes: u64,
     pub(crate) journal: u64,
-    /// What its checksums begin with.
+    /// Seed of its record checksums.
     pub(crate) seed: Seed,
     pub(crate) created_unix_ns: u64,
-    /// One copy of the header is damaged, the other tells all the same.
+    /// One of the two headers is damaged.
     pub(crate) has_damaged_header: bool,
-    /// The file's length is another than the header says.
+    /// The file's length differs from the header's.
     pub(crate) has_wrong_length: bool,
-    /// Its file was another segment before: what is no record of this one is left from that.
+    /// The file was another segment before and still holds its bytes.
     pub(crate) is_recycled: bool,
 }
 
 impl<F: StoredFile> Segment<F> {
-    /// Makes a segment: complete and durable, or not there at all.
+    /// Creates a segment, durably and atomically: it appears under its name when it is complete.
     ///
-    /// It is a file from `reserve`, if there is one; else a new one, which takes its time as
-    /// `throttle` says.
+    /// Reuses a file of `recycler` if there is one; otherwise preallocates a new one, paced by
+    /// `throttle`.
     pub(crate) fn make<S: Storage<File = F>>(
         storage: &S,
         recycler: &Recycler,
@@ -68,7 +68,7 @@ impl<F: StoredFile> Segment<F> {
             Ok(file)
         });
         let file = written.inspect_err(|_| {
-            // What was reserved is given back; if that fails too, opening does it.
+            // Free the space at once; if this fails, the next opening does it.
             let _ = storage.remove(&name);
         })?;
         storage.rename(&name, &file_name::segment(number))?;
@@ -91,7 +91,7 @@ impl<F: StoredFile> Segment<F> {
         }
     }
 
-    /// Opens a segment and checks its header and its length.
+    /// Opens a segment and checks its header and length.
     pub(crate) fn open<S: Storage<File = F>>(
         storage: &S,
         number: u64,
@@ -102,7 +102,7 @@ impl<F: StoredFile> Segment<F> {
         Ok(segment)
     }
 
-    /// Whether the file is as long as its header says.
+    /// Checks the file's length against the header.
     pub(crate) fn check_length<S: Storage<File = F>>(&self, storage: &S) -> Result<(), OpenError> {
         if !self.has_wrong_length {
             return Ok(());
@@ -112,7 +112,7 @@ impl<F: StoredFile> Segment<F> {
         Err(OpenError::InvalidSegment { segment: self.number, path, reason })
     }
 
-    /// How far it can be read: to where its header says, unless its file is shorter.
+    /// Readable length: the header's, or the file's if that is shorter.
     pub(crate) fn readable(&self) -> StorageResult<u64> {
         let bytes = self.bytes;
         if self.has_wrong_length {
@@ -122,7 +122,7 @@ impl<F: StoredFile> Segment<F> {
         }
     }
 
-    /// Opens a segment, whatever its length, and checks its header.
+    /// Opens a segment of any file length and checks its header.
     pub(crate) fn open_any_length<S: Storage<File = F>>(
         storage: &S,
         number: u64,
@@ -150,7 +150,7 @@ impl<F: StoredFile> Segment<F> {
         Ok(Self { has_wrong_length, ..Self::new(file, &header, has_damaged_header) })
     }
 
-    /// Its header, without the checksum.
+    /// Its header, with no checksum set.
     pub(crate) fn header(&self) -> SegmentHeader {
         let Self { journal, number, bytes, created_unix_ns, is_recycled, .. } = *self;
         let mut header = SegmentHeader::new(journal, number, bytes, created_unix_ns);
@@ -166,7 +166,7 @@ fn create<S: Storage>(
     throttle: Throttle<'_>,
 ) -> StorageResult<S::File> {
     let file = storage.create(name)?;
-    // The name is given back by whoever calls, as for all that fails from here on.
+    // The caller removes the file after a failure.
     file.preallocate(bytes, throttle)?;
     Ok(file)
 }
@@ -183,7 +183,7 @@ fn read_header<F: StoredFile>(
     }))
 }
 
-/// The numbers of the segments that there are, in order.
+/// Numbers of the existing segments, in order.
 pub(crate) fn segment_numbers<S: Storage>(storage: &S) -> StorageResult<Vec<u64>> {
     let mut segment_numbers: Vec<u64> =
         storage.list()?.iter().filter_map(|n| file_name::number(n)).collect();

@@ -1,33 +1,34 @@
-//! What a journal asks of a disk, so that a simulated one can take its place.
+//! The file operations that a journal needs. Tests and fuzzers use a simulated disk in place of
+//! [`Directory`](crate::Directory).
 
 use core::fmt;
 
-/// What went wrong, as far as the journal cares.
+/// Kind of a storage error, as far as the journal distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageErrorKind {
-    /// There is no space left; there may be later.
+    /// The disk or quota is full.
     NoSpace,
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
-    /// Another process owns the directory.
+    /// Another process has locked the directory.
     Locked {
-        /// Its number, if it could write it down.
+        /// Its process id, if known.
         pid: Option<u32>,
     },
     /// Anything else.
     Other,
 }
 
-/// A call to the disk that failed.
+/// A failed file operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageError {
-    /// What was tried, such as `synchronise`.
+    /// The operation, such as `synchronise`.
     pub operation: &'static str,
-    /// With which file or directory.
+    /// The file or directory.
     pub path: String,
-    /// What went wrong.
+    /// Kind of error.
     pub kind: StorageErrorKind,
-    /// The system's words.
+    /// The system's error message.
     pub message: String,
 }
 
@@ -40,7 +41,7 @@ impl fmt::Display for StorageError {
                 "cannot {operation} {path}: {message}; free some space, and appending goes on by itself"
             ),
             StorageErrorKind::NotFound => {
-                write!(f, "cannot {operation} {path}: there is no such file")
+                write!(f, "cannot {operation} {path}: the file does not exist")
             }
             StorageErrorKind::Locked { pid: Some(pid) } => write!(
                 f,
@@ -59,10 +60,10 @@ impl fmt::Display for StorageError {
 
 impl std::error::Error for StorageError {}
 
-/// What a call to the disk gives.
+/// Result of a file operation.
 pub type StorageResult<T> = Result<T, StorageError>;
 
-/// What a file is opened for.
+/// Access mode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// Reading.
@@ -73,30 +74,31 @@ pub enum OpenMode {
 
 /// A directory of files.
 ///
-/// Only what [`StoredFile::sync_data`] and [`sync_directory`](Self::sync_directory) have covered
-/// outlives the machine; all else may be there later, or not, or in part, in any order.
+/// Only data covered by [`StoredFile::sync_data`] and names covered by
+/// [`sync_directory`](Self::sync_directory) survive a crash of the machine; anything else may be
+/// there afterwards, or not, or in part, in any order.
 pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// An open file.
     type File: StoredFile;
-    /// Proof that the directory is this process's, as long as it lives.
+    /// Guard of the directory lock.
     type Lock: fmt::Debug + Send + Sync;
 
-    /// Where `name` is, for messages; the directory itself for an empty name.
+    /// Full path of `name` for messages; the directory's for an empty name.
     fn path(&self, name: &str) -> String;
 
-    /// Takes the directory for this process, and makes it if it is missing.
+    /// Locks the directory for this process; creates it if it is missing.
     ///
     /// # Errors
     /// [`StorageErrorKind::Locked`], or if the disk refuses.
     fn lock(&self) -> StorageResult<Self::Lock>;
 
-    /// The names of all files.
+    /// Names of all files.
     ///
     /// # Errors
     /// If the disk refuses.
     fn list(&self) -> StorageResult<Vec<String>>;
 
-    /// Makes an empty file, in place of one that has the name.
+    /// Creates an empty file, replacing an existing one.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -114,57 +116,57 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// [`StorageErrorKind::NotFound`], or if the disk refuses.
     fn remove(&self, name: &str) -> StorageResult<()>;
 
-    /// Gives a file another name.
+    /// Renames a file, replacing an existing one.
     ///
     /// # Errors
     /// [`StorageErrorKind::NotFound`], or if the disk refuses.
     fn rename(&self, from: &str, to: &str) -> StorageResult<()>;
 
-    /// Makes names durable: what was created, renamed or removed before.
+    /// Makes earlier creations, renames and removals durable.
     ///
     /// # Errors
     /// If the disk refuses.
     fn sync_directory(&self) -> StorageResult<()>;
 }
 
-/// Hears after each part of a long work how many bytes are left, may let it rest, and tells
-/// whether the next part is urgent.
+/// Paces a preallocation: called after each step with the bytes left. It may pause; it returns
+/// whether the rest is urgent.
 pub type Throttle<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// An open file of a [`Storage`].
 pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
-    /// The file's length in bytes.
+    /// Length in bytes.
     ///
     /// # Errors
     /// If the disk refuses.
     fn length(&self) -> StorageResult<u64>;
 
-    /// Makes the file `bytes` zero bytes long, so that writing to them needs no more space. If
-    /// that takes long, it is done in parts, at that pace.
+    /// Allocates the file and fills it with `bytes` zeros, so that later writes need no space. Long
+    /// work is done in steps, paced by `throttle`.
     ///
     /// # Errors
     /// [`StorageErrorKind::NoSpace`], or if the disk refuses.
     fn preallocate(&self, bytes: u64, throttle: Throttle<'_>) -> StorageResult<()>;
 
-    /// Writes the beginning of `bytes` at `offset`; tells how many, at least one.
+    /// Writes a prefix of `bytes` at `offset`; returns its length, at least 1.
     ///
     /// # Errors
     /// [`StorageErrorKind::NoSpace`], or if the disk refuses.
     fn write_at(&self, bytes: &[u8], offset: u64) -> StorageResult<usize>;
 
-    /// Reads into the beginning of `bytes` from `offset` on; tells how many, 0 at the end.
+    /// Reads into a prefix of `bytes` from `offset`; returns its length, 0 at the end.
     ///
     /// # Errors
     /// If the disk refuses.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize>;
 
-    /// Makes what was written before durable.
+    /// Makes earlier writes durable.
     ///
     /// # Errors
-    /// If the disk refuses: what was written before may be lost then, whatever later calls say.
+    /// If the disk refuses. Earlier writes may be lost then, whatever later calls report.
     fn sync_data(&self) -> StorageResult<()>;
 
-    /// Cuts the file, or makes it longer by zeros.
+    /// Truncates the file, or extends it by zeros.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -173,7 +175,7 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at); some of them may have been written.
+    /// As [`write_at`](Self::write_at); a prefix may have been written.
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> StorageResult<()> {
         while !bytes.is_empty() {
             let written = self.write_at(bytes, offset)?;
@@ -183,7 +185,7 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Fills `bytes` from `offset` on, or as much of it as the file has; tells how many.
+    /// Fills `bytes` from `offset`, as far as the file goes; returns the count.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).

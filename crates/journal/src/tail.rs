@@ -1,4 +1,4 @@
-//! What lies behind the place where records stop.
+//! Tail scan: examines the bytes behind the last valid record.
 
 use crate::read_buffer::ReadBuffer;
 use crate::scanner::header_at;
@@ -7,24 +7,24 @@ use crate::storage::{StorageResult, StoredFile};
 use core::ops::Range;
 use lanecast_wire::journal::{KIND_ENTRY, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET};
 
-/// How many zeros are looked at in one step.
+/// Bytes examined per step while they are zero.
 const ZEROS: u64 = 4096;
 
-/// Everything from some offset of a segment on.
+/// Findings about a segment's bytes from an offset on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// Behind the last byte that a writer has left; `None` if it left none. That is one that is
-    /// not zero, or, where the file was another segment before, a header's.
+    /// End of the last byte that a writer has left; `None` if there is none. In a recycled file
+    /// only headers of this segment count, since old bytes remain.
     pub(crate) end: Option<u64>,
-    /// What the headers there say was durable before they were written: the largest.
+    /// Largest sequence that a header in the tail reports as durable at its time of writing.
     pub(crate) durable: Option<u64>,
-    /// How many headers of records there are.
+    /// Number of record headers.
     pub(crate) records: u64,
 }
 
 impl Tail {
-    /// Looks at every place where a header may be, and at headers only: the work is bounded by
-    /// the segment's length, whatever lengths the headers tell.
+    /// Examines every position where a header may be. Reads headers only, so the work is bounded by
+    /// the segment's length whatever lengths the headers claim.
     pub(crate) fn scan<F: StoredFile>(
         read_buffer: &mut ReadBuffer,
         segment: &Segment<F>,

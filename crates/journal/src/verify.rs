@@ -1,4 +1,4 @@
-//! What is in a journal and whether it is right, for people and tools.
+//! Reports about a journal, for people and tools: `inspect` reads headers, `verify` every record.
 
 use crate::error::OpenError;
 use crate::file_name;
@@ -6,32 +6,32 @@ use crate::recovery::{End, Header, Recovery, ScanEvent, contiguous_segments};
 use crate::storage::Storage;
 use lanecast_wire::journal::RECORD_HEADER;
 
-/// What is in a segment, as far as it was read.
+/// Contents of a segment, as far as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentReport {
-    /// Its number.
+    /// Number.
     pub segment: u64,
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
-    /// How much of that has been written; `None` if it was not read.
+    /// Bytes in use; `None` if not read.
     pub used_bytes: Option<u64>,
-    /// When it was made, in nanoseconds since 1970.
+    /// Time of creation, in nanoseconds since 1970.
     pub created_unix_ns: u64,
-    /// One copy of its header is damaged; the other is read instead.
+    /// One of its two headers is damaged.
     pub has_damaged_header: bool,
-    /// The journal goes on in the next one.
+    /// It is complete; the journal continues in the next segment.
     pub is_sealed: bool,
-    /// How many records it has.
+    /// Number of records.
     pub records: u64,
-    /// The length of all their bodies together; `None` if they were not read.
+    /// Total length of the bodies; `None` if not read.
     pub body_bytes: Option<u64>,
-    /// The first one's sequence; 0 if there is none.
+    /// Sequence of the first record; 0 if there is none.
     pub first: u64,
-    /// When that was appended, in nanoseconds since 1970; 0 if there is none.
+    /// Time of the first record, in nanoseconds since 1970; 0 if there is none.
     pub first_unix_ns: u64,
-    /// The last one's sequence; 0 if there is none.
+    /// Sequence of the last record; 0 if there is none.
     pub last: u64,
 }
 
@@ -48,37 +48,37 @@ impl SegmentReport {
     }
 }
 
-/// Whether a journal is right.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// All records are valid.
     Intact,
-    /// It is, up to what a crash has left at the end: opening it for writing cuts that off. While
-    /// its owner lives it may as well be a record on its way.
+    /// Valid, with torn bytes at the end, which opening the journal for writing cuts off. Beside a
+    /// living writer this may be a record being written.
     Torn {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Where the end begins.
+        /// Offset of the torn bytes.
         offset: u64,
-        /// How long it is.
+        /// Length of the torn bytes.
         bytes: u64,
     },
-    /// It is not.
+    /// Durable records are missing or damaged.
     Corrupt(OpenError),
 }
 
-/// What is in a journal.
+/// Contents and state of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReport {
-    /// The segments, in order; those behind damage were not read.
+    /// Segments, in order; those behind damage were not read.
     pub segments: Vec<SegmentReport>,
-    /// Whether it is right.
+    /// Result of the check.
     pub verdict: Verdict,
 }
 
 impl JournalReport {
-    /// Reads every record of the journal in `storage`; `tell` hears after each segment how many
-    /// of how many were read.
+    /// Reads and checks every record. `tell` is called after each segment with the number of
+    /// segments read and their total.
     ///
     /// # Errors
     /// If there is no journal, or the disk refuses. Damage is a verdict, not an error.
@@ -101,8 +101,8 @@ impl JournalReport {
         Ok(Self { segments, verdict: verdict(storage, found.as_ref())? })
     }
 
-    /// Reads headers, the first record of each segment, and the last records only: what is in a
-    /// journal of any size, at once.
+    /// Reads the headers, the first record of each segment and the last records only: fast for a
+    /// journal of any size.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -1,44 +1,45 @@
-//! Groups become durable.
+//! Writes batches to segments and synchronizes them. Used by one thread at a time, under the
+//! writer's lock.
 
 use crate::batch::{BatchPart, CommitBatch};
 use crate::segment::Segment;
 use crate::storage::{Storage, StorageResult, StoredFile};
 
-/// Where the next segment comes from.
+/// Source of new segments.
 pub(crate) trait SegmentSource<F> {
-    /// The segment with this number: prepared, or made now.
+    /// The segment with this number, preallocated or created now.
     ///
     /// # Errors
     /// If there is no space, or the disk refuses.
     fn take(&mut self, number: u64) -> StorageResult<Segment<F>>;
 }
 
-/// How far a group has come.
+/// Progress of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// All up to this sequence is written.
+    /// Records up to this sequence are written.
     Written(u64),
-    /// All up to this sequence is durable.
+    /// Records up to this sequence are durable.
     Persisted(u64),
 }
 
-/// Writes groups to the segment that they belong to. One at a time.
+/// Writer of the current segment.
 #[derive(Debug)]
 pub(crate) struct Writer<S: Storage> {
     segment: Option<Segment<S::File>>,
 }
 
 impl<S: Storage> Writer<S> {
-    /// A writer that goes on in `segment`, or in the next one that a group names.
+    /// A writer that continues in `segment`, or in the next one that a batch names.
     pub(crate) const fn new(segment: Option<Segment<S::File>>) -> Self {
         Self { segment }
     }
 
-    /// Writes and synchronises what is left of `batch`, and tells how far that has come, by
-    /// which piece, and how long its segment is.
+    /// Writes and synchronizes the rest of `batch`. Reports progress to `tell`, with the part and
+    /// its segment's length.
     ///
     /// # Errors
-    /// `NoSpace`: calling it again with the same group goes on. Anything else is for good.
+    /// `NoSpace`: calling it again with the same batch continues. Any other error is final.
     pub(crate) fn write(
         &mut self,
         batch: &mut CommitBatch,
@@ -56,6 +57,7 @@ impl<S: Storage> Writer<S> {
             tell(Progress::Written(part.last), part, segment.bytes);
             segment.file.sync_data()?;
             tell(Progress::Persisted(part.last), part, segment.bytes);
+            // Only now: a failed part is written again from its start.
             *done += 1;
         }
         Ok(())
