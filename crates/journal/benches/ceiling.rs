@@ -1,7 +1,7 @@
-//! Records of 200 bytes per second, persisted, beside the ceiling: a raw log with checksums in a
-//! preallocated file that does nothing else. Both run in turn, and the ratio is that of the pairs.
-//! A disk may take its time to write a block for the first time: the rows in which both are new
-//! have the raw log in a file without blocks as well.
+//! Throughput of the journal beside a raw log: persisted records of 200 bytes per second. The raw
+//! log is a checksum, a write and a synchronization in a preallocated file. Both run in turn, and
+//! the ratio is that of the pairs. A disk may be slow to write a block for the first time, so the
+//! rows with new files also give the raw log a file without blocks.
 //!
 //! `cargo bench -p lanecast-journal`, or `-- --pairs 9` for more certainty, or `-- --only replay`
 //! for rows whose names have that in them. The figures are those of the disk below `target/tmp`, or
@@ -15,28 +15,27 @@ use raw::{Fill, RawGroup, RawLog};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long each run takes, unless its file is full before.
+/// Duration of a run, unless its file is full before.
 const RUN: Duration = Duration::from_millis(800);
 /// The length of the raw log's file, and of the journal's one segment.
 const ROOM: u64 = 1 << 30;
-/// What may be written in a run, so that neither needs another file.
+/// Bytes written per run at most, so that neither log needs another file.
 const MOST: u64 = 900 << 20;
 const BODY: usize = 200;
 const WRITERS: usize = 64;
 const LONG: Duration = Duration::from_secs(600);
 const REPLAYED: u64 = 2_000_000;
-/// How many segments are kept where old ones become new ones.
+/// Segments kept in the rows with recycled files.
 const KEPT: u64 = 3;
 
-/// What the journal's segments are.
+/// State of the journal's segment files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Segments {
-    /// One, which is ready, as the raw log's file is.
+    /// One preallocated segment, like the raw log's file.
     Ready,
-    /// Of the default length, filled with zeros meanwhile.
+    /// Default length, preallocated during the run.
     New,
-    /// Of the default length, made of files that were segments before; as the raw log's file,
-    /// they were written already.
+    /// Default length, recycled: written before, like the raw log's file.
     Recycled,
 }
 
@@ -52,7 +51,7 @@ fn main() {
             }
             "--only" => only = arguments.next().expect("--only wants a part of a row's name"),
             "--directory" => directory = arguments.next().expect("--directory wants a path").into(),
-            // What cargo bench passes to every benchmark.
+            // Options that cargo bench passes to every benchmark.
             _ => {}
         }
     }
@@ -83,7 +82,7 @@ fn main() {
 struct Stage<'a> {
     place: &'a Path,
     pairs: usize,
-    /// What the names of rows have in them that are wanted.
+    /// Part of the names of the rows to run.
     only: String,
 }
 
@@ -213,7 +212,7 @@ impl Stage<'_> {
     }
 }
 
-/// Fills segments until old ones have become new ones.
+/// Fills segments until files are recycled.
 fn go_round(journal: &Journal<Directory>) {
     let body = [7; BODY];
     let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
@@ -233,7 +232,7 @@ fn rate(batch: usize, record_bytes: u64, mut step: impl FnMut()) -> f64 {
     count as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Records per second of writers that each wait for their own.
+/// Records per second of writers that each wait for their own records.
 fn writers(persist: impl Fn(&mut Fill, &mut [u8; BODY]) + Sync) -> f64 {
     let start = Instant::now();
     let count: u64 = std::thread::scope(|scope| {

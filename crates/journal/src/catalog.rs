@@ -82,6 +82,7 @@ impl Catalog {
 
     /// The segment that may hold the first record of `unix_ns` or later.
     pub(crate) fn with_time(&self, unix_ns: u64) -> Option<&CatalogEntry> {
+        // The record may be in the last segment that begins before `unix_ns`.
         let count = self.entries.partition_point(|entry| entry.first.unix_ns < unix_ns);
         self.entries.get(count.saturating_sub(1))
     }

@@ -77,7 +77,7 @@ pub enum OpenError {
         segment: u64,
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The defect.
         reason: SegmentError,
     },
     /// A segment is missing between others.

@@ -61,6 +61,7 @@ impl<S: Storage> Opened<S> {
         let behind = segment_numbers.iter().copied().filter(|number| *number > end.segment);
         let spares = spares(storage, format, behind.collect())?;
         let exists = segment_numbers.contains(&end.segment);
+        // The seal may be durable and the next segment not created yet.
         let current = exists.then(|| opened(end.segment)).transpose()?;
         let bytes = current.as_ref().map_or(format.segment_bytes, |segment| segment.bytes);
         let encoder = Encoder::new(format, &end.sequence_check, end.segment, bytes, end.offset);

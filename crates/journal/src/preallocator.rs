@@ -113,6 +113,7 @@ impl<S: Storage> Preallocator<S> {
         if is_urgent || left > self.left.load(Ordering::Relaxed) {
             return true;
         }
+        // A wakeup (close, or a thread that waits) ends the pause early.
         drop(self.changed.wait_timeout(state, start.elapsed()));
         false
     }

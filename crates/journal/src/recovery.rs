@@ -115,6 +115,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     /// # Errors
     /// If durable records are missing or damaged, or the disk refuses.
     pub(crate) fn find_end(mut self) -> Result<End, OpenError> {
+        // The segment before gives the sequence and checksum that the last one must continue.
         let start = self.last_used()?.saturating_sub(1);
         self.scan(start, |_| {})
     }
@@ -164,6 +165,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
                     Step::Stopped(kind) => break Some(kind),
                 }
             };
+            // Records after the last one known durable may be in the page cache only.
             if let Some(durable) = last {
                 let from = index.before_sequence(durable + 1).map_or(RECORDS_OFFSET, |m| m.offset);
                 unsynced = Some((segment.number, from..scanner.offset));

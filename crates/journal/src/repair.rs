@@ -107,6 +107,7 @@ impl Repair {
             storage.remove(&file_name::segment(*number))?;
             storage.sync_directory()?;
         }
+        // Lengths before the cut, which writes up to the segment's full length.
         for number in &self.wrong_lengths {
             let segment = Segment::open_any_length(storage, *number, OpenMode::Write)?;
             segment.file.set_length(segment.bytes)?;

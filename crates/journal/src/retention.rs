@@ -43,6 +43,7 @@ fn next(
     let too_old = retention
         .age
         .is_some_and(|most| u128::from(unix_ns.saturating_sub(behind.unix_ns)) > most.as_nanos());
+    // A segment is needed as long as its last record, the one before `behind`, is pinned.
     let is_free = pins.lowest().is_none_or(|lowest| lowest >= behind.sequence);
     let goes = (too_much || too_old) && is_free;
     goes.then(|| catalog.oldest().map(|oldest| (oldest.number, oldest.bytes))).flatten()

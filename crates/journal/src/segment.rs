@@ -61,6 +61,7 @@ impl<F: StoredFile> Segment<F> {
             }
         };
         let written = file.and_then(|file| {
+            // Two copies of the header, a page apart: one torn page leaves the other valid.
             for offset in HEADER_OFFSETS {
                 file.write_all_at(header.as_bytes(), offset)?;
             }
@@ -71,6 +72,7 @@ impl<F: StoredFile> Segment<F> {
             // Free the space at once; if this fails, the next opening does it.
             let _ = storage.remove(&name);
         })?;
+        // The rename publishes the segment; everything before it is durable.
         storage.rename(&name, &file_name::segment(number))?;
         storage.sync_directory()?;
         Ok(Self::new(file, &header, false))
@@ -135,6 +137,7 @@ impl<F: StoredFile> Segment<F> {
             reason,
         };
         let file = storage.open(&name, mode)?;
+        // Either copy is enough.
         let copies =
             [read_header(&file, HEADER_OFFSETS[0])?, read_header(&file, HEADER_OFFSETS[1])?];
         let header = match copies {
@@ -150,7 +153,7 @@ impl<F: StoredFile> Segment<F> {
         Ok(Self { has_wrong_length, ..Self::new(file, &header, has_damaged_header) })
     }
 
-    /// Its header, with no checksum set.
+    /// The segment's header, with no checksum set.
     pub(crate) fn header(&self) -> SegmentHeader {
         let Self { journal, number, bytes, created_unix_ns, is_recycled, .. } = *self;
         let mut header = SegmentHeader::new(journal, number, bytes, created_unix_ns);

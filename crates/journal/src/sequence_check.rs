@@ -6,7 +6,7 @@ use lanecast_wire::journal::{KIND_ENTRY, RecordHeader};
 /// Expected properties of the next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceCheck {
-    /// Its sequence; `None` in the middle of a journal, before the first record was read.
+    /// Expected sequence; `None` in the middle of a journal, before the first record was read.
     pub(crate) next: Option<u64>,
     /// Header checksum of the record before it; `None` if unknown.
     pub(crate) previous: Option<u32>,

@@ -62,6 +62,7 @@ impl StartSegment {
             let (segment, first) = (entry.number, entry.first.sequence);
             return Ok(Self { segment, first, index: entry.index.clone() });
         }
+        // No record yet: start at the oldest file. Listing files happens outside of the lock.
         drop(catalog);
         match segment_numbers(&source.storage)?.first() {
             Some(segment) => Ok(Self { segment: *segment, first: 1, index: None }),

@@ -12,7 +12,7 @@ pub enum StorageErrorKind {
     NotFound,
     /// Another process has locked the directory.
     Locked {
-        /// Its process id, if known.
+        /// Process id of the owner, if known.
         pid: Option<u32>,
     },
     /// Anything else.

@@ -55,6 +55,7 @@ impl Tail {
         segment: &Segment<F>,
         range: Range<u64>,
     ) -> StorageResult<()> {
+        // Records are aligned, so headers stand at multiples of the alignment only.
         for offset in range.step_by(RECORD_ALIGN as usize) {
             if let Ok(header) = header_at(read_buffer, segment, offset)? {
                 self.durable = self.durable.max(Some(header.durable()));

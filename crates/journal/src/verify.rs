@@ -21,7 +21,7 @@ pub struct SegmentReport {
     pub created_unix_ns: u64,
     /// One of its two headers is damaged.
     pub has_damaged_header: bool,
-    /// It is complete; the journal continues in the next segment.
+    /// Complete: the journal continues in the next segment.
     pub is_sealed: bool,
     /// Number of records.
     pub records: u64,
@@ -127,6 +127,7 @@ fn inspect<S: Storage>(storage: &S, segments: &mut Vec<SegmentReport>) -> Result
             if let Some(before) = segments.last_mut().filter(|before| before.first > 0) {
                 before.last = first.sequence.saturating_sub(1);
                 before.records = first.sequence.saturating_sub(before.first);
+                // Records in the next segment imply a seal in this one.
                 before.is_sealed = true;
             }
             (report.first, report.first_unix_ns) = (first.sequence, first.unix_ns);

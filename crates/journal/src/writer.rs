@@ -54,6 +54,7 @@ impl<S: Storage> Writer<S> {
             };
             let segment = self.segment.insert(segment);
             segment.file.write_all_at(&bytes[part.range.clone()], part.offset)?;
+            // Reported before the synchronization, for waiters content with `Written`.
             tell(Progress::Written(part.last), part, segment.bytes);
             segment.file.sync_data()?;
             tell(Progress::Persisted(part.last), part, segment.bytes);

@@ -1,5 +1,5 @@
-//! What a log cannot do without: a checksum, a write and a synchronisation. No chain, no segments,
-//! no readers, no recovery.
+//! The minimal log: a checksum, a write and a synchronization. No checksum chain, segments, readers
+//! or recovery.
 
 use crate::BODY;
 use std::fs::File;
@@ -47,9 +47,9 @@ impl RawLog {
         Self { file, room, offset: 0, buffer: Vec::new() }
     }
 
-    /// The same in a file whose blocks nobody has written yet.
+    /// The same in a sparse file.
     pub(crate) fn create_bare(path: &Path, room: u64) -> Self {
-        // Whether there was one does not matter.
+        // A missing file is no error.
         let _ = std::fs::remove_file(path);
         let file = File::options().create(true).truncate(true).write(true).open(path);
         let file = file.expect("a file");
@@ -101,8 +101,8 @@ struct Shared {
     done: Condvar,
 }
 
-/// The same for many threads: one of its own writes what has come during the last
-/// synchronisation.
+/// Group commit over a raw log: a committer thread writes the records that arrived during the last
+/// synchronization.
 pub(crate) struct RawGroup {
     shared: Arc<Shared>,
     committer: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! What appenders, waiters, cursors and tools see, on a simulated disk.
+//! Behaviour of appenders, waiters, cursors and tools on a simulated disk.
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
@@ -143,7 +143,7 @@ fn a_failed_synchronisation_is_for_good() {
             && failure.to_string().contains("input/output error")
     );
     assert!(journal.close().is_err());
-    // Another try in the same machine may find it, and then it is made durable once more.
+    // Reopening on the same machine may find the record, and then makes it durable.
     disk.kill();
     let found = Log::open(disk.clone(), settings()).unwrap().recovered().last;
     disk.crash();
@@ -165,7 +165,7 @@ fn cursors_start_where_they_are_told() {
     assert_eq!(at(Start::Time(0)), Some(1));
     let ahead = log.cursor(Start::Sequence(502)).unwrap_err();
     assert_eq!(ahead, ReadError::Ahead { requested: 502, next: 501 });
-    // The same without an index at hand, beside the owner.
+    // The same without an index, through a reader.
     let reader = Reader::open(disk).unwrap();
     for sequence in [1, 77, 500] {
         let mut cursor = reader.cursor(Start::Time(10 * sequence)).unwrap();

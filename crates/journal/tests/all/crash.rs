@@ -1,7 +1,7 @@
-//! Lives and deaths of a journal on a simulated disk, from seeds.
+//! Crashes of a journal on a simulated disk, generated from seeds.
 //!
-//! Whatever stops the machine, and wherever: every record that was said to be persisted is found
-//! again; what is found is a beginning of what was appended; and nothing is invented.
+//! After every crash all persisted records are found again, and the records found are a prefix of
+//! those appended.
 #![forbid(unsafe_code)]
 
 use crate::model::Model;
@@ -20,7 +20,7 @@ struct Trial {
     disk: SimulatedDisk,
     model: Model,
     settings: JournalConfig,
-    /// What this life's journal has said.
+    /// Last sequence reported as persisted in this run.
     persisted: u64,
 }
 
@@ -39,7 +39,7 @@ impl Trial {
         Self { seed, dice, disk, model: Model::default(), settings, persisted: 0 }
     }
 
-    /// Opens what is there and checks it; `None` if the machine stopped meanwhile.
+    /// Opens the journal and checks it; `None` if the machine stopped meanwhile.
     fn open(&mut self) -> Option<Log<SimulatedDisk>> {
         let mut log = match Log::open(self.disk.clone(), self.settings.clone()) {
             Ok(log) => log,
@@ -56,7 +56,7 @@ impl Trial {
         Some(log)
     }
 
-    /// Reads all that there is and compares it.
+    /// Reads all records and compares them with the model.
     fn check(&self, log: &mut Log<SimulatedDisk>) {
         let found = log.recovered();
         let mut cursor = log.cursor(Start::Oldest).unwrap();
@@ -69,7 +69,7 @@ impl Trial {
         assert_eq!(next, found.last + 1, "seed {}", self.seed);
     }
 
-    /// One process's life, to its end by death or design.
+    /// One run of a process, until it stops or crashes.
     fn live(&mut self) {
         if self.dice.percent(80) {
             self.disk.stop_after(self.dice.spread(1..=300));
@@ -143,7 +143,7 @@ impl Trial {
     }
 }
 
-/// How many seeds: some, many with `LONG_TESTS`, or as `SEEDS` says.
+/// Number of seeds: `SEEDS`, or a default that `LONG_TESTS` raises.
 fn seeds() -> u64 {
     let many = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 10_000 };
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(many)
@@ -154,7 +154,7 @@ fn what_was_persisted_survives_every_crash() {
     (0..seeds()).for_each(|seed| Trial::new(seed).run());
 }
 
-/// One and the same life, stopped at each of its calls in turn, several times.
+/// The same run, stopped at each of its disk calls in turn, several times.
 #[test]
 fn no_call_is_a_bad_one_to_stop_at() {
     let life = |stop: Option<u64>, seed: u64| {

@@ -1,4 +1,4 @@
-//! Files that no crash leaves: they are refused with the place, read up to it, and repaired.
+//! Damaged files: refused with the position, readable up to it, repairable.
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
@@ -26,7 +26,7 @@ fn body(sequence: u64) -> Vec<u8> {
     (0..100 + sequence % 50).map(|at| (at * 7 + sequence) as u8).collect()
 }
 
-/// A journal of several segments, synchronised again and again.
+/// A journal of several segments, committed in batches.
 fn journal() -> SimulatedDisk {
     let disk = SimulatedDisk::new(1, 1 << 20);
     let mut log = Log::open(disk.clone(), settings()).unwrap();
@@ -41,7 +41,7 @@ fn journal() -> SimulatedDisk {
     disk
 }
 
-/// Where the records of a segment are: offset, header.
+/// The records of a segment: offset and header.
 fn records(disk: &SimulatedDisk, number: u64) -> Vec<(u64, RecordHeader)> {
     let bytes = disk.contents(&name(number));
     let (mut offset, mut found) = (RECORDS_OFFSET, Vec::new());
@@ -58,7 +58,7 @@ fn open(disk: &SimulatedDisk) -> Result<Log<SimulatedDisk>, OpenError> {
     Log::open(disk.clone(), settings())
 }
 
-/// What can be read, and what ends it.
+/// Number of readable records, and the error that ends the reading.
 fn read(disk: &SimulatedDisk) -> (u64, Option<ReadError>) {
     let mut cursor = Reader::open(disk.clone()).unwrap().cursor(Start::Oldest).unwrap();
     let mut last = 0;
@@ -276,7 +276,8 @@ proptest! {
         std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200),
     ))]
 
-    /// Whatever lies there: an answer, in bounded time, and nothing but what was appended.
+    /// Any bytes: opening, reading, verifying and repairing end in bounded time and return only
+    /// appended records.
     #[test]
     fn hostile_files_get_an_answer(
         patches in prop::collection::vec(

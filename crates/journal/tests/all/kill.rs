@@ -1,5 +1,5 @@
-//! Processes that are killed while they append: what they said to be received or persisted is
-//! there for the next one.
+//! Processes killed while they append: the next process finds every record that was reported as
+//! written or persisted.
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
-/// Set for the process that is to be killed: where its journal is.
+/// Environment variable of the child process: directory of its journal.
 const DIRECTORY: &str = "KILLED_JOURNAL";
 
 fn settings() -> JournalConfig {
@@ -24,7 +24,7 @@ fn body(sequence: u64) -> Vec<u8> {
     (0..length).map(|at| (at + sequence * 11) as u8).collect()
 }
 
-/// Not a test: what the killed process does. It appends, and says what is true.
+/// Body of the child process, no test of its own: appends and reports progress.
 #[test]
 fn victim() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
@@ -47,7 +47,7 @@ fn victim() {
     }
 }
 
-/// Ended with the test, whatever becomes of that.
+/// The child process; killed when the test ends.
 struct Victim(Child);
 
 impl Drop for Victim {
@@ -57,8 +57,7 @@ impl Drop for Victim {
     }
 }
 
-/// Lets a process append, kills it after it has said something `lines` times, and gives the last
-/// sequence of which it said anything.
+/// Runs a child, kills it after `lines` reports, and returns the last sequence that it reported.
 fn kill(directory: &Path, lines: u64) -> u64 {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "kill::victim", "--nocapture"]).env(DIRECTORY, directory);
@@ -69,7 +68,7 @@ fn kill(directory: &Path, lines: u64) -> u64 {
     let output = victim.0.stdout.take().unwrap();
     for line in BufReader::new(output).lines() {
         let line = line.unwrap();
-        // The last line may be cut.
+        // The last line may be truncated.
         if let Some(text) = line.split("said ").nth(1).and_then(|text| text.get(2..)) {
             said = text.parse().unwrap_or(said).max(said);
         }

@@ -1,5 +1,5 @@
-//! Segments made of files that were segments before: what is left from then is never a record,
-//! never damage, and never hides either.
+//! Recycled segment files: their old contents are never read as records, never reported as damage
+//! and never hide either.
 #![forbid(unsafe_code)]
 
 use lanecast_journal::{
@@ -38,7 +38,8 @@ fn append(log: &mut Log<SimulatedDisk>, count: u64) -> u64 {
     log.persisted()
 }
 
-/// A disk whose journal goes on in a recycled segment, the last record's sequence, and where it is.
+/// A disk whose journal continues in a recycled segment, the last record's sequence, its segment
+/// and its offset.
 fn journal() -> (SimulatedDisk, u64, u64, u64) {
     let disk = SimulatedDisk::new(1, 1 << 20);
     let mut log = Log::open(disk.clone(), settings()).unwrap();
@@ -53,7 +54,7 @@ fn journal() -> (SimulatedDisk, u64, u64, u64) {
     (disk, last, segment, *records.last().unwrap())
 }
 
-/// The newest segment with records, whether it is recycled, and where its records are.
+/// The newest segment with records, whether it is recycled, and its records' offsets.
 fn ends(disk: &SimulatedDisk) -> (u64, bool, Vec<u64>) {
     let report = JournalReport::inspect(disk).unwrap();
     let newest = report.segments.iter().rev().find(|segment| segment.first > 0).unwrap();
@@ -152,7 +153,7 @@ fn a_reader_beside_the_owner_is_told_that_its_records_are_gone() {
     assert_eq!((early.read().unwrap().unwrap().sequence, late.read()), (1, Ok(None)));
     append(&mut log, 500);
     for (mut cursor, least) in [(early, 2), (late, 21)] {
-        // What it has in memory it may still show.
+        // Records in its read buffer remain readable.
         let error = loop {
             match cursor.read() {
                 Ok(Some(record)) => assert_eq!(record.body, body(record.sequence)),

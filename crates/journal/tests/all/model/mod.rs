@@ -1,9 +1,9 @@
-//! What was appended, kept in memory: too simple to be wrong.
+//! Reference model: all appended records in memory.
 
 use lanecast_journal::{Entry, Record};
 use lanecast_sim::dice::Dice;
 
-/// A record, as it was appended.
+/// An appended record.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     topic: u32,
@@ -27,7 +27,7 @@ impl Kept {
     }
 }
 
-/// All records, by sequence.
+/// All records, in order of their sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     records: Vec<Kept>,
@@ -39,7 +39,7 @@ impl Model {
         self.records.len() as u64 + 1
     }
 
-    /// A few records such as nobody has appended before.
+    /// Random new records.
     pub(crate) fn draw(&self, dice: &mut Dice) -> Vec<Kept> {
         let last_ns = self.records.last().map_or(1_000, |last| last.unix_ns);
         let record = |dice: &mut Dice| {
@@ -68,13 +68,13 @@ impl Model {
         self.records.extend(records);
     }
 
-    /// Nothing behind `last` has survived.
+    /// Drops the records behind `last`, which a crash has cut off.
     pub(crate) fn cut(&mut self, last: u64) {
         assert!(last < self.next(), "{last} was never appended");
         self.records.truncate(last as usize);
     }
 
-    /// Is this what was appended?
+    /// Asserts that `record` equals the appended one.
     pub(crate) fn check(&self, record: &Record<'_>) {
         let kept = self.records.get(record.sequence as usize - 1);
         let kept = kept.unwrap_or_else(|| panic!("{} was invented", record.sequence));
