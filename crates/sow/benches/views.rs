@@ -61,7 +61,7 @@ fn vwap(topic: &mut Topic, projection: &str) -> View {
 }
 
 fn write(view: &mut View) {
-    while let Some(change) = view.emit(0) {
+    while let Some(change) = view.next_change(0) {
         black_box(change.expect("it is written").sequence);
     }
 }

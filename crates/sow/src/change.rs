@@ -1,7 +1,7 @@
 //! What happened to a record.
 
 use crate::key::Key;
-use crate::reading::Reading;
+use crate::parsed_fields::ParsedFields;
 use crate::record::Record;
 use lanecast_filter::Message;
 use lanecast_filter::interpreter::Environment;
@@ -36,19 +36,19 @@ pub struct Change<'a> {
     /// What expressions can ask for beyond the message: topic, publisher and time.
     pub environment: Environment<'a>,
     /// Where the record stands, or stood.
-    pub(crate) place: u32,
+    pub(crate) row_id: u32,
 }
 
 /// A record as it was or is.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     record: &'a Record,
-    reading: &'a Reading,
+    parsed: &'a ParsedFields,
 }
 
 impl<'a> Version<'a> {
-    pub(crate) fn new(record: &'a Record, reading: &'a Reading) -> Self {
-        Self { record, reading }
+    pub(crate) fn new(record: &'a Record, parsed: &'a ParsedFields) -> Self {
+        Self { record, parsed }
     }
 
     /// The record.
@@ -58,7 +58,7 @@ impl<'a> Version<'a> {
 
     /// What stands in the fields that somebody wants of this topic.
     pub fn row(self) -> &'a Row {
-        self.reading.row(self.record.bytes())
+        self.parsed.row(self.record.bytes())
     }
 
     /// The record as filters look at it.

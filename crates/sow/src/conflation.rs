@@ -1,7 +1,7 @@
 //! Telling of each record once in a while only.
 
 use crate::key::Key;
-use crate::subscription::Held;
+use crate::subscription::PendingUpdate;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) struct Conflation {
     interval_ns: u64,
     /// Records whose last event is not an interval ago, with what has come since.
-    recent: HashMap<Key, Option<Held>, RandomState>,
+    recent: HashMap<Key, Option<PendingUpdate>, RandomState>,
     /// When the interval of each of them is over, in order.
     due: VecDeque<(u64, Key)>,
 }
@@ -23,31 +23,31 @@ impl Conflation {
     }
 
     /// Gives the event back if it is time for it, or keeps it in place of the one before.
-    pub(crate) fn hold_back(&mut self, held: Held, now_ns: u64) -> Option<Held> {
-        let key = held.record().key();
+    pub(crate) fn offer(&mut self, update: PendingUpdate, now_ns: u64) -> Option<PendingUpdate> {
+        let key = update.record().key();
         if let Some(last) = self.recent.get_mut(&key) {
             *last = Some(match last.take() {
-                Some(earlier) => earlier.followed_by(held),
-                None => held,
+                Some(earlier) => earlier.merged_with(update),
+                None => update,
             });
             return None;
         }
         self.recent.insert(key, None);
         self.due.push_back((now_ns.saturating_add(self.interval_ns), key));
-        Some(held)
+        Some(update)
     }
 
     /// The next event whose time has come.
-    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Held> {
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<PendingUpdate> {
         while let Some((due_ns, key)) = self.due.front().copied() {
             if due_ns > now_ns {
                 return None;
             }
             self.due.pop_front();
-            let held = self.recent.get_mut(&key).and_then(Option::take);
-            if held.is_some() {
+            let update = self.recent.get_mut(&key).and_then(Option::take);
+            if update.is_some() {
                 self.due.push_back((now_ns.saturating_add(self.interval_ns), key));
-                return held;
+                return update;
             }
             self.recent.remove(&key);
         }

@@ -26,12 +26,12 @@ pub struct Deletion {
     reader: Reader,
     row: Row,
     /// The places that are looked at; all up to `end` if none.
-    places: Option<Vec<u32>>,
+    row_ids: Option<Vec<u32>>,
     end: u32,
     /// How many had their turn.
     next: u32,
     /// A bit for each that is settled before its turn.
-    settled: Vec<u64>,
+    visited: Vec<u64>,
 }
 
 impl Deletion {
@@ -44,21 +44,21 @@ impl Deletion {
         let mut fields = FieldSet::new(topic.definition().format);
         let filter = query.filter.as_ref();
         let plan = filter.map(|filter| Plan::new(filter, &mut fields)).transpose()?;
-        let places = topic.candidates(query).map(|mut places| {
-            places.sort_unstable();
-            places.dedup();
-            places
+        let row_ids = topic.candidates(query).map(|mut row_ids| {
+            row_ids.sort_unstable();
+            row_ids.dedup();
+            row_ids
         });
-        let end = places.as_ref().map_or(topic.end(), |places| places.len() as u32);
+        let end = row_ids.as_ref().map_or(topic.end(), |row_ids| row_ids.len() as u32);
         Ok(Self {
             unix_ns: now_ns,
             plan,
             reader: Reader::new(&fields),
             row: Row::new(),
-            places,
+            row_ids,
             end,
             next: 0,
-            settled: vec![0; end as usize / 64 + 1],
+            visited: vec![0; end as usize / 64 + 1],
         })
     }
 
@@ -67,13 +67,14 @@ impl Deletion {
     pub fn next(&mut self, topic: &Topic, steps: &mut usize) -> Option<Key> {
         while *steps > 0 && self.next < self.end {
             *steps -= 1;
-            let turn = self.next;
+            let position = self.next;
             self.next += 1;
-            if self.is_settled(turn) {
+            if self.is_visited(position) {
                 continue;
             }
-            let place = self.places.as_ref().map_or(turn, |places| places[turn as usize]);
-            if let Some(key) = self.meets(topic, place) {
+            let row_id =
+                self.row_ids.as_ref().map_or(position, |row_ids| row_ids[position as usize]);
+            if let Some(key) = self.matching_key(topic, row_id) {
                 return Some(key);
             }
         }
@@ -88,38 +89,38 @@ impl Deletion {
     /// The record is about to change. Whether it is to be deleted before: it is looked at now, and
     /// not later.
     pub fn is_target(&mut self, topic: &Topic, key: Key) -> bool {
-        let Some(place) = topic.find(key) else { return false };
-        self.settle(place) && self.meets(topic, place).is_some()
+        let Some(row_id) = topic.find(key) else { return false };
+        self.visit(row_id) && self.matching_key(topic, row_id).is_some()
     }
 
     /// The topic has changed.
     pub fn on_change(&mut self, change: &Change<'_>) {
-        self.settle(change.place);
+        self.visit(change.row_id);
     }
 
     /// Looks at that place no more; whether it was to be.
-    fn settle(&mut self, place: u32) -> bool {
-        let turn = match &self.places {
-            None => place,
-            Some(places) => match places.binary_search(&place) {
-                Ok(turn) => turn as u32,
+    fn visit(&mut self, row_id: u32) -> bool {
+        let position = match &self.row_ids {
+            None => row_id,
+            Some(row_ids) => match row_ids.binary_search(&row_id) {
+                Ok(position) => position as u32,
                 Err(_) => return false,
             },
         };
-        if !(self.next..self.end).contains(&turn) || self.is_settled(turn) {
+        if !(self.next..self.end).contains(&position) || self.is_visited(position) {
             return false;
         }
-        self.settled[turn as usize / 64] |= 1 << (turn % 64);
+        self.visited[position as usize / 64] |= 1 << (position % 64);
         true
     }
 
-    fn is_settled(&self, turn: u32) -> bool {
-        self.settled[turn as usize / 64] >> (turn % 64) & 1 == 1
+    fn is_visited(&self, position: u32) -> bool {
+        self.visited[position as usize / 64] >> (position % 64) & 1 == 1
     }
 
     /// The record at a place, if it meets the filter.
-    fn meets(&mut self, topic: &Topic, place: u32) -> Option<Key> {
-        let record = topic.at(place)?;
+    fn matching_key(&mut self, topic: &Topic, row_id: u32) -> Option<Key> {
+        let record = topic.at(row_id)?;
         if let Some(plan) = &self.plan {
             self.reader.read(record.bytes(), &mut self.row).ok()?;
             let name = &*topic.definition().name;

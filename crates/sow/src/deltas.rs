@@ -24,7 +24,7 @@ impl Deltas {
 
     /// Tells `ids` what of `record` is not as it was in `base`, and the key fields. Where messages
     /// have no deltas they are told the whole record.
-    pub(crate) fn tell(
+    pub(crate) fn deliver(
         &mut self,
         ids: &[u32],
         base: &Record,

@@ -4,16 +4,16 @@
 //! down all records, so that a restart does not have to go through everything that ever happened.
 //! `docs/protocol/state.md` has the bytes.
 
-mod archive;
 mod checkpoint;
 mod dump;
 mod entry;
 mod error;
-mod restore;
+mod recovery;
 mod schema;
+mod store;
 
-pub use archive::{ClientSequence, LoggedChange, SowStore};
 pub use checkpoint::Checkpoint;
 pub use dump::{Dump, DumpedRecord};
 pub use error::{MismatchKind, SchemaMismatch, SowStoreError, WriteError};
 pub use schema::Schema;
+pub use store::{ClientSequence, LoggedChange, SowStore};

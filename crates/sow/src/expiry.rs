@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 pub(crate) struct Expiry(BTreeSet<(u64, u32)>);
 
 impl Expiry {
-    /// The record at `place` expires at another time than before.
-    pub(crate) fn moved(&mut self, place: u32, from_ns: u64, to_ns: u64) {
+    /// The record at `row_id` expires at another time than before.
+    pub(crate) fn moved(&mut self, row_id: u32, from_ns: u64, to_ns: u64) {
         if from_ns == to_ns {
             return;
         }
         if from_ns != NEVER {
-            self.0.remove(&(from_ns, place));
+            self.0.remove(&(from_ns, row_id));
         }
         if to_ns != NEVER {
-            self.0.insert((to_ns, place));
+            self.0.insert((to_ns, row_id));
         }
     }
 
@@ -28,7 +28,7 @@ impl Expiry {
 
     /// The place of a record that expires now or should have.
     pub(crate) fn due(&self, now_ns: u64) -> Option<u32> {
-        let (due_ns, place) = *self.0.first()?;
-        (due_ns <= now_ns).then_some(place)
+        let (due_ns, row_id) = *self.0.first()?;
+        (due_ns <= now_ns).then_some(row_id)
     }
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// A value. Those that compare as equal are the same, and few others are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Worth {
+enum IndexKey {
     Number(u64),
     Text(Box<[u8]>),
 }
@@ -20,10 +20,10 @@ enum Worth {
 #[derive(Clone, Debug)]
 pub(crate) struct HashIndex {
     slot: Slot,
-    numbers: HashMap<Worth, u32, RandomState>,
+    numbers: HashMap<IndexKey, u32, RandomState>,
     buckets: Vec<Vec<u32>>,
     /// For each place: its bucket, and where in it.
-    seats: Vec<(u32, u32)>,
+    positions: Vec<(u32, u32)>,
 }
 
 /// The bucket of what equals nothing.
@@ -32,7 +32,7 @@ const NONE: u32 = u32::MAX;
 /// The bucket of records with several values.
 const SEVERAL: u32 = 0;
 
-impl Worth {
+impl IndexKey {
     fn of(value: Value<'_>) -> Option<Self> {
         let number = value.number().map(|number| number.to_f64()).filter(|number| !number.is_nan());
         match (value, number) {
@@ -47,44 +47,44 @@ impl Worth {
 impl HashIndex {
     pub(crate) fn new(slot: Slot) -> Self {
         let numbers = HashMap::default();
-        Self { slot, numbers, buckets: vec![Vec::new()], seats: Vec::new() }
+        Self { slot, numbers, buckets: vec![Vec::new()], positions: Vec::new() }
     }
 
-    /// The record at `place` says this now.
-    pub(crate) fn put(&mut self, place: u32, row: &Row, record: &Record) {
+    /// The record at `row_id` says this now.
+    pub(crate) fn put(&mut self, row_id: u32, row: &Row, record: &Record) {
         let bucket = if row.has_several(self.slot) {
             SEVERAL
         } else {
-            match Worth::of(row.value(self.slot, record.bytes())) {
-                Some(worth) => self.bucket(worth),
+            match IndexKey::of(row.value(self.slot, record.bytes())) {
+                Some(key) => self.bucket(key),
                 None => NONE,
             }
         };
-        if self.seats.len() <= place as usize {
-            self.seats.resize(place as usize + 1, (NONE, 0));
+        if self.positions.len() <= row_id as usize {
+            self.positions.resize(row_id as usize + 1, (NONE, 0));
         }
-        if self.seats[place as usize].0 == bucket {
+        if self.positions[row_id as usize].0 == bucket {
             return;
         }
-        self.take(place);
+        self.take(row_id);
         if bucket != NONE {
-            let seats = &mut self.buckets[bucket as usize];
-            self.seats[place as usize] = (bucket, seats.len() as u32);
-            seats.push(place);
+            let positions = &mut self.buckets[bucket as usize];
+            self.positions[row_id as usize] = (bucket, positions.len() as u32);
+            positions.push(row_id);
         }
     }
 
-    /// There is no record at `place` any more.
-    pub(crate) fn take(&mut self, place: u32) {
-        let Some(seat) = self.seats.get_mut(place as usize) else { return };
-        let (bucket, index) = std::mem::replace(seat, (NONE, 0));
+    /// There is no record at `row_id` any more.
+    pub(crate) fn take(&mut self, row_id: u32) {
+        let Some(position) = self.positions.get_mut(row_id as usize) else { return };
+        let (bucket, index) = std::mem::replace(position, (NONE, 0));
         if bucket == NONE {
             return;
         }
-        let places = &mut self.buckets[bucket as usize];
-        places.swap_remove(index as usize);
-        if let Some(moved) = places.get(index as usize) {
-            self.seats[*moved as usize].1 = index;
+        let row_ids = &mut self.buckets[bucket as usize];
+        row_ids.swap_remove(index as usize);
+        if let Some(moved) = row_ids.get(index as usize) {
+            self.positions[*moved as usize].1 = index;
         }
     }
 
@@ -96,7 +96,7 @@ impl HashIndex {
     fn found<'a>(&'a self, literals: &[&Literal]) -> impl Iterator<Item = &'a [u32]> {
         let mut buckets: Vec<u32> = literals
             .iter()
-            .filter_map(|literal| self.numbers.get(&Worth::of(literal.value())?).copied())
+            .filter_map(|literal| self.numbers.get(&IndexKey::of(literal.value())?).copied())
             .chain([SEVERAL])
             .collect();
         buckets.sort_unstable();
@@ -104,8 +104,8 @@ impl HashIndex {
         buckets.into_iter().map(|bucket| &*self.buckets[bucket as usize])
     }
 
-    fn bucket(&mut self, worth: Worth) -> u32 {
-        *self.numbers.entry(worth).or_insert_with(|| {
+    fn bucket(&mut self, key: IndexKey) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
             self.buckets.push(Vec::new());
             self.buckets.len() as u32 - 1
         })

@@ -27,9 +27,9 @@ pub(crate) struct Identity {
 
 /// Makes identities out of key values.
 #[derive(Clone, Debug)]
-pub(crate) struct Sum(SipHasher13);
+pub(crate) struct KeyHasher(SipHasher13);
 
-impl Sum {
+impl KeyHasher {
     /// Starts with the topic's name.
     pub(crate) fn new(topic: &str) -> Self {
         Self(SipHasher13::new()).with(topic.as_bytes())
@@ -50,8 +50,8 @@ impl Sum {
 
     #[inline]
     pub(crate) fn identity(&self) -> Identity {
-        let sum = self.0.finish128();
-        Identity { checksum: sum.h1, proof: sum.h2 }
+        let hasher = self.0.finish128();
+        Identity { checksum: hasher.h1, proof: hasher.h2 }
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn identities_tell_topics_and_values_apart_and_never_change() {
         let identity = |topic: &str, values: &[&[u8]]| {
-            values.iter().fold(Sum::new(topic), |sum, value| sum.with(value)).identity()
+            values.iter().fold(KeyHasher::new(topic), |hasher, value| hasher.with(value)).identity()
         };
         let one = identity("orders", &[b"1", b"23"]);
         assert_eq!(one, identity("orders", &[b"1", b"23"]));

@@ -2,7 +2,7 @@
 
 use crate::key::{Identity, Key};
 use crate::record::Record;
-use crate::table::Table;
+use crate::record_table::RecordTable;
 
 /// Keys that are tried for one checksum.
 const KEYS_MAX: u64 = 16;
@@ -10,10 +10,10 @@ const KEYS_MAX: u64 = 16;
 /// The records of a topic.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
-    places: Vec<Option<Record>>,
+    row_ids: Vec<Option<Record>>,
     free: Vec<u32>,
     /// Places by checksum.
-    table: Table,
+    table: RecordTable,
     /// Records that could not have their checksum as their key.
     displaced: usize,
 }
@@ -25,16 +25,16 @@ impl Records {
 
     /// One more than the last place that is or was in use.
     pub(crate) fn end(&self) -> u32 {
-        self.places.len() as u32
+        self.row_ids.len() as u32
     }
 
-    pub(crate) fn get(&self, place: u32) -> Option<&Record> {
-        self.places.get(place as usize)?.as_ref()
+    pub(crate) fn get(&self, row_id: u32) -> Option<&Record> {
+        self.row_ids.get(row_id as usize)?.as_ref()
     }
 
     /// Makes room for so many more.
     pub(crate) fn reserve(&mut self, records: usize) {
-        self.places.reserve(records);
+        self.row_ids.reserve(records);
         self.table.reserve(records);
     }
 
@@ -62,49 +62,49 @@ impl Records {
     }
 
     /// The place that the next new record will have, if there is one.
-    pub(crate) fn free_place(&self) -> Option<u32> {
-        let next = u32::try_from(self.places.len()).ok().filter(|next| *next != u32::MAX);
+    pub(crate) fn free_row_id(&self) -> Option<u32> {
+        let next = u32::try_from(self.row_ids.len()).ok().filter(|next| *next != u32::MAX);
         self.free.last().copied().or(next)
     }
 
-    /// Puts a record where [`free_place`](Self::free_place) said.
+    /// Puts a record where [`free_row_id`](Self::free_place) said.
     pub(crate) fn insert(&mut self, record: Record) -> u32 {
         let checksum = record.identity().checksum;
         self.displaced += usize::from(record.key().0 != checksum);
         let copy = record.clone();
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.places[place as usize] = Some(record);
-                place
+        let row_id = match self.free.pop() {
+            Some(row_id) => {
+                self.row_ids[row_id as usize] = Some(record);
+                row_id
             }
             None => {
-                self.places.push(Some(record));
+                self.row_ids.push(Some(record));
                 self.end() - 1
             }
         };
-        self.table.insert(checksum, place, copy);
-        place
+        self.table.insert(checksum, row_id, copy);
+        row_id
     }
 
     /// Puts another version of the same record in the place of the last one, which it gives.
     #[inline]
-    pub(crate) fn replace(&mut self, place: u32, record: Record) -> Option<Record> {
-        self.table.replace(record.identity().checksum, place, record.clone());
-        self.places[place as usize].replace(record)
+    pub(crate) fn replace(&mut self, row_id: u32, record: Record) -> Option<Record> {
+        self.table.replace(record.identity().checksum, row_id, record.clone());
+        self.row_ids[row_id as usize].replace(record)
     }
 
-    pub(crate) fn remove(&mut self, place: u32) -> Option<Record> {
-        let record = self.places.get_mut(place as usize)?.take()?;
+    pub(crate) fn remove(&mut self, row_id: u32) -> Option<Record> {
+        let record = self.row_ids.get_mut(row_id as usize)?.take()?;
         let checksum = record.identity().checksum;
-        self.table.remove(checksum, place);
+        self.table.remove(checksum, row_id);
         self.displaced -= usize::from(record.key().0 != checksum);
-        self.free.push(place);
+        self.free.push(row_id);
         Some(record)
     }
 
     /// All records.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
-        self.places.iter().flatten()
+        self.row_ids.iter().flatten()
     }
 }
 
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn records_with_one_checksum_are_told_apart_whichever_goes_first() {
         let mut records = Records::default();
-        let (first, first_place) = insert(&mut records, identity(9, 1));
-        let (second, second_place) = insert(&mut records, identity(9, 2));
+        let (first, first_row_id) = insert(&mut records, identity(9, 1));
+        let (second, second_row_id) = insert(&mut records, identity(9, 2));
         assert_eq!((first, second), (Key(9), Key(10)));
         let (third, _) = insert(&mut records, identity(10, 3));
         assert_eq!(third, Key(11), "its own number was taken by a neighbour");
-        assert_eq!(records.find(identity(9, 2)), Some(second_place));
-        assert_eq!(records.find_key(Key(10)), Some(second_place));
+        assert_eq!(records.find(identity(9, 2)), Some(second_row_id));
+        assert_eq!(records.find_key(Key(10)), Some(second_row_id));
 
-        assert_eq!(records.remove(first_place).map(|record| record.key()), Some(first));
+        assert_eq!(records.remove(first_row_id).map(|record| record.key()), Some(first));
         assert_eq!(records.find(identity(9, 1)), None);
-        assert_eq!(records.find(identity(9, 2)), Some(second_place));
+        assert_eq!(records.find(identity(9, 2)), Some(second_row_id));
         assert_eq!(records.find_key(Key(9)), None);
-        assert_eq!(insert(&mut records, identity(9, 1)), (Key(9), first_place));
+        assert_eq!(insert(&mut records, identity(9, 1)), (Key(9), first_row_id));
         assert_eq!(records.len(), 3);
     }
 

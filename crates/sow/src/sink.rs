@@ -1,8 +1,8 @@
 //! What subscribers are told.
 
 use crate::change::Cause;
+use crate::query_cursor::QueryStats;
 use crate::record::Record;
-use crate::scan::QueryStats;
 
 /// Something that subscribers are told.
 #[derive(Clone, Copy, Debug)]

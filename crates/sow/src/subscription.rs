@@ -3,9 +3,9 @@
 use crate::change::{Cause, Change};
 use crate::conflation::Conflation;
 use crate::deltas::Deltas;
+use crate::query_cursor::{QueryCursor, QueryStats};
 use crate::queue::Queue;
 use crate::record::Record;
-use crate::scan::{QueryCursor, QueryStats};
 use crate::sink::{Event, OutOfFocusReason, Sink};
 use crate::topic::Topic;
 use std::time::Duration;
@@ -42,14 +42,14 @@ impl Default for SubscriptionOptions {
 
 /// An event that waits.
 #[derive(Clone, Debug)]
-pub(crate) enum Held {
+pub(crate) enum PendingUpdate {
     Update(Record, Cause),
     /// What it was when the subscriber was told last, and what it is.
     Delta(Record, Record, Cause),
     OutOfFocus(Record, OutOfFocusReason, u64),
 }
 
-impl Held {
+impl PendingUpdate {
     pub(crate) fn record(&self) -> &Record {
         match self {
             Self::Update(record, _) | Self::Delta(_, record, _) | Self::OutOfFocus(record, ..) => {
@@ -59,7 +59,7 @@ impl Held {
     }
 
     /// What is to be told in place of this and then `next`.
-    pub(crate) fn followed_by(self, next: Self) -> Self {
+    pub(crate) fn merged_with(self, next: Self) -> Self {
         match (self, next) {
             (Self::Delta(base, ..), Self::Delta(_, record, cause)) => {
                 Self::Delta(base, record, cause)
@@ -69,12 +69,12 @@ impl Held {
         }
     }
 
-    pub(crate) fn tell(&self, ids: &[u32], deltas: &mut Deltas, sink: &mut impl Sink) {
+    pub(crate) fn deliver(&self, ids: &[u32], deltas: &mut Deltas, sink: &mut impl Sink) {
         match self {
             Self::Update(record, cause) => {
                 sink.deliver(ids, Event::Update { record, cause: *cause });
             }
-            Self::Delta(base, record, cause) => deltas.tell(ids, base, record, *cause, sink),
+            Self::Delta(base, record, cause) => deltas.deliver(ids, base, record, *cause, sink),
             Self::OutOfFocus(record, reason, sequence) => {
                 let (reason, sequence) = (*reason, *sequence);
                 sink.deliver(ids, Event::OutOfFocus { record, reason, sequence });
@@ -94,7 +94,7 @@ pub(crate) struct Subscription {
     batch: Vec<Record>,
     batch_bytes: usize,
     /// What happened since the scan began.
-    waiting: Queue<Held>,
+    waiting: Queue<PendingUpdate>,
     waiting_bytes: usize,
     is_overrun: bool,
     pub(crate) conflation: Option<Conflation>,
@@ -134,7 +134,7 @@ impl Subscription {
     }
 
     /// Whether its query is not answered yet.
-    pub(crate) fn is_asking(&self) -> bool {
+    pub(crate) fn is_querying(&self) -> bool {
         self.scan.is_some()
     }
 
@@ -147,11 +147,11 @@ impl Subscription {
     }
 
     /// Keeps an event until the query is answered.
-    pub(crate) fn wait(&mut self, held: Held) {
+    pub(crate) fn enqueue(&mut self, update: PendingUpdate) {
         let SubscriptionOptions { waiting_max, waiting_bytes_max, .. } = self.options;
         if self.waiting.len() < waiting_max && self.waiting_bytes < waiting_bytes_max {
-            self.waiting_bytes += held.record().bytes().len();
-            self.waiting.push_back(held);
+            self.waiting_bytes += update.record().bytes().len();
+            self.waiting.push_back(update);
         } else {
             self.is_overrun = true;
         }
@@ -179,7 +179,7 @@ impl Subscription {
             }
             self.batch_bytes += bytes;
             let answer = scan.answer();
-            self.give_batches(id, is_more, answer, sink);
+            self.send_batches(id, is_more, answer, sink);
             if is_more {
                 return Progress::Busy;
             }
@@ -187,10 +187,10 @@ impl Subscription {
         }
         let mut bytes = 0;
         for _ in 0..limit {
-            let Some(held) = self.waiting.pop_front() else { return Progress::Durability };
-            let length = held.record().bytes().len();
+            let Some(update) = self.waiting.pop_front() else { return Progress::Durability };
+            let length = update.record().bytes().len();
             (bytes, self.waiting_bytes) = (bytes + length, self.waiting_bytes - length);
-            self.hand_over(id, held, deltas, now_ns, sink);
+            self.deliver(id, update, deltas, now_ns, sink);
             if bytes >= STEP_BYTES {
                 break;
             }
@@ -199,24 +199,24 @@ impl Subscription {
     }
 
     /// Tells the subscriber now, or later if it wants no more than so much.
-    pub(crate) fn hand_over(
+    pub(crate) fn deliver(
         &mut self,
         id: u32,
-        held: Held,
+        update: PendingUpdate,
         deltas: &mut Deltas,
         now_ns: u64,
         sink: &mut impl Sink,
     ) {
-        let held = match &mut self.conflation {
-            Some(conflation) => conflation.hold_back(held, now_ns),
-            None => Some(held),
+        let update = match &mut self.conflation {
+            Some(conflation) => conflation.offer(update, now_ns),
+            None => Some(update),
         };
-        if let Some(held) = held {
-            held.tell(&[id], deltas, sink);
+        if let Some(update) = update {
+            update.deliver(&[id], deltas, sink);
         }
     }
 
-    fn give_batches(&mut self, id: u32, is_more: bool, answer: QueryStats, sink: &mut impl Sink) {
+    fn send_batches(&mut self, id: u32, is_more: bool, answer: QueryStats, sink: &mut impl Sink) {
         let size = self.options.batch.max(1);
         let whole = self.batch.len() / size * size;
         let is_heavy = self.batch_bytes >= BATCH_BYTES;

@@ -5,13 +5,13 @@ use crate::definition::TopicDefinition;
 use crate::error::TopicError;
 use crate::expiry::Expiry;
 use crate::hash_index::{HashIndex, candidates};
-use crate::key::{Identity, Key, Sum};
+use crate::key::{Identity, Key, KeyHasher};
+use crate::parsed_fields::ParsedFields;
 use crate::publication::Publication;
 use crate::query::Query;
-use crate::reading::Reading;
+use crate::query_cursor::QueryCursor;
 use crate::record::{Header, NEVER, Record};
 use crate::records::Records;
-use crate::scan::QueryCursor;
 use lanecast_filter::fields::{FieldSet, Slot, TooManyFields};
 use lanecast_filter::interpreter::Environment;
 use lanecast_filter::merge::merge;
@@ -19,12 +19,12 @@ use lanecast_filter::path::Path;
 
 /// A record that is about to be.
 #[derive(Debug)]
-pub(crate) struct Next {
+pub(crate) struct PreparedRecord {
     found: Option<u32>,
     record: Record,
 }
 
-impl Next {
+impl PreparedRecord {
     pub(crate) fn record(&self) -> &Record {
         &self.record
     }
@@ -34,7 +34,7 @@ impl Next {
 #[derive(Debug)]
 pub struct Topic {
     definition: TopicDefinition,
-    sum: Sum,
+    hasher: KeyHasher,
     fields: FieldSet,
     keys: Box<[Slot]>,
     records: Records,
@@ -42,9 +42,9 @@ pub struct Topic {
     expiry: Expiry,
     sequence: u64,
     /// What the last change has left of the record.
-    past: Option<Record>,
-    past_reading: Reading,
-    reading: Reading,
+    previous: Option<Record>,
+    previous_parsed: ParsedFields,
+    parsed: ParsedFields,
 }
 
 impl Topic {
@@ -61,15 +61,15 @@ impl Topic {
         let indexes = indexes.map(|path| Ok((path.clone(), HashIndex::new(fields.slot(path)?))));
         let indexes = indexes.collect::<Result<_, TooManyFields>>()?;
         Ok(Self {
-            sum: Sum::new(&definition.name),
+            hasher: KeyHasher::new(&definition.name),
             keys,
             records: Records::default(),
             indexes,
             expiry: Expiry::default(),
             sequence: 0,
-            past: None,
-            past_reading: Reading::new(&fields),
-            reading: Reading::new(&fields),
+            previous: None,
+            previous_parsed: ParsedFields::new(&fields),
+            parsed: ParsedFields::new(&fields),
             fields,
             definition,
         })
@@ -106,8 +106,8 @@ impl Topic {
     }
 
     /// The same with their places.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, &Record)> {
-        (0..self.end()).filter_map(|place| Some((place, self.at(place)?)))
+    pub(crate) fn row_ids(&self) -> impl Iterator<Item = (u32, &Record)> {
+        (0..self.end()).filter_map(|row_id| Some((row_id, self.at(row_id)?)))
     }
 
     /// Answers `query` at once.
@@ -125,11 +125,11 @@ impl Topic {
     pub(crate) fn candidates(&self, query: &Query) -> Option<Vec<u32>> {
         match &query.keys {
             Some(keys) => {
-                let mut places: Vec<u32> =
+                let mut row_ids: Vec<u32> =
                     keys.iter().filter_map(|key| self.records.find_key(*key)).collect();
-                places.sort_unstable();
-                places.dedup();
-                Some(places)
+                row_ids.sort_unstable();
+                row_ids.dedup();
+                Some(row_ids)
             }
             None => candidates(&self.indexes, query.filter.as_ref()?.expr()),
         }
@@ -140,9 +140,9 @@ impl Topic {
         self.records.end()
     }
 
-    /// The record at `place`.
-    pub(crate) fn at(&self, place: u32) -> Option<&Record> {
-        self.records.get(place)
+    /// The record at `row_id`.
+    pub(crate) fn at(&self, row_id: u32) -> Option<&Record> {
+        self.records.get(row_id)
     }
 
     /// The fields that somebody wants of this topic.
@@ -153,9 +153,9 @@ impl Topic {
     /// Lets `want` ask for fields, or release some. Changes from then on have them in their rows.
     pub fn with_fields<R>(&mut self, want: impl FnOnce(&mut FieldSet) -> R) -> R {
         let result = want(&mut self.fields);
-        self.past = None;
-        self.past_reading = Reading::new(&self.fields);
-        self.reading = Reading::new(&self.fields);
+        self.previous = None;
+        self.previous_parsed = ParsedFields::new(&self.fields);
+        self.parsed = ParsedFields::new(&self.fields);
         result
     }
 
@@ -195,14 +195,14 @@ impl Topic {
     ///
     /// If the message has no key, or cannot be read.
     pub fn key_of(&mut self, publication: &Publication<'_>) -> Result<Option<Key>, TopicError> {
-        let place = self.find_as(publication)?;
-        Ok(place.and_then(|place| self.records.get(place)).map(Record::key))
+        let row_id = self.find_by_message(publication)?;
+        Ok(row_id.and_then(|row_id| self.records.get(row_id)).map(Record::key))
     }
 
     /// Deletes the record with this number, if there is one.
     pub fn delete<'a>(&'a mut self, key: Key, client: &'a str, now_ns: u64) -> Option<Change<'a>> {
-        let place = self.find(key)?;
-        self.remove(place, Cause::Deleted, client, now_ns)
+        let row_id = self.find(key)?;
+        self.remove(row_id, Cause::Deleted, client, now_ns)
     }
 
     /// Deletes the record of a message's key, if there is one. All but the key is ignored.
@@ -215,14 +215,14 @@ impl Topic {
         publication: &Publication<'a>,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, TopicError> {
-        let Some(place) = self.find_as(publication)? else { return Ok(None) };
-        Ok(self.remove(place, Cause::Deleted, publication.client, now_ns))
+        let Some(row_id) = self.find_by_message(publication)? else { return Ok(None) };
+        Ok(self.remove(row_id, Cause::Deleted, publication.client, now_ns))
     }
 
     /// Removes one record whose time is over, if there is one: call it until there is none.
     pub fn expire(&mut self, now_ns: u64) -> Option<Change<'_>> {
-        let place = self.due(now_ns)?;
-        self.remove(place, Cause::Expired, "", now_ns)
+        let row_id = self.due(now_ns)?;
+        self.remove(row_id, Cause::Expired, "", now_ns)
     }
 
     /// When the next record expires, in nanoseconds since 1970.
@@ -236,7 +236,7 @@ impl Topic {
     }
 
     /// Where the record of a message's key is.
-    pub(crate) fn find_as(
+    pub(crate) fn find_by_message(
         &mut self,
         publication: &Publication<'_>,
     ) -> Result<Option<u32>, TopicError> {
@@ -251,7 +251,7 @@ impl Topic {
 
     /// The topic's number on disk.
     pub(crate) fn number(&self) -> u32 {
-        self.sum.identity().checksum as u32
+        self.hasher.identity().checksum as u32
     }
 
     /// The record that a message will be: the message is at hand from now on.
@@ -261,7 +261,7 @@ impl Topic {
         &mut self,
         publication: &Publication<'_>,
         now_ns: u64,
-    ) -> Result<Next, TopicError> {
+    ) -> Result<PreparedRecord, TopicError> {
         let (sequence, expires_ns) = (self.sequence + 1, self.expires_ns(publication, now_ns));
         self.prepare_as(publication, sequence, expires_ns)
     }
@@ -272,19 +272,19 @@ impl Topic {
         publication: &Publication<'_>,
         sequence: u64,
         expires_ns: u64,
-    ) -> Result<Next, TopicError> {
+    ) -> Result<PreparedRecord, TopicError> {
         let identity = self.identity(publication)?;
         let found = self.records.find(identity);
-        let key = match found.and_then(|place| self.records.get(place)) {
+        let key = match found.and_then(|row_id| self.records.get(row_id)) {
             Some(record) => record.key(),
             None => self.records.free_key(identity).ok_or(TopicError::TooManyCollisions)?,
         };
-        if found.is_none() && self.records.free_place().is_none() {
+        if found.is_none() && self.records.free_row_id().is_none() {
             return Err(TopicError::Full);
         }
         let header = Header::new(identity, key, sequence, expires_ns);
         let name = publication.key.unwrap_or_default();
-        Ok(Next { found, record: Record::new(header, publication.bytes, name) })
+        Ok(PreparedRecord { found, record: Record::new(header, publication.bytes, name) })
     }
 
     /// The record that a message will make of the one that is there, and why.
@@ -292,9 +292,9 @@ impl Topic {
         &mut self,
         publication: &Publication<'_>,
         now_ns: u64,
-    ) -> Result<(Next, Cause), TopicError> {
-        let found = self.find_as(publication)?;
-        let Some(base) = found.and_then(|place| self.records.get(place)) else {
+    ) -> Result<(PreparedRecord, Cause), TopicError> {
+        let found = self.find_by_message(publication)?;
+        let Some(base) = found.and_then(|row_id| self.records.get(row_id)) else {
             return Ok((self.prepare(publication, now_ns)?, Cause::Published));
         };
         let mut merged = Vec::with_capacity(base.bytes().len() + publication.bytes.len());
@@ -304,31 +304,36 @@ impl Topic {
     }
 
     /// Puts `bytes` in the place of those of a record, if it is there. They have its key too.
-    pub(crate) fn renew<'a>(
+    pub(crate) fn replace_bytes<'a>(
         &'a mut self,
         key: Key,
         bytes: &[u8],
         now_ns: u64,
     ) -> Option<Change<'a>> {
-        let place = self.records.find_key(key)?;
-        let record = self.records.get(place)?.renewed(bytes, self.sequence + 1);
-        self.reading.forget();
-        Some(self.commit(Next { found: Some(place), record }, Cause::Published, "", now_ns))
+        let row_id = self.records.find_key(key)?;
+        let record = self.records.get(row_id)?.renewed(bytes, self.sequence + 1);
+        self.parsed.forget();
+        Some(self.commit(
+            PreparedRecord { found: Some(row_id), record },
+            Cause::Published,
+            "",
+            now_ns,
+        ))
     }
 
     /// Makes what was prepared last the record.
     #[inline(always)]
     pub(crate) fn commit<'a>(
         &'a mut self,
-        next: Next,
+        next: PreparedRecord,
         cause: Cause,
         client: &'a str,
         now_ns: u64,
     ) -> Change<'a> {
         let key = next.record.key();
         self.sequence += 1;
-        let place = self.store(next.found, next.record);
-        self.changed(key, place, cause, client, now_ns)
+        let row_id = self.store(next.found, next.record);
+        self.change_event(key, row_id, cause, client, now_ns)
     }
 
     /// Brings a record back as it was.
@@ -347,9 +352,9 @@ impl Topic {
     }
 
     /// Removes a record again, if it is there.
-    pub(crate) fn remove_again(&mut self, identity: Identity, sequence: u64) {
-        if let Some(place) = self.records.find(identity) {
-            self.remove(place, Cause::Deleted, "", 0);
+    pub(crate) fn replay_remove(&mut self, identity: Identity, sequence: u64) {
+        if let Some(row_id) = self.records.find(identity) {
+            self.remove(row_id, Cause::Deleted, "", 0);
         }
         self.sequence = self.sequence.max(sequence);
     }
@@ -363,20 +368,20 @@ impl Topic {
     /// What a message's key values are. Leaves the message at hand.
     #[inline]
     fn identity(&mut self, publication: &Publication<'_>) -> Result<Identity, TopicError> {
-        let row = self.reading.read(publication.bytes)?;
+        let row = self.parsed.read(publication.bytes)?;
         match (publication.key, &*self.keys) {
             (Some(key), []) if !key.is_empty() => {
-                Ok(self.sum.clone().with(key.as_bytes()).identity())
+                Ok(self.hasher.clone().with(key.as_bytes()).identity())
             }
             (_, []) => Err(TopicError::MissingKey),
             (Some(_), _) => Err(TopicError::UnexpectedKey),
             (None, slots) => {
-                let mut sum = self.sum.clone();
+                let mut hasher = self.hasher.clone();
                 for (slot, path) in slots.iter().zip(&self.definition.keys) {
                     let value = row.text(*slot, publication.bytes);
-                    sum.add(value.ok_or_else(|| TopicError::MissingKeyField(path.clone()))?);
+                    hasher.add(value.ok_or_else(|| TopicError::MissingKeyField(path.clone()))?);
                 }
-                Ok(sum.identity())
+                Ok(hasher.identity())
             }
         }
     }
@@ -392,58 +397,58 @@ impl Topic {
     #[inline(always)]
     fn store(&mut self, found: Option<u32>, record: Record) -> u32 {
         let to_ns = record.expires_ns().unwrap_or(NEVER);
-        let (place, before) = match found {
-            Some(place) => (place, self.records.replace(place, record)),
+        let (row_id, before) = match found {
+            Some(row_id) => (row_id, self.records.replace(row_id, record)),
             None => (self.records.insert(record), None),
         };
         if !self.indexes.is_empty()
-            && let Some(record) = self.records.get(place)
+            && let Some(record) = self.records.get(row_id)
         {
-            let row = self.reading.row(record.bytes());
-            self.indexes.iter_mut().for_each(|(_, index)| index.put(place, row, record));
+            let row = self.parsed.row(record.bytes());
+            self.indexes.iter_mut().for_each(|(_, index)| index.put(row_id, row, record));
         }
         let from_ns = before.as_ref().and_then(Record::expires_ns).unwrap_or(NEVER);
-        self.expiry.moved(place, from_ns, to_ns);
-        self.past = before;
-        place
+        self.expiry.moved(row_id, from_ns, to_ns);
+        self.previous = before;
+        row_id
     }
 
-    /// Removes the record at `place`.
+    /// Removes the record at `row_id`.
     pub(crate) fn remove<'a>(
         &'a mut self,
-        place: u32,
+        row_id: u32,
         cause: Cause,
         client: &'a str,
         now_ns: u64,
     ) -> Option<Change<'a>> {
-        let record = self.records.remove(place)?;
+        let record = self.records.remove(row_id)?;
         let (key, from_ns) = (record.key(), record.expires_ns().unwrap_or(NEVER));
-        self.expiry.moved(place, from_ns, NEVER);
-        self.indexes.iter_mut().for_each(|(_, index)| index.take(place));
-        self.past = Some(record);
+        self.expiry.moved(row_id, from_ns, NEVER);
+        self.indexes.iter_mut().for_each(|(_, index)| index.take(row_id));
+        self.previous = Some(record);
         self.sequence += 1;
-        Some(self.changed(key, place, cause, client, now_ns))
+        Some(self.change_event(key, row_id, cause, client, now_ns))
     }
 
-    /// Says what has happened at `place`.
-    fn changed<'a>(
+    /// Says what has happened at `row_id`.
+    fn change_event<'a>(
         &'a mut self,
         key: Key,
-        place: u32,
+        row_id: u32,
         cause: Cause,
         client: &'a str,
         unix_ns: u64,
     ) -> Change<'a> {
-        self.past_reading.forget();
-        let past = self.past.as_ref();
+        self.previous_parsed.forget();
+        let previous = self.previous.as_ref();
         Change {
             key,
             sequence: self.sequence,
             cause,
-            before: past.map(|record| Version::new(record, &self.past_reading)),
-            after: self.records.get(place).map(|record| Version::new(record, &self.reading)),
+            before: previous.map(|record| Version::new(record, &self.previous_parsed)),
+            after: self.records.get(row_id).map(|record| Version::new(record, &self.parsed)),
             environment: Environment { topic: &self.definition.name, client, unix_ns },
-            place,
+            row_id,
         }
     }
 }

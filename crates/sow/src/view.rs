@@ -7,22 +7,22 @@
 //! rounded.
 
 mod accumulator;
-mod blueprint;
-mod cascade;
-mod datum;
+mod aggregation;
+mod contribution;
 mod decimal;
 mod definition;
-mod exact;
-mod fold;
-mod formula;
+mod expression;
+mod graph;
 mod groups;
-mod share;
-mod tables;
-mod template;
+mod join;
+mod plan;
+mod rational;
+mod record_writer;
+mod value;
 
-pub use cascade::ViewGraph;
 pub use decimal::Rounding;
 pub use definition::{Clause, Join, ViewDefinition, ViewError};
+pub use graph::ViewGraph;
 
 use crate::change::{Change, Version};
 use crate::definition::TopicDefinition;
@@ -31,17 +31,17 @@ use crate::key::Key;
 use crate::publication::Publication;
 use crate::record::Record;
 use crate::topic::Topic;
-use blueprint::Blueprint;
-use fold::{Fold, NOWHERE};
-use groups::Age;
+use aggregation::{Aggregation, NO_ENVIRONMENT};
+use contribution::Contribution;
+use groups::RowAge;
+use join::{JoinTables, JoinedRecord};
 use lanecast_filter::fields::{FieldSet, Slot, TooManyFields};
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Message, Plan};
-use share::Share;
+use plan::ViewPlan;
 use smallvec::smallvec;
-use tables::{Held, Tables};
 use thiserror::Error;
 
 /// A view and the topic that it makes.
@@ -49,14 +49,14 @@ use thiserror::Error;
 pub struct View {
     definition: ViewDefinition,
     sources: Box<[Source]>,
-    wishes: Wishes,
+    inputs: ViewInputs,
     /// Its topic reads what it wants.
-    reads_along: bool,
-    fold: Fold,
+    shares_fields: bool,
+    aggregation: Aggregation,
     /// The records of its topics, if it has several.
-    tables: Option<Tables>,
+    tables: Option<JoinTables>,
     /// What each record has put in, by its place, if there is but one topic.
-    shares: Vec<Option<Share>>,
+    contributions: Vec<Option<Contribution>>,
     topic: Topic,
     /// The key of its record, if it has no grouping and so but one.
     key: Option<Box<str>>,
@@ -75,7 +75,7 @@ struct Source {
 /// What a view wants of messages: the fields that it asks for, of which topic, and those of its
 /// filter.
 #[derive(Debug)]
-struct Wishes {
+struct ViewInputs {
     inputs: Vec<(usize, Path)>,
     filter: Option<Filter>,
 }
@@ -83,10 +83,10 @@ struct Wishes {
 /// Why a record of a view could not be brought up to date. It stays what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum EmitError {
+pub enum RefreshError {
     /// A value holds the byte that separates fields.
     #[error("the value of {0} holds the separator of fields: write the view in another format")]
-    Unwritable(Path),
+    InvalidValue(Path),
     /// The view's topic did not take the record.
     #[error(transparent)]
     Refused(#[from] TopicError),
@@ -103,7 +103,7 @@ impl View {
         definition: ViewDefinition,
         find: &dyn Fn(&str) -> Option<&'a Topic>,
     ) -> Result<Self, ViewError> {
-        let blueprint = Blueprint::new(&definition)?;
+        let plan = ViewPlan::new(&definition)?;
         let names: Vec<&str> = definition.topics().collect();
         let topics = names.iter().map(|name| {
             let what = format!("there is no topic {name}");
@@ -112,32 +112,32 @@ impl View {
         });
         let topics: Vec<&Topic> = topics.collect::<Result<_, _>>()?;
         let mut own = TopicDefinition::new(&definition.name, definition.format);
-        own.keys = blueprint.key_columns.iter().map(|at| blueprint.paths[*at].clone()).collect();
+        own.keys = plan.key_columns.iter().map(|at| plan.paths[*at].clone()).collect();
         let key = own.keys.is_empty().then(|| own.name.clone());
         let topic = Topic::new(own).map_err(|error| ViewError::new(Clause::Grouping, 0, error))?;
-        let wishes = Wishes { inputs: blueprint.inputs.clone(), filter: blueprint.filter.clone() };
+        let inputs = ViewInputs { inputs: plan.inputs.clone(), filter: plan.filter.clone() };
         let mut fields: Vec<FieldSet> =
             topics.iter().map(|topic| FieldSet::new(topic.definition().format)).collect();
-        let (slots, plan) = wishes.bind(&mut fields.iter_mut().collect::<Vec<_>>())?;
+        let (slots, filter_plan) = inputs.bind(&mut fields.iter_mut().collect::<Vec<_>>())?;
         let sources = fields.iter().map(Source::new).collect();
-        let tables = (topics.len() > 1).then(|| Tables::new(&blueprint.links, &slots));
-        let fold = Fold::new(blueprint, &names, slots, plan);
-        let (shares, record) = (Vec::new(), Vec::new());
+        let tables = (topics.len() > 1).then(|| JoinTables::new(&plan.links, &slots));
+        let aggregation = Aggregation::new(plan, &names, slots, filter_plan);
+        let (contributions, record) = (Vec::new(), Vec::new());
         let mut view = Self {
             definition,
             sources,
-            wishes,
-            reads_along: false,
-            fold,
+            inputs,
+            shares_fields: false,
+            aggregation,
             tables,
-            shares,
+            contributions,
             topic,
             key,
             record,
         };
         for (number, topic) in topics.iter().enumerate() {
-            for (place, record) in topic.places() {
-                view.change(number, place, record.key(), None, Some((record, None)));
+            for (row_id, record) in topic.row_ids() {
+                view.change(number, row_id, record.key(), None, Some((record, None)));
             }
         }
         Ok(view)
@@ -150,10 +150,10 @@ impl View {
     ///
     /// If the topic has no room for so many fields. The view goes on reading by itself.
     pub fn share_fields(&mut self, topic: &mut Topic) -> Result<(), TooManyFields> {
-        if self.tables.is_none() && !self.reads_along {
-            let (slots, plan) = topic.with_fields(|fields| self.wishes.bind(&mut [fields]))?;
-            self.fold.rebind(slots, plan);
-            self.reads_along = true;
+        if self.tables.is_none() && !self.shares_fields {
+            let (slots, plan) = topic.with_fields(|fields| self.inputs.bind(&mut [fields]))?;
+            self.aggregation.rebind(slots, plan);
+            self.shares_fields = true;
         }
         Ok(())
     }
@@ -175,38 +175,38 @@ impl View {
 
     /// How many groups there are.
     pub fn groups(&self) -> usize {
-        self.fold.groups.len()
+        self.aggregation.groups.len()
     }
 
     /// How many rows are in no group, because a value that they are grouped by is NULL.
-    pub fn stray_rows(&self) -> u64 {
-        self.fold.stray
+    pub fn ungrouped_rows(&self) -> u64 {
+        self.aggregation.ungrouped
     }
 
     /// How many records may have to be brought up to date.
     pub fn waiting(&self) -> usize {
-        self.fold.groups.waiting()
+        self.aggregation.groups.waiting()
     }
 
     /// Learns of a change of one of its topics, counted from 0 in the order of the definition.
     #[inline]
     pub fn on_change<'a>(&mut self, number: usize, change: &Change<'a>) {
         let before = change.before.map(Version::record);
-        let row = |after: Version<'a>| self.reads_along.then(|| after.row());
+        let row = |after: Version<'a>| self.shares_fields.then(|| after.row());
         let after = change.after.map(|after| (after.record(), row(after)));
-        self.change(number, change.place, change.key, before, after);
+        self.change(number, change.row_id, change.key, before, after);
     }
 
     /// Brings one record up to date and says what has changed, if anything has: call it until there
     /// is nothing. Changes of several rows of one group that come before are one change.
-    pub fn emit(&mut self, now_ns: u64) -> Option<Result<Change<'_>, EmitError>> {
-        let Self { fold, topic, key, record, .. } = self;
+    pub fn next_change(&mut self, now_ns: u64) -> Option<Result<Change<'_>, RefreshError>> {
+        let Self { aggregation, topic, key, record, .. } = self;
         loop {
-            let place = fold.groups.next_changed()?;
-            let Some(group) = fold.groups.get(place) else { continue };
+            let row_id = aggregation.groups.next_changed()?;
+            let Some(group) = aggregation.groups.get(row_id) else { continue };
             let published = group.published;
             if group.is_empty() {
-                fold.groups.remove(place);
+                aggregation.groups.remove(row_id);
                 match published {
                     Some(key) if topic.get(key).is_some() => {
                         return topic.delete(key, "", now_ns).map(Ok);
@@ -215,19 +215,19 @@ impl View {
                 }
             }
             record.clear();
-            if let Err(unwritable) = fold.write(group, record) {
-                let path = fold.paths[unwritable.field].clone();
-                return Some(Err(EmitError::Unwritable(path)));
+            if let Err(invalid) = aggregation.write(group, record) {
+                let path = aggregation.paths[invalid.field].clone();
+                return Some(Err(RefreshError::InvalidValue(path)));
             }
             let current = published.and_then(|key| topic.get(key));
             if current.is_some_and(|current| current.bytes() == &**record) {
                 continue;
             }
             if let Some(key) = current.map(Record::key) {
-                return topic.renew(key, record, now_ns).map(Ok);
+                return topic.replace_bytes(key, record, now_ns).map(Ok);
             }
             let publication = Publication { key: key.as_deref(), ..Publication::of(record) };
-            return Some(publish(topic, fold, place, &publication, now_ns));
+            return Some(publish(topic, aggregation, row_id, &publication, now_ns));
         }
     }
 
@@ -235,37 +235,38 @@ impl View {
     fn change(
         &mut self,
         number: usize,
-        place: u32,
+        row_id: u32,
         key: Key,
         before: Option<&Record>,
         after: Option<(&Record, Option<&Row>)>,
     ) {
         let source = &mut self.sources[number];
         if let Some(tables) = &mut self.tables {
-            let held = after.map(|(record, _)| source.held(record));
-            return tables.change(number, key, held, &mut self.fold);
+            let joined = after.map(|(record, _)| source.joined(record));
+            return tables.change(number, key, joined, &mut self.aggregation);
         }
-        let place = place as usize;
-        if self.shares.len() <= place {
-            self.shares.resize(place + 1, None);
+        let row_id = row_id as usize;
+        if self.contributions.len() <= row_id {
+            self.contributions.resize(row_id + 1, None);
         }
-        let share = &mut self.shares[place];
-        let before = before.and_then(|record| Some((share.take()?, record)));
-        let before = before.map(|(share, record)| (share, smallvec![record.sequence()]));
+        let contribution = &mut self.contributions[row_id];
+        let before = before.and_then(|record| Some((contribution.take()?, record)));
+        let before =
+            before.map(|(contribution, record)| (contribution, smallvec![record.sequence()]));
         let Some((record, row)) = after else {
-            if let Some((share, age)) = &before {
-                self.fold.remove(share, age);
+            if let Some((contribution, age)) = &before {
+                self.aggregation.remove(contribution, age);
             }
             return;
         };
-        let (age, bytes): (Age, _) = (smallvec![record.sequence()], record.bytes());
+        let (age, bytes): (RowAge, _) = (smallvec![record.sequence()], record.bytes());
         let message = match row {
-            Some(row) => Message { row, bytes, environment: &NOWHERE },
+            Some(row) => Message { row, bytes, environment: &NO_ENVIRONMENT },
             None => source.message(bytes),
         };
-        *share = match &before {
-            Some((before, old)) => self.fold.replace((before, old), &[Some(message)], &age),
-            None => self.fold.add(&[Some(message)], &age),
+        *contribution = match &before {
+            Some((before, old)) => self.aggregation.replace((before, old), &[Some(message)], &age),
+            None => self.aggregation.add(&[Some(message)], &age),
         };
     }
 }
@@ -279,24 +280,24 @@ impl Source {
     fn message<'a>(&'a mut self, bytes: &'a [u8]) -> Message<'a> {
         // A malformed message leaves the row empty, which is what shall be found in it.
         let _ = self.reader.read(bytes, &mut self.row);
-        Message { row: &self.row, bytes, environment: &NOWHERE }
+        Message { row: &self.row, bytes, environment: &NO_ENVIRONMENT }
     }
 
-    fn held(&mut self, record: &Record) -> Held {
+    fn joined(&mut self, record: &Record) -> JoinedRecord {
         let row = self.message(record.bytes()).row.clone();
-        Held { record: record.clone(), row }
+        JoinedRecord { record: record.clone(), row }
     }
 }
 
 fn publish<'a>(
     topic: &'a mut Topic,
-    fold: &mut Fold,
-    place: u32,
+    aggregation: &mut Aggregation,
+    row_id: u32,
     publication: &Publication<'a>,
     now_ns: u64,
-) -> Result<Change<'a>, EmitError> {
+) -> Result<Change<'a>, RefreshError> {
     let change = topic.publish(publication, now_ns)?;
-    if let Some(group) = fold.groups.get_mut(place) {
+    if let Some(group) = aggregation.groups.get_mut(row_id) {
         group.published = Some(change.key);
     }
     Ok(change)
@@ -304,7 +305,7 @@ fn publish<'a>(
 
 type Bound = (Box<[(usize, Slot)]>, Option<Plan>);
 
-impl Wishes {
+impl ViewInputs {
     /// The slots of all inputs, and the plan of the filter if there is but one topic.
     fn bind(&self, fields: &mut [&mut FieldSet]) -> Result<Bound, TooManyFields> {
         let mut slots = Vec::new();

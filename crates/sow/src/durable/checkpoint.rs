@@ -1,7 +1,7 @@
 //! Writing down all records while topics go on changing.
 
-use super::archive::Clients;
 use super::entry;
+use super::store::Clients;
 use crate::topic::Topic;
 use lanecast_journal::{Storage, StorageResult, StoredFile};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};
@@ -55,7 +55,7 @@ pub struct Checkpoint<S: Storage> {
     /// Entries of that block.
     entries: Vec<u8>,
     topic: usize,
-    place: u32,
+    row_id: u32,
     is_sealed: bool,
 }
 
@@ -77,7 +77,7 @@ impl<S: Storage> Checkpoint<S> {
             block: 0,
             entries: Vec::new(),
             topic: 0,
-            place: 0,
+            row_id: 0,
             is_sealed: false,
         };
         for (name, text) in views {
@@ -101,15 +101,15 @@ impl<S: Storage> Checkpoint<S> {
     pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> StorageResult<bool> {
         for _ in 0..limit {
             let Some(topic) = topics.get(self.topic) else { break };
-            if self.place == 0 {
+            if self.row_id == 0 {
                 entry::begins(topic, &mut self.entries);
             }
-            if let Some(record) = topic.at(self.place) {
+            if let Some(record) = topic.at(self.row_id) {
                 entry::put(topic.number(), record, &mut self.entries);
             }
-            self.place += 1;
-            if self.place >= topic.end() {
-                (self.topic, self.place) = (self.topic + 1, 0);
+            self.row_id += 1;
+            if self.row_id >= topic.end() {
+                (self.topic, self.row_id) = (self.topic + 1, 0);
             }
             if self.entries.len() >= BLOCK {
                 self.write_block()?;

@@ -1,8 +1,8 @@
 //! Looking at what is kept without its owner, and without knowing what the topics are.
 
 use super::error::SowStoreError;
-use super::restore::Blocks;
-use crate::key::{Key, Sum};
+use super::recovery::CheckpointReader;
+use crate::key::{Key, KeyHasher};
 use crate::record::NEVER;
 use lanecast_journal::{Reader, Start, Storage};
 use lanecast_wire::state::{
@@ -75,7 +75,7 @@ impl Dump {
 
     /// The number of the topic with this name.
     pub fn number_of(topic: &str) -> u32 {
-        Sum::new(topic).identity().checksum as u32
+        KeyHasher::new(topic).identity().checksum as u32
     }
 
     fn note(&mut self, result: Result<(), SowStoreError>) -> Result<(), SowStoreError> {
@@ -94,7 +94,7 @@ impl Dump {
         storage: &S,
         records: &mut Records,
     ) -> Result<(), SowStoreError> {
-        let Some(mut blocks) = Blocks::newest(storage)? else { return Ok(()) };
+        let Some(mut blocks) = CheckpointReader::newest(storage)? else { return Ok(()) };
         self.covered = blocks.covered();
         while let Some(mut entries) = blocks.next()? {
             while !entries.is_empty() {

@@ -54,7 +54,7 @@ pub enum SowStoreError {
     )]
     Foreign(u64),
     /// Topics or views on disk are not those of the settings.
-    #[error("{}", told(.0))]
+    #[error("{}", describe(.0))]
     SchemaMismatch(Vec<SchemaMismatch>),
     /// Definitions cannot be written.
     #[error("the definitions of topics cannot be written: {0}")]
@@ -117,9 +117,9 @@ impl Display for SchemaMismatch {
 }
 
 /// All of them, and the way out.
-fn told(misfits: &[SchemaMismatch]) -> String {
-    let all: Vec<_> = misfits.iter().map(ToString::to_string).collect();
-    let names: Vec<_> = misfits.iter().map(|misfit| format!("{:?}", misfit.name)).collect();
+fn describe(mismatches: &[SchemaMismatch]) -> String {
+    let all: Vec<_> = mismatches.iter().map(ToString::to_string).collect();
+    let names: Vec<_> = mismatches.iter().map(|mismatch| format!("{:?}", mismatch.name)).collect();
     format!(
         "{}; nothing was changed: put the settings back as they were, or say by name what may be \
          dropped from disk, with all its records: storage.forget = [{}], or --forget NAME",

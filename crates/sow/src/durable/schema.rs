@@ -1,13 +1,13 @@
 //! Definitions of topics and views: as the settings have them, and as they are on disk.
 //!
 //! The archive stores each topic's definition with its records. Before a topic is changed at all,
-//! [`Stored::check`] compares the two, so that no record is dropped because a name is missing or
+//! [`StoredSchema::check`] compares the two, so that no record is dropped because a name is missing or
 //! a key has changed.
 
 use super::entry;
 use super::error::{MismatchKind, SchemaMismatch, SowStoreError};
 use crate::definition::TopicDefinition;
-use crate::key::Sum;
+use crate::key::KeyHasher;
 use crate::view::ViewDefinition;
 use lanecast_filter::message_type::Format;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,12 +41,12 @@ pub(crate) struct StoredTopic {
     /// Its definition; files of version 1 have none.
     pub(crate) definition: Option<String>,
     /// Why its records are not those of the topic that the settings have.
-    pub(crate) misfit: Option<MismatchKind>,
+    pub(crate) mismatch: Option<MismatchKind>,
 }
 
 /// What is on disk besides records.
 #[derive(Debug, Default)]
-pub(crate) struct Stored {
+pub(crate) struct StoredSchema {
     /// By number.
     pub(crate) topics: BTreeMap<u32, StoredTopic>,
     /// Definitions of views, by name.
@@ -55,56 +55,60 @@ pub(crate) struct Stored {
 
 /// Entries that bring the disk in line with the settings.
 #[derive(Debug, Default)]
-pub(crate) struct Amendment {
+pub(crate) struct SchemaChange {
     pub(crate) entries: Vec<Vec<u8>>,
     /// Numbers of topics that lose their records.
     pub(crate) dropped: BTreeSet<u32>,
     /// What was forgotten, by name.
-    pub(crate) forgotten: Vec<Box<str>>,
+    pub(crate) dropped_names: Vec<Box<str>>,
 }
 
-impl Stored {
+impl StoredSchema {
     /// Compares what is on disk with the settings; gives the entries to append.
-    pub(crate) fn check(&self, schema: &Schema) -> Result<Amendment, SowStoreError> {
-        let (mut amendment, mut misfits) = (Amendment::default(), Vec::new());
+    pub(crate) fn check(&self, schema: &Schema) -> Result<SchemaChange, SowStoreError> {
+        let (mut change, mut mismatches) = (SchemaChange::default(), Vec::new());
         let wanted: BTreeMap<u32, &TopicDefinition> =
             schema.topics.iter().map(|topic| (number_of(&topic.name), topic)).collect();
-        let forgettable: BTreeMap<u32, &str> =
+        let droppable: BTreeMap<u32, &str> =
             schema.forget.iter().map(|name| (number_of(name), &**name)).collect();
         for (number, topic) in &self.topics {
             let why = match wanted.get(number) {
-                Some(_) => topic.misfit.clone(),
+                Some(_) => topic.mismatch.clone(),
                 None => Some(MismatchKind::Missing),
             };
             let Some(why) = why else { continue };
             let known = wanted.get(number).map(|wanted| &*wanted.name);
             let name = topic.name.as_deref().or(known);
-            if let Some(forgotten) = forgettable.get(number) {
-                let name = name.unwrap_or(forgotten);
-                amendment.entries.push(entry::forget(*number, name));
-                amendment.dropped.insert(*number);
-                amendment.forgotten.push(name.into());
+            if let Some(dropped_names) = droppable.get(number) {
+                let name = name.unwrap_or(dropped_names);
+                change.entries.push(entry::forget(*number, name));
+                change.dropped.insert(*number);
+                change.dropped_names.push(name.into());
             } else {
                 let name = name.map_or_else(|| format!("#{number}").into(), Box::from);
-                misfits.push(SchemaMismatch { is_view: false, name, why });
+                mismatches.push(SchemaMismatch { is_view: false, name, why });
             }
         }
         for (number, topic) in wanted {
             let stored = self.topics.get(&number);
             let is_defined = stored.is_some_and(|stored| stored.definition.is_some());
-            if !is_defined || amendment.dropped.contains(&number) {
-                amendment.entries.push(entry::define(number, &topic.name, &text_of_topic(topic)));
+            if !is_defined || change.dropped.contains(&number) {
+                change.entries.push(entry::define(number, &topic.name, &text_of_topic(topic)));
             }
         }
-        self.check_views(schema, &mut amendment, &mut misfits);
-        if misfits.is_empty() { Ok(amendment) } else { Err(SowStoreError::SchemaMismatch(misfits)) }
+        self.check_views(schema, &mut change, &mut mismatches);
+        if mismatches.is_empty() {
+            Ok(change)
+        } else {
+            Err(SowStoreError::SchemaMismatch(mismatches))
+        }
     }
 
     fn check_views(
         &self,
         schema: &Schema,
-        amendment: &mut Amendment,
-        misfits: &mut Vec<SchemaMismatch>,
+        change: &mut SchemaChange,
+        mismatches: &mut Vec<SchemaMismatch>,
     ) {
         let wanted = texts_of_views(&schema.views);
         for (name, was) in &self.views {
@@ -114,16 +118,16 @@ impl Stored {
                 None => MismatchKind::Missing,
             };
             if schema.forget.contains(name) {
-                amendment.forgotten.push(name.clone());
+                change.dropped_names.push(name.clone());
                 let text = wanted.get(name).map_or("", String::as_str);
-                amendment.entries.push(entry::view(name, text));
+                change.entries.push(entry::view(name, text));
             } else {
-                misfits.push(SchemaMismatch { is_view: true, name: name.clone(), why });
+                mismatches.push(SchemaMismatch { is_view: true, name: name.clone(), why });
             }
         }
         for (name, text) in &wanted {
             if !self.views.contains_key(name) {
-                amendment.entries.push(entry::view(name, text));
+                change.entries.push(entry::view(name, text));
             }
         }
     }
@@ -131,7 +135,7 @@ impl Stored {
 
 /// The number of the topic of that name.
 pub(crate) fn number_of(topic: &str) -> u32 {
-    Sum::new(topic).identity().checksum as u32
+    KeyHasher::new(topic).identity().checksum as u32
 }
 
 /// A topic's definition as it is stored: the type of its messages, then a line for each key field.
@@ -164,14 +168,14 @@ fn text_of_view(view: &ViewDefinition) -> String {
     let mut text = format!("{}\ntopic {}", text_of_format(view.format), view.topic);
     // Writing to a string does not fail.
     for join in &view.joins {
-        let _done = write!(text, "\njoin {} on {}", join.topic, spaced(&join.on));
+        let _done = write!(text, "\njoin {} on {}", join.topic, normalized(&join.on));
     }
-    let _done = write!(text, "\nprojection {}", spaced(&view.projection));
+    let _done = write!(text, "\nprojection {}", normalized(&view.projection));
     if !view.grouping.trim().is_empty() {
-        let _done = write!(text, "\ngroup_by {}", spaced(&view.grouping));
+        let _done = write!(text, "\ngroup_by {}", normalized(&view.grouping));
     }
     if let Some(filter) = &view.filter {
-        let _done = write!(text, "\nfilter {}", spaced(filter));
+        let _done = write!(text, "\nfilter {}", normalized(filter));
     }
     let _done = write!(text, "\nrounding {} {}", view.rounding.decimals, view.rounding.digits);
     text
@@ -188,24 +192,24 @@ fn text_of_format(format: Format) -> String {
 
 /// The text with one space where there is white space, but for what stands in quotes: a line that
 /// is broken elsewhere is no change.
-fn spaced(text: &str) -> String {
-    let (mut spaced, mut quote, mut is_apart) = (String::new(), None, false);
+fn normalized(text: &str) -> String {
+    let (mut normalized, mut quote, mut is_apart) = (String::new(), None, false);
     for character in text.trim().chars() {
         if quote.is_none() && character.is_whitespace() {
             is_apart = true;
             continue;
         }
         if std::mem::take(&mut is_apart) {
-            spaced.push(' ');
+            normalized.push(' ');
         }
-        spaced.push(character);
+        normalized.push(character);
         quote = match quote {
             None if matches!(character, '\'' | '"') => Some(character),
             Some(open) if open == character => None,
             other => other,
         };
     }
-    spaced
+    normalized
 }
 
 #[cfg(test)]

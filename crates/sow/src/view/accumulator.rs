@@ -1,9 +1,9 @@
 //! What aggregate functions remember of the rows of a group. Each row can be taken back.
 
-use super::datum::Datum;
+use super::contribution::{Input, Need};
 use super::decimal::Decimal;
-use super::exact::Exact;
-use super::share::{Input, Need};
+use super::rational::Rational;
+use super::value::ViewValue;
 use lanecast_filter::Function;
 use lanecast_filter::expr::Arithmetic;
 use std::cmp::Ordering;
@@ -18,9 +18,9 @@ pub(crate) enum Step {
 
 /// What has to be remembered for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
+pub(crate) enum AccumulatorKind {
     /// SUM, AVG
-    Tally,
+    Sum,
     /// COUNT
     Count,
     /// MIN, MAX
@@ -32,7 +32,7 @@ pub(crate) enum Measure {
 /// What is remembered of the values of one expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Accumulator {
-    Tally {
+    Sum {
         sum: Decimal,
         /// Values in the sum.
         count: u64,
@@ -67,11 +67,11 @@ impl Step {
     }
 }
 
-impl Measure {
+impl AccumulatorKind {
     /// What `function` needs, if it is an aggregate function.
     pub(crate) fn of(function: Function) -> Option<Self> {
         match function {
-            Function::Sum | Function::Avg => Some(Self::Tally),
+            Function::Sum | Function::Avg => Some(Self::Sum),
             Function::Count => Some(Self::Count),
             Function::Min | Function::Max => Some(Self::Extremes),
             Function::CountDistinct => Some(Self::Distinct),
@@ -83,14 +83,14 @@ impl Measure {
     pub(crate) fn need(self) -> Need {
         match self {
             Self::Count => Need::Presence,
-            Self::Tally | Self::Extremes => Need::Number,
+            Self::Sum | Self::Extremes => Need::Number,
             Self::Distinct => Need::Whole,
         }
     }
 
     pub(crate) fn accumulator(self) -> Accumulator {
         match self {
-            Self::Tally => Accumulator::Tally { sum: Decimal::ZERO, count: 0, nans: 0 },
+            Self::Sum => Accumulator::Sum { sum: Decimal::ZERO, count: 0, nans: 0 },
             Self::Count => Accumulator::Count(0),
             Self::Extremes => Accumulator::Extremes(Multiset::new()),
             Self::Distinct => Accumulator::Distinct(Multiset::new()),
@@ -105,13 +105,13 @@ impl Accumulator {
         match (self, input) {
             (_, Input::Null) => {}
             (Self::Count(count), _) => step.apply(count),
-            (Self::Tally { sum, count, .. }, Input::Number { units, scale }) => {
+            (Self::Sum { sum, count, .. }, Input::Number { units, scale }) => {
                 let units =
                     if step == Step::Add { i128::from(*units) } else { -i128::from(*units) };
                 sum.add(units, *scale);
                 step.apply(count);
             }
-            (Self::Tally { sum, count, nans }, _) => match input.decimal() {
+            (Self::Sum { sum, count, nans }, _) => match input.decimal() {
                 Some(number) => {
                     *sum = match step {
                         Step::Add => sum.plus(&number),
@@ -129,11 +129,11 @@ impl Accumulator {
 
     /// Takes a value back that was added, and adds another.
     #[inline]
-    pub(crate) fn exchange(&mut self, before: &Input, after: &Input) {
+    pub(crate) fn replace(&mut self, before: &Input, after: &Input) {
         match (&mut *self, before, after) {
             (Self::Count(_), before, after) if before.is_null() == after.is_null() => {}
             (
-                Self::Tally { sum, .. },
+                Self::Sum { sum, .. },
                 Input::Number { units: less, scale },
                 Input::Number { units: more, scale: other },
             ) if scale == other => sum.add(i128::from(*more) - i128::from(*less), *scale),
@@ -146,19 +146,21 @@ impl Accumulator {
 
     /// What `function` says of the values: NULL if there are none to speak of.
     #[inline]
-    pub(crate) fn outcome(&self, function: Function) -> Datum<'_> {
+    pub(crate) fn result(&self, function: Function) -> ViewValue<'_> {
         match (self, function) {
-            (Self::Tally { nans: 1.., .. }, _) => Datum::Nan,
-            (Self::Tally { count: 0, .. }, _) => Datum::Null,
-            (Self::Tally { sum, .. }, Function::Sum) => Datum::Number(Exact::Decimal(sum.clone())),
-            (Self::Tally { sum, count, .. }, _) => {
-                let sum = Exact::Decimal(sum.clone());
-                sum.compute(Arithmetic::Divide, &Exact::whole(*count)).into()
+            (Self::Sum { nans: 1.., .. }, _) => ViewValue::Nan,
+            (Self::Sum { count: 0, .. }, _) => ViewValue::Null,
+            (Self::Sum { sum, .. }, Function::Sum) => {
+                ViewValue::Number(Rational::Decimal(sum.clone()))
             }
-            (Self::Count(count), _) => Datum::Number(Exact::whole(*count)),
-            (Self::Distinct(values), _) => Datum::Number(Exact::whole(values.len() as u64)),
-            (Self::Extremes(values), Function::Min) => Value::datum(values.keys().next()),
-            (Self::Extremes(values), _) => Value::datum(values.keys().next_back()),
+            (Self::Sum { sum, count, .. }, _) => {
+                let sum = Rational::Decimal(sum.clone());
+                sum.compute(Arithmetic::Divide, &Rational::whole(*count)).into()
+            }
+            (Self::Count(count), _) => ViewValue::Number(Rational::whole(*count)),
+            (Self::Distinct(values), _) => ViewValue::Number(Rational::whole(values.len() as u64)),
+            (Self::Extremes(values), Function::Min) => Value::value(values.keys().next()),
+            (Self::Extremes(values), _) => Value::value(values.keys().next_back()),
         }
     }
 }
@@ -187,11 +189,11 @@ impl Value {
         input.decimal().map(Self::Number).or_else(text)
     }
 
-    fn datum(value: Option<&Self>) -> Datum<'_> {
+    fn value(value: Option<&Self>) -> ViewValue<'_> {
         match value {
-            None => Datum::Null,
-            Some(Self::Number(number)) => Datum::Number(Exact::Decimal(number.clone())),
-            Some(Self::Text(text)) => Datum::text(&**text),
+            None => ViewValue::Null,
+            Some(Self::Number(number)) => ViewValue::Number(Rational::Decimal(number.clone())),
+            Some(Self::Text(text)) => ViewValue::text(&**text),
         }
     }
 }
@@ -226,30 +228,30 @@ mod tests {
     use super::*;
     use crate::view::decimal::Rounding;
 
-    fn shown(datum: &Datum<'_>) -> String {
-        match datum {
-            Datum::Number(number) => number.rounded(Rounding::DEFAULT).to_string(),
-            Datum::Text(text) => String::from_utf8_lossy(text).into_owned(),
+    fn shown(value: &ViewValue<'_>) -> String {
+        match value {
+            ViewValue::Number(number) => number.rounded(Rounding::DEFAULT).to_string(),
+            ViewValue::Text(text) => String::from_utf8_lossy(text).into_owned(),
             other => format!("{other:?}"),
         }
     }
 
-    fn input(text: &str, measure: Measure) -> Input {
-        Input::new(Datum::text(text.as_bytes()), measure.need())
+    fn input(text: &str, kind: AccumulatorKind) -> Input {
+        Input::new(ViewValue::text(text.as_bytes()), kind.need())
     }
 
-    fn outcome(function: Function, texts: &[&str]) -> String {
-        let measure = Measure::of(function).expect("an aggregate");
-        let mut accumulator = measure.accumulator();
+    fn aggregate(function: Function, texts: &[&str]) -> String {
+        let kind = AccumulatorKind::of(function).expect("an aggregate");
+        let mut accumulator = kind.accumulator();
         // Something comes and goes before.
         for (text, step) in [("7", Step::Add), ("x", Step::Add), ("7", Step::Retract)] {
-            accumulator.take(&input(text, measure), step);
+            accumulator.take(&input(text, kind), step);
         }
         for text in texts {
-            accumulator.take(&input(text, measure), Step::Add);
+            accumulator.take(&input(text, kind), Step::Add);
         }
-        accumulator.take(&input("x", measure), Step::Retract);
-        shown(&accumulator.outcome(function))
+        accumulator.take(&input("x", kind), Step::Retract);
+        shown(&accumulator.result(function))
     }
 
     #[test]
@@ -263,7 +265,7 @@ mod tests {
             (Function::Max, "10"),
             (Function::CountDistinct, "4"),
         ] {
-            assert_eq!(outcome(function, &texts), result, "{function}");
+            assert_eq!(aggregate(function, &texts), result, "{function}");
         }
     }
 
@@ -276,26 +278,26 @@ mod tests {
             (Function::Min, "Null"),
             (Function::CountDistinct, "0"),
         ] {
-            assert_eq!(outcome(function, &["", ""]), result, "{function}");
+            assert_eq!(aggregate(function, &["", ""]), result, "{function}");
         }
     }
 
     #[test]
     fn what_is_no_number_has_no_sum_but_an_order() {
-        assert_eq!(outcome(Function::Sum, &["1", "abc"]), "Nan");
-        assert_eq!(outcome(Function::Max, &["1", "abc"]), "abc");
-        assert_eq!(outcome(Function::Min, &["1", "abc"]), "1");
+        assert_eq!(aggregate(Function::Sum, &["1", "abc"]), "Nan");
+        assert_eq!(aggregate(Function::Max, &["1", "abc"]), "abc");
+        assert_eq!(aggregate(Function::Min, &["1", "abc"]), "1");
     }
 
     /// Sums that plain floats get wrong.
     #[test]
     fn a_million_updates_leave_no_trace() {
         let rounds = 1_000_000_u64;
-        let mut accumulator = Measure::Tally.accumulator();
-        accumulator.take(&input("0.1", Measure::Tally), Step::Add);
+        let mut accumulator = AccumulatorKind::Sum.accumulator();
+        accumulator.take(&input("0.1", AccumulatorKind::Sum), Step::Add);
         let number = |round: u64| {
             let large = round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-            input(&format!("{}.{:03}", large, round % 1_000), Measure::Tally)
+            input(&format!("{}.{:03}", large, round % 1_000), AccumulatorKind::Sum)
         };
         for round in 0..rounds {
             accumulator.take(&number(round), Step::Add);
@@ -306,7 +308,7 @@ mod tests {
         for round in rounds - 10..rounds {
             accumulator.take(&number(round), Step::Retract);
         }
-        assert_eq!(shown(&accumulator.outcome(Function::Sum)), "0.1");
-        assert_eq!(shown(&accumulator.outcome(Function::Avg)), "0.1");
+        assert_eq!(shown(&accumulator.result(Function::Sum)), "0.1");
+        assert_eq!(shown(&accumulator.result(Function::Avg)), "0.1");
     }
 }

@@ -1,9 +1,9 @@
 //! The groups of a view: found by the values that their rows share.
 
 use super::accumulator::{Accumulator, Step};
-use super::datum::Datum;
 use super::decimal::Decimal;
-use super::exact::Exact;
+use super::rational::Rational;
+use super::value::ViewValue;
 use crate::key::Key;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 
 /// Which of two rows is the later one: the sequences of the records that it is made of, that of the
 /// first topic first.
-pub(crate) type Age = SmallVec<[u64; 2]>;
+pub(crate) type RowAge = SmallVec<[u64; 2]>;
 
 /// What is known of the rows of a group: beside its name, because both are needed at once.
 pub(crate) type Accumulators = SmallVec<[Accumulator; 3]>;
@@ -24,10 +24,10 @@ pub(crate) struct Group {
     name: SmallVec<[u8; 32]>,
     rows: u64,
     /// Of each value of the name, in how many rows it is no text.
-    plain: SmallVec<[u64; 2]>,
+    non_text: SmallVec<[u64; 2]>,
     pub(crate) accumulators: Accumulators,
     /// The values of all other fields, of each row.
-    lasts: BTreeMap<Age, Box<[Datum<'static>]>>,
+    lasts: BTreeMap<RowAge, Box<[ViewValue<'static>]>>,
     /// The record that says so, once there is one.
     pub(crate) published: Option<Key>,
     is_changed: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Group {
 /// All groups, and which have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    places: Vec<Option<Group>>,
+    groups: Vec<Option<Group>>,
     free: Vec<u32>,
     table: HashTable<u32>,
     state: RandomState,
@@ -47,31 +47,33 @@ pub(crate) struct Groups {
 
 /// The values that a row is grouped by, one behind the other, each behind its length.
 #[derive(Debug, Default)]
-pub(crate) struct Name {
+pub(crate) struct GroupKey {
     bytes: Vec<u8>,
     values: u32,
     /// A bit for each value, in their order: set if it is no text.
-    pub(crate) plain: u64,
+    pub(crate) non_text: u64,
 }
 
 /// Values that a name may have.
 pub(crate) const VALUES_MAX: usize = u64::BITS as usize;
 
-impl Name {
+impl GroupKey {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        (self.values, self.plain) = (0, 0);
+        (self.values, self.non_text) = (0, 0);
     }
 
     /// Adds a value, unless it is NULL. Numbers that are equal are one value.
-    pub(crate) fn push(&mut self, datum: &Datum<'_>) -> bool {
-        match datum {
-            Datum::Text(text) => self.push_text(text),
-            Datum::Bool(truth) => {
-                self.push_plain(|bytes| bytes.extend_from_slice(truth.to_string().as_bytes()))
+    pub(crate) fn push(&mut self, value: &ViewValue<'_>) -> bool {
+        match value {
+            ViewValue::Text(text) => self.push_text(text),
+            ViewValue::Bool(truth) => {
+                self.push_non_text(|bytes| bytes.extend_from_slice(truth.to_string().as_bytes()))
             }
-            Datum::Number(Exact::Decimal(number)) => self.push_plain(|bytes| number.write(bytes)),
-            Datum::Null | Datum::Nan | Datum::Number(Exact::Quotient(_)) => false,
+            ViewValue::Number(Rational::Decimal(number)) => {
+                self.push_non_text(|bytes| number.write(bytes))
+            }
+            ViewValue::Null | ViewValue::Nan | ViewValue::Number(Rational::Quotient(_)) => false,
         }
     }
 
@@ -84,13 +86,13 @@ impl Name {
         true
     }
 
-    fn push_plain(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    fn push_non_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let start = self.bytes.len() + LENGTH;
         self.bytes.extend_from_slice(&[0; LENGTH]);
         write(&mut self.bytes);
         let length = (self.bytes.len() - start) as u32;
         self.bytes[start - LENGTH..start].copy_from_slice(&length.to_le_bytes());
-        self.plain |= 1 << self.values;
+        self.non_text |= 1 << self.values;
         self.values += 1;
         true
     }
@@ -99,11 +101,11 @@ impl Name {
 const LENGTH: usize = size_of::<u32>();
 
 impl Group {
-    fn new(name: &Name, accumulators: Accumulators) -> Self {
+    fn new(name: &GroupKey, accumulators: Accumulators) -> Self {
         Self {
             name: SmallVec::from_slice(&name.bytes),
             rows: 0,
-            plain: SmallVec::from_elem(0, name.values as usize),
+            non_text: SmallVec::from_elem(0, name.values as usize),
             accumulators,
             lasts: BTreeMap::new(),
             published: None,
@@ -117,47 +119,47 @@ impl Group {
     }
 
     /// One of the values that its rows share, as a text unless none of them has it as a text.
-    pub(crate) fn shared(&self, number: usize) -> Datum<'_> {
+    pub(crate) fn shared(&self, number: usize) -> ViewValue<'_> {
         let mut rest = &*self.name;
         let mut value: &[u8] = b"";
         for _ in 0..=number {
-            let Some((length, behind)) = rest.split_first_chunk() else { return Datum::Null };
+            let Some((length, behind)) = rest.split_first_chunk() else { return ViewValue::Null };
             let length = (u32::from_le_bytes(*length) as usize).min(behind.len());
             (value, rest) = behind.split_at(length);
         }
-        if self.plain[number] < self.rows {
-            return Datum::text(value);
+        if self.non_text[number] < self.rows {
+            return ViewValue::text(value);
         }
         match (value, Decimal::parse(value)) {
-            (b"true", _) => Datum::Bool(true),
-            (b"false", _) => Datum::Bool(false),
-            (_, Some(decimal)) => Datum::Number(Exact::Decimal(decimal)),
-            _ => Datum::text(value),
+            (b"true", _) => ViewValue::Bool(true),
+            (b"false", _) => ViewValue::Bool(false),
+            (_, Some(decimal)) => ViewValue::Number(Rational::Decimal(decimal)),
+            _ => ViewValue::text(value),
         }
     }
 
     /// One of the other fields of its latest row.
-    pub(crate) fn last(&self, number: usize) -> Datum<'_> {
+    pub(crate) fn last(&self, number: usize) -> ViewValue<'_> {
         let latest = self.lasts.last_key_value();
-        latest.and_then(|(_, values)| values.get(number)).cloned().unwrap_or(Datum::Null)
+        latest.and_then(|(_, values)| values.get(number)).cloned().unwrap_or(ViewValue::Null)
     }
 
     /// Keeps the other fields of a row.
-    pub(crate) fn keep_last(&mut self, age: &Age, values: Box<[Datum<'static>]>) {
+    pub(crate) fn add_last(&mut self, age: &RowAge, values: Box<[ViewValue<'static>]>) {
         self.lasts.insert(age.clone(), values);
     }
 
     /// Forgets the other fields of a row.
-    pub(crate) fn forget_last(&mut self, age: &Age) {
+    pub(crate) fn remove_last(&mut self, age: &RowAge) {
         self.lasts.remove(age);
     }
 
     #[inline]
-    fn count(&mut self, plain: u64, step: Step) {
+    fn count(&mut self, non_text: u64, step: Step) {
         step.apply(&mut self.rows);
-        let mut left = plain;
+        let mut left = non_text;
         while left != 0 {
-            step.apply(&mut self.plain[left.trailing_zeros() as usize]);
+            step.apply(&mut self.non_text[left.trailing_zeros() as usize]);
             left &= left - 1;
         }
     }
@@ -169,59 +171,59 @@ impl Groups {
         self.table.len()
     }
 
-    /// The group at `place`, which a row joins or leaves.
+    /// The group at `group_id`, which a row joins or leaves.
     #[inline]
-    pub(crate) fn take(&mut self, place: u32, plain: u64, step: Step) -> &mut Group {
-        let group = self.touch(place);
-        group.count(plain, step);
+    pub(crate) fn take(&mut self, group_id: u32, non_text: u64, step: Step) -> &mut Group {
+        let group = self.touch(group_id);
+        group.count(non_text, step);
         group
     }
 
-    /// The group at `place`, one of whose rows changes.
+    /// The group at `group_id`, one of whose rows changes.
     #[inline]
-    pub(crate) fn touch(&mut self, place: u32) -> &mut Group {
-        self.recent = place;
-        let group = self.places[place as usize].as_mut().expect("rows are in groups");
+    pub(crate) fn touch(&mut self, group_id: u32) -> &mut Group {
+        self.recent = group_id;
+        let group = self.groups[group_id as usize].as_mut().expect("rows are in groups");
         if !group.is_changed {
             group.is_changed = true;
-            self.changed.push_back(place);
+            self.changed.push_back(group_id);
         }
         group
     }
 
     /// Where the group of this name is, which is made if there is none.
     #[inline]
-    pub(crate) fn place(
+    pub(crate) fn group_id(
         &mut self,
-        name: &Name,
+        name: &GroupKey,
         accumulators: impl FnOnce() -> Accumulators,
     ) -> u32 {
-        let is_it = |place: u32| {
-            let group = self.places.get(place as usize).and_then(Option::as_ref);
+        let is_it = |group_id: u32| {
+            let group = self.groups.get(group_id as usize).and_then(Option::as_ref);
             group.is_some_and(|group| *group.name == *name.bytes)
         };
         if is_it(self.recent) {
             return self.recent;
         }
         let hash = self.state.hash_one(&*name.bytes);
-        match self.table.find(hash, |place| is_it(*place)) {
-            Some(place) => *place,
+        match self.table.find(hash, |group_id| is_it(*group_id)) {
+            Some(group_id) => *group_id,
             None => self.insert(hash, Group::new(name, accumulators())),
         }
     }
 
     fn insert(&mut self, hash: u64, group: Group) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            (self.places.len() - 1) as u32
+        let group_id = self.free.pop().unwrap_or_else(|| {
+            self.groups.push(None);
+            (self.groups.len() - 1) as u32
         });
-        self.places[place as usize] = Some(group);
-        let (places, state) = (&self.places, &self.state);
-        self.table.insert_unique(hash, place, |place| {
-            let group = places[*place as usize].as_ref();
+        self.groups[group_id as usize] = Some(group);
+        let (groups, state) = (&self.groups, &self.state);
+        self.table.insert_unique(hash, group_id, |group_id| {
+            let group = groups[*group_id as usize].as_ref();
             group.map_or(0, |group| state.hash_one(&*group.name))
         });
-        place
+        group_id
     }
 
     /// How many groups have changed.
@@ -231,28 +233,28 @@ impl Groups {
 
     /// The group that has been changed for longest, to be looked at once.
     pub(crate) fn next_changed(&mut self) -> Option<u32> {
-        let place = self.changed.pop_front()?;
-        if let Some(group) = &mut self.places[place as usize] {
+        let group_id = self.changed.pop_front()?;
+        if let Some(group) = &mut self.groups[group_id as usize] {
             group.is_changed = false;
         }
-        Some(place)
+        Some(group_id)
     }
 
-    pub(crate) fn get(&self, place: u32) -> Option<&Group> {
-        self.places.get(place as usize)?.as_ref()
+    pub(crate) fn get(&self, group_id: u32) -> Option<&Group> {
+        self.groups.get(group_id as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut Group> {
-        self.places.get_mut(place as usize)?.as_mut()
+    pub(crate) fn get_mut(&mut self, group_id: u32) -> Option<&mut Group> {
+        self.groups.get_mut(group_id as usize)?.as_mut()
     }
 
     /// Forgets a group.
-    pub(crate) fn remove(&mut self, place: u32) {
-        let Some(group) = self.places[place as usize].take() else { return };
+    pub(crate) fn remove(&mut self, group_id: u32) {
+        let Some(group) = self.groups[group_id as usize].take() else { return };
         let hash = self.state.hash_one(&*group.name);
-        if let Ok(entry) = self.table.find_entry(hash, |other| *other == place) {
+        if let Ok(entry) = self.table.find_entry(hash, |other| *other == group_id) {
             entry.remove();
         }
-        self.free.push(place);
+        self.free.push(group_id);
     }
 }

@@ -106,7 +106,7 @@ fn all_functions_and_the_last_value_are_shown() {
         ["55=X;n=2;rows=3;sum=10.1;avg=9.83333;min=9.5;max=10.5;who=2;last=a;size=large;spread=1;"]
             .map(|text| text.replace("9.83333", "9.833333"))
     );
-    assert_eq!(world.views.views()[0].stray_rows(), 1, "one has no symbol");
+    assert_eq!(world.views.views()[0].ungrouped_rows(), 1, "one has no symbol");
     world.set(0, "2", None);
     world.settle();
     assert_eq!(

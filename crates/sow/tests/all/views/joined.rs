@@ -60,7 +60,7 @@ fn texts_are_compared_and_null_matches_nothing() {
     world.set(1, "b", Some("name=Nobody;"));
     world.settle();
     assert_eq!(world.shown("weights"), ["who=7;rows=1;"]);
-    assert_eq!(world.views.views()[0].stray_rows(), 1);
+    assert_eq!(world.views.views()[0].ungrouped_rows(), 1);
 }
 
 #[test]

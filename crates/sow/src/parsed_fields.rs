@@ -8,19 +8,19 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::{self, Debug, Formatter};
 
 /// A reader, and what it found in the message at hand. Rows are used again.
-pub(crate) struct Reading {
+pub(crate) struct ParsedFields {
     reader: RefCell<Reader>,
     row: OnceCell<Row>,
     spare: Cell<Row>,
 }
 
-impl Debug for Reading {
+impl Debug for ParsedFields {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").field("row", &self.row).finish_non_exhaustive()
+        f.debug_struct("ParsedFields").field("row", &self.row).finish_non_exhaustive()
     }
 }
 
-impl Reading {
+impl ParsedFields {
     pub(crate) fn new(fields: &FieldSet) -> Self {
         Self {
             reader: RefCell::new(Reader::new(fields)),

@@ -3,12 +3,12 @@
 use super::checkpoint::{Checkpoint, remove_others};
 use super::entry;
 use super::error::{SowStoreError, WriteError};
-use super::restore::Restoring;
+use super::recovery::Recovery;
 use super::schema::{Schema, texts_of_views};
 use crate::change::{Cause, Change};
 use crate::key::Key;
 use crate::publication::Publication;
-use crate::topic::{Next, Topic};
+use crate::topic::{PreparedRecord, Topic};
 use lanecast_journal::{
     AppendError, Durability, Entry, Journal, JournalConfig, RetentionPin, Storage, StorageError,
 };
@@ -33,7 +33,7 @@ pub struct SowStore<S: Storage> {
     /// Definitions of views.
     views: BTreeMap<Box<str>, String>,
     /// Topics and views that were dropped when the archive was opened.
-    forgotten: Vec<Box<str>>,
+    dropped_names: Vec<Box<str>>,
     body: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ pub struct ClientSequence {
 /// Bytes of definitions in a record of the journal, if one alone is not longer.
 const DEFINITIONS: usize = 4 << 10;
 /// For how long opening waits for the journal.
-const PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A change that is on its way to the disk.
 #[derive(Clone, Copy, Debug)]
@@ -94,13 +94,13 @@ impl<S: Storage + Clone> SowStore<S> {
         let schema = schema.into();
         let journal = Journal::open_with(storage.clone(), settings, listener)?;
         let pin = journal.pin(0);
-        let mut restoring = Restoring::new(&schema.topics)?;
-        let covered = restoring.load(&storage)?;
-        restoring.replay(&journal, covered)?;
-        let amendment = restoring.amend(&schema)?;
+        let mut recovery = Recovery::new(&schema.topics)?;
+        let covered = recovery.load(&storage)?;
+        recovery.replay(&journal, covered)?;
+        let schema_change = recovery.reconcile(&schema)?;
         pin.move_to(covered + 1);
         let last = journal.recovered().last;
-        let Restoring { topics, clients, .. } = restoring;
+        let Recovery { topics, clients, .. } = recovery;
         let mut archive = Self {
             storage,
             journal,
@@ -109,17 +109,17 @@ impl<S: Storage + Clone> SowStore<S> {
             last,
             clients,
             views: texts_of_views(&schema.views),
-            forgotten: amendment.forgotten,
+            dropped_names: schema_change.dropped_names,
             body: Vec::new(),
         };
-        archive.append_definitions(&amendment.entries)?;
+        archive.append_definitions(&schema_change.entries)?;
         remove_others(&archive.storage, covered)?;
         Ok((archive, topics))
     }
 
     /// The topics and views that were dropped from disk, as [`Schema::forget`] allowed.
     pub fn dropped(&self) -> &[Box<str>] {
-        &self.forgotten
+        &self.dropped_names
     }
 
     /// Appends entries before any change of a topic, several to a record.
@@ -135,7 +135,7 @@ impl<S: Storage + Clone> SowStore<S> {
             }
             let appended = match self.append(0, STATE_DEFINE, 0) {
                 Err(AppendError::Full) => {
-                    self.journal.wait(self.last, Durability::Persisted, PATIENCE)?;
+                    self.journal.wait(self.last, Durability::Persisted, OPEN_TIMEOUT)?;
                     self.append(0, STATE_DEFINE, 0)
                 }
                 appended => appended,
@@ -222,8 +222,8 @@ impl<S: Storage + Clone> SowStore<S> {
         client: &'a str,
         now_ns: u64,
     ) -> Result<Option<LoggedChange<'a>>, WriteError> {
-        let place = topic.find(key);
-        self.remove(topic, place, Cause::Deleted, client, now_ns)
+        let row_id = topic.find(key);
+        self.remove(topic, row_id, Cause::Deleted, client, now_ns)
     }
 
     /// As [`Topic::delete_as`].
@@ -237,8 +237,8 @@ impl<S: Storage + Clone> SowStore<S> {
         publication: &Publication<'a>,
         now_ns: u64,
     ) -> Result<Option<LoggedChange<'a>>, WriteError> {
-        let place = topic.find_as(publication)?;
-        self.remove(topic, place, Cause::Deleted, publication.client, now_ns)
+        let row_id = topic.find_by_message(publication)?;
+        self.remove(topic, row_id, Cause::Deleted, publication.client, now_ns)
     }
 
     /// As [`Topic::expire`].
@@ -251,8 +251,8 @@ impl<S: Storage + Clone> SowStore<S> {
         topic: &'a mut Topic,
         now_ns: u64,
     ) -> Result<Option<LoggedChange<'a>>, WriteError> {
-        let place = topic.due(now_ns);
-        self.remove(topic, place, Cause::Expired, "", now_ns)
+        let row_id = topic.due(now_ns);
+        self.remove(topic, row_id, Cause::Expired, "", now_ns)
     }
 
     /// Remembers the number that a client gave something else than a message, which has been done;
@@ -267,11 +267,11 @@ impl<S: Storage + Clone> SowStore<S> {
         sequence: u64,
         now_ns: u64,
     ) -> Result<u64, AppendError> {
-        if is_name(name) {
+        if is_valid_name(name) {
             self.body.clear();
             entry::client(name, sequence, now_ns, &mut self.body);
             self.append(0, STATE_CLIENT, now_ns)?;
-            self.remember(name, sequence, now_ns);
+            self.set_client_sequence(name, sequence, now_ns);
         }
         Ok(self.last)
     }
@@ -318,26 +318,26 @@ impl<S: Storage + Clone> SowStore<S> {
     fn put<'a>(
         &mut self,
         topic: &'a mut Topic,
-        next: Next,
+        next: PreparedRecord,
         cause: Cause,
         publication: &Publication<'a>,
         now_ns: u64,
     ) -> Result<LoggedChange<'a>, WriteError> {
         self.body.clear();
         entry::put(topic.number(), next.record(), &mut self.body);
-        let client_sequence = publication.client_sequence.filter(|(name, _)| is_name(name));
+        let client_sequence = publication.client_sequence.filter(|(name, _)| is_valid_name(name));
         if let Some((name, sequence)) = client_sequence {
             entry::client(name, sequence, now_ns, &mut self.body);
         }
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
         if let Some((name, sequence)) = client_sequence {
-            self.remember(name, sequence, now_ns);
+            self.set_client_sequence(name, sequence, now_ns);
         }
         let change = topic.commit(next, cause, publication.client, now_ns);
         Ok(LoggedChange { change, journal_sequence })
     }
 
-    fn remember(&mut self, name: &str, sequence: u64, unix_ns: u64) {
+    fn set_client_sequence(&mut self, name: &str, sequence: u64, unix_ns: u64) {
         match self.clients.get_mut(name) {
             Some(last) => last.advance(sequence, unix_ns),
             None => {
@@ -349,12 +349,13 @@ impl<S: Storage + Clone> SowStore<S> {
     fn remove<'a>(
         &mut self,
         topic: &'a mut Topic,
-        place: Option<u32>,
+        row_id: Option<u32>,
         cause: Cause,
         client: &'a str,
         now_ns: u64,
     ) -> Result<Option<LoggedChange<'a>>, WriteError> {
-        let Some((place, record)) = place.and_then(|place| Some((place, topic.at(place)?))) else {
+        let Some((row_id, record)) = row_id.and_then(|row_id| Some((row_id, topic.at(row_id)?)))
+        else {
             return Ok(None);
         };
         let kind = if cause == Cause::Expired { STATE_EXPIRE } else { STATE_DELETE };
@@ -362,7 +363,7 @@ impl<S: Storage + Clone> SowStore<S> {
         self.body.clear();
         entry::gone(number, kind, record.identity(), sequence, &mut self.body);
         let journal_sequence = self.append(number, kind, now_ns)?;
-        let change = topic.remove(place, cause, client, now_ns);
+        let change = topic.remove(row_id, cause, client, now_ns);
         Ok(change.map(|change| LoggedChange { change, journal_sequence }))
     }
 
@@ -383,6 +384,6 @@ impl ClientSequence {
 }
 
 /// Whether a client of this name can be remembered.
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     (1..=usize::from(u16::MAX)).contains(&name.len())
 }

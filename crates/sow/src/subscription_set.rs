@@ -8,9 +8,9 @@ use crate::change::{Cause, Change};
 use crate::deltas::Deltas;
 use crate::error::TopicError;
 use crate::query::Query;
-use crate::scan::QueryCursor;
+use crate::query_cursor::QueryCursor;
 use crate::sink::{Event, OutOfFocusReason, Sink};
-use crate::subscription::{Held, Progress, Subscription, SubscriptionOptions};
+use crate::subscription::{PendingUpdate, Progress, Subscription, SubscriptionOptions};
 use crate::topic::Topic;
 use lanecast_filter::index::{IndexStats, InsertError};
 use lanecast_filter::{Filter, Index};
@@ -24,37 +24,37 @@ pub struct SubscriptionSet {
     all: Filter,
     subscriptions: Vec<Option<Subscription>>,
     /// How each of them is served.
-    ways: Vec<Way>,
+    modes: Vec<DeliveryMode>,
     free: Vec<u32>,
     /// Those that are not level with the topic.
-    busy: Vec<u32>,
+    catching_up: Vec<u32>,
     /// Those that are not told everything.
     conflated: Vec<u32>,
     /// Which of these is the next to be told what was held back.
-    flushed: usize,
+    flush_position: usize,
     /// How many want to know what was in their focus.
-    watching: usize,
+    focus_watchers: usize,
     deltas: Deltas,
     in_focus: Vec<u32>,
     was_in_focus: Vec<u32>,
     /// Those that want deltas, and know what the record was.
-    in_focus_still: Vec<u32>,
+    delta_recipients: Vec<u32>,
 }
 
 /// How a subscription is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Way {
+struct DeliveryMode {
     /// It waits for the end of its query.
-    waits: bool,
-    conflates: bool,
-    watches: bool,
+    is_catching_up: bool,
+    is_conflated: bool,
+    out_of_focus: bool,
     deltas: bool,
 }
 
-impl Way {
+impl DeliveryMode {
     /// Whether it matters what was in the focus before.
-    fn looks_back(self) -> bool {
-        self.watches || self.deltas
+    fn needs_previous(self) -> bool {
+        self.out_of_focus || self.deltas
     }
 }
 
@@ -71,14 +71,14 @@ impl SubscriptionSet {
             index: Index::new(),
             all: Filter::parse("TRUE").expect("a filter"),
             subscriptions: Vec::new(),
-            ways: Vec::new(),
+            modes: Vec::new(),
             free: Vec::new(),
-            busy: Vec::new(),
+            catching_up: Vec::new(),
             conflated: Vec::new(),
-            flushed: 0,
-            watching: 0,
+            flush_position: 0,
+            focus_watchers: 0,
             deltas: Deltas::default(),
-            in_focus_still: Vec::new(),
+            delta_recipients: Vec::new(),
             in_focus: Vec::new(),
             was_in_focus: Vec::new(),
         }
@@ -95,10 +95,10 @@ impl SubscriptionSet {
         filter: Option<&Filter>,
         options: SubscriptionOptions,
     ) -> Result<u32, TopicError> {
-        let id = self.vacancy();
-        self.file(topic, id, filter)?;
+        let id = self.free_id();
+        self.index_filter(topic, id, filter)?;
         self.deltas.of(topic.definition());
-        self.seat(id, Subscription::new(options, true, None));
+        self.insert(id, Subscription::new(options, true, None));
         Ok(id)
     }
 
@@ -116,9 +116,9 @@ impl SubscriptionSet {
         sink: &mut impl Sink,
     ) -> Result<u32, TopicError> {
         let scan = QueryCursor::new(topic, query, now_ns)?;
-        let id = self.vacancy();
+        let id = self.free_id();
         let options = SubscriptionOptions { batch, ..SubscriptionOptions::default() };
-        self.seat(id, Subscription::new(options, false, Some(scan)));
+        self.insert(id, Subscription::new(options, false, Some(scan)));
         sink.deliver(&[id], Event::Begin);
         Ok(id)
     }
@@ -137,7 +137,7 @@ impl SubscriptionSet {
         now_ns: u64,
         sink: &mut impl Sink,
     ) -> Result<u32, TopicError> {
-        let id = self.vacancy();
+        let id = self.free_id();
         self.begin(topic, id, query, options, now_ns, sink)?;
         Ok(id)
     }
@@ -177,12 +177,12 @@ impl SubscriptionSet {
         if subscription.is_live {
             topic.with_fields(|fields| self.index.remove(id, fields));
         }
-        let way = std::mem::take(&mut self.ways[id as usize]);
-        self.watching -= usize::from(way.looks_back());
-        if way.waits {
-            self.busy.retain(|other| *other != id);
+        let mode = std::mem::take(&mut self.modes[id as usize]);
+        self.focus_watchers -= usize::from(mode.needs_previous());
+        if mode.is_catching_up {
+            self.catching_up.retain(|other| *other != id);
         }
-        if way.conflates {
+        if mode.is_conflated {
             self.conflated.retain(|other| *other != id);
         }
         self.free.push(id);
@@ -211,7 +211,7 @@ impl SubscriptionSet {
 
     /// Tells subscribers of a change.
     pub fn on_change(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
-        for id in &self.busy {
+        for id in &self.catching_up {
             if let Some(subscription) = &mut self.subscriptions[*id as usize] {
                 subscription.on_change(change);
             }
@@ -220,32 +220,32 @@ impl SubscriptionSet {
         if let Some(after) = change.after {
             self.index.matches(&after.message(&change.environment), &mut self.in_focus);
         }
-        if self.watching > 0
+        if self.focus_watchers > 0
             && let Some(before) = change.before
         {
             self.index.matches(&before.message(&change.environment), &mut self.was_in_focus);
-            self.set_apart_those_who_know();
-            self.tell_those_left(change, sink);
-            let still = &self.in_focus_still;
+            self.split_delta_recipients();
+            self.deliver_out_of_focus(change, sink);
+            let still = &self.delta_recipients;
             self.in_focus.retain(|id| still.binary_search(id).is_err());
         }
         if let (Some(before), Some(after)) = (change.before, change.after) {
             let (base, record) = (before.record(), after.record());
-            let held = || Held::Delta(base.clone(), record.clone(), change.cause);
-            let ids = std::mem::take(&mut self.in_focus_still);
-            self.in_focus_still = self.tell(ids, held, change.environment.unix_ns, sink);
+            let update = || PendingUpdate::Delta(base.clone(), record.clone(), change.cause);
+            let ids = std::mem::take(&mut self.delta_recipients);
+            self.delta_recipients = self.deliver(ids, update, change.environment.unix_ns, sink);
         }
         if let Some(after) = change.after {
-            let held = || Held::Update(after.record().clone(), change.cause);
+            let update = || PendingUpdate::Update(after.record().clone(), change.cause);
             let ids = std::mem::take(&mut self.in_focus);
-            self.in_focus = self.tell(ids, held, change.environment.unix_ns, sink);
+            self.in_focus = self.deliver(ids, update, change.environment.unix_ns, sink);
         }
     }
 
     /// The queries that are being answered, and the subscriptions that have begun with one and are
     /// not level with the topic yet.
     pub fn catching_up(&self) -> &[u32] {
-        &self.busy
+        &self.catching_up
     }
 
     /// Goes on answering queries: up to `limit` records of each. Whether there is more to do.
@@ -271,12 +271,12 @@ impl SubscriptionSet {
         paused: &[u32],
         sink: &mut impl Sink,
     ) -> bool {
-        for id in self.busy.clone() {
+        for id in self.catching_up.clone() {
             if !paused.contains(&id) {
                 self.advance_one(topic, id, now_ns, limit, sink);
             }
         }
-        self.busy.iter().any(|id| !paused.contains(id))
+        self.catching_up.iter().any(|id| !paused.contains(id))
     }
 
     /// Goes on answering one query, if it is not answered yet: up to `limit` records, and fewer if
@@ -294,8 +294,8 @@ impl SubscriptionSet {
         match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
             Progress::Busy => {}
             Progress::Durability if subscription.is_live => {
-                self.ways[id as usize].waits = false;
-                self.busy.retain(|other| *other != id);
+                self.modes[id as usize].is_catching_up = false;
+                self.catching_up.retain(|other| *other != id);
             }
             Progress::Durability | Progress::Overrun => {
                 self.unsubscribe(topic, id);
@@ -312,17 +312,17 @@ impl SubscriptionSet {
     pub fn flush_up_to(&mut self, now_ns: u64, limit: usize, sink: &mut impl Sink) {
         let (mut left, mut looked) = (limit, 0);
         while left > 0 && looked < self.conflated.len() {
-            self.flushed %= self.conflated.len();
-            let id = self.conflated[self.flushed];
+            self.flush_position %= self.conflated.len();
+            let id = self.conflated[self.flush_position];
             let subscription = self.subscriptions[id as usize].as_mut();
             let mut conflation = subscription.and_then(|one| one.conflation.as_mut());
             while left > 0
-                && let Some(held) = conflation.as_mut().and_then(|one| one.take_due(now_ns))
+                && let Some(update) = conflation.as_mut().and_then(|one| one.take_due(now_ns))
             {
-                held.tell(&[id], &mut self.deltas, sink);
+                update.deliver(&[id], &mut self.deltas, sink);
                 left -= 1;
             }
-            (self.flushed, looked) = (self.flushed + 1, looked + 1);
+            (self.flush_position, looked) = (self.flush_position + 1, looked + 1);
         }
     }
 
@@ -346,20 +346,20 @@ impl SubscriptionSet {
             return Err(TopicError::KeyListNotSupported);
         }
         let scan = QueryCursor::new(topic, query, now_ns)?;
-        self.file(topic, id, query.filter.as_ref())?;
+        self.index_filter(topic, id, query.filter.as_ref())?;
         self.deltas.of(topic.definition());
-        self.seat(id, Subscription::new(options, true, Some(scan)));
+        self.insert(id, Subscription::new(options, true, Some(scan)));
         sink.deliver(&[id], Event::Begin);
         Ok(())
     }
 
     /// A number that is not in use.
-    fn vacancy(&self) -> u32 {
+    fn free_id(&self) -> u32 {
         self.free.last().copied().unwrap_or(self.subscriptions.len() as u32)
     }
 
     /// Has changes matched for `id` from now on.
-    fn file(
+    fn index_filter(
         &mut self,
         topic: &mut Topic,
         id: u32,
@@ -375,11 +375,11 @@ impl SubscriptionSet {
         }
     }
 
-    fn seat(&mut self, id: u32, subscription: Subscription) {
-        let way = Way {
-            waits: subscription.is_asking(),
-            conflates: subscription.conflation.is_some(),
-            watches: subscription.options.out_of_focus,
+    fn insert(&mut self, id: u32, subscription: Subscription) {
+        let mode = DeliveryMode {
+            is_catching_up: subscription.is_querying(),
+            is_conflated: subscription.conflation.is_some(),
+            out_of_focus: subscription.options.out_of_focus,
             deltas: subscription.options.delta,
         };
         if self.free.last() == Some(&id) {
@@ -387,20 +387,20 @@ impl SubscriptionSet {
         }
         if self.subscriptions.len() <= id as usize {
             self.subscriptions.push(None);
-            self.ways.push(way);
+            self.modes.push(mode);
         }
-        self.busy.extend(way.waits.then_some(id));
-        self.conflated.extend(way.conflates.then_some(id));
-        self.watching += usize::from(way.looks_back());
-        self.ways[id as usize] = way;
+        self.catching_up.extend(mode.is_catching_up.then_some(id));
+        self.conflated.extend(mode.is_conflated.then_some(id));
+        self.focus_watchers += usize::from(mode.needs_previous());
+        self.modes[id as usize] = mode;
         self.subscriptions[id as usize] = Some(subscription);
     }
 
     /// Tells those that had the record in their focus, and have it there no more.
-    fn tell_those_left(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
-        let (ways, in_focus) = (&self.ways, &self.in_focus);
+    fn deliver_out_of_focus(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
+        let (modes, in_focus) = (&self.modes, &self.in_focus);
         self.was_in_focus
-            .retain(|id| ways[*id as usize].watches && in_focus.binary_search(id).is_err());
+            .retain(|id| modes[*id as usize].out_of_focus && in_focus.binary_search(id).is_err());
         let reason = match change.cause {
             Cause::Published | Cause::Merged => OutOfFocusReason::Match,
             Cause::Deleted => OutOfFocusReason::Deleted,
@@ -408,40 +408,40 @@ impl SubscriptionSet {
         };
         if let Some(version) = change.after.or(change.before) {
             let (record, sequence) = (version.record(), change.sequence);
-            let held = || Held::OutOfFocus(record.clone(), reason, sequence);
+            let update = || PendingUpdate::OutOfFocus(record.clone(), reason, sequence);
             let ids = std::mem::take(&mut self.was_in_focus);
-            self.was_in_focus = self.tell(ids, held, change.environment.unix_ns, sink);
+            self.was_in_focus = self.deliver(ids, update, change.environment.unix_ns, sink);
         }
     }
 
     /// Takes those out of the focus that want deltas, and had the record in their focus before.
-    fn set_apart_those_who_know(&mut self) {
+    fn split_delta_recipients(&mut self) {
         self.in_focus.sort_unstable();
         self.was_in_focus.sort_unstable();
-        let (ways, was_in_focus) = (&self.ways, &self.was_in_focus);
-        let knows = |id: &u32| ways[*id as usize].deltas && was_in_focus.binary_search(id).is_ok();
-        self.in_focus_still.extend(self.in_focus.iter().copied().filter(knows));
+        let (modes, was_in_focus) = (&self.modes, &self.was_in_focus);
+        let knows = |id: &u32| modes[*id as usize].deltas && was_in_focus.binary_search(id).is_ok();
+        self.delta_recipients.extend(self.in_focus.iter().copied().filter(knows));
     }
 
     /// Tells `ids`, those at once that do not have to wait. Gives the list back, to be used again.
-    fn tell(
+    fn deliver(
         &mut self,
         mut ids: Vec<u32>,
-        held: impl Fn() -> Held,
+        update: impl Fn() -> PendingUpdate,
         now_ns: u64,
         sink: &mut impl Sink,
     ) -> Vec<u32> {
-        if !self.busy.is_empty() || !self.conflated.is_empty() {
+        if !self.catching_up.is_empty() || !self.conflated.is_empty() {
             ids.retain(|id| {
-                let way = self.ways[*id as usize];
-                if !way.waits && !way.conflates {
+                let mode = self.modes[*id as usize];
+                if !mode.is_catching_up && !mode.is_conflated {
                     return true;
                 }
                 if let Some(subscription) = &mut self.subscriptions[*id as usize] {
-                    match way.waits {
-                        true => subscription.wait(held()),
+                    match mode.is_catching_up {
+                        true => subscription.enqueue(update()),
                         false => {
-                            subscription.hand_over(*id, held(), &mut self.deltas, now_ns, sink);
+                            subscription.deliver(*id, update(), &mut self.deltas, now_ns, sink);
                         }
                     }
                 }
@@ -449,7 +449,7 @@ impl SubscriptionSet {
             });
         }
         if !ids.is_empty() {
-            held().tell(&ids, &mut self.deltas, sink);
+            update().deliver(&ids, &mut self.deltas, sink);
         }
         ids.clear();
         ids

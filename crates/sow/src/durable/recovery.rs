@@ -1,9 +1,9 @@
 //! Bringing topics back.
 
-use super::archive::Clients;
 use super::checkpoint::{checksum, covered_by, name_of};
 use super::error::{MismatchKind, SowStoreError};
-use super::schema::{Amendment, Schema, Stored, text_of_topic};
+use super::schema::{Schema, SchemaChange, StoredSchema, text_of_topic};
+use super::store::Clients;
 use crate::definition::TopicDefinition;
 use crate::key::Identity;
 use crate::publication::Publication;
@@ -19,17 +19,17 @@ use std::collections::HashMap;
 use zerocopy::FromBytes;
 
 /// Topics on their way back.
-pub(crate) struct Restoring {
+pub(crate) struct Recovery {
     pub(crate) topics: Vec<Topic>,
     /// The last number of each client.
     pub(crate) clients: Clients,
     /// Where each topic is, by number.
     indexes: HashMap<u32, usize>,
     /// Definitions on disk.
-    stored: Stored,
+    stored: StoredSchema,
 }
 
-impl Restoring {
+impl Recovery {
     pub(crate) fn new(definitions: &[TopicDefinition]) -> Result<Self, SowStoreError> {
         let (mut topics, mut indexes) = (Vec::<Topic>::new(), HashMap::new());
         for definition in definitions {
@@ -41,12 +41,12 @@ impl Restoring {
             }
             topics.push(topic);
         }
-        Ok(Self { topics, clients: Clients::new(), indexes, stored: Stored::default() })
+        Ok(Self { topics, clients: Clients::new(), indexes, stored: StoredSchema::default() })
     }
 
     /// Reads the newest checkpoint; tells what it covers, 0 if there is none.
     pub(crate) fn load<S: Storage>(&mut self, storage: &S) -> Result<u64, SowStoreError> {
-        let Some(mut file) = Blocks::newest(storage)? else { return Ok(0) };
+        let Some(mut file) = CheckpointReader::newest(storage)? else { return Ok(0) };
         while let Some(entries) = file.next()? {
             let mut rest = entries;
             while !rest.is_empty() {
@@ -80,12 +80,12 @@ impl Restoring {
 
     /// Compares what was read with `schema`, and drops the records of topics that may be
     /// forgotten; gives the entries to append.
-    pub(crate) fn amend(&mut self, schema: &Schema) -> Result<Amendment, SowStoreError> {
-        let amendment = self.stored.check(schema)?;
-        for number in &amendment.dropped {
+    pub(crate) fn reconcile(&mut self, schema: &Schema) -> Result<SchemaChange, SowStoreError> {
+        let change = self.stored.check(schema)?;
+        for number in &change.dropped {
             self.drop_records(*number)?;
         }
-        Ok(amendment)
+        Ok(change)
     }
 
     /// Applies the first entry of `bytes`; gives the rest, or nothing if they are no entry.
@@ -140,7 +140,7 @@ impl Restoring {
         let Some(topic) = index.map(|index| &mut self.topics[index]) else { return true };
         let is = text_of_topic(topic.definition());
         if !text.is_empty() && text != is {
-            stored.misfit = Some(MismatchKind::Changed { was: text.into(), is });
+            stored.mismatch = Some(MismatchKind::Changed { was: text.into(), is });
         }
         if entry.header.kind.get() == STATE_TOPIC {
             // No more records than can be in the bytes at hand, whatever they say.
@@ -154,19 +154,19 @@ impl Restoring {
     fn apply_record(&mut self, entry: &StateEntry<'_>) -> bool {
         let (header, Ok(name)) = (entry.header, str::from_utf8(entry.name)) else { return false };
         let stored = self.stored.topics.entry(header.topic.get()).or_default();
-        let index = self.indexes.get(&header.topic.get()).filter(|_| stored.misfit.is_none());
+        let index = self.indexes.get(&header.topic.get()).filter(|_| stored.mismatch.is_none());
         let Some(topic) = index.map(|index| &mut self.topics[*index]) else { return true };
         let (checksum, proof) = (header.key.get(), header.proof.get());
         let (identity, sequence) = (Identity { checksum, proof }, header.sequence.get());
         if header.kind.get() != STATE_PUT {
-            topic.remove_again(identity, sequence);
+            topic.replay_remove(identity, sequence);
             return true;
         }
         let key = Some(name).filter(|name| !name.is_empty());
         let publication = Publication { key, ..Publication::of(entry.message) };
         let expires_ns = header.expires_unix_ns.get();
         if let Err(refusal) = topic.restore(&publication, sequence, expires_ns, identity) {
-            stored.misfit = Some(MismatchKind::Refused(refusal));
+            stored.mismatch = Some(MismatchKind::Refused(refusal));
         }
         true
     }
@@ -185,7 +185,7 @@ impl Restoring {
 const HINT_MAX: usize = 1 << 20;
 
 /// The blocks of a checkpoint.
-pub(crate) struct Blocks<F> {
+pub(crate) struct CheckpointReader<F> {
     file: F,
     path: String,
     covered: u64,
@@ -195,7 +195,7 @@ pub(crate) struct Blocks<F> {
     entries: Vec<u8>,
 }
 
-impl<F: StoredFile> Blocks<F> {
+impl<F: StoredFile> CheckpointReader<F> {
     /// Those of the newest checkpoint, if there is one.
     pub(crate) fn newest<S: Storage<File = F>>(storage: &S) -> Result<Option<Self>, SowStoreError> {
         let newest = storage.list()?.iter().filter_map(|name| covered_by(name)).max();

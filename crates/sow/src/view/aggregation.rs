@@ -1,13 +1,13 @@
 //! From rows to groups: what a view does with each row that comes or goes.
 
-use super::accumulator::{Measure, Step};
-use super::blueprint::{Blueprint, Leaf, numbered};
-use super::datum::Datum;
+use super::accumulator::{AccumulatorKind, Step};
+use super::contribution::{Contribution, GroupRef, Input, Need};
 use super::decimal::Decimal;
-use super::formula::{Formula, Leaves};
-use super::groups::{Age, Group, Groups, Name};
-use super::share::{Input, Need, Share, SharePlace};
-use super::template::{Template, Unwritable};
+use super::expression::{CompiledExpr, Leaves};
+use super::groups::{Group, GroupKey, Groups, RowAge};
+use super::plan::{Leaf, ViewPlan, numbered};
+use super::record_writer::{InvalidValue, RecordWriter};
+use super::value::ViewValue;
 use lanecast_filter::expr::Expr;
 use lanecast_filter::fields::Slot;
 use lanecast_filter::interpreter::{self, Environment, FieldSource};
@@ -21,7 +21,8 @@ use smallvec::SmallVec;
 pub(crate) type Parts<'a> = [Option<Message<'a>>];
 
 /// What expressions of views can ask for beyond messages: nothing.
-pub(crate) static NOWHERE: Environment<'static> = Environment { topic: "", client: "", unix_ns: 0 };
+pub(crate) static NO_ENVIRONMENT: Environment<'static> =
+    Environment { topic: "", client: "", unix_ns: 0 };
 
 /// A row: a line of a join, with its fields numbered.
 struct Row<'a> {
@@ -41,61 +42,61 @@ enum Condition {
 
 /// A view but for where its rows come from and where its records go.
 #[derive(Debug)]
-pub(crate) struct Fold {
+pub(crate) struct Aggregation {
     slots: Box<[(usize, Slot)]>,
     condition: Condition,
     keys: Vec<usize>,
     /// What has to be known of which formulas.
-    arguments: Vec<(Formula, Need)>,
-    measures: Vec<(Measure, usize)>,
+    arguments: Vec<(CompiledExpr, Need)>,
+    accumulator_kinds: Vec<(AccumulatorKind, usize)>,
     lasts: Vec<usize>,
     leaves: Vec<Leaf>,
-    columns: Vec<Formula>,
+    columns: Vec<CompiledExpr>,
     pub(crate) paths: Vec<Path>,
-    template: Template,
+    record_writer: RecordWriter,
     pub(crate) groups: Groups,
-    name: Name,
+    name: GroupKey,
     /// Rows that are in no group, because a value that they are grouped by is NULL.
-    pub(crate) stray: u64,
+    pub(crate) ungrouped: u64,
 }
 
-impl Fold {
-    /// The fold of `blueprint`, whose inputs have these slots, and whose filter has this plan if
+impl Aggregation {
+    /// The fold of `plan`, whose inputs have these slots, and whose filter has this plan if
     /// there is but one topic.
     pub(crate) fn new(
-        blueprint: Blueprint,
+        plan: ViewPlan,
         topics: &[&str],
         slots: Box<[(usize, Slot)]>,
-        plan: Option<Plan>,
+        filter_plan: Option<Plan>,
     ) -> Self {
-        let condition = match (plan, &blueprint.filter) {
-            (Some(plan), _) => Condition::Plan(plan),
+        let condition = match (filter_plan, &plan.filter) {
+            (Some(filter_plan), _) => Condition::Plan(filter_plan),
             (None, None) => Condition::None,
             (None, Some(filter)) => Condition::Tree(numbered(filter, |path| {
-                blueprint.input(topics, path).expect("each path of a filter is an input")
+                plan.input(topics, path).expect("each path of a filter is an input")
             })),
         };
-        let measures = &blueprint.measures;
+        let accumulator_kinds = &plan.accumulator_kinds;
         let need = |number: usize| {
-            let own = measures.iter().filter(|(_, argument)| *argument == number);
-            own.map(|(measure, _)| measure.need()).max().unwrap_or(Need::Presence)
+            let own = accumulator_kinds.iter().filter(|(_, argument)| *argument == number);
+            own.map(|(kind, _)| kind.need()).max().unwrap_or(Need::Presence)
         };
-        let arguments = blueprint.arguments.into_iter().enumerate();
-        let arguments = arguments.map(|(number, formula)| (formula, need(number))).collect();
+        let arguments = plan.arguments.into_iter().enumerate();
+        let arguments = arguments.map(|(number, expr)| (expr, need(number))).collect();
         Self {
             slots,
             condition,
-            keys: blueprint.keys,
+            keys: plan.keys,
             arguments,
-            measures: blueprint.measures,
-            lasts: blueprint.lasts,
-            leaves: blueprint.leaves,
-            columns: blueprint.columns,
-            paths: blueprint.paths,
-            template: blueprint.template,
+            accumulator_kinds: plan.accumulator_kinds,
+            lasts: plan.lasts,
+            leaves: plan.leaves,
+            columns: plan.columns,
+            paths: plan.paths,
+            record_writer: plan.record_writer,
             groups: Groups::default(),
-            name: Name::default(),
-            stray: 0,
+            name: GroupKey::default(),
+            ungrouped: 0,
         }
     }
 
@@ -109,64 +110,66 @@ impl Fold {
 
     /// A row comes. What it has put into its group, if it meets the condition.
     #[inline]
-    pub(crate) fn add(&mut self, parts: &Parts<'_>, age: &Age) -> Option<Share> {
-        let share = self.share(parts)?;
-        self.put(&share, parts, age);
-        Some(share)
+    pub(crate) fn add(&mut self, parts: &Parts<'_>, age: &RowAge) -> Option<Contribution> {
+        let contribution = self.contribution(parts)?;
+        self.put(&contribution, parts, age);
+        Some(contribution)
     }
 
     /// A row comes in the place of one that had this share.
     #[inline]
     pub(crate) fn replace(
         &mut self,
-        (before, old): (&Share, &Age),
+        (before, old): (&Contribution, &RowAge),
         parts: &Parts<'_>,
-        age: &Age,
-    ) -> Option<Share> {
-        let share = self.share(parts);
-        if let Some(after) = &share
-            && (after.place, after.plain) == (before.place, before.plain)
-            && let SharePlace::Group(place) = after.place
+        age: &RowAge,
+    ) -> Option<Contribution> {
+        let contribution = self.contribution(parts);
+        if let Some(after) = &contribution
+            && (after.group_id, after.non_text) == (before.group_id, before.non_text)
+            && let GroupRef::Group(group_id) = after.group_id
             && self.lasts.is_empty()
         {
             // In its group, only the difference counts.
-            let group = self.groups.touch(place);
-            for (accumulator, (_, argument)) in group.accumulators.iter_mut().zip(&self.measures) {
-                accumulator.exchange(&before.inputs[*argument], &after.inputs[*argument]);
+            let group = self.groups.touch(group_id);
+            for (accumulator, (_, argument)) in
+                group.accumulators.iter_mut().zip(&self.accumulator_kinds)
+            {
+                accumulator.replace(&before.inputs[*argument], &after.inputs[*argument]);
             }
-            return share;
+            return contribution;
         }
         self.remove(before, old);
-        share.inspect(|share| self.put(share, parts, age))
+        contribution.inspect(|contribution| self.put(contribution, parts, age))
     }
 
-    fn put(&mut self, share: &Share, parts: &Parts<'_>, age: &Age) {
-        self.apply(share, Step::Add);
-        if let SharePlace::Group(place) = share.place
+    fn put(&mut self, contribution: &Contribution, parts: &Parts<'_>, age: &RowAge) {
+        self.apply(contribution, Step::Add);
+        if let GroupRef::Group(group_id) = contribution.group_id
             && !self.lasts.is_empty()
-            && let Some(group) = self.groups.get_mut(place)
+            && let Some(group) = self.groups.get_mut(group_id)
         {
             let row = Row { slots: &self.slots, parts };
             let values = self.lasts.iter().map(|input| row.leaf(*input).into_owned());
-            group.keep_last(age, values.collect());
+            group.add_last(age, values.collect());
         }
     }
 
     /// A row goes that had this share.
     #[inline]
-    pub(crate) fn remove(&mut self, share: &Share, age: &Age) {
-        self.apply(share, Step::Retract);
-        if let SharePlace::Group(place) = share.place
+    pub(crate) fn remove(&mut self, contribution: &Contribution, age: &RowAge) {
+        self.apply(contribution, Step::Retract);
+        if let GroupRef::Group(group_id) = contribution.group_id
             && !self.lasts.is_empty()
-            && let Some(group) = self.groups.get_mut(place)
+            && let Some(group) = self.groups.get_mut(group_id)
         {
-            group.forget_last(age);
+            group.remove_last(age);
         }
     }
 
     /// What a row has put or would put into which group, if it meets the condition.
     #[inline]
-    pub(crate) fn share(&mut self, parts: &Parts<'_>) -> Option<Share> {
+    pub(crate) fn contribution(&mut self, parts: &Parts<'_>) -> Option<Contribution> {
         let row = Row { slots: &self.slots, parts };
         if !self.condition.holds(&row) {
             return None;
@@ -179,32 +182,37 @@ impl Fold {
             };
             if !is_named {
                 let inputs = SmallVec::new();
-                return Some(Share { place: SharePlace::Stray, plain: 0, inputs });
+                return Some(Contribution { group_id: GroupRef::Ungrouped, non_text: 0, inputs });
             }
         }
-        let measures = &self.measures;
-        let accumulators = || measures.iter().map(|(measure, _)| measure.accumulator()).collect();
-        let place = SharePlace::Group(self.groups.place(&self.name, accumulators));
+        let accumulator_kinds = &self.accumulator_kinds;
+        let accumulators =
+            || accumulator_kinds.iter().map(|(kind, _)| kind.accumulator()).collect();
+        let group_id = GroupRef::Group(self.groups.group_id(&self.name, accumulators));
         let mut inputs = SmallVec::with_capacity(self.arguments.len());
-        for (formula, need) in &self.arguments {
-            inputs.push(Input::of(formula, *need, &row));
+        for (expr, need) in &self.arguments {
+            inputs.push(Input::of(expr, *need, &row));
         }
-        Some(Share { place, plain: self.name.plain, inputs })
+        Some(Contribution { group_id, non_text: self.name.non_text, inputs })
     }
 
     #[inline]
-    fn apply(&mut self, share: &Share, step: Step) {
-        let SharePlace::Group(place) = share.place else { return step.apply(&mut self.stray) };
-        let group = self.groups.take(place, share.plain, step);
-        for (accumulator, (_, argument)) in group.accumulators.iter_mut().zip(&self.measures) {
-            accumulator.take(&share.inputs[*argument], step);
+    fn apply(&mut self, contribution: &Contribution, step: Step) {
+        let GroupRef::Group(group_id) = contribution.group_id else {
+            return step.apply(&mut self.ungrouped);
+        };
+        let group = self.groups.take(group_id, contribution.non_text, step);
+        for (accumulator, (_, argument)) in
+            group.accumulators.iter_mut().zip(&self.accumulator_kinds)
+        {
+            accumulator.take(&contribution.inputs[*argument], step);
         }
     }
 
     /// Appends the record of `group`.
-    pub(crate) fn write(&self, group: &Group, record: &mut Vec<u8>) -> Result<(), Unwritable> {
+    pub(crate) fn write(&self, group: &Group, record: &mut Vec<u8>) -> Result<(), InvalidValue> {
         let known = Known { group, leaves: &self.leaves };
-        self.template.write(|column| self.columns[column].datum(&known), record)
+        self.record_writer.write(|column| self.columns[column].value(&known), record)
     }
 }
 
@@ -217,7 +225,7 @@ impl Condition {
                 row.parts.first().and_then(Option::as_ref).is_some_and(|one| plan.matches(one))
             }
             Self::Tree(expr) => {
-                interpreter::evaluate(expr, row, &NOWHERE, Semantics::Sql) == Ternary::True
+                interpreter::evaluate(expr, row, &NO_ENVIRONMENT, Semantics::Sql) == Ternary::True
             }
         }
     }
@@ -234,11 +242,11 @@ impl Row<'_> {
 
 impl Leaves for Row<'_> {
     #[inline]
-    fn leaf(&self, number: usize) -> Datum<'_> {
+    fn leaf(&self, number: usize) -> ViewValue<'_> {
         let (topic, slot) = self.slots[number];
         match &self.parts[topic] {
-            Some(message) => Datum::of_field(message.row, slot, message.bytes),
-            None => Datum::Null,
+            Some(message) => ViewValue::of_field(message.row, slot, message.bytes),
+            None => ViewValue::Null,
         }
     }
 
@@ -274,13 +282,11 @@ struct Known<'a> {
 
 impl Leaves for Known<'_> {
     #[inline]
-    fn leaf(&self, number: usize) -> Datum<'_> {
+    fn leaf(&self, number: usize) -> ViewValue<'_> {
         match self.leaves[number] {
             Leaf::Shared(key) => self.group.shared(key),
             Leaf::Last(last) => self.group.last(last),
-            Leaf::Aggregate(function, measure) => {
-                self.group.accumulators[measure].outcome(function)
-            }
+            Leaf::Aggregate(function, kind) => self.group.accumulators[kind].result(function),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A definition that has been read and checked, and does not know its topics yet.
 
-use super::accumulator::Measure;
+use super::accumulator::AccumulatorKind;
 use super::definition::{Clause, ViewDefinition, ViewError};
-use super::formula::Formula;
+use super::expression::CompiledExpr;
 use super::groups::VALUES_MAX;
-use super::template::Template;
+use super::record_writer::RecordWriter;
 use lanecast_filter::expr::Expr;
 use lanecast_filter::path::Path;
 use lanecast_filter::value::Comparison;
@@ -13,7 +13,7 @@ use std::convert::Infallible;
 
 /// What a view computes.
 #[derive(Debug)]
-pub(crate) struct Blueprint {
+pub(crate) struct ViewPlan {
     /// The fields that it asks for: of which topic, counted from 0, and where in it.
     pub(crate) inputs: Vec<(usize, Path)>,
     /// What is joined: of the topic with the next number each.
@@ -22,19 +22,19 @@ pub(crate) struct Blueprint {
     /// The inputs to group by.
     pub(crate) keys: Vec<usize>,
     /// What aggregate functions are about: formulas of inputs.
-    pub(crate) arguments: Vec<Formula>,
+    pub(crate) arguments: Vec<CompiledExpr>,
     /// What has to be remembered of which argument.
-    pub(crate) measures: Vec<(Measure, usize)>,
+    pub(crate) accumulator_kinds: Vec<(AccumulatorKind, usize)>,
     /// The inputs of which the last value is shown.
     pub(crate) lasts: Vec<usize>,
     /// The leaves of the columns.
     pub(crate) leaves: Vec<Leaf>,
     /// A formula of leaves for each field of the view.
-    pub(crate) columns: Vec<Formula>,
+    pub(crate) columns: Vec<CompiledExpr>,
     pub(crate) paths: Vec<Path>,
     /// Which fields of the view make its key.
     pub(crate) key_columns: Vec<usize>,
-    pub(crate) template: Template,
+    pub(crate) record_writer: RecordWriter,
 }
 
 /// How records of one topic are found.
@@ -59,63 +59,63 @@ pub(crate) enum Leaf {
 }
 
 /// A definition that is being read.
-struct Draft<'a> {
+struct PlanBuilder<'a> {
     topics: Vec<&'a str>,
     inputs: Vec<(usize, Path)>,
     keys: Vec<usize>,
     subjects: Vec<Expr>,
-    arguments: Vec<Formula>,
-    measures: Vec<(Measure, usize)>,
+    arguments: Vec<CompiledExpr>,
+    accumulator_kinds: Vec<(AccumulatorKind, usize)>,
     lasts: Vec<usize>,
     leaves: Vec<Leaf>,
 }
 
-impl Blueprint {
+impl ViewPlan {
     pub(crate) fn new(definition: &ViewDefinition) -> Result<Self, ViewError> {
-        let mut draft = Draft::new(definition)?;
+        let mut builder = PlanBuilder::new(definition)?;
         let mut links = Vec::new();
         for (number, join) in definition.joins.iter().enumerate() {
-            links.push(draft.link(number, &join.on)?);
+            links.push(builder.link(number, &join.on)?);
         }
-        let filter = definition.filter.as_deref().map(|text| draft.filter(text)).transpose()?;
-        let grouping = draft.grouping(&definition.grouping)?;
+        let filter = definition.filter.as_deref().map(|text| builder.filter(text)).transpose()?;
+        let grouping = builder.grouping(&definition.grouping)?;
         let read = Projection::parse_list(&definition.projection, &FilterLimits::DEFAULT);
         let projections = read.map_err(ViewError::of(Clause::Projection))?;
         let mut columns = Vec::new();
         for projection in &projections {
-            columns.push(draft.column(projection)?);
+            columns.push(builder.column(projection)?);
         }
-        let key_columns = draft.key_columns(&grouping, &projections)?;
+        let key_columns = builder.key_columns(&grouping, &projections)?;
         let paths: Vec<Path> = projections.iter().map(|one| one.path.clone()).collect();
-        let template = Template::new(definition.format, &paths, definition.rounding);
-        let template = template.map_err(|(field, misfit)| {
+        let record_writer = RecordWriter::new(definition.format, &paths, definition.rounding);
+        let record_writer = record_writer.map_err(|(field, misfit)| {
             let what = format!("{} cannot be a field: {misfit}", paths[field]);
             ViewError::new(Clause::Projection, projections[field].at, what)
         })?;
         Ok(Self {
-            inputs: draft.inputs,
+            inputs: builder.inputs,
             links,
             filter,
-            keys: draft.keys,
-            arguments: draft.arguments,
-            measures: draft.measures,
-            lasts: draft.lasts,
-            leaves: draft.leaves,
+            keys: builder.keys,
+            arguments: builder.arguments,
+            accumulator_kinds: builder.accumulator_kinds,
+            lasts: builder.lasts,
+            leaves: builder.leaves,
             columns,
             paths,
             key_columns,
-            template,
+            record_writer,
         })
     }
 
     /// The number of the input that `path` names, which is known to be one.
     pub(crate) fn input(&self, topics: &[&str], path: &Path) -> Option<usize> {
-        let place = place(topics, path)?;
-        self.inputs.iter().position(|input| *input == place)
+        let resolve = resolve(topics, path)?;
+        self.inputs.iter().position(|input| *input == resolve)
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanBuilder<'a> {
     fn new(definition: &'a ViewDefinition) -> Result<Self, ViewError> {
         let topics: Vec<&str> = definition.topics().collect();
         for (number, topic) in topics.iter().enumerate() {
@@ -131,7 +131,7 @@ impl<'a> Draft<'a> {
             keys: Vec::new(),
             subjects: Vec::new(),
             arguments: Vec::new(),
-            measures: Vec::new(),
+            accumulator_kinds: Vec::new(),
             lasts: Vec::new(),
             leaves: Vec::new(),
         })
@@ -139,11 +139,11 @@ impl<'a> Draft<'a> {
 
     /// The number of the input that `path` names.
     fn input(&mut self, path: &Path) -> Result<usize, (String, String)> {
-        let Some(place) = place(&self.topics, path) else {
+        let Some(resolve) = resolve(&self.topics, path) else {
             let what = format!("{path} does not say whose field it is");
             return Err((what, format!("write /{}{path} or the like", self.topics[0])));
         };
-        Ok(number_of(&mut self.inputs, place))
+        Ok(number_of(&mut self.inputs, resolve))
     }
 
     fn input_at(&mut self, clause: Clause, at: usize, path: &Path) -> Result<usize, ViewError> {
@@ -169,7 +169,7 @@ impl<'a> Draft<'a> {
                 },
                 _ => return Err(refused(format!("{equation} does not equate two fields"))),
             };
-            let places = fields.map(|path| place(&self.topics, path));
+            let places = fields.map(|path| resolve(&self.topics, path));
             let [Some(one), Some(other)] = places else {
                 return Err(refused(format!("{equation} does not say whose fields it is about")));
             };
@@ -224,9 +224,9 @@ impl<'a> Draft<'a> {
         Ok(grouping)
     }
 
-    fn column(&mut self, projection: &Projection) -> Result<Formula, ViewError> {
+    fn column(&mut self, projection: &Projection) -> Result<CompiledExpr, ViewError> {
         check(&projection.expr, Clause::Projection, projection.at)?;
-        Formula::new(&projection.expr, &mut |expr| self.leaf(expr, projection.at))
+        CompiledExpr::new(&projection.expr, &mut |expr| self.leaf(expr, projection.at))
     }
 
     /// Which leaf `expr` is, if it is one.
@@ -239,11 +239,11 @@ impl<'a> Draft<'a> {
                     None => Leaf::Last(number_of(&mut self.lasts, input)),
                 }
             }
-            Expr::Call(function, parts) => match (Measure::of(*function), &**parts) {
-                (Some(measure), [subject]) => {
+            Expr::Call(function, parts) => match (AccumulatorKind::of(*function), &**parts) {
+                (Some(kind), [subject]) => {
                     let argument = self.argument(subject, at)?;
-                    let measure = number_of(&mut self.measures, (measure, argument));
-                    Leaf::Aggregate(*function, measure)
+                    let kind = number_of(&mut self.accumulator_kinds, (kind, argument));
+                    Leaf::Aggregate(*function, kind)
                 }
                 _ => return Ok(None),
             },
@@ -257,12 +257,12 @@ impl<'a> Draft<'a> {
         if let Some(known) = self.subjects.iter().position(|one| one == subject) {
             return Ok(known);
         }
-        let formula = Formula::new(subject, &mut |expr| match expr {
+        let expr = CompiledExpr::new(subject, &mut |expr| match expr {
             Expr::Field(path) => self.input_at(Clause::Projection, at, path).map(Some),
             _ => Ok(None),
         })?;
         self.subjects.push(subject.clone());
-        self.arguments.push(formula);
+        self.arguments.push(expr);
         Ok(self.arguments.len() - 1)
     }
 
@@ -273,7 +273,7 @@ impl<'a> Draft<'a> {
         projections: &[Projection],
     ) -> Result<Vec<usize>, ViewError> {
         let shows = |expr: &Expr, key: usize| match expr {
-            Expr::Field(path) => place(&self.topics, path).as_ref() == Some(&self.inputs[key]),
+            Expr::Field(path) => resolve(&self.topics, path).as_ref() == Some(&self.inputs[key]),
             _ => false,
         };
         let mut columns = Vec::new();
@@ -307,7 +307,7 @@ fn check(expr: &Expr, clause: Clause, at: usize) -> Result<(), ViewError> {
                 }
                 _ => return,
             };
-            refused.get_or_insert(format!("{function} has no place in a view: {why}"));
+            refused.get_or_insert(format!("{function} is not allowed in a view: {why}"));
         }
     });
     refused.map_or(Ok(()), |what| Err(ViewError::new(clause, at, what)))
@@ -315,7 +315,7 @@ fn check(expr: &Expr, clause: Clause, at: usize) -> Result<(), ViewError> {
 
 /// The topic that `path` is about, and the path within it: with several topics, the first name is
 /// that of the topic.
-fn place(topics: &[&str], path: &Path) -> Option<(usize, Path)> {
+fn resolve(topics: &[&str], path: &Path) -> Option<(usize, Path)> {
     if topics.len() == 1 {
         return Some((0, path.clone()));
     }

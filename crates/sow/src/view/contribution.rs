@@ -1,27 +1,27 @@
 //! What a row has put into its group: kept, to be taken out again without reading the row.
 
-use super::datum::Datum;
 use super::decimal::{Decimal, Rounding};
-use super::exact::Exact;
-use super::formula::{Formula, Leaves};
+use super::expression::{CompiledExpr, Leaves};
+use super::rational::Rational;
+use super::value::ViewValue;
 use smallvec::SmallVec;
 
 /// What a row has put into its group.
 #[derive(Clone, Debug)]
-pub(crate) struct Share {
-    pub(crate) place: SharePlace,
+pub(crate) struct Contribution {
+    pub(crate) group_id: GroupRef,
     /// A bit for each value that the row is grouped by: set if it is no text.
-    pub(crate) plain: u64,
+    pub(crate) non_text: u64,
     /// The values of all arguments.
     pub(crate) inputs: SmallVec<[Input; 2]>,
 }
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SharePlace {
+pub(crate) enum GroupRef {
     Group(u32),
     /// A value that it would be grouped by is NULL.
-    Stray,
+    Ungrouped,
 }
 
 /// A value for accumulators. Each row keeps its own, so most are small.
@@ -36,11 +36,11 @@ pub(crate) enum Input {
         scale: u32,
     },
     /// A text, or a number that is not small.
-    Other(Box<Datum<'static>>),
+    Other(Box<ViewValue<'static>>),
 }
 
 // Two of them and the rest of a share fit into a cache line.
-const _: () = assert!(size_of::<Input>() == 16 && size_of::<Option<Share>>() <= 64);
+const _: () = assert!(size_of::<Input>() == 16 && size_of::<Option<Contribution>>() <= 64);
 
 /// What the accumulators want to know of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,27 +56,27 @@ pub(crate) enum Need {
 impl Input {
     const PRESENT: Self = Self::Number { units: 1, scale: 0 };
 
-    /// As much of what `formula` yields as is needed.
+    /// As much of what `expr` yields as is needed.
     #[inline]
-    pub(crate) fn of<L: Leaves>(formula: &Formula, need: Need, leaves: &L) -> Self {
-        match formula.small(leaves) {
+    pub(crate) fn of<L: Leaves>(expr: &CompiledExpr, need: Need, leaves: &L) -> Self {
+        match expr.small(leaves) {
             Some((units, scale)) if need < Need::Whole => Self::Number { units, scale },
-            _ => Self::new(formula.datum(leaves), need),
+            _ => Self::new(expr.value(leaves), need),
         }
     }
 
-    /// As much of `datum` as is needed. Quotients are rounded: what goes into sums is a decimal.
+    /// As much of `value` as is needed. Quotients are rounded: what goes into sums is a decimal.
     #[inline]
-    pub(crate) fn new(datum: Datum<'_>, need: Need) -> Self {
-        match (&datum, need) {
-            (Datum::Null, _) => Self::Null,
+    pub(crate) fn new(value: ViewValue<'_>, need: Need) -> Self {
+        match (&value, need) {
+            (ViewValue::Null, _) => Self::Null,
             (_, Need::Presence) => Self::PRESENT,
-            (Datum::Nan, _) => Self::Nan,
-            (Datum::Text(_), Need::Whole) => Self::other(datum),
-            _ => match datum.number().as_deref() {
-                Some(Exact::Decimal(number)) => Self::number(number),
+            (ViewValue::Nan, _) => Self::Nan,
+            (ViewValue::Text(_), Need::Whole) => Self::other(value),
+            _ => match value.number().as_deref() {
+                Some(Rational::Decimal(number)) => Self::number(number),
                 Some(quotient) => Self::number(&quotient.rounded(Rounding::FINE)),
-                None => Self::other(datum),
+                None => Self::other(value),
             },
         }
     }
@@ -85,13 +85,13 @@ impl Input {
     fn number(number: &Decimal) -> Self {
         match number.to_small() {
             Some((units, scale)) => Self::Number { units, scale },
-            None => Self::other(Datum::Number(Exact::Decimal(number.clone()))),
+            None => Self::other(ViewValue::Number(Rational::Decimal(number.clone()))),
         }
     }
 
     #[cold]
-    fn other(datum: Datum<'_>) -> Self {
-        Self::Other(Box::new(datum.into_owned()))
+    fn other(value: ViewValue<'_>) -> Self {
+        Self::Other(Box::new(value.into_owned()))
     }
 
     #[inline]
@@ -103,8 +103,8 @@ impl Input {
     pub(crate) fn decimal(&self) -> Option<Decimal> {
         match self {
             Self::Number { units, scale } => Some(Decimal::of_small(*units, *scale)),
-            Self::Other(datum) => match &**datum {
-                Datum::Number(Exact::Decimal(number)) => Some(number.clone()),
+            Self::Other(value) => match &**value {
+                ViewValue::Number(Rational::Decimal(number)) => Some(number.clone()),
                 _ => None,
             },
             Self::Null | Self::Nan => None,
@@ -114,8 +114,8 @@ impl Input {
     /// The text, if it is one.
     pub(crate) fn text(&self) -> Option<&[u8]> {
         match self {
-            Self::Other(datum) => match &**datum {
-                Datum::Text(text) => Some(text),
+            Self::Other(value) => match &**value {
+                ViewValue::Text(text) => Some(text),
                 _ => None,
             },
             _ => None,

@@ -1,7 +1,7 @@
 //! What expressions of views yield.
 
 use super::decimal::{Decimal, Rounding};
-use super::exact::Exact;
+use super::rational::Rational;
 use lanecast_filter::fields::Slot;
 use lanecast_filter::row::Row;
 use lanecast_filter::ternary::Ternary;
@@ -11,23 +11,23 @@ use std::cmp::Ordering;
 
 /// A value on its way from messages to a view.
 #[derive(Clone, Debug)]
-pub(crate) enum Datum<'a> {
+pub(crate) enum ViewValue<'a> {
     Null,
     /// A number was wanted, and there is none.
     Nan,
     Bool(bool),
-    Number(Exact),
+    Number(Rational),
     /// Not empty: an empty text is NULL.
     Text(Cow<'a, [u8]>),
 }
 
-impl<'a> Datum<'a> {
+impl<'a> ViewValue<'a> {
     /// The first value of a field, numbers to their last digit.
     #[inline]
     pub(crate) fn of_field(row: &'a Row, slot: Slot, bytes: &'a [u8]) -> Self {
         match row.value(slot, bytes) {
             Value::Float(number) => match row.text(slot, bytes).and_then(Decimal::parse) {
-                Some(number) => Self::Number(Exact::Decimal(number)),
+                Some(number) => Self::Number(Rational::Decimal(number)),
                 None => Value::Float(number).into(),
             },
             value => value.into(),
@@ -45,25 +45,25 @@ impl<'a> Datum<'a> {
 
     /// The number that this is, or that its text writes.
     #[inline]
-    pub(crate) fn number(&self) -> Option<Cow<'_, Exact>> {
+    pub(crate) fn number(&self) -> Option<Cow<'_, Rational>> {
         match self {
             Self::Null | Self::Nan => None,
-            Self::Bool(truth) => Some(Cow::Owned(Exact::whole(*truth))),
+            Self::Bool(truth) => Some(Cow::Owned(Rational::whole(*truth))),
             Self::Number(number) => Some(Cow::Borrowed(number)),
             Self::Text(text) => {
-                Decimal::parse(text).map(|number| Cow::Owned(Exact::Decimal(number)))
+                Decimal::parse(text).map(|number| Cow::Owned(Rational::Decimal(number)))
             }
         }
     }
 
     /// As the filter language compares: two texts as bytes, all else as numbers, exactly.
-    pub(crate) fn compare(&self, comparison: Comparison, other: &Datum<'_>) -> Ternary {
+    pub(crate) fn compare(&self, comparison: Comparison, other: &ViewValue<'_>) -> Ternary {
         if self.is_null() || other.is_null() {
             return Ternary::Unknown;
         }
         let order = match (self, other) {
-            (Self::Text(left), Datum::Text(right)) => Some(left.cmp(right)),
-            (Self::Nan, _) | (_, Datum::Nan) => None,
+            (Self::Text(left), ViewValue::Text(right)) => Some(left.cmp(right)),
+            (Self::Nan, _) | (_, ViewValue::Nan) => None,
             _ => match (self.number(), other.number()) {
                 (Some(left), Some(right)) => left.order(&right),
                 (Some(_), None) => Some(Ordering::Less),
@@ -91,27 +91,27 @@ impl<'a> Datum<'a> {
         }
     }
 
-    pub(crate) fn into_owned(self) -> Datum<'static> {
+    pub(crate) fn into_owned(self) -> ViewValue<'static> {
         match self {
-            Self::Null => Datum::Null,
-            Self::Nan => Datum::Nan,
-            Self::Bool(truth) => Datum::Bool(truth),
-            Self::Number(number) => Datum::Number(number),
-            Self::Text(text) => Datum::Text(Cow::Owned(text.into_owned())),
+            Self::Null => ViewValue::Null,
+            Self::Nan => ViewValue::Nan,
+            Self::Bool(truth) => ViewValue::Bool(truth),
+            Self::Number(number) => ViewValue::Number(number),
+            Self::Text(text) => ViewValue::Text(Cow::Owned(text.into_owned())),
         }
     }
 }
 
-impl<'a> From<Value<'a>> for Datum<'a> {
+impl<'a> From<Value<'a>> for ViewValue<'a> {
     #[inline]
     fn from(value: Value<'a>) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(truth) => Self::Bool(truth),
-            Value::Int(number) => Self::Number(Exact::whole(number)),
-            Value::Uint(number) => Self::Number(Exact::whole(number)),
+            Value::Int(number) => Self::Number(Rational::whole(number)),
+            Value::Uint(number) => Self::Number(Rational::whole(number)),
             Value::Float(number) => match Decimal::of_float(number) {
-                Some(number) => Self::Number(Exact::Decimal(number)),
+                Some(number) => Self::Number(Rational::Decimal(number)),
                 None => Self::Nan,
             },
             Value::Text(text) => Self::text(text),
@@ -119,8 +119,8 @@ impl<'a> From<Value<'a>> for Datum<'a> {
     }
 }
 
-impl From<Option<Exact>> for Datum<'_> {
-    fn from(number: Option<Exact>) -> Self {
+impl From<Option<Rational>> for ViewValue<'_> {
+    fn from(number: Option<Rational>) -> Self {
         number.map_or(Self::Nan, Self::Number)
     }
 }
@@ -132,19 +132,19 @@ mod tests {
 
     #[test]
     fn values_compare_as_in_filters() {
-        let text = |text: &'static str| Datum::text(text.as_bytes());
+        let text = |text: &'static str| ViewValue::text(text.as_bytes());
         let number = |text: &str| {
-            Datum::Number(Exact::Decimal(Decimal::parse(text.as_bytes()).expect("a number")))
+            ViewValue::Number(Rational::Decimal(Decimal::parse(text.as_bytes()).expect("a number")))
         };
         for (left, comparison, right, truth) in [
             (text("10"), Less, text("9"), Ternary::True),
             (text("10"), Greater, number("9"), Ternary::True),
             (text("x"), Greater, number("9"), Ternary::True),
             (text("2.0"), Equal, number("2"), Ternary::True),
-            (Datum::Nan, NotEqual, number("2"), Ternary::True),
-            (Datum::Nan, Less, text("x"), Ternary::False),
+            (ViewValue::Nan, NotEqual, number("2"), Ternary::True),
+            (ViewValue::Nan, Less, text("x"), Ternary::False),
             (text(""), Equal, text(""), Ternary::Unknown),
-            (Datum::Bool(true), Equal, number("1"), Ternary::True),
+            (ViewValue::Bool(true), Equal, number("1"), Ternary::True),
         ] {
             assert_eq!(left.compare(comparison, &right), truth, "{left:?} {right:?}");
         }

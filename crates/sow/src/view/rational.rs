@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 
 /// A decimal number, or the quotient of two.
 #[derive(Clone, Debug)]
-pub(crate) enum Exact {
+pub(crate) enum Rational {
     Decimal(Decimal),
     /// What is above the line and what is below; the latter is positive.
     Quotient(Box<[Decimal; 2]>),
 }
 
-impl Exact {
+impl Rational {
     pub(crate) fn whole(number: impl Into<i128>) -> Self {
         Self::Decimal(Decimal::whole(number.into()))
     }
@@ -110,7 +110,7 @@ impl Exact {
     }
 }
 
-impl Exact {
+impl Rational {
     /// Appends the number, quotients rounded.
     #[inline]
     pub(crate) fn write(&self, rounding: Rounding, text: &mut Vec<u8>) {
@@ -137,11 +137,11 @@ fn scaled(left: Option<&Decimal>, right: Option<&Decimal>) -> Option<Option<Deci
 mod tests {
     use super::*;
 
-    fn exact(text: &str) -> Exact {
+    fn exact(text: &str) -> Rational {
         let decimal = |text: &str| Decimal::parse(text.as_bytes()).expect("a number");
         match text.split_once('/') {
-            Some((above, below)) => Exact::quotient(decimal(above), decimal(below)),
-            None => Exact::Decimal(decimal(text)),
+            Some((above, below)) => Rational::quotient(decimal(above), decimal(below)),
+            None => Rational::Decimal(decimal(text)),
         }
     }
 
@@ -157,8 +157,8 @@ mod tests {
             ("1", Arithmetic::Divide, "5", "0.2"),
             ("34.50", Arithmetic::Multiply, "1000", "34500"),
         ] {
-            let outcome = exact(left).compute(operation, &exact(right)).expect("a number");
-            assert_eq!(outcome.order(&exact(result)), Some(Ordering::Equal), "{left} {right}");
+            let computed = exact(left).compute(operation, &exact(right)).expect("a number");
+            assert_eq!(computed.order(&exact(result)), Some(Ordering::Equal), "{left} {right}");
         }
         assert!(exact("1/3").compute(Arithmetic::Divide, &exact("0")).is_none());
         assert!(exact("1/3").compute(Arithmetic::Remainder, &exact("0")).is_none());

@@ -8,7 +8,7 @@ use crate::change::{Change, Version};
 use crate::query::Query;
 use crate::queue::Queue;
 use crate::record::Record;
-use crate::sorting::SortKey;
+use crate::sort_key::SortKey;
 use crate::topic::Topic;
 use foldhash::fast::RandomState;
 use lanecast_base::budget::{Budget, Exhausted, Reservation};
@@ -78,7 +78,7 @@ enum Source {
         before: Queue<(u32, Record)>,
     },
     Some {
-        places: Vec<u32>,
+        row_ids: Vec<u32>,
         next: usize,
         /// Records that have changed since, as they were; nothing where there was none.
         before: HashMap<u32, Option<Record>, RandomState>,
@@ -86,13 +86,13 @@ enum Source {
 }
 
 /// What is to be looked at next.
-enum Turn {
+enum NextRow {
     /// What stands at this place.
-    Place(u32),
+    Current(u32),
     /// What stood at this place.
-    Past(u32, Record),
+    Previous(u32, Record),
     /// Nothing: that place had its turn, or was empty.
-    Over,
+    Done,
 }
 
 impl Source {
@@ -101,34 +101,35 @@ impl Source {
         Self::All { next: 0, end, changed, before: Queue::default() }
     }
 
-    fn take(&mut self) -> Option<Turn> {
+    fn take(&mut self) -> Option<NextRow> {
         match self {
             Self::All { next, end, changed, before } => {
-                if let Some((place, record)) = before.pop_front() {
-                    return Some(Turn::Past(place, record));
+                if let Some((row_id, record)) = before.pop_front() {
+                    return Some(NextRow::Previous(row_id, record));
                 }
-                let place = *next;
-                *next += u32::from(place < *end);
-                let turn = if has(changed, place) { Turn::Over } else { Turn::Place(place) };
-                (place < *end).then_some(turn)
+                let row_id = *next;
+                *next += u32::from(row_id < *end);
+                let turn =
+                    if has(changed, row_id) { NextRow::Done } else { NextRow::Current(row_id) };
+                (row_id < *end).then_some(turn)
             }
-            Self::Some { places, next, before } => {
+            Self::Some { row_ids, next, before } => {
                 *next += 1;
-                let place = *places.get(*next - 1)?;
-                Some(match before.remove(&place) {
-                    None => Turn::Place(place),
-                    Some(None) => Turn::Over,
-                    Some(Some(record)) => Turn::Past(place, record),
+                let row_id = *row_ids.get(*next - 1)?;
+                Some(match before.remove(&row_id) {
+                    None => NextRow::Current(row_id),
+                    Some(None) => NextRow::Done,
+                    Some(Some(record)) => NextRow::Previous(row_id, record),
                 })
             }
         }
     }
 }
 
-/// Whether the bit of `place` is set.
+/// Whether the bit of `row_id` is set.
 #[inline]
-fn has(bits: &[u64], place: u32) -> bool {
-    bits.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+fn has(bits: &[u64], row_id: u32) -> bool {
+    bits.get(row_id as usize / 64).is_some_and(|word| word >> (row_id % 64) & 1 == 1)
 }
 
 impl QueryCursor {
@@ -145,7 +146,7 @@ impl QueryCursor {
         let order = order.map(|order| Ok((fields.slot(&order.path)?, order.descending)));
         let order = order.collect::<Result<_, TooManyFields>>()?;
         let source = match topic.candidates(query) {
-            Some(places) => Source::Some { places, next: 0, before: HashMap::default() },
+            Some(row_ids) => Source::Some { row_ids, next: 0, before: HashMap::default() },
             None => Source::all(topic.end()),
         };
         Ok(Self {
@@ -185,28 +186,28 @@ impl QueryCursor {
     pub fn picked(&self) -> Option<usize> {
         match &self.source {
             Source::All { .. } => None,
-            Source::Some { places, .. } => Some(places.len()),
+            Source::Some { row_ids, .. } => Some(row_ids.len()),
         }
     }
 
     /// The topic has changed.
     #[inline]
     pub fn on_change(&mut self, change: &Change<'_>) {
-        let place = change.place;
+        let row_id = change.row_id;
         let record = change.before.map(Version::record);
         match &mut self.source {
             Source::All { next, end, changed, before } => {
-                if self.left == 0 || !(*next..*end).contains(&place) || has(changed, place) {
+                if self.left == 0 || !(*next..*end).contains(&row_id) || has(changed, row_id) {
                     return;
                 }
-                changed[place as usize / 64] |= 1 << (place % 64);
+                changed[row_id as usize / 64] |= 1 << (row_id % 64);
                 if let Some(record) = record {
-                    before.push_back((place, record.clone()));
+                    before.push_back((row_id, record.clone()));
                 }
             }
-            Source::Some { places, next, before } => {
-                if *next < places.len() {
-                    before.entry(place).or_insert_with(|| record.cloned());
+            Source::Some { row_ids, next, before } => {
+                if *next < row_ids.len() {
+                    before.entry(row_id).or_insert_with(|| record.cloned());
                 }
             }
         }
@@ -230,7 +231,7 @@ impl QueryCursor {
         let (mut steps, mut bytes) = (limit, 0);
         while steps > 0 {
             let some = steps.min(AT_ONCE);
-            self.touch(topic, some);
+            self.prefetch(topic, some);
             for _ in 0..some {
                 let count = found.len();
                 if self.left == 0 || !self.step(topic, found) {
@@ -250,17 +251,17 @@ impl QueryCursor {
     fn step(&mut self, topic: &Topic, found: &mut Vec<Record>) -> bool {
         let name = &*topic.definition().name;
         match self.source.take() {
-            Some(Turn::Place(place)) => {
-                if let Some(record) = topic.at(place) {
-                    self.look_at(name, place, record, found);
+            Some(NextRow::Current(row_id)) => {
+                if let Some(record) = topic.at(row_id) {
+                    self.evaluate(name, row_id, record, found);
                 }
             }
-            Some(Turn::Past(place, record)) => self.look_at(name, place, &record, found),
-            Some(Turn::Over) => {}
+            Some(NextRow::Previous(row_id, record)) => self.evaluate(name, row_id, &record, found),
+            Some(NextRow::Done) => {}
             None => match self.sorted.pop_first() {
                 Some((key, record)) => {
                     self.sorted_bytes -= key.bytes();
-                    self.give(record, found);
+                    self.output(record, found);
                 }
                 None => return false,
             },
@@ -270,18 +271,18 @@ impl QueryCursor {
 
     /// Has the memory of the next records fetched, all at the same time: they are in no cache, and
     /// to be read one by one each would be waited for.
-    fn touch(&self, topic: &Topic, count: usize) {
+    fn prefetch(&self, topic: &Topic, count: usize) {
         let Source::All { next, end, .. } = &self.source else { return };
         let mut seen = 0;
-        for place in (*next..*end).take(count) {
-            let bytes = topic.at(place).map_or(&[][..], Record::bytes);
+        for row_id in (*next..*end).take(count) {
+            let bytes = topic.at(row_id).map_or(&[][..], Record::bytes);
             let lines = bytes.iter().step_by(LINE).take(LINES);
             seen = lines.fold(seen, |seen, byte| seen ^ byte);
         }
         black_box(seen);
     }
 
-    fn look_at(&mut self, topic: &str, place: u32, record: &Record, found: &mut Vec<Record>) {
+    fn evaluate(&mut self, topic: &str, row_id: u32, record: &Record, found: &mut Vec<Record>) {
         let needs_row = self.plan.is_some() || !self.order.is_empty();
         if needs_row && self.reader.read(record.bytes(), &mut self.row).is_err() {
             return;
@@ -294,9 +295,9 @@ impl QueryCursor {
         }
         self.answer.matches += 1;
         if self.order.is_empty() {
-            return self.give(record.clone(), found);
+            return self.output(record.clone(), found);
         }
-        let key = SortKey::new(&self.order, &self.row, record.bytes(), place);
+        let key = SortKey::new(&self.order, &self.row, record.bytes(), row_id);
         self.sorted_bytes += key.bytes();
         self.sorted.insert(key, record.clone());
         if self.sorted.len() > self.left.saturating_add(self.skip)
@@ -304,11 +305,11 @@ impl QueryCursor {
         {
             self.sorted_bytes -= key.bytes();
         }
-        self.pay();
+        self.reserve_sort_memory();
     }
 
     /// Takes the memory for what is sorted, or gives up.
-    fn pay(&mut self) {
+    fn reserve_sort_memory(&mut self) {
         let Some(memory) = &mut self.memory else { return };
         if self.sorted_bytes <= memory.bytes() {
             return;
@@ -321,7 +322,7 @@ impl QueryCursor {
         }
     }
 
-    fn give(&mut self, record: Record, found: &mut Vec<Record>) {
+    fn output(&mut self, record: Record, found: &mut Vec<Record>) {
         if self.skip > 0 {
             self.skip -= 1;
         } else {

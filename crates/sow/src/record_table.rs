@@ -12,26 +12,26 @@ use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
 /// Seats of the smallest table.
-const SEATS_MIN: usize = 16;
+const SLOTS_MIN: usize = 16;
 
 /// A record, where it is, and its hash: enough to move it without looking at it.
 #[derive(Clone, Debug)]
-struct Seat {
+struct Slot {
     record: Record,
-    place: u32,
+    row_id: u32,
     hash: u32,
 }
 
 /// Records by checksum.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct RecordTable {
     /// None, or a power of two of them.
-    seats: Vec<Option<Seat>>,
+    slots: Vec<Option<Slot>>,
     len: usize,
     hashing: RandomState,
 }
 
-impl Table {
+impl RecordTable {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -40,51 +40,51 @@ impl Table {
     pub(crate) fn reserve(&mut self, more: usize) {
         // A third stays empty, so that runs of seats that are taken stay short.
         let wanted = (self.len + more).saturating_mul(3).div_ceil(2);
-        if wanted <= self.seats.len() {
+        if wanted <= self.slots.len() {
             return;
         }
-        let seats = vec![None; wanted.next_power_of_two().max(SEATS_MIN)];
-        for seat in std::mem::replace(&mut self.seats, seats).into_iter().flatten() {
-            self.seat(seat);
+        let slots = vec![None; wanted.next_power_of_two().max(SLOTS_MIN)];
+        for slot in std::mem::replace(&mut self.slots, slots).into_iter().flatten() {
+            self.insert_slot(slot);
         }
     }
 
     /// Where the record with this checksum is that `is_it`.
     #[inline]
     pub(crate) fn find(&self, checksum: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
-        let at = self.look_up(checksum, |seat| is_it(&seat.record))?;
-        self.seats[at].as_ref().map(|seat| seat.place)
+        let at = self.look_up(checksum, |slot| is_it(&slot.record))?;
+        self.slots[at].as_ref().map(|slot| slot.row_id)
     }
 
     /// Adds a record that is not there.
-    pub(crate) fn insert(&mut self, checksum: u64, place: u32, record: Record) {
+    pub(crate) fn insert(&mut self, checksum: u64, row_id: u32, record: Record) {
         self.reserve(1);
         self.len += 1;
-        self.seat(Seat { record, place, hash: self.hash(checksum) });
+        self.insert_slot(Slot { record, row_id, hash: self.hash(checksum) });
     }
 
-    /// Puts another version of the record at `place`, which has this checksum, in its seat.
+    /// Puts another version of the record at `row_id`, which has this checksum, in its seat.
     #[inline]
-    pub(crate) fn replace(&mut self, checksum: u64, place: u32, record: Record) {
-        if let Some(at) = self.look_up(checksum, |seat| seat.place == place)
-            && let Some(seat) = &mut self.seats[at]
+    pub(crate) fn replace(&mut self, checksum: u64, row_id: u32, record: Record) {
+        if let Some(at) = self.look_up(checksum, |slot| slot.row_id == row_id)
+            && let Some(slot) = &mut self.slots[at]
         {
-            seat.record = record;
+            slot.record = record;
         }
     }
 
-    /// Removes the record at `place`, which has this checksum.
-    pub(crate) fn remove(&mut self, checksum: u64, place: u32) {
-        let Some(mut hole) = self.look_up(checksum, |seat| seat.place == place) else { return };
-        self.seats[hole] = None;
+    /// Removes the record at `row_id`, which has this checksum.
+    pub(crate) fn remove(&mut self, checksum: u64, row_id: u32) {
+        let Some(mut hole) = self.look_up(checksum, |slot| slot.row_id == row_id) else { return };
+        self.slots[hole] = None;
         self.len -= 1;
         // Who would not be found behind the hole moves into it.
-        let mask = self.seats.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut at = (hole + 1) & mask;
-        while let Some(seat) = &self.seats[at] {
-            let from_home = at.wrapping_sub(self.home(seat.hash)) & mask;
+        while let Some(slot) = &self.slots[at] {
+            let from_home = at.wrapping_sub(self.home(slot.hash)) & mask;
             if from_home >= (at.wrapping_sub(hole) & mask) {
-                self.seats.swap(hole, at);
+                self.slots.swap(hole, at);
                 hole = at;
             }
             at = (at + 1) & mask;
@@ -92,14 +92,14 @@ impl Table {
     }
 
     #[inline(always)]
-    fn look_up(&self, checksum: u64, is_it: impl Fn(&Seat) -> bool) -> Option<usize> {
-        if self.seats.is_empty() {
+    fn look_up(&self, checksum: u64, is_it: impl Fn(&Slot) -> bool) -> Option<usize> {
+        if self.slots.is_empty() {
             return None;
         }
-        let (hash, mask) = (self.hash(checksum), self.seats.len() - 1);
+        let (hash, mask) = (self.hash(checksum), self.slots.len() - 1);
         let mut at = self.home(hash);
-        while let Some(seat) = &self.seats[at] {
-            if seat.hash == hash && is_it(seat) {
+        while let Some(slot) = &self.slots[at] {
+            if slot.hash == hash && is_it(slot) {
                 return Some(at);
             }
             at = (at + 1) & mask;
@@ -107,14 +107,14 @@ impl Table {
         None
     }
 
-    /// Puts `seat` where the first is free from its home on; one is.
-    fn seat(&mut self, seat: Seat) {
-        let mask = self.seats.len() - 1;
-        let mut at = self.home(seat.hash);
-        while self.seats[at].is_some() {
+    /// Puts `slot` where the first is free from its home on; one is.
+    fn insert_slot(&mut self, slot: Slot) {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(slot.hash);
+        while self.slots[at].is_some() {
             at = (at + 1) & mask;
         }
-        self.seats[at] = Some(seat);
+        self.slots[at] = Some(slot);
     }
 
     #[inline(always)]
@@ -125,7 +125,7 @@ impl Table {
     /// Where the search for a record begins: the highest bits of its hash.
     #[inline(always)]
     fn home(&self, hash: u32) -> usize {
-        ((u64::from(hash) << 32) >> (64 - self.seats.len().trailing_zeros())) as usize
+        ((u64::from(hash) << 32) >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 }
 
@@ -145,32 +145,32 @@ mod tests {
     proptest! {
         #[test]
         fn a_table_is_a_map(steps in prop::collection::vec((0..400u64, 0..3u8), 1..600)) {
-            let (mut table, mut map) = (Table::default(), HashMap::new());
+            let (mut table, mut map) = (RecordTable::default(), HashMap::new());
             for (sequence, (number, step)) in (0..).zip(steps) {
                 // Few checksums, so that many records have the same.
-                let (checksum, place) = (number % 60, number as u32);
-                let is_there = map.contains_key(&place);
+                let (checksum, row_id) = (number % 60, number as u32);
+                let is_there = map.contains_key(&row_id);
                 match step {
                     0 if is_there => {
-                        table.remove(checksum, place);
-                        map.remove(&place);
+                        table.remove(checksum, row_id);
+                        map.remove(&row_id);
                     }
                     _ if is_there => {
-                        table.replace(checksum, place, record(checksum, sequence));
-                        map.insert(place, (checksum, sequence));
+                        table.replace(checksum, row_id, record(checksum, sequence));
+                        map.insert(row_id, (checksum, sequence));
                     }
                     _ => {
-                        table.insert(checksum, place, record(checksum, sequence));
-                        map.insert(place, (checksum, sequence));
+                        table.insert(checksum, row_id, record(checksum, sequence));
+                        map.insert(row_id, (checksum, sequence));
                     }
                 }
                 prop_assert_eq!(table.len(), map.len());
             }
-            for (place, (checksum, sequence)) in &map {
+            for (row_id, (checksum, sequence)) in &map {
                 let found = table.find(*checksum, |record| record.sequence() == *sequence);
-                prop_assert_eq!(found, Some(*place));
+                prop_assert_eq!(found, Some(*row_id));
             }
-            prop_assert_eq!(table.seats.iter().flatten().count(), map.len());
+            prop_assert_eq!(table.slots.iter().flatten().count(), map.len());
             prop_assert_eq!(table.find(7, |record| record.sequence() == u64::MAX), None);
         }
     }
@@ -178,22 +178,23 @@ mod tests {
     #[test]
     fn chosen_checksums_do_not_crowd_one_home() {
         for chosen in [|number: u64| number << 32, |number| number, |number| number << 48] {
-            let mut table = Table::default();
-            (0..10_000).for_each(|place| table.insert(chosen(place), place as u32, record(0, 0)));
-            let runs = table.seats.split(Option::is_none).map(<[_]>::len);
-            assert!(runs.max() < Some(1_000), "a third of the seats is free, all over the table");
+            let mut table = RecordTable::default();
+            (0..10_000)
+                .for_each(|row_id| table.insert(chosen(row_id), row_id as u32, record(0, 0)));
+            let runs = table.slots.split(Option::is_none).map(<[_]>::len);
+            assert!(runs.max() < Some(1_000), "a third of the slots is free, all over the table");
         }
     }
 
     #[test]
     fn room_that_was_made_is_enough() {
-        let mut table = Table::default();
+        let mut table = RecordTable::default();
         assert_eq!(table.find(0, |_| true), None);
         table.remove(0, 0);
         table.reserve(1_000);
-        let seats = table.seats.len();
-        (0..1_000).for_each(|place| table.insert(u64::from(place) << 20, place, record(0, 0)));
-        assert_eq!((table.seats.len(), table.len()), (seats, 1_000));
-        assert_eq!(size_of::<Option<Seat>>(), 16);
+        let slots = table.slots.len();
+        (0..1_000).for_each(|row_id| table.insert(u64::from(row_id) << 20, row_id, record(0, 0)));
+        assert_eq!((table.slots.len(), table.len()), (slots, 1_000));
+        assert_eq!(size_of::<Option<Slot>>(), 16);
     }
 }

@@ -1,8 +1,8 @@
 //! Expressions of views: arithmetic is exact, all else is as the filter language has it.
 
-use super::datum::Datum;
 use super::decimal::Rounding;
-use super::exact::Exact;
+use super::rational::Rational;
+use super::value::ViewValue;
 use lanecast_filter::Function;
 use lanecast_filter::expr::{Arithmetic, Expr, Literal};
 use lanecast_filter::interpreter::{self, Environment, FieldSource};
@@ -16,9 +16,9 @@ const SMALL_SCALE_MAX: u32 = 36;
 
 /// An expression whose fields and aggregates are numbered.
 #[derive(Clone, Debug)]
-pub(crate) enum Formula {
+pub(crate) enum CompiledExpr {
     Leaf(usize),
-    Constant(Datum<'static>),
+    Constant(ViewValue<'static>),
     Negate(Box<Self>),
     Arithmetic(Arithmetic, Box<[Self; 2]>),
     Absolute(Box<Self>),
@@ -32,7 +32,7 @@ pub(crate) enum Formula {
     Other(Box<Expr<usize>>, Box<[Self]>),
 }
 
-impl Formula {
+impl CompiledExpr {
     /// The formula of `expr`, in which `leaf` recognises and numbers the leaves.
     pub(crate) fn new<E>(
         expr: &Expr,
@@ -44,7 +44,7 @@ impl Formula {
         let mut parts =
             expr.parts().map(|part| Self::new(part, leaf)).collect::<Result<Vec<_>, E>>()?;
         Ok(match expr {
-            Expr::Literal(literal) => Self::Constant(Datum::from(literal.value()).into_owned()),
+            Expr::Literal(literal) => Self::Constant(ViewValue::from(literal.value()).into_owned()),
             Expr::Negate(_) => Self::Negate(parts.remove(0).into()),
             Expr::Not(_) => Self::Not(parts.remove(0).into()),
             Expr::Call(Function::Abs, _) => Self::Absolute(parts.remove(0).into()),
@@ -59,12 +59,12 @@ impl Formula {
     }
 
     #[inline]
-    pub(crate) fn datum<'a, L: Leaves>(&'a self, leaves: &'a L) -> Datum<'a> {
+    pub(crate) fn value<'a, L: Leaves>(&'a self, leaves: &'a L) -> ViewValue<'a> {
         match self {
             Self::Leaf(number) => leaves.leaf(*number),
-            Self::Constant(datum) => datum.clone(),
+            Self::Constant(value) => value.clone(),
             Self::Arithmetic(operation, parts) => {
-                compute(*operation, &parts[0].datum(leaves), &parts[1].datum(leaves))
+                compute(*operation, &parts[0].value(leaves), &parts[1].value(leaves))
             }
             _ => self.rare_datum(leaves),
         }
@@ -75,7 +75,7 @@ impl Formula {
     pub(crate) fn small<L: Leaves>(&self, leaves: &L) -> Option<(i64, u32)> {
         match self {
             Self::Leaf(number) => leaves.small(*number),
-            Self::Constant(Datum::Number(Exact::Decimal(number))) => number.to_small(),
+            Self::Constant(ViewValue::Number(Rational::Decimal(number))) => number.to_small(),
             Self::Arithmetic(operation, parts) => {
                 let (left, scale) = parts[0].small(leaves)?;
                 let (right, right_scale) = parts[1].small(leaves)?;
@@ -93,19 +93,19 @@ impl Formula {
         }
     }
 
-    fn rare_datum<'a, L: Leaves>(&'a self, leaves: &'a L) -> Datum<'a> {
+    fn rare_datum<'a, L: Leaves>(&'a self, leaves: &'a L) -> ViewValue<'a> {
         match self {
-            Self::Negate(part) => unary(&part.datum(leaves), Exact::negated),
-            Self::Absolute(part) => unary(&part.datum(leaves), |number| {
+            Self::Negate(part) => unary(&part.value(leaves), Rational::negated),
+            Self::Absolute(part) => unary(&part.value(leaves), |number| {
                 if number.is_negative() { number.negated() } else { number.clone() }
             }),
             Self::If(parts) => {
                 let holds = parts[0].truth(leaves) == Ternary::True;
-                parts[if holds { 1 } else { 2 }].datum(leaves)
+                parts[if holds { 1 } else { 2 }].value(leaves)
             }
             Self::Coalesce(parts) => {
-                let mut data = parts.iter().map(|part| part.datum(leaves));
-                data.find(|datum| !datum.is_null()).unwrap_or(Datum::Null)
+                let mut data = parts.iter().map(|part| part.value(leaves));
+                data.find(|value| !value.is_null()).unwrap_or(ViewValue::Null)
             }
             Self::Other(shell, parts) => {
                 let is_call = matches!(**shell, Expr::Call(..));
@@ -113,13 +113,13 @@ impl Formula {
                     Parts(parts.iter().map(|part| part.argument(leaves, is_call)).collect());
                 let environment = Environment::default();
                 interpreter::with_value(shell, &parts, &environment, Semantics::Sql, |value| {
-                    Datum::from(value).into_owned()
+                    ViewValue::from(value).into_owned()
                 })
             }
-            Self::Leaf(_) | Self::Constant(_) | Self::Arithmetic(..) => self.datum(leaves),
+            Self::Leaf(_) | Self::Constant(_) | Self::Arithmetic(..) => self.value(leaves),
             _ => match self.truth(leaves) {
-                Ternary::Unknown => Datum::Null,
-                truth => Datum::Bool(truth == Ternary::True),
+                Ternary::Unknown => ViewValue::Null,
+                truth => ViewValue::Bool(truth == Ternary::True),
             },
         }
     }
@@ -131,32 +131,32 @@ impl Formula {
             Self::And(parts) => Semantics::Sql.all(parts.iter().map(truth)),
             Self::Or(parts) => Semantics::Sql.any(parts.iter().map(truth)),
             Self::Compare(comparison, parts) => {
-                parts[0].datum(leaves).compare(*comparison, &parts[1].datum(leaves))
+                parts[0].value(leaves).compare(*comparison, &parts[1].value(leaves))
             }
             // What is no condition stands for its difference from zero.
             _ => {
-                let zero = Datum::Number(Exact::whole(0));
-                self.datum(leaves).compare(Comparison::NotEqual, &zero)
+                let zero = ViewValue::Number(Rational::whole(0));
+                self.value(leaves).compare(Comparison::NotEqual, &zero)
             }
         }
     }
 
     /// What the filter language gets to see: functions see numbers as texts, to the last digit.
-    fn argument<L: Leaves>(&self, leaves: &L, is_text: bool) -> Datum<'static> {
-        match self.datum(leaves) {
-            Datum::Number(number) if is_text => {
+    fn argument<L: Leaves>(&self, leaves: &L, is_text: bool) -> ViewValue<'static> {
+        match self.value(leaves) {
+            ViewValue::Number(number) if is_text => {
                 let mut text = Vec::new();
                 number.rounded(Rounding::DEFAULT).write(&mut text);
-                Datum::text(text)
+                ViewValue::text(text)
             }
-            datum => datum.into_owned(),
+            value => value.into_owned(),
         }
     }
 }
 
 /// Where the leaves of formulas get their values.
 pub(crate) trait Leaves {
-    fn leaf(&self, number: usize) -> Datum<'_>;
+    fn leaf(&self, number: usize) -> ViewValue<'_>;
 
     /// The same as so many units, and how many digits of them stand behind the point, if it is a
     /// small number.
@@ -167,11 +167,11 @@ pub(crate) trait Leaves {
 
 /// The parts of an expression, by number.
 #[derive(Debug)]
-struct Parts<'a>(Vec<Datum<'a>>);
+struct Parts<'a>(Vec<ViewValue<'a>>);
 
 impl FieldSource<usize> for Parts<'_> {
     fn values<'a>(&'a self, part: &'a usize) -> impl Iterator<Item = Value<'a>> {
-        self.0.get(*part).map(Datum::value).into_iter()
+        self.0.get(*part).map(ViewValue::value).into_iter()
     }
 
     fn size_bytes(&self) -> usize {
@@ -179,7 +179,7 @@ impl FieldSource<usize> for Parts<'_> {
     }
 }
 
-fn pair(parts: Vec<Formula>) -> Box<[Formula; 2]> {
+fn pair(parts: Vec<CompiledExpr>) -> Box<[CompiledExpr; 2]> {
     parts.try_into().map(Box::new).expect("the parser gives it two sides")
 }
 
@@ -196,25 +196,29 @@ fn shell(expr: &Expr) -> Expr<usize> {
 }
 
 #[inline]
-fn compute<'a>(operation: Arithmetic, left: &Datum<'_>, right: &Datum<'_>) -> Datum<'a> {
+fn compute<'a>(
+    operation: Arithmetic,
+    left: &ViewValue<'_>,
+    right: &ViewValue<'_>,
+) -> ViewValue<'a> {
     if left.is_null() || right.is_null() {
-        return Datum::Null;
+        return ViewValue::Null;
     }
     let (Some(left), Some(right)) = (left.number(), right.number()) else {
-        return Datum::Nan;
+        return ViewValue::Nan;
     };
     let divides = matches!(operation, Arithmetic::Divide | Arithmetic::Remainder);
     if divides && right.is_zero() {
-        return Datum::Null;
+        return ViewValue::Null;
     }
     left.compute(operation, &right).into()
 }
 
-fn unary<'a>(datum: &Datum<'_>, operate: impl FnOnce(&Exact) -> Exact) -> Datum<'a> {
-    if datum.is_null() {
-        return Datum::Null;
+fn unary<'a>(value: &ViewValue<'_>, operate: impl FnOnce(&Rational) -> Rational) -> ViewValue<'a> {
+    if value.is_null() {
+        return ViewValue::Null;
     }
-    datum.number().map(|number| operate(&number)).into()
+    value.number().map(|number| operate(&number)).into()
 }
 
 #[cfg(test)]
@@ -225,8 +229,8 @@ mod tests {
     struct Texts(Vec<String>);
 
     impl Leaves for Texts {
-        fn leaf(&self, number: usize) -> Datum<'_> {
-            Datum::text(self.0[number].as_bytes())
+        fn leaf(&self, number: usize) -> ViewValue<'_> {
+            ViewValue::text(self.0[number].as_bytes())
         }
     }
 
@@ -234,7 +238,7 @@ mod tests {
     fn shown(text: &str) -> String {
         let expr = parse_expr(text, &FilterLimits::DEFAULT).expect(text);
         let names = ["/a", "/b", "/c", "/d"];
-        let formula = Formula::new::<Infallible>(&expr, &mut |part| {
+        let formula = CompiledExpr::new::<Infallible>(&expr, &mut |part| {
             Ok(match part {
                 Expr::Field(path) => names.iter().position(|name| path.to_string() == *name),
                 _ => None,
@@ -242,12 +246,12 @@ mod tests {
         });
         let texts = Texts(["7", "2", "x", ""].map(str::to_owned).into());
         let Ok(formula) = formula;
-        match formula.datum(&texts) {
-            Datum::Number(number) => number.rounded(Rounding::DEFAULT).to_string(),
-            Datum::Text(text) => String::from_utf8_lossy(&text).into_owned(),
-            Datum::Bool(truth) => truth.to_string(),
-            Datum::Null => "NULL".to_owned(),
-            Datum::Nan => "NaN".to_owned(),
+        match formula.value(&texts) {
+            ViewValue::Number(number) => number.rounded(Rounding::DEFAULT).to_string(),
+            ViewValue::Text(text) => String::from_utf8_lossy(&text).into_owned(),
+            ViewValue::Bool(truth) => truth.to_string(),
+            ViewValue::Null => "NULL".to_owned(),
+            ViewValue::Nan => "NaN".to_owned(),
         }
     }
 

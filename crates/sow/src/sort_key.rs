@@ -13,41 +13,41 @@ const ALLOCATION: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SortKey {
     values: Box<[Directed]>,
-    place: u32,
+    row_id: u32,
 }
 
 #[derive(Clone, Debug)]
 struct Directed {
-    worth: Worth,
+    value: SortValue,
     descending: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Worth {
-    Nothing,
+enum SortValue {
+    Missing,
     Number(Number),
     Text(Box<[u8]>),
 }
 
 impl SortKey {
-    pub(crate) fn new(order: &[(Slot, bool)], row: &Row, bytes: &[u8], place: u32) -> Self {
+    pub(crate) fn new(order: &[(Slot, bool)], row: &Row, bytes: &[u8], row_id: u32) -> Self {
         let values = order.iter().map(|(slot, descending)| {
             let number = row.value(*slot, bytes).number().filter(|number| !number.is_nan());
-            let worth = match (number, row.text(*slot, bytes)) {
-                (Some(number), _) => Worth::Number(number),
-                (None, Some(text)) => Worth::Text(text.into()),
-                (None, None) => Worth::Nothing,
+            let value = match (number, row.text(*slot, bytes)) {
+                (Some(number), _) => SortValue::Number(number),
+                (None, Some(text)) => SortValue::Text(text.into()),
+                (None, None) => SortValue::Missing,
             };
-            Directed { worth, descending: *descending }
+            Directed { value, descending: *descending }
         });
-        Self { values: values.collect(), place }
+        Self { values: values.collect(), row_id }
     }
 
     /// The memory that it takes among others, with the record's own entry.
     pub(crate) fn bytes(&self) -> usize {
-        let text = |value: &Directed| match &value.worth {
-            Worth::Text(text) => text.len() + ALLOCATION,
-            Worth::Nothing | Worth::Number(_) => 0,
+        let text = |value: &Directed| match &value.value {
+            SortValue::Text(text) => text.len() + ALLOCATION,
+            SortValue::Missing | SortValue::Number(_) => 0,
         };
         let entry = size_of::<Self>() + size_of::<Record>();
         // A tree's nodes are two thirds full.
@@ -58,15 +58,15 @@ impl SortKey {
 
 impl Ord for Directed {
     fn cmp(&self, other: &Self) -> Ordering {
-        let order = self.worth.cmp(&other.worth);
+        let order = self.value.cmp(&other.value);
         if self.descending { order.reverse() } else { order }
     }
 }
 
-impl Ord for Worth {
+impl Ord for SortValue {
     fn cmp(&self, other: &Self) -> Ordering {
-        let rank = |worth: &Self| match worth {
-            Self::Nothing => 0,
+        let rank = |value: &Self| match value {
+            Self::Missing => 0,
             Self::Number(_) => 1,
             Self::Text(_) => 2,
         };
@@ -92,16 +92,16 @@ impl PartialEq for Directed {
 
 impl Eq for Directed {}
 
-impl PartialOrd for Worth {
+impl PartialOrd for SortValue {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Worth {
+impl PartialEq for SortValue {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Worth {}
+impl Eq for SortValue {}

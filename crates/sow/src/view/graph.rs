@@ -1,6 +1,6 @@
 //! Views over views: each change goes through all that it touches.
 
-use super::{Clause, EmitError, View, ViewDefinition, ViewError};
+use super::{Clause, RefreshError, View, ViewDefinition, ViewError};
 use crate::change::Change;
 use crate::topic::Topic;
 use foldhash::fast::RandomState;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// Records of a view that nobody follows that may wait to be brought up to date: whoever comes
 /// waits for no more than these.
-const WAITING_MAX: usize = 4_096;
+const STALE_MAX: usize = 4_096;
 
 /// Views, each over topics or over views that were added before it.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct ViewGraph {
     /// The same for the topic of each view.
     view_inputs: Vec<Vec<ViewInput>>,
     /// Which views somebody follows.
-    followed: Vec<bool>,
+    subscribed: Vec<bool>,
     /// Those, and the views that they look at.
     needed: Vec<bool>,
 }
@@ -65,7 +65,7 @@ impl ViewGraph {
         }
         self.view_inputs.push(Vec::new());
         self.names.push(view.definition().name.clone());
-        self.followed.push(false);
+        self.subscribed.push(false);
         self.needed.push(false);
         self.views.push(view);
         Ok(&self.views[self.views.len() - 1])
@@ -92,56 +92,56 @@ impl ViewGraph {
         inputs.iter().for_each(|input| self.views[input.view].on_change(input.number, change));
     }
 
-    /// Brings all views up to date, and shows `see` what has changed: views before those that look
+    /// Brings all views up to date, and shows `observe` what has changed: views before those that look
     /// at them.
     pub fn refresh(
         &mut self,
         now_ns: u64,
-        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+        observe: &mut dyn FnMut(&str, Result<&Change<'_>, RefreshError>),
     ) {
-        self.refresh_to(now_ns, |_| 0, see);
+        self.refresh_to(now_ns, |_| 0, observe);
     }
 
-    /// Brings those views up to date that are followed, and shows `see` what has changed. Of each
+    /// Brings those views up to date that are followed, and shows `observe` what has changed. Of each
     /// other view some records may wait until somebody [follows](Self::subscribe) it.
     pub fn refresh_subscribed(
         &mut self,
         now_ns: u64,
-        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+        observe: &mut dyn FnMut(&str, Result<&Change<'_>, RefreshError>),
     ) {
         let needed = std::mem::take(&mut self.needed);
-        self.refresh_to(now_ns, |number| if needed[number] { 0 } else { WAITING_MAX }, see);
+        self.refresh_to(now_ns, |number| if needed[number] { 0 } else { STALE_MAX }, observe);
         self.needed = needed;
     }
 
     /// Somebody follows the view of this number, in the order in which they were added, from now
     /// on. It is brought up to date, and what it looks at; what has changed of them has no one to
-    /// see it but `see`.
+    /// see it but `observe`.
     pub fn subscribe(
         &mut self,
         number: usize,
         now_ns: u64,
-        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+        observe: &mut dyn FnMut(&str, Result<&Change<'_>, RefreshError>),
     ) {
-        if !self.followed[number] {
-            self.followed[number] = true;
-            self.find_needed();
-            self.refresh_subscribed(now_ns, see);
+        if !self.subscribed[number] {
+            self.subscribed[number] = true;
+            self.update_needed();
+            self.refresh_subscribed(now_ns, observe);
         }
     }
 
     /// Nobody follows the view of this number any more.
     pub fn unsubscribe(&mut self, number: usize) {
-        if self.followed[number] {
-            self.followed[number] = false;
-            self.find_needed();
+        if self.subscribed[number] {
+            self.subscribed[number] = false;
+            self.update_needed();
         }
     }
 
-    fn find_needed(&mut self) {
+    fn update_needed(&mut self) {
         for number in (0..self.views.len()).rev() {
             let is_seen = self.view_inputs[number].iter().any(|input| self.needed[input.view]);
-            self.needed[number] = self.followed[number] || is_seen;
+            self.needed[number] = self.subscribed[number] || is_seen;
         }
     }
 
@@ -150,20 +150,20 @@ impl ViewGraph {
         &mut self,
         now_ns: u64,
         waiting_max: impl Fn(usize) -> usize,
-        see: &mut dyn FnMut(&str, Result<&Change<'_>, EmitError>),
+        observe: &mut dyn FnMut(&str, Result<&Change<'_>, RefreshError>),
     ) {
         for (number, inputs) in self.view_inputs.iter().enumerate() {
             let (before, behind) = self.views.split_at_mut(number + 1);
             let view = &mut before[number];
             while view.waiting() > waiting_max(number)
-                && let Some(emitted) = view.emit(now_ns)
+                && let Some(emitted) = view.next_change(now_ns)
             {
                 if let Ok(change) = &emitted {
                     for input in inputs {
                         behind[input.view - number - 1].on_change(input.number, change);
                     }
                 }
-                see(&self.names[number], emitted.as_ref().map_err(EmitError::clone));
+                observe(&self.names[number], emitted.as_ref().map_err(RefreshError::clone));
             }
         }
     }

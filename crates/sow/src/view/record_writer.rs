@@ -1,14 +1,14 @@
 //! How the records of a view are written: what stands between the values, made once.
 
-use super::datum::Datum;
 use super::decimal::Rounding;
+use super::value::ViewValue;
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::path::Path;
 use thiserror::Error;
 
 /// The text of a view's records but for the values.
 #[derive(Clone, Debug)]
-pub(crate) struct Template {
+pub(crate) struct RecordWriter {
     format: Format,
     rounding: Rounding,
     /// What stands before each value, and which value that is.
@@ -39,7 +39,7 @@ pub(crate) enum UnsupportedField {
 
 /// A value cannot be written: it holds the byte that separates fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unwritable {
+pub(crate) struct InvalidValue {
     pub(crate) field: usize,
 }
 
@@ -52,7 +52,7 @@ struct Node<'a> {
     below: Vec<Self>,
 }
 
-impl Template {
+impl RecordWriter {
     /// A template for fields with these paths.
     ///
     /// # Errors
@@ -63,31 +63,31 @@ impl Template {
         paths: &[Path],
         rounding: Rounding,
     ) -> Result<Self, (usize, UnsupportedField)> {
-        let mut template = Self { format, rounding, pieces: Vec::new(), tail: Box::default() };
+        let mut record_writer = Self { format, rounding, pieces: Vec::new(), tail: Box::default() };
         let mut root = Node::default();
         for (field, path) in paths.iter().enumerate() {
-            template
+            record_writer
                 .check(path)
                 .and_then(|()| root.insert(path, field))
                 .map_err(|what| (field, what))?;
         }
         let mut text = Vec::new();
         match format.message_type() {
-            MessageType::Json => template.object(&root, &mut text),
+            MessageType::Json => record_writer.object(&root, &mut text),
             MessageType::Xml => {
                 if let [_, second, ..] = &*root.below {
                     return Err((second.first_field(), UnsupportedField::NoRoot));
                 }
-                root.below.iter().for_each(|node| template.element(node, &mut text));
+                root.below.iter().for_each(|node| record_writer.element(node, &mut text));
             }
             _ => root.below.iter().for_each(|node| {
                 text.extend_from_slice(node.name.as_bytes());
                 text.push(format.pair_separator());
-                template.value(node, &mut text);
+                record_writer.value(node, &mut text);
             }),
         }
-        template.tail = text.into();
-        Ok(template)
+        record_writer.tail = text.into();
+        Ok(record_writer)
     }
 
     fn check(&self, path: &Path) -> Result<(), UnsupportedField> {
@@ -163,22 +163,22 @@ impl Template {
     /// If a value cannot be written.
     pub(crate) fn write<'a>(
         &self,
-        mut value: impl FnMut(usize) -> Datum<'a>,
+        mut value: impl FnMut(usize) -> ViewValue<'a>,
         record: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
+    ) -> Result<(), InvalidValue> {
         let is_flat = matches!(self.format.message_type(), MessageType::Fix | MessageType::Nvfix);
         for (before, field) in &self.pieces {
-            let datum = value(*field);
-            if is_flat && matches!(datum, Datum::Null | Datum::Nan) {
+            let value = value(*field);
+            if is_flat && matches!(value, ViewValue::Null | ViewValue::Nan) {
                 continue;
             }
             record.extend_from_slice(before);
             let start = record.len();
-            self.write_value(&datum, record);
+            self.write_value(&value, record);
             if is_flat {
                 let separator = self.format.field_separator();
                 if record[start..].contains(&separator) {
-                    return Err(Unwritable { field: *field });
+                    return Err(InvalidValue { field: *field });
                 }
                 record.push(separator);
             }
@@ -188,17 +188,17 @@ impl Template {
     }
 
     #[inline]
-    fn write_value(&self, datum: &Datum<'_>, record: &mut Vec<u8>) {
+    fn write_value(&self, value: &ViewValue<'_>, record: &mut Vec<u8>) {
         let kind = self.format.message_type();
-        match datum {
-            Datum::Null | Datum::Nan if kind == MessageType::Json => {
+        match value {
+            ViewValue::Null | ViewValue::Nan if kind == MessageType::Json => {
                 record.extend_from_slice(b"null")
             }
-            Datum::Null | Datum::Nan => {}
-            Datum::Bool(true) => record.extend_from_slice(b"true"),
-            Datum::Bool(false) => record.extend_from_slice(b"false"),
-            Datum::Number(number) => number.write(self.rounding, record),
-            Datum::Text(text) => match kind {
+            ViewValue::Null | ViewValue::Nan => {}
+            ViewValue::Bool(true) => record.extend_from_slice(b"true"),
+            ViewValue::Bool(false) => record.extend_from_slice(b"false"),
+            ViewValue::Number(number) => number.write(self.rounding, record),
+            ViewValue::Text(text) => match kind {
                 MessageType::Json => quote_json(text, record),
                 MessageType::Xml => escape_xml(text, record),
                 _ => record.extend_from_slice(text),
@@ -276,16 +276,19 @@ fn escape_xml(text: &[u8], escaped: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn written(format: impl Into<Format>, fields: &[(&str, &[u8])]) -> Result<String, Unwritable> {
+    fn written(
+        format: impl Into<Format>,
+        fields: &[(&str, &[u8])],
+    ) -> Result<String, InvalidValue> {
         let paths: Vec<Path> =
             fields.iter().map(|(path, _)| path.parse().expect("a path")).collect();
-        let template = Template::new(format.into(), &paths, Rounding::DEFAULT);
+        let record_writer = RecordWriter::new(format.into(), &paths, Rounding::DEFAULT);
         let mut record = Vec::new();
         let value = |field: usize| match fields[field].1 {
-            b"3" => Datum::from(lanecast_filter::value::Value::Int(3)),
-            text => Datum::text(text),
+            b"3" => ViewValue::from(lanecast_filter::value::Value::Int(3)),
+            text => ViewValue::text(text),
         };
-        template.expect("it fits").write(value, &mut record)?;
+        record_writer.expect("it fits").write(value, &mut record)?;
         Ok(String::from_utf8(record).expect("a text"))
     }
 
@@ -295,7 +298,7 @@ mod tests {
             Format::new(MessageType::Nvfix).with_separators(b';', b'=').expect("they differ");
         let flat: &[(&str, &[u8])] = &[("/a", b"x"), ("/n", b""), ("/b", b"3")];
         assert_eq!(written(nvfix, flat).as_deref(), Ok("a=x;b=3;"));
-        assert_eq!(written(nvfix, &[("/a", b"x"), ("/b", b";")]), Err(Unwritable { field: 1 }));
+        assert_eq!(written(nvfix, &[("/a", b"x"), ("/b", b";")]), Err(InvalidValue { field: 1 }));
         let nested: &[(&str, &[u8])] =
             &[("/r/a", b"\"x\""), ("/r/b/c", b"3"), ("/r/n", b""), ("/r/b/d", b"<\n>")];
         assert_eq!(
@@ -330,7 +333,7 @@ mod tests {
             (MessageType::Binary, &["/a"], 0, UnsupportedField::NoFields),
         ] {
             let paths: Vec<Path> = paths.iter().map(|path| path.parse().expect("a path")).collect();
-            let refused = Template::new(kind.into(), &paths, Rounding::DEFAULT);
+            let refused = RecordWriter::new(kind.into(), &paths, Rounding::DEFAULT);
             assert_eq!(refused.expect_err("it does not fit"), (field, misfit));
         }
     }
