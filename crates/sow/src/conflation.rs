@@ -1,7 +1,7 @@
 //! Telling of each record once in a while only.
 
 use crate::key::Key;
-use crate::subscription::PendingUpdate;
+use crate::pending_update::PendingUpdate;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

@@ -5,6 +5,8 @@
 //! `docs/protocol/state.md` has the bytes.
 
 mod checkpoint;
+mod clients;
+mod definition_text;
 mod dump;
 mod entry;
 mod error;
@@ -13,7 +15,8 @@ mod schema;
 mod store;
 
 pub use checkpoint::Checkpoint;
+pub use clients::ClientSequence;
 pub use dump::{Dump, DumpedRecord};
 pub use error::{MismatchKind, SchemaMismatch, SowStoreError, WriteError};
 pub use schema::Schema;
-pub use store::{ClientSequence, LoggedChange, SowStore};
+pub use store::{LoggedChange, SowStore};

@@ -36,6 +36,7 @@ mod expiry;
 mod hash_index;
 mod key;
 mod parsed_fields;
+mod pending_update;
 mod publication;
 mod query;
 mod query_cursor;

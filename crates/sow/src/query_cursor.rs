@@ -167,6 +167,21 @@ impl QueryCursor {
         })
     }
 
+    /// Runs `query` to its end.
+    ///
+    /// # Errors
+    ///
+    /// If the query names more fields than there is room for.
+    pub fn read_all(
+        topic: &Topic,
+        query: &Query,
+        now_ns: u64,
+    ) -> Result<Vec<Record>, TooManyFields> {
+        let (mut cursor, mut found) = (Self::new(topic, query, now_ns)?, Vec::new());
+        cursor.advance(topic, usize::MAX, &mut found);
+        Ok(found)
+    }
+
     /// The number of the last change that the answer knows of.
     pub fn fence(&self) -> u64 {
         self.fence

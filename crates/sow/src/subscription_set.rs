@@ -7,10 +7,11 @@
 use crate::change::{Cause, Change};
 use crate::deltas::Deltas;
 use crate::error::TopicError;
+use crate::pending_update::PendingUpdate;
 use crate::query::Query;
 use crate::query_cursor::QueryCursor;
 use crate::sink::{Event, OutOfFocusReason, Sink};
-use crate::subscription::{PendingUpdate, Progress, Subscription, SubscriptionOptions};
+use crate::subscription::{Progress, Subscription, SubscriptionOptions};
 use crate::topic::Topic;
 use lanecast_filter::index::{IndexStats, InsertError};
 use lanecast_filter::{Filter, Index};

@@ -9,7 +9,6 @@ use crate::key::{Identity, Key, KeyHasher};
 use crate::parsed_fields::ParsedFields;
 use crate::publication::Publication;
 use crate::query::Query;
-use crate::query_cursor::QueryCursor;
 use crate::record::{Header, NEVER, Record};
 use crate::records::Records;
 use lanecast_filter::fields::{FieldSet, Slot, TooManyFields};
@@ -108,17 +107,6 @@ impl Topic {
     /// The same with their places.
     pub(crate) fn row_ids(&self) -> impl Iterator<Item = (u32, &Record)> {
         (0..self.end()).filter_map(|row_id| Some((row_id, self.at(row_id)?)))
-    }
-
-    /// Answers `query` at once.
-    ///
-    /// # Errors
-    ///
-    /// If the query names more fields than there is room for.
-    pub fn query(&self, query: &Query, now_ns: u64) -> Result<Vec<Record>, TooManyFields> {
-        let (mut scan, mut found) = (QueryCursor::new(self, query, now_ns)?, Vec::new());
-        scan.advance(self, usize::MAX, &mut found);
-        Ok(found)
     }
 
     /// The places of all records that `query` may be about, if not all have to be looked at.

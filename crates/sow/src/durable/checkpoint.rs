@@ -1,7 +1,7 @@
 //! Writing down all records while topics go on changing.
 
+use super::clients::Clients;
 use super::entry;
-use super::store::Clients;
 use crate::topic::Topic;
 use lanecast_journal::{Storage, StorageResult, StoredFile};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};

@@ -1,6 +1,6 @@
 //! Changes and records as bytes.
 
-use super::schema::text_of_topic;
+use super::definition_text::text_of_topic;
 use crate::key::Identity;
 use crate::record::{NEVER, Record};
 use crate::topic::Topic;

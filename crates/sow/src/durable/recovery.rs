@@ -1,9 +1,10 @@
 //! Bringing topics back.
 
 use super::checkpoint::{checksum, covered_by, name_of};
+use super::clients::Clients;
+use super::definition_text::text_of_topic;
 use super::error::{MismatchKind, SowStoreError};
-use super::schema::{Schema, SchemaChange, StoredSchema, text_of_topic};
-use super::store::Clients;
+use super::schema::{Schema, SchemaChange, StoredSchema};
 use crate::definition::TopicDefinition;
 use crate::key::Identity;
 use crate::publication::Publication;

@@ -4,14 +4,13 @@
 //! [`StoredSchema::check`] compares the two, so that no record is dropped because a name is missing or
 //! a key has changed.
 
+use super::definition_text::{text_of_topic, texts_of_views};
 use super::entry;
 use super::error::{MismatchKind, SchemaMismatch, SowStoreError};
 use crate::definition::TopicDefinition;
 use crate::key::KeyHasher;
 use crate::view::ViewDefinition;
-use lanecast_filter::message_type::Format;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// Topics and views as the settings have them.
 ///
@@ -136,100 +135,4 @@ impl StoredSchema {
 /// The number of the topic of that name.
 pub(crate) fn number_of(topic: &str) -> u32 {
     KeyHasher::new(topic).identity().checksum as u32
-}
-
-/// A topic's definition as it is stored: the type of its messages, then a line for each key field.
-///
-/// Indexes and lifetimes may change at any time, so they are no part of it.
-pub(crate) fn text_of_topic(definition: &TopicDefinition) -> String {
-    let mut text = text_of_format(definition.format);
-    for key in &definition.keys {
-        // Writing to a string does not fail.
-        let _done = write!(text, "\n{key}");
-    }
-    text
-}
-
-/// The views' definitions as they are stored, by name. Views of one name and of several types
-/// share an entry.
-pub(crate) fn texts_of_views(views: &[ViewDefinition]) -> BTreeMap<Box<str>, String> {
-    let mut texts = BTreeMap::<Box<str>, String>::new();
-    for view in views {
-        let text = texts.entry(view.name.clone()).or_default();
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&text_of_view(view));
-    }
-    texts
-}
-
-fn text_of_view(view: &ViewDefinition) -> String {
-    let mut text = format!("{}\ntopic {}", text_of_format(view.format), view.topic);
-    // Writing to a string does not fail.
-    for join in &view.joins {
-        let _done = write!(text, "\njoin {} on {}", join.topic, normalized(&join.on));
-    }
-    let _done = write!(text, "\nprojection {}", normalized(&view.projection));
-    if !view.grouping.trim().is_empty() {
-        let _done = write!(text, "\ngroup_by {}", normalized(&view.grouping));
-    }
-    if let Some(filter) = &view.filter {
-        let _done = write!(text, "\nfilter {}", normalized(filter));
-    }
-    let _done = write!(text, "\nrounding {} {}", view.rounding.decimals, view.rounding.digits);
-    text
-}
-
-fn text_of_format(format: Format) -> String {
-    let usual = Format::new(format.message_type());
-    if format == usual {
-        return format.message_type().name().to_owned();
-    }
-    let (field, pair) = (format.field_separator(), format.pair_separator());
-    format!("{} {field} {pair}", format.message_type().name())
-}
-
-/// The text with one space where there is white space, but for what stands in quotes: a line that
-/// is broken elsewhere is no change.
-fn normalized(text: &str) -> String {
-    let (mut normalized, mut quote, mut is_apart) = (String::new(), None, false);
-    for character in text.trim().chars() {
-        if quote.is_none() && character.is_whitespace() {
-            is_apart = true;
-            continue;
-        }
-        if std::mem::take(&mut is_apart) {
-            normalized.push(' ');
-        }
-        normalized.push(character);
-        quote = match quote {
-            None if matches!(character, '\'' | '"') => Some(character),
-            Some(open) if open == character => None,
-            other => other,
-        };
-    }
-    normalized
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lanecast_filter::message_type::MessageType;
-
-    #[test]
-    fn definitions_differ_where_records_would() {
-        let orders =
-            || TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-        assert_eq!(text_of_topic(&orders()), "json\n/id");
-        let same = orders().durable().index("/qty").expect("a path");
-        assert_eq!(text_of_topic(&same), text_of_topic(&orders()));
-        let more = orders().key("/sub").expect("a path");
-        assert_eq!(text_of_topic(&more), "json\n/id\n/sub");
-        let format = Format::new(MessageType::Fix).with_separators(b';', b'=').expect("separators");
-        assert_eq!(text_of_topic(&TopicDefinition::new("a", format)), "fix 59 61");
-        let view = |text: &str| ViewDefinition::new("v", MessageType::Json, "orders").project(text);
-        assert_eq!(text_of_view(&view("/a,\n   /b")), text_of_view(&view(" /a, /b ")));
-        assert_ne!(text_of_view(&view("'a  b' AS /b")), text_of_view(&view("'a b' AS /b")));
-    }
 }

@@ -1,10 +1,12 @@
 //! The owner of a journal, through which topics are changed so that the changes are kept.
 
 use super::checkpoint::{Checkpoint, remove_others};
+use super::clients::{ClientSequence, Clients};
+use super::definition_text::texts_of_views;
 use super::entry;
 use super::error::{SowStoreError, WriteError};
 use super::recovery::Recovery;
-use super::schema::{Schema, texts_of_views};
+use super::schema::Schema;
 use crate::change::{Cause, Change};
 use crate::key::Key;
 use crate::publication::Publication;
@@ -15,7 +17,7 @@ use lanecast_journal::{
 use lanecast_wire::state::{
     STATE_CLIENT, STATE_CLIENT_GONE, STATE_DEFINE, STATE_DELETE, STATE_EXPIRE, STATE_PUT,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Keeps topics on disk. They have to be changed through it, and through nothing else.
@@ -35,18 +37,6 @@ pub struct SowStore<S: Storage> {
     /// Topics and views that were dropped when the archive was opened.
     dropped_names: Vec<Box<str>>,
     body: Vec<u8>,
-}
-
-/// Clients that have numbered their messages, by name.
-pub(crate) type Clients = HashMap<Box<str>, ClientSequence>;
-
-/// The last number of a client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientSequence {
-    /// The number.
-    pub sequence: u64,
-    /// When it was given, in nanoseconds since 1970; 0 if that is not known.
-    pub unix_ns: u64,
 }
 
 /// Bytes of definitions in a record of the journal, if one alone is not longer.
@@ -372,14 +362,6 @@ impl<S: Storage + Clone> SowStore<S> {
         let entry = Entry { topic, flags, unix_ns, body: &self.body, ..Entry::default() };
         self.last = *self.journal.append(&[entry])?.end();
         Ok(self.last)
-    }
-}
-
-impl ClientSequence {
-    /// The client gave this number as well.
-    pub(crate) fn advance(&mut self, sequence: u64, unix_ns: u64) {
-        self.sequence = self.sequence.max(sequence);
-        self.unix_ns = self.unix_ns.max(unix_ns);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Views over views: each change goes through all that it touches.
 
-use super::{Clause, RefreshError, View, ViewDefinition, ViewError};
+use super::definition::{Clause, ViewDefinition, ViewError};
+use super::materialized::{RefreshError, View};
 use crate::change::Change;
 use crate::topic::Topic;
 use foldhash::fast::RandomState;

@@ -3,7 +3,7 @@
 
 use lanecast_filter::Filter;
 use lanecast_filter::message_type::MessageType;
-use lanecast_sow::{Deletion, Publication, Query, Topic, TopicDefinition};
+use lanecast_sow::{Deletion, Publication, Query, QueryCursor, Topic, TopicDefinition};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ proptest! {
             }
         };
         // At once, in a model.
-        let doomed = run.topic.query(&query, 0).expect("room");
+        let doomed = QueryCursor::read_all(&run.topic, &query, 0).expect("room");
         let doomed: Vec<&[u8]> = doomed.iter().map(|record| record.bytes()).collect();
         let mut model: BTreeMap<u8, String> = BTreeMap::new();
         for other in &before {

@@ -25,7 +25,7 @@ fn filter(text: &str) -> Query {
 }
 
 fn found(topic: &Topic, query: &Query) -> Vec<String> {
-    let records = topic.query(query, 0).expect("room");
+    let records = QueryCursor::read_all(topic, query, 0).expect("room");
     records.iter().map(|record| String::from_utf8_lossy(record.bytes()).into_owned()).collect()
 }
 
@@ -110,7 +110,7 @@ fn records_are_found_by_key() {
     let some: Vec<Key> = topic.iter().take(3).map(|record| record.key()).collect();
     let keys = vec![some[2], Key(1), some[0], some[2]];
     let query = Query { keys: Some(keys), ..Query::default() };
-    let mut found = topic.query(&query, 0).expect("room");
+    let mut found = QueryCursor::read_all(&topic, &query, 0).expect("room");
     found.sort_by_key(|record| record.sequence());
     let found: Vec<Key> = found.iter().map(|record| record.key()).collect();
     assert_eq!(found, [some[0], some[2]]);

@@ -1,0 +1,49 @@
+//! Updates that a subscription holds back.
+
+use crate::change::Cause;
+use crate::deltas::Deltas;
+use crate::record::Record;
+use crate::sink::{Event, OutOfFocusReason, Sink};
+
+/// An event that waits.
+#[derive(Clone, Debug)]
+pub(crate) enum PendingUpdate {
+    Update(Record, Cause),
+    /// What it was when the subscriber was told last, and what it is.
+    Delta(Record, Record, Cause),
+    OutOfFocus(Record, OutOfFocusReason, u64),
+}
+
+impl PendingUpdate {
+    pub(crate) fn record(&self) -> &Record {
+        match self {
+            Self::Update(record, _) | Self::Delta(_, record, _) | Self::OutOfFocus(record, ..) => {
+                record
+            }
+        }
+    }
+
+    /// What is to be told in place of this and then `next`.
+    pub(crate) fn merged_with(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Delta(base, ..), Self::Delta(_, record, cause)) => {
+                Self::Delta(base, record, cause)
+            }
+            (Self::Update(..), Self::Delta(_, record, cause)) => Self::Update(record, cause),
+            (_, next) => next,
+        }
+    }
+
+    pub(crate) fn deliver(&self, ids: &[u32], deltas: &mut Deltas, sink: &mut impl Sink) {
+        match self {
+            Self::Update(record, cause) => {
+                sink.deliver(ids, Event::Update { record, cause: *cause });
+            }
+            Self::Delta(base, record, cause) => deltas.deliver(ids, base, record, *cause, sink),
+            Self::OutOfFocus(record, reason, sequence) => {
+                let (reason, sequence) = (*reason, *sequence);
+                sink.deliver(ids, Event::OutOfFocus { record, reason, sequence });
+            }
+        }
+    }
+}
