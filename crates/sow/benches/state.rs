@@ -1,10 +1,8 @@
-//! A topic of a million records: what a change costs, what a query beside it costs publishers, and
-//! how long a restart takes.
+//! A topic of a million records: cost of changes, of a query beside a publisher, and of a restart.
 //!
 //! `cargo bench -p lanecast-sow --bench state`, with `-- --only changes|query|restart` for a part.
-//! Where other programs run too, the query's figures are theirs unless it is started with
-//! `chrt -f 10`: each run stays below the second that this allows at a time.
-//! The archive lies below `target/tmp`, or in `--directory`.
+//! Beside other programs the query's figures vary, unless it is started with `chrt -f 10`: each run
+//! stays below the second that real-time scheduling allows.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::Filter;
@@ -19,15 +17,15 @@ use std::time::{Duration, Instant};
 
 const RECORDS: u64 = 1_000_000;
 const CHANGES: u64 = 2_000_000;
-/// Between two messages of a publisher that publishes 500,000 in a second.
+/// Interval between messages at 500,000 per second.
 const PACE: Duration = Duration::from_micros(2);
-/// What it publishes in one run, at most.
+/// Most messages per run.
 const PACED: u64 = 400_000;
 /// Runs with and without a query.
 const PAIRS: usize = 5;
-/// Before each run: a real-time scheduler then lets it run to its end.
+/// Pause before each run, so that a real-time scheduler lets it run to its end.
 const REST: Duration = Duration::from_secs(1);
-/// Records that a query looks at between two messages, and again as long as there is time.
+/// Records per query step between two messages; steps repeat while there is time.
 const SLICE: usize = 4;
 const LONG: Duration = Duration::from_secs(60);
 
@@ -35,7 +33,7 @@ fn main() {
     let mut directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (mut arguments, mut only) = (std::env::args().skip(1), None);
     while let Some(argument) = arguments.next() {
-        // Anything else is what cargo bench passes to every benchmark.
+        // Other options are those that cargo bench passes to every benchmark.
         match &*argument {
             "--directory" => directory = arguments.next().expect("--directory wants a path").into(),
             "--only" => only = Some(arguments.next().expect("--only wants the name of a part")),
@@ -82,12 +80,12 @@ fn filled() -> Topic {
     topic
 }
 
-/// A number that no cache foresees.
+/// A random number, unpredictable for caches.
 fn shuffled(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
 }
 
-/// Changes of known records, each matched against the filters of 1,000 subscribers.
+/// Changes of existing records, each matched against the filters of 1,000 subscribers.
 fn changes() {
     for (label, records) in [("1 K", 1_000), ("1 M", RECORDS)] {
         let (mut topic, mut feed) = (filled(), SubscriptionSet::new());
@@ -112,8 +110,7 @@ fn changes() {
     }
 }
 
-/// A publisher at a steady pace, alone and as long as a query with a subscription is answered, in
-/// turn.
+/// A publisher at a steady rate, alone and beside a query with a subscription, in turn.
 fn query_beside_publisher() {
     let mut topic = filled();
     let (mut messages, mut buffer) = (Vec::new(), Vec::new());
@@ -131,7 +128,8 @@ fn query_beside_publisher() {
     println!("median of {PAIRS} pairs: {:.2} times", ratios[PAIRS / 2]);
 }
 
-/// Publishes at a steady pace; 99 % of messages are told so many nanoseconds after they were due.
+/// Publishes at a steady rate; returns the 99th percentile of the delay from due to delivered, in
+/// nanoseconds.
 fn publish(topic: &mut Topic, messages: &[Vec<u8>], asks: bool) -> f64 {
     let (mut feed, mut given) = (SubscriptionSet::new(), 0);
     let mut sink = |_: &[u32], event: Event<'_>| {
@@ -160,15 +158,15 @@ fn publish(topic: &mut Topic, messages: &[Vec<u8>], asks: bool) -> f64 {
     most as f64
 }
 
-/// Nanoseconds from when each message was due, and from when its turn came, to when all were told.
-/// Ends with the answers.
+/// Delays in nanoseconds: from due to delivered, and from start to delivered. Ends with the
+/// answers.
 fn publish_at_pace(
     topic: &mut Topic,
     messages: &[Vec<u8>],
     feed: &mut SubscriptionSet,
     sink: &mut impl lanecast_sow::Sink,
 ) -> (Vec<u64>, Vec<u64>) {
-    // Written, so that the system has no memory to find later.
+    // Written once, so that no page faults remain.
     let (mut late, mut took) = (vec![0; messages.len()], vec![0; messages.len()]);
     late.clear();
     took.clear();
@@ -193,7 +191,7 @@ fn publish_at_pace(
     (late, took)
 }
 
-/// Opening an archive with a checkpoint, and as many changes behind it as a tenth of the records.
+/// Opening a store with a checkpoint, and changes behind it of a tenth of the records.
 fn restart(directory: &std::path::Path) {
     let place = tempfile::tempdir_in(directory).expect("a directory");
     let open = || {

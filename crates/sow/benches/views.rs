@@ -1,7 +1,5 @@
-//! What a message costs from its bytes to the record of a view: the last value is replaced, a
-//! filter looked at, what the record was taken out of the sums, and what it is put in. A view that
-//! nobody follows is not written.
-//! `cargo bench -p lanecast-sow --bench views`, or `-- --quick` for a look.
+//! Cost of a message from its bytes to a view: replace the record, evaluate a filter, retract the
+//! old contribution, add the new one. A view without subscribers is not written.
 #![forbid(unsafe_code)]
 
 use criterion::{Criterion, Throughput, criterion_group};
@@ -12,7 +10,7 @@ use std::hint::black_box;
 
 const MESSAGES: usize = 1 << 18;
 
-/// How much there is: what fits into the caches, and what does not.
+/// Sizes: one that fits into the caches, one that does not.
 #[derive(Clone, Copy)]
 struct Size {
     name: &'static str,
@@ -25,7 +23,7 @@ const SIZES: [Size; 2] = [
     Size { name: "100 K records, 10 K groups", records: 100_000, groups: 10_000 },
 ];
 
-/// Message number `round`. Those of one record differ, and belong to one group.
+/// Message number `round`. Messages of one record differ and belong to one group.
 fn message(round: u64, size: Size) -> Vec<u8> {
     let key = round.wrapping_mul(7_919) % size.records;
     let (quantity, price) = (1 + round % 5_000, 1_000 + round % 9_000);
@@ -37,7 +35,7 @@ fn message(round: u64, size: Size) -> Vec<u8> {
     message.replace(';', "\x01").into_bytes()
 }
 
-/// A topic that is full, a filter on it, and the messages to come.
+/// A filled topic, a filter and the messages to publish.
 fn orders(size: Size) -> (Topic, Plan, Vec<Vec<u8>>) {
     let definition = TopicDefinition::new("orders", MessageType::Fix).key("/37").expect("a path");
     let mut topic = Topic::new(definition).expect("a topic");

@@ -1,4 +1,4 @@
-//! What happened to a record.
+//! Changes of records.
 
 use crate::key::Key;
 use crate::parsed_fields::ParsedFields;
@@ -7,39 +7,39 @@ use lanecast_filter::Message;
 use lanecast_filter::interpreter::Environment;
 use lanecast_filter::row::Row;
 
-/// Why a record changed.
+/// Cause of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A message was published, and is the record now.
+    /// A message was published and has replaced the record.
     Published,
-    /// Fields were published, and stand in the record now.
+    /// A delta was published and merged into the record.
     Merged,
-    /// Somebody deleted it.
+    /// The record was deleted.
     Deleted,
-    /// Its time was over.
+    /// The record's lifetime has ended.
     Expired,
 }
 
-/// What happened to one record.
+/// A change of one record.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// The record's number.
+    /// Key of the record.
     pub key: Key,
-    /// The change's own number: one more than that of the topic's last one.
+    /// Sequence of the change within the topic.
     pub sequence: u64,
-    /// Why.
+    /// Cause of the change.
     pub cause: Cause,
-    /// What the record was; nothing if it is new.
+    /// The record before the change; `None` if it is new.
     pub before: Option<Version<'a>>,
-    /// What it is; nothing if it is gone.
+    /// The record after the change; `None` if it was removed.
     pub after: Option<Version<'a>>,
-    /// What expressions can ask for beyond the message: topic, publisher and time.
+    /// Topic, publisher and time, for expressions.
     pub environment: Environment<'a>,
-    /// Where the record stands, or stood.
+    /// Row of the record in the topic.
     pub(crate) row_id: u32,
 }
 
-/// A record as it was or is.
+/// One state of a record, with its parsed fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     record: &'a Record,
@@ -56,12 +56,12 @@ impl<'a> Version<'a> {
         self.record
     }
 
-    /// What stands in the fields that somebody wants of this topic.
+    /// The values of the fields that the topic parses.
     pub fn row(self) -> &'a Row {
         self.parsed.row(self.record.bytes())
     }
 
-    /// The record as filters look at it.
+    /// The record as input of a filter.
     pub fn message(self, environment: &'a Environment<'a>) -> Message<'a> {
         Message { row: self.row(), bytes: self.record.bytes(), environment }
     }

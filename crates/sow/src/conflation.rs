@@ -1,4 +1,4 @@
-//! Telling of each record once in a while only.
+//! Conflation: at most one update per record and interval, the latest.
 
 use crate::key::Key;
 use crate::pending_update::PendingUpdate;
@@ -6,13 +6,13 @@ use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// What a subscriber was told lately, and what it is not told yet.
+/// Conflation state of one subscription.
 #[derive(Debug)]
 pub(crate) struct Conflation {
     interval_ns: u64,
-    /// Records whose last event is not an interval ago, with what has come since.
+    /// Records delivered within the last interval, with the update that waits for its end.
     recent: HashMap<Key, Option<PendingUpdate>, RandomState>,
-    /// When the interval of each of them is over, in order.
+    /// End of each record's interval, in order.
     due: VecDeque<(u64, Key)>,
 }
 
@@ -22,7 +22,7 @@ impl Conflation {
         Self { interval_ns, recent: HashMap::default(), due: VecDeque::new() }
     }
 
-    /// Gives the event back if it is time for it, or keeps it in place of the one before.
+    /// Returns the update if it is due at once; otherwise merges it with the one that waits.
     pub(crate) fn offer(&mut self, update: PendingUpdate, now_ns: u64) -> Option<PendingUpdate> {
         let key = update.record().key();
         if let Some(last) = self.recent.get_mut(&key) {
@@ -37,7 +37,7 @@ impl Conflation {
         Some(update)
     }
 
-    /// The next event whose time has come.
+    /// The next update that is due.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<PendingUpdate> {
         while let Some((due_ns, key)) = self.due.front().copied() {
             if due_ns > now_ns {
@@ -54,7 +54,7 @@ impl Conflation {
         None
     }
 
-    /// When the next event's time may come.
+    /// Time of the next update that may be due.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         Some(self.due.front()?.0)
     }

@@ -1,29 +1,28 @@
-//! What a topic is.
+//! Definition of a topic.
 
 use lanecast_filter::message_type::Format;
 use lanecast_filter::path::{Path, PathError};
 use std::time::Duration;
 
-/// What a topic's messages are, and by which fields they are told apart.
+/// Definition of a topic: message type, key fields, lifetime, indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicDefinition {
-    /// Its name.
+    /// Name.
     pub name: Box<str>,
-    /// What messages are written in.
+    /// Format of its messages.
     pub format: Format,
-    /// The fields whose values make the key. If there are none, publishers supply keys.
+    /// Key fields. If there are none, publishers supply keys.
     pub keys: Vec<Path>,
-    /// How long records live that are published without a lifetime of their own; else for ever.
+    /// Default lifetime of records; unlimited if `None`.
     pub lifetime: Option<Duration>,
-    /// The fields by which queries with `=` or `IN` find records without looking at all of them.
+    /// Fields with a hash index, for queries with `=` or `IN`.
     pub indexes: Vec<Path>,
-    /// Whether its records are to be there after a restart: an [`SowStore`](crate::durable::Archive)
-    /// sees to that.
+    /// Whether records survive a restart: see [`SowStore`](crate::durable::SowStore).
     pub durable: bool,
 }
 
 impl TopicDefinition {
-    /// A topic whose publishers supply the keys.
+    /// A topic without key fields: publishers supply keys.
     pub fn new(name: &str, format: impl Into<Format>) -> Self {
         let (keys, indexes) = (Vec::new(), Vec::new());
         Self {
@@ -36,33 +35,33 @@ impl TopicDefinition {
         }
     }
 
-    /// The same with one more field in the key.
+    /// Adds a key field.
     ///
     /// # Errors
     ///
-    /// If `path` is no path.
+    /// If `path` is not a valid path.
     pub fn key(mut self, path: &str) -> Result<Self, PathError> {
         self.keys.push(path.parse()?);
         Ok(self)
     }
 
-    /// The same with one more field that queries can look up.
+    /// Adds an indexed field.
     ///
     /// # Errors
     ///
-    /// If `path` is no path.
+    /// If `path` is not a valid path.
     pub fn index(mut self, path: &str) -> Result<Self, PathError> {
         self.indexes.push(path.parse()?);
         Ok(self)
     }
 
-    /// The same with records that are there after a restart.
+    /// Makes the topic durable.
     #[must_use]
     pub fn durable(self) -> Self {
         Self { durable: true, ..self }
     }
 
-    /// The same with records that live so long, if their publisher does not say otherwise.
+    /// Sets the default lifetime of records.
     #[must_use]
     pub fn lifetime(self, lifetime: Duration) -> Self {
         Self { lifetime: Some(lifetime), ..self }

@@ -1,9 +1,8 @@
-//! A deletion on its way through a topic that goes on changing.
+//! Deletion of many records in steps, while the topic keeps changing (AMPS: `sow_delete`).
 //!
-//! It covers the records that the topic had when it began, and as they were then: as if all were
-//! deleted at once. It looks at some records at a time. A record that is about to change before its
-//! turn is [looked at](Deletion::is_target) first; what is published after that is none of the
-//! deletion's.
+//! It has the effect of deleting all matching records at its start. A record that is about to
+//! change before its turn is [checked](Deletion::is_target) first; messages published afterwards
+//! are kept.
 
 use crate::change::Change;
 use crate::key::Key;
@@ -15,27 +14,28 @@ use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Message, Plan};
 
-/// A deletion of the records that meet a query's filter, or have its keys.
+/// A deletion of the records that match a query's filter or have its keys.
 ///
-/// Whoever runs it deletes the records that it [names](Self::next), asks it before other changes of
-/// the topic whether it [claims](Self::is_target) the record, and [tells](Self::on_change) it of them.
+/// The caller deletes the records that [`next`](Self::next) returns, calls
+/// [`is_target`](Self::is_target) before it changes a record, and [`on_change`](Self::on_change)
+/// after.
 #[derive(Debug)]
 pub struct Deletion {
     unix_ns: u64,
     plan: Option<Plan>,
     reader: Reader,
     row: Row,
-    /// The places that are looked at; all up to `end` if none.
+    /// Rows to examine; all up to `end` if `None`.
     row_ids: Option<Vec<u32>>,
     end: u32,
-    /// How many had their turn.
+    /// Position of the next row to examine.
     next: u32,
-    /// A bit for each that is settled before its turn.
+    /// Bitmap of positions that were examined early.
     visited: Vec<u64>,
 }
 
 impl Deletion {
-    /// Begins to delete as of now.
+    /// Starts a deletion as of now.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl Deletion {
         })
     }
 
-    /// The next record to delete; looks at up to `steps` records, and takes those off. None if the
-    /// steps did not suffice, or [all is done](Self::is_over).
+    /// Key of the next record to delete. Examines up to `steps` rows and subtracts them. `None` if
+    /// the steps were used up or the deletion [is done](Self::is_done).
     pub fn next(&mut self, topic: &Topic, steps: &mut usize) -> Option<Key> {
         while *steps > 0 && self.next < self.end {
             *steps -= 1;
@@ -81,24 +81,23 @@ impl Deletion {
         None
     }
 
-    /// Whether nothing is left to look at.
+    /// Whether all rows were examined.
     pub fn is_done(&self) -> bool {
         self.next >= self.end
     }
 
-    /// The record is about to change. Whether it is to be deleted before: it is looked at now, and
-    /// not later.
+    /// Whether a record that is about to change is to be deleted before. It is not examined again.
     pub fn is_target(&mut self, topic: &Topic, key: Key) -> bool {
         let Some(row_id) = topic.find(key) else { return false };
         self.visit(row_id) && self.matching_key(topic, row_id).is_some()
     }
 
-    /// The topic has changed.
+    /// Must be called after each change of the topic.
     pub fn on_change(&mut self, change: &Change<'_>) {
         self.visit(change.row_id);
     }
 
-    /// Looks at that place no more; whether it was to be.
+    /// Marks a row as examined; returns whether it still had to be.
     fn visit(&mut self, row_id: u32) -> bool {
         let position = match &self.row_ids {
             None => row_id,
@@ -118,7 +117,7 @@ impl Deletion {
         self.visited[position as usize / 64] >> (position % 64) & 1 == 1
     }
 
-    /// The record at a place, if it meets the filter.
+    /// Key of the record in a row, if it matches.
     fn matching_key(&mut self, topic: &Topic, row_id: u32) -> Option<Key> {
         let record = topic.at(row_id)?;
         if let Some(plan) = &self.plan {

@@ -1,4 +1,4 @@
-//! Telling of a record only what has changed.
+//! Delta updates: only the changed fields of a record.
 
 use crate::change::Cause;
 use crate::definition::TopicDefinition;
@@ -8,22 +8,22 @@ use lanecast_filter::difference::difference;
 use lanecast_filter::message_type::Format;
 use lanecast_filter::path::Path;
 
-/// What changes are made of, for one topic.
+/// Builds delta messages of one topic.
 #[derive(Debug, Default)]
 pub(crate) struct Deltas {
-    /// How the topic's messages are written, and its key fields, once somebody wants deltas.
+    /// Format and key fields of the topic, once a subscription wants deltas.
     topic: Option<(Format, Vec<Path>)>,
     bytes: Vec<u8>,
 }
 
 impl Deltas {
-    /// From now on this is the topic.
+    /// Sets the topic.
     pub(crate) fn of(&mut self, definition: &TopicDefinition) {
         self.topic = Some((definition.format, definition.keys.clone()));
     }
 
-    /// Tells `ids` what of `record` is not as it was in `base`, and the key fields. Where messages
-    /// have no deltas they are told the whole record.
+    /// Delivers to `ids` the fields of `record` that differ from `base`, and the key fields.
+    /// Message types without deltas get the whole record.
     pub(crate) fn deliver(
         &mut self,
         ids: &[u32],

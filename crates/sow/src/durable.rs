@@ -1,8 +1,8 @@
-//! Topics that outlive their process.
+//! Durable topics: a write-ahead journal and checkpoints.
 //!
-//! Each change is appended to a journal before the topic changes. Now and then a checkpoint writes
-//! down all records, so that a restart does not have to go through everything that ever happened.
-//! `docs/protocol/state.md` has the bytes.
+//! Each change is appended to a journal before the topic changes. A checkpoint stores all records
+//! from time to time, so that a restart replays only the journal behind it.
+//! `docs/protocol/state.md` describes the bytes.
 
 mod checkpoint;
 mod clients;

@@ -1,4 +1,4 @@
-//! Why a message was not taken.
+//! Errors of topics and subscriptions.
 
 use lanecast_filter::fields::TooManyFields;
 use lanecast_filter::malformed::Malformed;
@@ -6,44 +6,44 @@ use lanecast_filter::merge::DeltaError;
 use lanecast_filter::path::Path;
 use thiserror::Error;
 
-/// Why a topic did not take a message, or could not be made.
+/// Refusal of a message, a query or a definition by a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// The message cannot be read.
+    /// The message is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// A key field is missing or empty.
     #[error("the key field {0} is missing or empty: give it a value")]
     MissingKeyField(Path),
-    /// The topic wants its publishers to supply keys.
+    /// The topic has no key fields and the message no key.
     #[error("this topic has no key fields: supply a key with the message")]
     MissingKey,
-    /// The topic makes keys of fields.
+    /// The topic has key fields and the message a key of its own.
     #[error("this topic makes keys of the message's fields: supply none")]
     UnexpectedKey,
-    /// A stored message has another key than it was stored with.
-    #[error("by the key fields its key is another one")]
+    /// A stored message has another key than its entry says.
+    #[error("the key fields give another key than the stored one")]
     KeyMismatch,
-    /// More records than can be numbered.
+    /// The topic has as many records as it can.
     #[error("the topic is full: delete records, or let them expire")]
     Full,
-    /// Too many records whose keys have the same checksum.
+    /// Too many keys with the same checksum.
     #[error("too many keys with one checksum")]
     TooManyCollisions,
     /// The message cannot be merged into the record.
     #[error(transparent)]
     Delta(#[from] DeltaError),
-    /// A subscription is to follow certain keys.
-    #[error("a subscription follows a filter, not a list of keys: ask for the keys alone")]
+    /// A subscription with a list of keys.
+    #[error("a subscription has a filter, not a list of keys: query the keys without subscribing")]
     KeyListNotSupported,
-    /// There is no such subscription.
+    /// Unknown subscription.
     #[error("there is no subscription {0}")]
     NoSubscription(u32),
-    /// More subscriptions than can be numbered.
+    /// The topic has as many subscriptions as it can.
     #[error("the topic has too many subscriptions: end some")]
     TooManySubscriptions,
-    /// More fields than there is room for.
+    /// More fields than a topic can parse.
     #[error(transparent)]
     TooManyFields(#[from] TooManyFields),
 }

@@ -1,14 +1,14 @@
-//! Which record expires when.
+//! Expiry of records.
 
 use crate::record::NEVER;
 use std::collections::BTreeSet;
 
-/// The places of records that expire, by time.
+/// Rows of records with a lifetime, ordered by the end of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expiry(BTreeSet<(u64, u32)>);
 
 impl Expiry {
-    /// The record at `row_id` expires at another time than before.
+    /// Changes the expiry time of a row.
     pub(crate) fn moved(&mut self, row_id: u32, from_ns: u64, to_ns: u64) {
         if from_ns == to_ns {
             return;
@@ -21,12 +21,12 @@ impl Expiry {
         }
     }
 
-    /// When the next record expires.
+    /// Time at which the next record expires.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         Some(self.0.first()?.0)
     }
 
-    /// The place of a record that expires now or should have.
+    /// Row of a record that has expired.
     pub(crate) fn due(&self, now_ns: u64) -> Option<u32> {
         let (due_ns, row_id) = *self.0.first()?;
         (due_ns <= now_ns).then_some(row_id)

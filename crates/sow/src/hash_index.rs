@@ -1,4 +1,4 @@
-//! Which records have which value in one field.
+//! Hash index: records by the value of one field.
 
 use crate::record::Record;
 use foldhash::quality::RandomState;
@@ -9,34 +9,34 @@ use lanecast_filter::row::Row;
 use lanecast_filter::value::{Comparison, Value};
 use std::collections::HashMap;
 
-/// A value. Those that compare as equal are the same, and few others are.
+/// Index key. Values that compare as equal have equal keys; a few unequal ones share one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum IndexKey {
     Number(u64),
     Text(Box<[u8]>),
 }
 
-/// The places of records by the value of one field.
+/// Rows by the value of one field.
 #[derive(Clone, Debug)]
 pub(crate) struct HashIndex {
     slot: Slot,
     numbers: HashMap<IndexKey, u32, RandomState>,
     buckets: Vec<Vec<u32>>,
-    /// For each place: its bucket, and where in it.
+    /// Bucket of each row, and the row's position in it.
     positions: Vec<(u32, u32)>,
 }
 
-/// The bucket of what equals nothing.
+/// Bucket of rows without a value: no literal equals NULL.
 const NONE: u32 = u32::MAX;
 
-/// The bucket of records with several values.
+/// Bucket of rows with several values: any literal may match.
 const SEVERAL: u32 = 0;
 
 impl IndexKey {
     fn of(value: Value<'_>) -> Option<Self> {
         let number = value.number().map(|number| number.to_f64()).filter(|number| !number.is_nan());
         match (value, number) {
-            // Adding zero makes a negative zero a positive one.
+            // Adding 0.0 turns -0.0 into 0.0.
             (_, Some(number)) => Some(Self::Number((number + 0.0).to_bits())),
             (Value::Text(text), None) if !text.is_empty() => Some(Self::Text(text.into())),
             _ => None,
@@ -50,7 +50,7 @@ impl HashIndex {
         Self { slot, numbers, buckets: vec![Vec::new()], positions: Vec::new() }
     }
 
-    /// The record at `row_id` says this now.
+    /// Indexes the record in a row.
     pub(crate) fn put(&mut self, row_id: u32, row: &Row, record: &Record) {
         let bucket = if row.has_several(self.slot) {
             SEVERAL
@@ -74,7 +74,7 @@ impl HashIndex {
         }
     }
 
-    /// There is no record at `row_id` any more.
+    /// Removes a row.
     pub(crate) fn take(&mut self, row_id: u32) {
         let Some(position) = self.positions.get_mut(row_id as usize) else { return };
         let (bucket, index) = std::mem::replace(position, (NONE, 0));
@@ -88,7 +88,7 @@ impl HashIndex {
         }
     }
 
-    /// How many records may satisfy `literals`.
+    /// Number of rows that may match one of `literals`.
     fn count(&self, literals: &[&Literal]) -> usize {
         self.found(literals).map(<[u32]>::len).sum()
     }
@@ -112,8 +112,7 @@ impl HashIndex {
     }
 }
 
-/// The places of all records that may satisfy `expr`, by whichever index leaves the fewest;
-/// nothing if none says anything.
+/// Rows that may satisfy `expr`, from the most selective index; `None` if no index applies.
 pub(crate) fn candidates(indexes: &[(Path, HashIndex)], expr: &Expr) -> Option<Vec<u32>> {
     let whole = std::slice::from_ref(expr);
     let parts = if let Expr::And(parts) = expr { parts } else { whole };
@@ -131,7 +130,7 @@ pub(crate) fn candidates(indexes: &[(Path, HashIndex)], expr: &Expr) -> Option<V
     Some(index.found(&literals).flatten().copied().collect())
 }
 
-/// A field and the values of which it has to have one, if `expr` says that.
+/// The field and literals of an expression `field = literal` or `field IN (literals)`.
 fn equality(expr: &Expr) -> Option<(&Path, Vec<&Literal>)> {
     match expr {
         Expr::Compare(Comparison::Equal, sides) => match &**sides {

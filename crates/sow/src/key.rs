@@ -1,13 +1,13 @@
-//! Which record a message belongs to.
+//! Keys of records, hashed from the topic's name and the key values.
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::fmt::{self, Display, Formatter};
 use std::hash::Hasher;
 
-/// The number of a record within its topic. It prints in decimal.
+/// Key of a record within its topic. It prints in decimal.
 ///
-/// It is a checksum of the topic's name and the values of the key fields, so it is the same after a
-/// restart. Where two records would have the same number, the later one has the next free number.
+/// A 64-bit hash of the topic's name and the key values, so it is the same after a restart. On a
+/// collision the later record gets the next free key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub u64);
 
@@ -17,31 +17,31 @@ impl Display for Key {
     }
 }
 
-/// What key values are, in place of them: two lists of values with one identity do not occur.
+/// 128-bit hash of the key values, taken as their identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// The key, if it is free.
+    /// First half: the record's key, unless it is taken.
     pub(crate) checksum: u64,
     pub(crate) proof: u64,
 }
 
-/// Makes identities out of key values.
+/// Hashes key values.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyHasher(SipHasher13);
 
 impl KeyHasher {
-    /// Starts with the topic's name.
+    /// A hasher for a topic.
     pub(crate) fn new(topic: &str) -> Self {
         Self(SipHasher13::new()).with(topic.as_bytes())
     }
 
-    /// The same with a value more.
+    /// Adds a value.
     pub(crate) fn with(mut self, value: &[u8]) -> Self {
         self.add(value);
         self
     }
 
-    /// Adds a value. Its length is part of it, so that neighbours do not flow together.
+    /// Adds a value. The length goes first, so that ("a", "bc") differs from ("ab", "c").
     #[inline]
     pub(crate) fn add(&mut self, value: &[u8]) {
         self.0.write(&(value.len() as u64).to_le_bytes());

@@ -1,15 +1,21 @@
-//! The state of the world: of each topic the last message of each key, kept to be asked for.
+//! State of the world (SOW): the last message of each key of a topic, with queries, subscriptions
+//! and views.
 //!
-//! - [`TopicDefinition`]: what a topic's messages are, and by which fields they are told apart;
-//! - [`Topic`]: its [`Record`]s; each call that changes one says so with a [`Change`];
-//! - [`Change`], [`Version`]: what a record was and what it is now, for whoever follows a topic.
-//! - [`Query`], [`QueryCursor`]: the records that meet a filter, sorted, at once or bit by bit.
-//! - [`SubscriptionSet`]: who subscribes to a topic, by content; [`Event`]: what they are told.
-//! - [`durable`]: topics that outlive their process.
-//! - [`View`], [`ViewGraph`]: topics that are made of others, joined, grouped and added up.
+//! Path of a publication: [`Topic::publish`] replaces a [`Record`] (`records`, `record_table`) and
+//! returns a [`Change`]; [`SubscriptionSet::on_change`] matches the change against filters and
+//! delivers [`Event`]s to a [`Sink`]; [`ViewGraph::on_change`] updates the views. With [`durable`],
+//! a journal stores the change before the topic is changed.
 //!
-//! One thread owns a topic. Nothing here keeps time, which is an argument, in nanoseconds since
-//! 1970; and outside of [`durable`] nothing locks, waits or does I/O.
+//! - [`TopicDefinition`]: a topic's message type and key fields;
+//! - [`Topic`]: its [`Record`]s; each modification returns a [`Change`];
+//! - [`Change`], [`Version`]: a record before and after a modification;
+//! - [`Query`], [`QueryCursor`]: records that match a filter, sorted, at once or step by step;
+//! - [`SubscriptionSet`]: the subscriptions of a topic; [`Event`]: a delivery to them;
+//! - [`durable`]: topics that survive a restart;
+//! - [`View`], [`ViewGraph`]: topics computed from others by joins, grouping and aggregation.
+//!
+//! One thread owns a topic. Time is an argument, in nanoseconds since 1970. Outside of [`durable`]
+//! nothing locks, waits or does I/O.
 //!
 //! ```
 //! use lanecast_filter::message_type::MessageType;

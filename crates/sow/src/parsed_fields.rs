@@ -1,4 +1,4 @@
-//! What stands in the fields of one message, read when somebody first asks.
+//! Fields of one message, parsed on first use.
 
 use lanecast_filter::fields::FieldSet;
 use lanecast_filter::malformed::Malformed;
@@ -7,7 +7,8 @@ use lanecast_filter::row::Row;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::{self, Debug, Formatter};
 
-/// A reader, and what it found in the message at hand. Rows are used again.
+/// A field reader and its result for the current message. Rows are reused, so a message costs no
+/// allocation.
 pub(crate) struct ParsedFields {
     reader: RefCell<Reader>,
     row: OnceCell<Row>,
@@ -29,17 +30,17 @@ impl ParsedFields {
         }
     }
 
-    /// Another message is at hand.
+    /// Discards the result: another message becomes the current one.
     pub(crate) fn forget(&mut self) {
         if let Some(row) = self.row.take() {
             self.spare.set(row);
         }
     }
 
-    /// Reads `bytes`, which are at hand from now on.
+    /// Parses `bytes` as the current message.
     #[inline]
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<&Row, Malformed> {
-        // A row that is there is used again where it is.
+        // Reusing the row in place saves two moves of it.
         let mut row = match self.row.take() {
             Some(row) => row,
             None => self.spare.take(),
@@ -49,11 +50,11 @@ impl ParsedFields {
         read.map(|()| row)
     }
 
-    /// What stands in `bytes`, which are at hand: nothing, if they cannot be read.
+    /// The fields of `bytes`, the current message; empty if it is malformed.
     pub(crate) fn row(&self, bytes: &[u8]) -> &Row {
         self.row.get_or_init(|| {
             let mut row = self.spare.take();
-            // A malformed message leaves the row empty, which is what shall be found in it.
+            // A malformed message leaves the row empty, as intended.
             let _ = self.reader.borrow_mut().read(bytes, &mut row);
             row
         })

@@ -5,11 +5,11 @@ use crate::deltas::Deltas;
 use crate::record::Record;
 use crate::sink::{Event, OutOfFocusReason, Sink};
 
-/// An event that waits.
+/// An update that waits for the end of a query or of a conflation interval.
 #[derive(Clone, Debug)]
 pub(crate) enum PendingUpdate {
     Update(Record, Cause),
-    /// What it was when the subscriber was told last, and what it is.
+    /// Version last delivered, and current version.
     Delta(Record, Record, Cause),
     OutOfFocus(Record, OutOfFocusReason, u64),
 }
@@ -23,7 +23,7 @@ impl PendingUpdate {
         }
     }
 
-    /// What is to be told in place of this and then `next`.
+    /// The single update that replaces this one and then `next`.
     pub(crate) fn merged_with(self, next: Self) -> Self {
         match (self, next) {
             (Self::Delta(base, ..), Self::Delta(_, record, cause)) => {

@@ -1,24 +1,25 @@
-//! What is published.
+//! A published message.
 
 use std::time::Duration;
 
-/// A message that is published.
+/// A published message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Publication<'a> {
-    /// The message.
+    /// Payload.
     pub bytes: &'a [u8],
-    /// Its key, in topics whose publishers supply keys.
+    /// Key, in topics without key fields.
     pub key: Option<&'a str>,
-    /// How long its record lives, if not as long as the topic says.
+    /// Lifetime of the record, in place of the topic's default.
     pub lifetime: Option<Duration>,
-    /// Who publishes it.
+    /// Name of the publisher.
     pub client: &'a str,
-    /// Its publisher's own number of it, which a durable topic remembers by this name.
+    /// Publisher's name and sequence for it. A durable topic stores the last sequence of each name,
+    /// to detect duplicates.
     pub client_sequence: Option<(&'a str, u64)>,
 }
 
 impl<'a> Publication<'a> {
-    /// A message and nothing else.
+    /// A publication with a payload only.
     pub fn of(bytes: &'a [u8]) -> Self {
         Self { bytes, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What is asked of a topic.
+//! Queries.
 
 use crate::key::Key;
 use lanecast_base::budget::Budget;
@@ -6,61 +6,61 @@ use lanecast_filter::Filter;
 use lanecast_filter::path::{Path, PathError};
 use std::sync::Arc;
 
-/// A question to a topic. The empty one asks for all records.
+/// A query of a topic. The default query returns all records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// What records have to meet.
+    /// Filter that records must match.
     pub filter: Option<Filter>,
-    /// The only records that are looked at.
+    /// Keys of the only records to consider.
     pub keys: Option<Vec<Key>>,
-    /// By what the answer is sorted: the first that tells two records apart decides.
+    /// Sort order: later fields decide among records equal in the earlier ones.
     pub order: Vec<Order>,
-    /// How many records of the answer are left out at its beginning.
+    /// Number of records to skip.
     pub skip: usize,
-    /// How many records the answer has at most.
+    /// Maximum number of records.
     pub top: Option<usize>,
-    /// What sorting may take.
+    /// Memory limit of sorting.
     pub memory: SortMemory,
 }
 
-/// The memory that what is sorted by may take, until it is given out; any if none is named.
+/// Budget for the sort keys, until their records are returned; unlimited if `None`.
 #[derive(Clone, Debug, Default)]
 pub struct SortMemory(pub Option<Arc<Budget>>);
 
 impl PartialEq for SortMemory {
-    /// It is no part of the question.
+    /// Queries are equal whatever memory they may use.
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-/// A field by which records are sorted.
+/// A sort field.
 ///
-/// Records without the field come first, then those with numbers, as numbers, even where they are
-/// written as text; then all others, as bytes.
+/// Records without the field come first, then numbers (also those written as text) in numeric
+/// order, then texts in byte order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The field.
     pub path: Path,
-    /// Whether the order is reversed.
+    /// Whether the order is descending.
     pub descending: bool,
 }
 
 impl Order {
-    /// From small to great.
+    /// Ascending order.
     ///
     /// # Errors
     ///
-    /// If `path` is no path.
+    /// If `path` is not a valid path.
     pub fn ascending(path: &str) -> Result<Self, PathError> {
         Ok(Self { path: path.parse()?, descending: false })
     }
 
-    /// From great to small.
+    /// Descending order.
     ///
     /// # Errors
     ///
-    /// If `path` is no path.
+    /// If `path` is not a valid path.
     pub fn descending(path: &str) -> Result<Self, PathError> {
         Ok(Self { path: path.parse()?, descending: true })
     }

@@ -1,8 +1,8 @@
-//! A query on its way through a topic that goes on changing.
+//! [`QueryCursor`]: answers a query in steps, while the topic keeps changing.
 //!
-//! The answer is what the topic was when the scan began, at its fence. A scan looks at some records
-//! at a time. Of those that change before it comes to them it keeps what they were: that costs the
-//! publisher next to nothing, and to look at them is left to the scan's own time.
+//! The answer is a snapshot of the topic at the cursor's start (its fence). Of a row that changes
+//! before its turn the cursor keeps the previous record: that is cheap for the publisher, and the
+//! filter runs in the cursor's own steps.
 
 use crate::change::{Change, Version};
 use crate::query::Query;
@@ -20,20 +20,19 @@ use lanecast_filter::{Message, Plan};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
 
-/// Records whose memory is fetched together.
+/// Records prefetched together.
 const AT_ONCE: usize = 16;
 
-/// The bytes that memory hands over at once, and how many of those of a record are fetched.
+/// Bytes of a cache line, and lines of a record to prefetch.
 const LINE: usize = 64;
 const LINES: usize = 4;
 
-/// Memory for sorting is taken by so many bytes at least.
+/// Memory for sorting is reserved in steps of at least this many bytes.
 const SORT_BYTES: usize = 64 << 10;
 
-/// A query that is being answered.
+/// A query in progress.
 ///
-/// Between two calls of [`advance`](Self::advance) it has to be [told](Self::on_change) of every change
-/// of the topic. [`Topic::query`] answers at once instead.
+/// [`on_change`](Self::on_change) must be called after each change of the topic.
 #[derive(Debug)]
 pub struct QueryCursor {
     fence: u64,
@@ -43,9 +42,9 @@ pub struct QueryCursor {
     order: Box<[(Slot, bool)]>,
     reader: Reader,
     row: Row,
-    /// What is to be sorted before it can be given out.
+    /// Sorted records, returned after the last row.
     sorted: BTreeMap<SortKey, Record>,
-    /// What that takes, of what it may.
+    /// Memory used by them.
     sorted_bytes: usize,
     memory: Option<Reservation>,
     exhausted: Option<usize>,
@@ -54,44 +53,44 @@ pub struct QueryCursor {
     answer: QueryStats,
 }
 
-/// What was found so far.
+/// Counters of the answer so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryStats {
-    /// Records of the topic.
+    /// Records of the topic at the start.
     pub records: usize,
-    /// Records that meet the filter, as far as it was necessary to look.
+    /// Records that match the filter, as far as they were examined.
     pub matches: usize,
-    /// Records that were given out.
+    /// Records returned.
     pub returned: usize,
 }
 
-/// Where the records are that have to be looked at.
+/// Rows to examine.
 #[derive(Debug)]
 enum Source {
     All {
         next: u32,
         end: u32,
-        /// A bit for each place that has changed before its turn.
+        /// Bitmap of rows that changed before their turn.
         changed: Vec<u64>,
-        /// What stood there, once for each place at most. These come first, so that there are many
-        /// only while nobody advances.
+        /// Previous records of those rows, once each. They are examined first, so the queue stays
+        /// short while the cursor advances.
         before: Queue<(u32, Record)>,
     },
     Some {
         row_ids: Vec<u32>,
         next: usize,
-        /// Records that have changed since, as they were; nothing where there was none.
+        /// Previous records of rows that changed before their turn; `None` if the row was empty.
         before: HashMap<u32, Option<Record>, RandomState>,
     },
 }
 
-/// What is to be looked at next.
+/// Next row to examine.
 enum NextRow {
-    /// What stands at this place.
+    /// The current record of a row.
     Current(u32),
-    /// What stood at this place.
+    /// The previous record of a row.
     Previous(u32, Record),
-    /// Nothing: that place had its turn, or was empty.
+    /// No record: the row was examined or was empty.
     Done,
 }
 
@@ -133,7 +132,7 @@ fn has(bits: &[u64], row_id: u32) -> bool {
 }
 
 impl QueryCursor {
-    /// Begins to answer `query` as of now.
+    /// Starts `query` as of now.
     ///
     /// # Errors
     ///
@@ -182,22 +181,22 @@ impl QueryCursor {
         Ok(found)
     }
 
-    /// The number of the last change that the answer knows of.
+    /// Sequence of the last change in the snapshot.
     pub fn fence(&self) -> u64 {
         self.fence
     }
 
-    /// What was found so far.
+    /// Counters of the answer so far.
     pub fn answer(&self) -> QueryStats {
         self.answer
     }
 
-    /// The memory that sorting may take, if it wanted more: then there is no answer.
+    /// The memory limit, if sorting has exceeded it: the query has failed.
     pub fn exhausted(&self) -> Option<usize> {
         self.exhausted
     }
 
-    /// How many records an index has picked to be looked at; nothing if all are.
+    /// Number of candidates found by an index; `None` for a full scan.
     pub fn picked(&self) -> Option<usize> {
         match &self.source {
             Source::All { .. } => None,
@@ -205,7 +204,7 @@ impl QueryCursor {
         }
     }
 
-    /// The topic has changed.
+    /// Must be called after each change of the topic.
     #[inline]
     pub fn on_change(&mut self, change: &Change<'_>) {
         let row_id = change.row_id;
@@ -228,14 +227,14 @@ impl QueryCursor {
         }
     }
 
-    /// Looks at up to `limit` records, or gives out as many that are sorted. Puts those of the
-    /// answer behind what is in `found`, and tells whether there may be more.
+    /// Examines up to `limit` rows or returns as many sorted records. Appends the matching records
+    /// to `found`; returns whether there may be more.
     pub fn advance(&mut self, topic: &Topic, limit: usize, found: &mut Vec<Record>) -> bool {
         self.advance_by(topic, limit, usize::MAX, found).0
     }
 
-    /// The same, but ends once so many bytes were found, however few records they are. Whether
-    /// there may be more, and how many bytes were found.
+    /// As [`advance`](Self::advance), but ends once `bytes_max` bytes were found. Returns whether
+    /// there may be more, and the bytes found.
     pub(crate) fn advance_by(
         &mut self,
         topic: &Topic,
@@ -262,7 +261,7 @@ impl QueryCursor {
         (self.left > 0, bytes)
     }
 
-    /// Looks at one record, or gives out one that is sorted; false if there is none.
+    /// Examines one row, or returns one sorted record; `false` at the end.
     fn step(&mut self, topic: &Topic, found: &mut Vec<Record>) -> bool {
         let name = &*topic.definition().name;
         match self.source.take() {
@@ -284,8 +283,8 @@ impl QueryCursor {
         true
     }
 
-    /// Has the memory of the next records fetched, all at the same time: they are in no cache, and
-    /// to be read one by one each would be waited for.
+    /// Touches the next records, so that their cache misses overlap instead of following one
+    /// another.
     fn prefetch(&self, topic: &Topic, count: usize) {
         let Source::All { next, end, .. } = &self.source else { return };
         let mut seen = 0;
@@ -315,6 +314,7 @@ impl QueryCursor {
         let key = SortKey::new(&self.order, &self.row, record.bytes(), row_id);
         self.sorted_bytes += key.bytes();
         self.sorted.insert(key, record.clone());
+        // With a limit only the best `skip + top` records can be part of the answer.
         if self.sorted.len() > self.left.saturating_add(self.skip)
             && let Some((key, _)) = self.sorted.pop_last()
         {
@@ -323,7 +323,7 @@ impl QueryCursor {
         self.reserve_sort_memory();
     }
 
-    /// Takes the memory for what is sorted, or gives up.
+    /// Reserves memory for the sort keys; ends the query if the budget is exhausted.
     fn reserve_sort_memory(&mut self) {
         let Some(memory) = &mut self.memory else { return };
         if self.sorted_bytes <= memory.bytes() {

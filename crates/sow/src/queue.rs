@@ -1,14 +1,14 @@
-//! A queue that never moves what is in it, so that no entry pays for the growth of the others.
+//! Queue in chunks: its entries never move, so that no push pays for copying the others.
 
 use std::collections::VecDeque;
 
-/// Entries that are allocated together.
+/// Entries per chunk.
 const CHUNK: usize = 256;
 
-/// First in, first out.
+/// FIFO queue.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    /// None of them is empty.
+    /// Chunks, none of them empty.
     chunks: VecDeque<VecDeque<T>>,
     length: usize,
 }

@@ -1,28 +1,28 @@
-//! The last message of a key.
+//! The last message of a key. Clones share the bytes.
 
 use crate::key::{Identity, Key};
 use std::fmt::{self, Debug, Formatter};
 use triomphe::ThinArc;
 
-/// The last message of a key. A copy of it shares the bytes.
+/// The last message of a key. Clones share the bytes.
 ///
-/// All that there is of it lies in one piece, behind one pointer: one record of a million is in no
-/// cache, and each further piece would be another wait for memory.
+/// Header, message and name share one allocation: in a topic of a million records each further
+/// pointer would be another cache miss.
 #[derive(Clone)]
 pub struct Record(ThinArc<Header, u8>);
 
-/// What a record is, but for its message.
+/// Header of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub(crate) identity: Identity,
     pub(crate) key: Key,
     pub(crate) sequence: u64,
     pub(crate) expires_ns: u64,
-    /// How many bytes behind the message are the key that its publisher has supplied.
+    /// Length of the publisher's key, which follows the message.
     name_bytes: u32,
 }
 
-/// When records expire that do not.
+/// Expiry time of records without a lifetime.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 impl Header {
@@ -32,7 +32,7 @@ impl Header {
 }
 
 impl Record {
-    /// A record; `name` is the key that its publisher has supplied, or empty.
+    /// A record; `name` is the key supplied by its publisher, or empty.
     #[inline]
     pub(crate) fn new(header: Header, bytes: &[u8], name: &str) -> Self {
         if name.is_empty() {
@@ -52,33 +52,33 @@ impl Record {
         all.split_at(all.len() - self.header().name_bytes as usize)
     }
 
-    /// The message.
+    /// Payload.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.parts().0
     }
 
-    /// The record's number within its topic.
+    /// Key within the topic.
     pub fn key(&self) -> Key {
         self.header().key
     }
 
-    /// The key that its publisher has supplied, in topics where they do.
+    /// Key supplied by the publisher, in topics without key fields.
     pub fn name(&self) -> Option<&str> {
         str::from_utf8(self.parts().1).ok().filter(|name| !name.is_empty())
     }
 
-    /// The number of the topic's change that made it what it is.
+    /// Sequence of the change that made this version.
     pub fn sequence(&self) -> u64 {
         self.header().sequence
     }
 
-    /// When it expires, if it does, in nanoseconds since 1970.
+    /// Expiry time in nanoseconds since 1970; `None` if it does not expire.
     pub fn expires_ns(&self) -> Option<u64> {
         Some(self.header().expires_ns).filter(|expires_ns| *expires_ns != NEVER)
     }
 
-    /// Another version of it.
+    /// The next version, with other bytes.
     pub(crate) fn renewed(&self, bytes: &[u8], sequence: u64) -> Self {
         let header = Header { sequence, ..*self.header() };
         Self::new(header, bytes, self.name().unwrap_or_default())

@@ -1,20 +1,20 @@
-//! Records by checksum.
+//! Hash table of records by checksum.
 //!
-//! Open addressing with linear probing: in a topic of a million records nothing is in a cache, so
-//! what counts is how often a look waits for memory. It does so twice, for a seat and for the
-//! record, and never for a control byte or a place between the two. Seats are ordered by hash, so a
-//! table that grows is read and written from one end to the other.
+//! In a topic of a million records nothing is in a cache, so the number of cache misses per lookup
+//! decides: two here, one for the slot and one for the record. Slots are ordered by hash, so
+//! growing reads and writes memory sequentially.
 //!
-//! Whoever publishes can compute checksums, and so choose keys: what is home to them, he cannot.
+//! Publishers can choose keys and compute their checksums; the table hashes checksums with a random
+//! seed, so they cannot choose the slots.
 
 use crate::record::Record;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
-/// Seats of the smallest table.
+/// Slots of the smallest table.
 const SLOTS_MIN: usize = 16;
 
-/// A record, where it is, and its hash: enough to move it without looking at it.
+/// A record, its row and its hash: enough to move it without touching the record.
 #[derive(Clone, Debug)]
 struct Slot {
     record: Record,
@@ -22,10 +22,10 @@ struct Slot {
     hash: u32,
 }
 
-/// Records by checksum.
+/// Hash table of records by checksum.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordTable {
-    /// None, or a power of two of them.
+    /// Empty, or a power of two in length.
     slots: Vec<Option<Slot>>,
     len: usize,
     hashing: RandomState,
@@ -36,9 +36,9 @@ impl RecordTable {
         self.len
     }
 
-    /// Makes room for so many more.
+    /// Reserves space for `more` records.
     pub(crate) fn reserve(&mut self, more: usize) {
-        // A third stays empty, so that runs of seats that are taken stay short.
+        // A third stays empty, which keeps probe sequences short.
         let wanted = (self.len + more).saturating_mul(3).div_ceil(2);
         if wanted <= self.slots.len() {
             return;
@@ -49,21 +49,21 @@ impl RecordTable {
         }
     }
 
-    /// Where the record with this checksum is that `is_it`.
+    /// Row of the record with this checksum that satisfies `is_it`.
     #[inline]
     pub(crate) fn find(&self, checksum: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
         let at = self.look_up(checksum, |slot| is_it(&slot.record))?;
         self.slots[at].as_ref().map(|slot| slot.row_id)
     }
 
-    /// Adds a record that is not there.
+    /// Inserts a record that is not in the table.
     pub(crate) fn insert(&mut self, checksum: u64, row_id: u32, record: Record) {
         self.reserve(1);
         self.len += 1;
         self.insert_slot(Slot { record, row_id, hash: self.hash(checksum) });
     }
 
-    /// Puts another version of the record at `row_id`, which has this checksum, in its seat.
+    /// Replaces the record of `row_id`, which has this checksum.
     #[inline]
     pub(crate) fn replace(&mut self, checksum: u64, row_id: u32, record: Record) {
         if let Some(at) = self.look_up(checksum, |slot| slot.row_id == row_id)
@@ -73,12 +73,13 @@ impl RecordTable {
         }
     }
 
-    /// Removes the record at `row_id`, which has this checksum.
+    /// Removes the record of `row_id`, which has this checksum.
     pub(crate) fn remove(&mut self, checksum: u64, row_id: u32) {
         let Some(mut hole) = self.look_up(checksum, |slot| slot.row_id == row_id) else { return };
         self.slots[hole] = None;
         self.len -= 1;
-        // Who would not be found behind the hole moves into it.
+        // Backward-shift deletion: a later entry moves into the hole if its probe sequence passes
+        // it.
         let mask = self.slots.len() - 1;
         let mut at = (hole + 1) & mask;
         while let Some(slot) = &self.slots[at] {
@@ -107,7 +108,7 @@ impl RecordTable {
         None
     }
 
-    /// Puts `slot` where the first is free from its home on; one is.
+    /// Puts `slot` into the first free slot from its home on. The load limit guarantees one.
     fn insert_slot(&mut self, slot: Slot) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(slot.hash);
@@ -122,7 +123,7 @@ impl RecordTable {
         (self.hashing.hash_one(checksum) >> 32) as u32
     }
 
-    /// Where the search for a record begins: the highest bits of its hash.
+    /// Home slot: the highest bits of the hash.
     #[inline(always)]
     fn home(&self, hash: u32) -> usize {
         ((u64::from(hash) << 32) >> (64 - self.slots.len().trailing_zeros())) as usize
@@ -147,7 +148,7 @@ mod tests {
         fn a_table_is_a_map(steps in prop::collection::vec((0..400u64, 0..3u8), 1..600)) {
             let (mut table, mut map) = (RecordTable::default(), HashMap::new());
             for (sequence, (number, step)) in (0..).zip(steps) {
-                // Few checksums, so that many records have the same.
+                // Few checksums, so that many records collide.
                 let (checksum, row_id) = (number % 60, number as u32);
                 let is_there = map.contains_key(&row_id);
                 match step {

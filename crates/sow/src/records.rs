@@ -1,20 +1,20 @@
-//! The records of a topic: each at a place that it keeps, found by identity or by key.
+//! Records of a topic: each in a row that it keeps, found by identity or by key.
 
 use crate::key::{Identity, Key};
 use crate::record::Record;
 use crate::record_table::RecordTable;
 
-/// Keys that are tried for one checksum.
+/// Keys tried for one checksum before an insertion is refused.
 const KEYS_MAX: u64 = 16;
 
-/// The records of a topic.
+/// Records of a topic, by row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     row_ids: Vec<Option<Record>>,
     free: Vec<u32>,
-    /// Places by checksum.
+    /// Rows by checksum.
     table: RecordTable,
-    /// Records that could not have their checksum as their key.
+    /// Number of records whose key is not their checksum.
     displaced: usize,
 }
 
@@ -23,7 +23,7 @@ impl Records {
         self.table.len()
     }
 
-    /// One more than the last place that is or was in use.
+    /// Number of rows in use or free.
     pub(crate) fn end(&self) -> u32 {
         self.row_ids.len() as u32
     }
@@ -32,19 +32,19 @@ impl Records {
         self.row_ids.get(row_id as usize)?.as_ref()
     }
 
-    /// Makes room for so many more.
+    /// Reserves space for `records` more.
     pub(crate) fn reserve(&mut self, records: usize) {
         self.row_ids.reserve(records);
         self.table.reserve(records);
     }
 
-    /// Where the record with these key values is.
+    /// Row of the record with this identity.
     #[inline]
     pub(crate) fn find(&self, identity: Identity) -> Option<u32> {
         self.look_up(identity.checksum, |record| record.identity() == identity)
     }
 
-    /// Where the record with this number is.
+    /// Row of the record with this key.
     pub(crate) fn find_key(&self, key: Key) -> Option<u32> {
         let steps = if self.displaced == 0 { 1 } else { KEYS_MAX };
         let mut checksums = (0..steps).map(|step| key.0.wrapping_sub(step));
@@ -55,19 +55,19 @@ impl Records {
         self.table.find(checksum, |record| record.identity().checksum == checksum && is_it(record))
     }
 
-    /// A key for new values, if one is left.
+    /// A free key for a new identity, if one is left.
     pub(crate) fn free_key(&self, identity: Identity) -> Option<Key> {
         let mut keys = (0..KEYS_MAX).map(|step| Key(identity.checksum.wrapping_add(step)));
         keys.find(|key| self.find_key(*key).is_none())
     }
 
-    /// The place that the next new record will have, if there is one.
+    /// Row of the next new record; `None` if the topic is full.
     pub(crate) fn free_row_id(&self) -> Option<u32> {
         let next = u32::try_from(self.row_ids.len()).ok().filter(|next| *next != u32::MAX);
         self.free.last().copied().or(next)
     }
 
-    /// Puts a record where [`free_row_id`](Self::free_place) said.
+    /// Inserts a record in the [free row](Self::free_row_id).
     pub(crate) fn insert(&mut self, record: Record) -> u32 {
         let checksum = record.identity().checksum;
         self.displaced += usize::from(record.key().0 != checksum);
@@ -86,7 +86,7 @@ impl Records {
         row_id
     }
 
-    /// Puts another version of the same record in the place of the last one, which it gives.
+    /// Replaces a record by its next version; returns the previous one.
     #[inline]
     pub(crate) fn replace(&mut self, row_id: u32, record: Record) -> Option<Record> {
         self.table.replace(record.identity().checksum, row_id, record.clone());
@@ -102,7 +102,7 @@ impl Records {
         Some(record)
     }
 
-    /// All records.
+    /// All records, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
         self.row_ids.iter().flatten()
     }

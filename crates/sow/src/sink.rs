@@ -1,67 +1,68 @@
-//! What subscribers are told.
+//! Events delivered to subscriptions.
 
 use crate::change::Cause;
 use crate::query_cursor::QueryStats;
 use crate::record::Record;
 
-/// Something that subscribers are told.
+/// An event for subscriptions.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The answer of a query begins.
+    /// Start of a query's answer (AMPS: `group_begin`).
     Begin,
-    /// Records of the answer, at most as many as a batch has.
+    /// A batch of the answer.
     Records(&'a [Record]),
-    /// The answer is complete.
+    /// End of the answer (AMPS: `group_end`).
     End(QueryStats),
-    /// A record is this now.
+    /// A record was published.
     Update {
-        /// What it is.
+        /// The record.
         record: &'a Record,
-        /// Why.
+        /// Cause of the event.
         cause: Cause,
     },
-    /// A record that the subscriber knows has changed.
+    /// A record that the subscriber has was changed.
     Delta {
-        /// What it is now.
+        /// The record.
         record: &'a Record,
-        /// What it was when the subscriber was told last.
+        /// The version last delivered to the subscriber.
         base: &'a Record,
-        /// How many fields have changed, the key fields not counted; 0 if it says the same again.
+        /// Number of changed fields without the key fields; 0 if the contents are equal.
         changes: usize,
-        /// Its key fields, and those that are not as they were: see
+        /// Key fields and changed fields: see
         /// [`difference`](lanecast_filter::difference::difference).
         bytes: &'a [u8],
     },
-    /// A record is none of the subscriber's any more: it is out of focus.
+    /// A record no longer matches the subscription (AMPS: out of focus, `oof`).
     OutOfFocus {
-        /// The record that does not meet the filter any more, or the last one before it was gone.
+        /// The record that no longer matches, or its last version before it was removed.
         record: &'a Record,
-        /// Why.
+        /// Cause of the event.
         reason: OutOfFocusReason,
-        /// The number of the topic's change that made it so.
+        /// Sequence of the change.
         sequence: u64,
     },
-    /// What the answer is sorted by takes more memory than there is for it: the limit is so many
-    /// bytes. The query has ended, and the subscription with it.
+    /// Sorting exceeds the memory limit of so many bytes. The query and its subscription have
+    /// ended.
     SortMemoryExceeded(usize),
-    /// More was published during the query than may wait for its end. The subscription has ended.
+    /// More updates were published during the query than may wait for its end. The subscription has
+    /// ended.
     Overrun,
 }
 
-/// Why a record is out of focus.
+/// Cause of an out-of-focus event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutOfFocusReason {
-    /// It does not meet the filter any more.
+    /// The record no longer matches the filter.
     Match,
-    /// Somebody deleted it.
+    /// The record was deleted.
     Deleted,
-    /// Its time was over.
+    /// The record's lifetime has ended.
     Expired,
 }
 
-/// Where events go.
+/// Receiver of events.
 pub trait Sink {
-    /// All these subscriptions are to be told. There is at least one, and each comes once.
+    /// Delivers `event` to `subscriptions`: at least one, each listed once.
     fn deliver(&mut self, subscriptions: &[u32], event: Event<'_>);
 }
 

@@ -1,4 +1,4 @@
-//! How records of an answer are sorted.
+//! Sort keys of query answers.
 
 use crate::record::Record;
 use lanecast_filter::fields::Slot;
@@ -6,10 +6,10 @@ use lanecast_filter::number::Number;
 use lanecast_filter::row::Row;
 use std::cmp::Ordering;
 
-/// What memory costs beside its bytes, each time that some is taken.
+/// Overhead of an allocation, in bytes.
 const ALLOCATION: usize = 16;
 
-/// What a record is sorted by: its values, then where it stands.
+/// Sort key of a record: its values, then its row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SortKey {
     values: Box<[Directed]>,
@@ -43,14 +43,14 @@ impl SortKey {
         Self { values: values.collect(), row_id }
     }
 
-    /// The memory that it takes among others, with the record's own entry.
+    /// Memory of the key and its record's entry in a tree.
     pub(crate) fn bytes(&self) -> usize {
         let text = |value: &Directed| match &value.value {
             SortValue::Text(text) => text.len() + ALLOCATION,
             SortValue::Missing | SortValue::Number(_) => 0,
         };
         let entry = size_of::<Self>() + size_of::<Record>();
-        // A tree's nodes are two thirds full.
+        // B-tree nodes are about two thirds full.
         let values = size_of_val(&*self.values) + ALLOCATION;
         entry * 3 / 2 + values + self.values.iter().map(text).sum::<usize>()
     }

@@ -1,4 +1,4 @@
-//! One subscriber's wishes, and what waits for it.
+//! One subscription or query, with the updates that wait for it.
 
 use crate::change::Change;
 use crate::conflation::Conflation;
@@ -11,25 +11,25 @@ use crate::sink::{Event, Sink};
 use crate::topic::Topic;
 use std::time::Duration;
 
-/// A step ends when so many bytes were found, or told.
+/// Bytes after which a step ends.
 pub(crate) const STEP_BYTES: usize = 128 << 10;
-/// No more bytes come together, but for a single record that is longer.
+/// Maximum bytes of a batch, unless a single record is longer.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// What a subscriber wants.
+/// Options of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionOptions {
-    /// To be told when records leave its focus.
+    /// Deliver out-of-focus events.
     pub out_of_focus: bool,
-    /// To be told what changed of a record that met the filter before, and not all of it.
+    /// Deliver deltas of records that the subscriber has.
     pub delta: bool,
-    /// To be told of each record once in this time at most. Only the last state counts.
+    /// Interval between two updates of a record; in between only the latest is kept.
     pub conflation: Option<Duration>,
-    /// Records of an answer that come together at most.
+    /// Records per batch of the answer.
     pub batch: usize,
-    /// Events that may wait for the end of the query before them.
+    /// Updates that may wait for the end of the query.
     pub waiting_max: usize,
-    /// Bytes of their records that may, but for a single event.
+    /// Bytes of their records; a single update may exceed it.
     pub waiting_bytes_max: usize,
 }
 
@@ -41,31 +41,31 @@ impl Default for SubscriptionOptions {
     }
 }
 
-/// One subscription, or one query.
+/// A subscription, or a query without one.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) options: SubscriptionOptions,
-    /// Whether it goes on after its query.
+    /// Whether it continues after its query.
     pub(crate) is_live: bool,
     scan: Option<QueryCursor>,
     /// Records of the answer that do not fill a batch yet.
     batch: Vec<Record>,
     batch_bytes: usize,
-    /// What happened since the scan began.
+    /// Updates since the start of the query.
     waiting: Queue<PendingUpdate>,
     waiting_bytes: usize,
     is_overrun: bool,
     pub(crate) conflation: Option<Conflation>,
 }
 
-/// How far a subscription has come.
+/// State of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// There is more to do.
+    /// More steps are due.
     Busy,
-    /// It has caught up with the topic.
+    /// Caught up with the topic.
     Durability,
-    /// It cannot go on.
+    /// Ended: a limit was exceeded.
     Overrun,
 }
 
@@ -91,12 +91,12 @@ impl Subscription {
         }
     }
 
-    /// Whether its query is not answered yet.
+    /// Whether its query is in progress.
     pub(crate) fn is_querying(&self) -> bool {
         self.scan.is_some()
     }
 
-    /// The topic has changed.
+    /// Must be called after each change of the topic.
     #[inline]
     pub(crate) fn on_change(&mut self, change: &Change<'_>) {
         if let Some(scan) = &mut self.scan {
@@ -104,7 +104,7 @@ impl Subscription {
         }
     }
 
-    /// Keeps an event until the query is answered.
+    /// Keeps an update until the query is answered.
     pub(crate) fn enqueue(&mut self, update: PendingUpdate) {
         let SubscriptionOptions { waiting_max, waiting_bytes_max, .. } = self.options;
         if self.waiting.len() < waiting_max && self.waiting_bytes < waiting_bytes_max {
@@ -115,7 +115,7 @@ impl Subscription {
         }
     }
 
-    /// Goes on with the query, then with what has waited for its end: up to `limit` steps.
+    /// Continues the query, then delivers the updates that waited for it: up to `limit` steps.
     pub(crate) fn advance(
         &mut self,
         id: u32,
@@ -156,7 +156,7 @@ impl Subscription {
         if self.waiting.is_empty() { Progress::Durability } else { Progress::Busy }
     }
 
-    /// Tells the subscriber now, or later if it wants no more than so much.
+    /// Delivers an update, now or at the end of its conflation interval.
     pub(crate) fn deliver(
         &mut self,
         id: u32,
@@ -195,7 +195,7 @@ impl Subscription {
     }
 }
 
-/// How many of `records` come together: up to `size`, as long as they are not too many bytes.
+/// Number of `records` in the next batch: up to `size`, within the byte limit.
 fn batch_length(records: &[Record], size: usize) -> usize {
     let mut bytes = 0;
     let fits = records.iter().take(size).take_while(|record| {

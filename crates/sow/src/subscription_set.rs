@@ -1,8 +1,8 @@
-//! Who follows a topic, and what each of them is told.
+//! The subscriptions of a topic: matches changes against filters and delivers events.
 //!
-//! A query with a subscription begins at a fence, the topic's sequence at that moment. What was
-//! published up to it is in the answer, what is published after it is told behind the answer: each
-//! change is known once. Publishing goes on meanwhile.
+//! A query with a subscription starts at a fence, the topic's sequence at that moment. The answer
+//! holds every change up to the fence, updates every change behind it: each change is delivered
+//! once, while publishing continues.
 
 use crate::change::{Cause, Change};
 use crate::deltas::Deltas;
@@ -16,36 +16,37 @@ use crate::topic::Topic;
 use lanecast_filter::index::{IndexStats, InsertError};
 use lanecast_filter::{Filter, Index};
 
-/// The subscriptions to one topic, and the queries of it that are being answered.
+/// Subscriptions and running queries of one topic.
 ///
-/// It has to be told of every change of its topic, by [`SubscriptionSet::on_change`].
+/// [`on_change`](Self::on_change) must be called after each change of the topic. Ids are reused
+/// after the end of a subscription or query.
 #[derive(Debug)]
 pub struct SubscriptionSet {
     index: Index,
     all: Filter,
     subscriptions: Vec<Option<Subscription>>,
-    /// How each of them is served.
+    /// Delivery mode of each.
     modes: Vec<DeliveryMode>,
     free: Vec<u32>,
-    /// Those that are not level with the topic.
+    /// Subscriptions that have not caught up with the topic.
     catching_up: Vec<u32>,
-    /// Those that are not told everything.
+    /// Subscriptions with conflation.
     conflated: Vec<u32>,
-    /// Which of these is the next to be told what was held back.
+    /// Index of the next one to flush, for fairness.
     flush_position: usize,
-    /// How many want to know what was in their focus.
+    /// Number of subscriptions that need the previous focus of a record.
     focus_watchers: usize,
     deltas: Deltas,
     in_focus: Vec<u32>,
     was_in_focus: Vec<u32>,
-    /// Those that want deltas, and know what the record was.
+    /// Recipients of a delta: they have the previous version.
     delta_recipients: Vec<u32>,
 }
 
-/// How a subscription is served.
+/// Delivery mode of a subscription, kept apart from it so that matching touches little memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct DeliveryMode {
-    /// It waits for the end of its query.
+    /// The query is in progress.
     is_catching_up: bool,
     is_conflated: bool,
     out_of_focus: bool,
@@ -53,7 +54,7 @@ struct DeliveryMode {
 }
 
 impl DeliveryMode {
-    /// Whether it matters what was in the focus before.
+    /// Whether the previous version of a record must be matched as well.
     fn needs_previous(self) -> bool {
         self.out_of_focus || self.deltas
     }
@@ -66,7 +67,7 @@ impl Default for SubscriptionSet {
 }
 
 impl SubscriptionSet {
-    /// A feed that nobody follows.
+    /// An empty set.
     pub fn new() -> Self {
         Self {
             index: Index::new(),
@@ -85,7 +86,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// Subscribes to what meets `filter` from now on; gives the subscription's number.
+    /// Subscribes to messages that match `filter`; returns the subscription's id.
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl SubscriptionSet {
         Ok(id)
     }
 
-    /// Asks for records; gives the query's number, which is free again after the answer's end.
+    /// Starts a query; returns its id, which is free again after the end of the answer.
     ///
     /// # Errors
     ///
@@ -124,12 +125,12 @@ impl SubscriptionSet {
         Ok(id)
     }
 
-    /// Asks for records, and subscribes to what meets the query's filter from then on: without a
-    /// gap, and without telling anything twice.
+    /// Starts a query and subscribes to its filter, without a gap and without duplicates (AMPS:
+    /// `sow_and_subscribe`).
     ///
     /// # Errors
     ///
-    /// If the query asks for certain keys, or names more fields than there is room for.
+    /// If the query has a list of keys, or names more fields than there is room for.
     pub fn query_and_subscribe(
         &mut self,
         topic: &mut Topic,
@@ -143,8 +144,8 @@ impl SubscriptionSet {
         Ok(id)
     }
 
-    /// Puts another query and other options in place of a subscription's, and answers the query
-    /// anew. What was not told yet is told by the answer.
+    /// Replaces a subscription's query and options, and answers the new query. Updates that waited
+    /// are covered by the answer.
     ///
     /// # Errors
     ///
@@ -169,7 +170,7 @@ impl SubscriptionSet {
         result
     }
 
-    /// Ends a subscription or a query. Whether there was one.
+    /// Ends a subscription or query; returns whether it existed.
     pub fn unsubscribe(&mut self, topic: &mut Topic, id: u32) -> bool {
         let Some(subscription) = self.subscriptions.get_mut(id as usize).and_then(Option::take)
         else {
@@ -190,27 +191,27 @@ impl SubscriptionSet {
         true
     }
 
-    /// How many subscriptions and unfinished queries there are.
+    /// Number of subscriptions and running queries.
     pub fn len(&self) -> usize {
         self.subscriptions.len() - self.free.len()
     }
 
-    /// Whether nobody follows.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How the subscriptions' filters are found.
+    /// Statistics of the filter index.
     pub fn index_stats(&self) -> IndexStats {
         self.index.stats()
     }
 
-    /// The subscriptions whose filters are evaluated for every change.
+    /// Subscriptions whose filters the index cannot narrow: they are evaluated for every change.
     pub fn unindexed(&self) -> Vec<u32> {
         self.index.unindexed()
     }
 
-    /// Tells subscribers of a change.
+    /// Delivers a change to its subscribers.
     pub fn on_change(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
         for id in &self.catching_up {
             if let Some(subscription) = &mut self.subscriptions[*id as usize] {
@@ -233,6 +234,7 @@ impl SubscriptionSet {
         if let (Some(before), Some(after)) = (change.before, change.after) {
             let (base, record) = (before.record(), after.record());
             let update = || PendingUpdate::Delta(base.clone(), record.clone(), change.cause);
+            // The buffers are taken and put back, so that a change allocates nothing.
             let ids = std::mem::take(&mut self.delta_recipients);
             self.delta_recipients = self.deliver(ids, update, change.environment.unix_ns, sink);
         }
@@ -243,15 +245,14 @@ impl SubscriptionSet {
         }
     }
 
-    /// The queries that are being answered, and the subscriptions that have begun with one and are
-    /// not level with the topic yet.
+    /// Ids of running queries, and of subscriptions that have not caught up.
     pub fn catching_up(&self) -> &[u32] {
         &self.catching_up
     }
 
-    /// Goes on answering queries: up to `limit` records of each. Whether there is more to do.
+    /// Continues all queries by up to `limit` records each; returns whether more is left.
     ///
-    /// The smaller the limit, the shorter a publisher waits.
+    /// A smaller limit delays publishers less.
     pub fn advance(
         &mut self,
         topic: &mut Topic,
@@ -262,8 +263,9 @@ impl SubscriptionSet {
         self.advance_except(topic, now_ns, limit, &[], sink)
     }
 
-    /// The same but for those `paused`, who take no more for now: they have to be remembered by
-    /// what was, which takes memory. Whether there is more to do for others.
+    /// As [`advance`](Self::advance), without the `paused` ones, whose clients accept no more data.
+    /// A paused query holds on to previous records, so it costs memory. Returns whether more is
+    /// left for the others.
     pub fn advance_except(
         &mut self,
         topic: &mut Topic,
@@ -280,8 +282,7 @@ impl SubscriptionSet {
         self.catching_up.iter().any(|id| !paused.contains(id))
     }
 
-    /// Goes on answering one query, if it is not answered yet: up to `limit` records, and fewer if
-    /// they are long.
+    /// Continues one query by up to `limit` records, or fewer if they are long.
     pub fn advance_one(
         &mut self,
         topic: &mut Topic,
@@ -304,12 +305,13 @@ impl SubscriptionSet {
         }
     }
 
-    /// Tells conflated subscribers what they have not been told for long enough.
+    /// Delivers the conflated updates that are due.
     pub fn flush(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.flush_up_to(now_ns, usize::MAX, sink);
     }
 
-    /// The same, up to `limit` events. The next time it goes on with those that had no turn.
+    /// As [`flush`](Self::flush), up to `limit` events. The next call continues with the next
+    /// subscription.
     pub fn flush_up_to(&mut self, now_ns: u64, limit: usize, sink: &mut impl Sink) {
         let (mut left, mut looked) = (limit, 0);
         while left > 0 && looked < self.conflated.len() {
@@ -327,7 +329,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// When [`flush`](Self::flush) may have something to tell.
+    /// Time at which [`flush`](Self::flush) may have something to deliver.
     pub fn next_flush_ns(&self) -> Option<u64> {
         let conflated = self.conflated.iter();
         let conflated = conflated.filter_map(|id| self.subscriptions[*id as usize].as_ref());
@@ -354,12 +356,12 @@ impl SubscriptionSet {
         Ok(())
     }
 
-    /// A number that is not in use.
+    /// An unused id.
     fn free_id(&self) -> u32 {
         self.free.last().copied().unwrap_or(self.subscriptions.len() as u32)
     }
 
-    /// Has changes matched for `id` from now on.
+    /// Adds the filter of `id` to the index.
     fn index_filter(
         &mut self,
         topic: &mut Topic,
@@ -397,7 +399,7 @@ impl SubscriptionSet {
         self.subscriptions[id as usize] = Some(subscription);
     }
 
-    /// Tells those that had the record in their focus, and have it there no more.
+    /// Delivers out-of-focus events to subscriptions that matched the record before and do not now.
     fn deliver_out_of_focus(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
         let (modes, in_focus) = (&self.modes, &self.in_focus);
         self.was_in_focus
@@ -415,7 +417,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// Takes those out of the focus that want deltas, and had the record in their focus before.
+    /// Selects the recipients of a delta: they matched the record before and match it now.
     fn split_delta_recipients(&mut self) {
         self.in_focus.sort_unstable();
         self.was_in_focus.sort_unstable();
@@ -424,7 +426,7 @@ impl SubscriptionSet {
         self.delta_recipients.extend(self.in_focus.iter().copied().filter(knows));
     }
 
-    /// Tells `ids`, those at once that do not have to wait. Gives the list back, to be used again.
+    /// Delivers to `ids`, at once where nothing delays it. Returns the list for reuse.
     fn deliver(
         &mut self,
         mut ids: Vec<u32>,
@@ -432,6 +434,7 @@ impl SubscriptionSet {
         now_ns: u64,
         sink: &mut impl Sink,
     ) -> Vec<u32> {
+        // The common case, in which all are up to date, delivers once for the whole list.
         if !self.catching_up.is_empty() || !self.conflated.is_empty() {
             ids.retain(|id| {
                 let mode = self.modes[*id as usize];

@@ -1,4 +1,4 @@
-//! A topic: its records, and what changes them.
+//! [`Topic`]: records by key, and the operations that change them.
 
 use crate::change::{Cause, Change, Version};
 use crate::definition::TopicDefinition;
@@ -16,7 +16,7 @@ use lanecast_filter::interpreter::Environment;
 use lanecast_filter::merge::merge;
 use lanecast_filter::path::Path;
 
-/// A record that is about to be.
+/// A record prepared for [`commit`](Topic::commit), and the row it replaces.
 #[derive(Debug)]
 pub(crate) struct PreparedRecord {
     found: Option<u32>,
@@ -29,7 +29,7 @@ impl PreparedRecord {
     }
 }
 
-/// The last messages of a topic by key.
+/// A topic: the last message of each key.
 #[derive(Debug)]
 pub struct Topic {
     definition: TopicDefinition,
@@ -40,7 +40,7 @@ pub struct Topic {
     indexes: Box<[(Path, HashIndex)]>,
     expiry: Expiry,
     sequence: u64,
-    /// What the last change has left of the record.
+    /// Previous version of the record changed last: changes borrow it.
     previous: Option<Record>,
     previous_parsed: ParsedFields,
     parsed: ParsedFields,
@@ -51,7 +51,7 @@ impl Topic {
     ///
     /// # Errors
     ///
-    /// If it has more key fields than there is room for.
+    /// If it has more key or index fields than there is room for.
     pub fn new(definition: TopicDefinition) -> Result<Self, TopicError> {
         let mut fields = FieldSet::new(definition.format);
         let keys = definition.keys.iter().map(|path| fields.slot(path));
@@ -74,12 +74,12 @@ impl Topic {
         })
     }
 
-    /// What the topic is.
+    /// The topic's definition.
     pub fn definition(&self) -> &TopicDefinition {
         &self.definition
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.records.len()
     }
@@ -89,12 +89,12 @@ impl Topic {
         self.len() == 0
     }
 
-    /// The number of the last change; 0 before the first.
+    /// Sequence of the last change; 0 before the first.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The record with this number.
+    /// The record with this key.
     pub fn get(&self, key: Key) -> Option<&Record> {
         self.records.get(self.records.find_key(key)?)
     }
@@ -104,12 +104,12 @@ impl Topic {
         self.records.iter()
     }
 
-    /// The same with their places.
+    /// All records with their rows.
     pub(crate) fn row_ids(&self) -> impl Iterator<Item = (u32, &Record)> {
         (0..self.end()).filter_map(|row_id| Some((row_id, self.at(row_id)?)))
     }
 
-    /// The places of all records that `query` may be about, if not all have to be looked at.
+    /// Candidate rows of `query`; `None` if it needs a full scan.
     pub(crate) fn candidates(&self, query: &Query) -> Option<Vec<u32>> {
         match &query.keys {
             Some(keys) => {
@@ -123,22 +123,22 @@ impl Topic {
         }
     }
 
-    /// One more than the last place of a record.
+    /// Number of rows.
     pub(crate) fn end(&self) -> u32 {
         self.records.end()
     }
 
-    /// The record at `row_id`.
+    /// The record in a row.
     pub(crate) fn at(&self, row_id: u32) -> Option<&Record> {
         self.records.get(row_id)
     }
 
-    /// The fields that somebody wants of this topic.
+    /// The fields that the topic parses.
     pub fn fields(&self) -> &FieldSet {
         &self.fields
     }
 
-    /// Lets `want` ask for fields, or release some. Changes from then on have them in their rows.
+    /// Lets `want` add or release fields to parse. Later changes have them in their rows.
     pub fn with_fields<R>(&mut self, want: impl FnOnce(&mut FieldSet) -> R) -> R {
         let result = want(&mut self.fields);
         self.previous = None;
@@ -147,11 +147,11 @@ impl Topic {
         result
     }
 
-    /// Makes the message the record of its key.
+    /// Publishes a message: it becomes the record of its key.
     ///
     /// # Errors
     ///
-    /// If the message has no key, or cannot be read. Then nothing has changed.
+    /// If the message has no key or is malformed. Nothing has changed then.
     pub fn publish<'a>(
         &'a mut self,
         publication: &Publication<'a>,
@@ -161,13 +161,13 @@ impl Topic {
         Ok(self.commit(next, Cause::Published, publication.client, now_ns))
     }
 
-    /// Changes those fields of a record that the message has, and leaves all others as they are.
-    /// The message becomes the record if there is none.
+    /// Publishes a delta: merges its fields into the record of its key. Without a record the
+    /// message becomes the record.
     ///
     /// # Errors
     ///
-    /// If the message has no key, or cannot be read, or if messages of this kind have no deltas.
-    /// Then nothing has changed.
+    /// If the message has no key, is malformed, or its type has no deltas. Nothing has changed
+    /// then.
     pub fn publish_delta<'a>(
         &'a mut self,
         publication: &Publication<'a>,
@@ -177,27 +177,28 @@ impl Topic {
         Ok(self.commit(next, cause, publication.client, now_ns))
     }
 
-    /// The number of the record of a message's key, if there is one. All but the key is ignored.
+    /// Key of the record that a message addresses, if there is one. Only the message's key is used.
     ///
     /// # Errors
     ///
-    /// If the message has no key, or cannot be read.
+    /// If the message has no key or is malformed.
     pub fn key_of(&mut self, publication: &Publication<'_>) -> Result<Option<Key>, TopicError> {
         let row_id = self.find_by_message(publication)?;
         Ok(row_id.and_then(|row_id| self.records.get(row_id)).map(Record::key))
     }
 
-    /// Deletes the record with this number, if there is one.
+    /// Deletes the record with this key, if there is one.
     pub fn delete<'a>(&'a mut self, key: Key, client: &'a str, now_ns: u64) -> Option<Change<'a>> {
         let row_id = self.find(key)?;
         self.remove(row_id, Cause::Deleted, client, now_ns)
     }
 
-    /// Deletes the record of a message's key, if there is one. All but the key is ignored.
+    /// Deletes the record that a message addresses, if there is one. Only the message's key is
+    /// used.
     ///
     /// # Errors
     ///
-    /// If the message has no key, or cannot be read.
+    /// If the message has no key or is malformed.
     pub fn delete_as<'a>(
         &'a mut self,
         publication: &Publication<'a>,
@@ -207,23 +208,23 @@ impl Topic {
         Ok(self.remove(row_id, Cause::Deleted, publication.client, now_ns))
     }
 
-    /// Removes one record whose time is over, if there is one: call it until there is none.
+    /// Removes one expired record, if there is one: call it until it returns `None`.
     pub fn expire(&mut self, now_ns: u64) -> Option<Change<'_>> {
         let row_id = self.due(now_ns)?;
         self.remove(row_id, Cause::Expired, "", now_ns)
     }
 
-    /// When the next record expires, in nanoseconds since 1970.
+    /// Time at which the next record expires, in nanoseconds since 1970.
     pub fn next_expiry_ns(&self) -> Option<u64> {
         self.expiry.next_ns()
     }
 
-    /// Where the record with this number is.
+    /// Row of the record with this key.
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         self.records.find_key(key)
     }
 
-    /// Where the record of a message's key is.
+    /// Row of the record that a message addresses.
     pub(crate) fn find_by_message(
         &mut self,
         publication: &Publication<'_>,
@@ -232,18 +233,18 @@ impl Topic {
         Ok(self.records.find(identity))
     }
 
-    /// Where a record is whose time is over.
+    /// Row of an expired record.
     pub(crate) fn due(&self, now_ns: u64) -> Option<u32> {
         self.expiry.due(now_ns)
     }
 
-    /// The topic's number on disk.
+    /// Number of the topic on disk, a hash of its name.
     pub(crate) fn number(&self) -> u32 {
         self.hasher.identity().checksum as u32
     }
 
-    /// The record that a message will be: the message is at hand from now on.
-    // Inline, as those below: a record that is handed from one to the next is copied each time.
+    /// Prepares the record of a message, which becomes the current message of `parsed`.
+    // Inlined, as the functions below: otherwise the record is copied from frame to frame.
     #[inline(always)]
     pub(crate) fn prepare(
         &mut self,
@@ -267,6 +268,7 @@ impl Topic {
             Some(record) => record.key(),
             None => self.records.free_key(identity).ok_or(TopicError::TooManyCollisions)?,
         };
+        // Checked here, so that `commit` cannot fail after the journal has the change.
         if found.is_none() && self.records.free_row_id().is_none() {
             return Err(TopicError::Full);
         }
@@ -275,7 +277,7 @@ impl Topic {
         Ok(PreparedRecord { found, record: Record::new(header, publication.bytes, name) })
     }
 
-    /// The record that a message will make of the one that is there, and why.
+    /// Prepares the result of merging a delta into the current record, and the cause of the change.
     pub(crate) fn prepare_delta(
         &mut self,
         publication: &Publication<'_>,
@@ -291,7 +293,7 @@ impl Topic {
         Ok((self.prepare(&whole, now_ns)?, Cause::Merged))
     }
 
-    /// Puts `bytes` in the place of those of a record, if it is there. They have its key too.
+    /// Replaces the bytes of a record that keeps its key, if it is there.
     pub(crate) fn replace_bytes<'a>(
         &'a mut self,
         key: Key,
@@ -309,7 +311,7 @@ impl Topic {
         ))
     }
 
-    /// Makes what was prepared last the record.
+    /// Commits the record prepared last.
     #[inline(always)]
     pub(crate) fn commit<'a>(
         &'a mut self,
@@ -324,7 +326,7 @@ impl Topic {
         self.change_event(key, row_id, cause, client, now_ns)
     }
 
-    /// Brings a record back as it was.
+    /// Restores a record from disk.
     pub(crate) fn restore(
         &mut self,
         publication: &Publication<'_>,
@@ -339,7 +341,7 @@ impl Topic {
         Ok(())
     }
 
-    /// Removes a record again, if it is there.
+    /// Replays a removal, if the record is there.
     pub(crate) fn replay_remove(&mut self, identity: Identity, sequence: u64) {
         if let Some(row_id) = self.records.find(identity) {
             self.remove(row_id, Cause::Deleted, "", 0);
@@ -347,13 +349,13 @@ impl Topic {
         self.sequence = self.sequence.max(sequence);
     }
 
-    /// The topic had come this far, and will have about as many records.
+    /// Sets the sequence reached before a restart and reserves space for `records`.
     pub(crate) fn resume(&mut self, sequence: u64, records: usize) {
         self.sequence = self.sequence.max(sequence);
         self.records.reserve(records);
     }
 
-    /// What a message's key values are. Leaves the message at hand.
+    /// Identity of a message's key values. The message becomes the current one of `parsed`.
     #[inline]
     fn identity(&mut self, publication: &Publication<'_>) -> Result<Identity, TopicError> {
         let row = self.parsed.read(publication.bytes)?;
@@ -381,7 +383,7 @@ impl Topic {
         now_ns.saturating_add(u64::try_from(lifetime.as_nanos()).unwrap_or(NEVER))
     }
 
-    /// Puts `record` where the one before it is, or at a new place.
+    /// Stores `record` in the row of its previous version, or in a new one.
     #[inline(always)]
     fn store(&mut self, found: Option<u32>, record: Record) -> u32 {
         let to_ns = record.expires_ns().unwrap_or(NEVER);
@@ -401,7 +403,7 @@ impl Topic {
         row_id
     }
 
-    /// Removes the record at `row_id`.
+    /// Removes the record in a row.
     pub(crate) fn remove<'a>(
         &'a mut self,
         row_id: u32,
@@ -418,7 +420,7 @@ impl Topic {
         Some(self.change_event(key, row_id, cause, client, now_ns))
     }
 
-    /// Says what has happened at `row_id`.
+    /// Builds the event of the change in a row.
     fn change_event<'a>(
         &'a mut self,
         key: Key,

@@ -1,10 +1,13 @@
-//! Views: what topics come to when their records are joined, grouped and added up.
+//! Views: topics computed from others by joins, grouping and aggregation, maintained incrementally.
 //!
-//! A view is told each [`Change`] of its topics, and takes what the record was before out of the
-//! sums that it was in: what a change costs does not depend on how many records there are. What
-//! comes of it is a topic of its own, with a record for each group: to be queried, followed, and
-//! viewed again. Sums, counts and averages are exact; only what is written of a quotient is
+//! A [`View`] gets each [`Change`](crate::Change) of its sources and subtracts the previous
+//! record's contribution before it adds the new one, so a change costs the same however many
+//! records there are. The result is a topic with a record per group, which can be queried,
+//! subscribed to and viewed again. Sums, counts and averages are exact; only a written quotient is
 //! rounded.
+//!
+//! Path of a change: `graph` → `materialized` → (`join`) → `aggregation` → `groups` and
+//! `accumulator` → `record_writer`. `plan` compiles the definition.
 
 mod accumulator;
 mod aggregation;

@@ -1,4 +1,4 @@
-//! Writing down all records while topics go on changing.
+//! Checkpoints: a copy of all records, written while the topics keep changing.
 
 use super::clients::Clients;
 use super::entry;
@@ -8,21 +8,21 @@ use lanecast_wire::state::{BlockHeader, CheckpointHeader};
 use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 
-/// Bytes of entries that make a block.
+/// Bytes of entries per block.
 const BLOCK: usize = 1 << 20;
 
-/// How the names of finished checkpoints end.
+/// File name suffix of finished checkpoints.
 const ENDING: &str = ".checkpoint";
 
-/// How the names of others do.
+/// File name suffix of unfinished checkpoints.
 const UNFINISHED: &str = ".checkpoint.part";
 
-/// The name of the checkpoint that covers the journal up to this record.
+/// File name of the checkpoint that covers the journal up to `covered`.
 pub(crate) fn name_of(covered: u64) -> String {
     format!("{covered:016x}{ENDING}")
 }
 
-/// What the checkpoint with this name covers; nothing if it is none, or not finished.
+/// Sequence covered by the checkpoint with this name; `None` if it is not a finished one.
 pub(crate) fn covered_by(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(ENDING)?;
     u64::from_str_radix(digits, 16).ok().filter(|covered| name == name_of(*covered))
@@ -34,25 +34,25 @@ pub(crate) fn is_checkpoint(name: &str) -> bool {
     covered_by(finished).is_some()
 }
 
-/// The checksum of a block.
+/// Checksum of a block.
 pub(crate) fn checksum(number: u64, entries: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), entries)
 }
 
-/// A checkpoint that is being written.
+/// A checkpoint in progress.
 ///
-/// [`advance`](Self::advance) writes down some records at a time, between changes. Then
-/// [`seal`](Self::seal) makes the file durable, which may take long and can be done by any thread;
-/// then [`SowStore::install_checkpoint`](super::Archive::adopt) puts it in force. One that is dropped before
-/// leaves an unfinished file, which the next one removes.
+/// [`advance`](Self::advance) writes some records at a time, between changes. [`seal`](Self::seal)
+/// makes the file durable, which may take long and can run on any thread.
+/// [`SowStore::install_checkpoint`](super::SowStore::install_checkpoint) puts it in force. A
+/// dropped checkpoint leaves an unfinished file, which the next one removes.
 #[derive(Debug)]
 pub struct Checkpoint<S: Storage> {
     file: S::File,
     covered: u64,
-    /// Where the next block goes, and its number.
+    /// Offset and number of the next block.
     offset: u64,
     block: u64,
-    /// Entries of that block.
+    /// Entries of the next block.
     entries: Vec<u8>,
     topic: usize,
     row_id: u32,
@@ -92,12 +92,12 @@ impl<S: Storage> Checkpoint<S> {
         Ok(checkpoint)
     }
 
-    /// Writes down about `limit` records of `topics`, which have to be all of the archive, in
-    /// their order. Whether there are more.
+    /// Writes about `limit` records of `topics`, which must be all topics of the store, in their
+    /// order. Returns whether there are more.
     ///
     /// # Errors
     ///
-    /// If the disk refuses. Then drop the checkpoint, and begin another one.
+    /// If the disk refuses. Drop the checkpoint then and begin another.
     pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> StorageResult<bool> {
         for _ in 0..limit {
             let Some(topic) = topics.get(self.topic) else { break };
@@ -118,7 +118,7 @@ impl<S: Storage> Checkpoint<S> {
         Ok(self.topic < topics.len())
     }
 
-    /// Writes the end, and makes the file durable.
+    /// Writes the end mark and synchronizes the file.
     ///
     /// # Errors
     ///
@@ -133,10 +133,10 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Gives the file its name, which puts it in the place of the one before, and removes that one.
-    /// It may take long, and can be done by any thread. The journal has to be durable up to all
-    /// that the checkpoint may know of. Tells what it covers, for
-    /// [`SowStore::checkpoint_installed`](super::Archive::placed).
+    /// Renames the file, which puts it in force, and removes the previous checkpoint. It may take
+    /// long and can run on any thread. The journal must be durable up to everything that the
+    /// checkpoint may contain. Returns the covered sequence, for
+    /// [`SowStore::checkpoint_installed`](super::SowStore::checkpoint_installed).
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl<S: Storage> Checkpoint<S> {
     }
 }
 
-/// Removes all checkpoints but the one that is in force, finished or not.
+/// Removes all other checkpoints, finished or not.
 pub(crate) fn remove_others(storage: &impl Storage, in_force: u64) -> StorageResult<()> {
     let kept = name_of(in_force);
     for name in storage.list()? {

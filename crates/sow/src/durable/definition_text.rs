@@ -6,20 +6,20 @@ use lanecast_filter::message_type::Format;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A topic's definition as it is stored: the type of its messages, then a line for each key field.
+/// Stored text of a topic's definition: the message type, then a line per key field.
 ///
-/// Indexes and lifetimes may change at any time, so they are no part of it.
+/// Indexes and lifetimes may change at any time and are not part of it.
 pub(crate) fn text_of_topic(definition: &TopicDefinition) -> String {
     let mut text = text_of_format(definition.format);
     for key in &definition.keys {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _done = write!(text, "\n{key}");
     }
     text
 }
 
-/// The views' definitions as they are stored, by name. Views of one name and of several types
-/// share an entry.
+/// Stored texts of views' definitions, by name. Views with the same name and different types share
+/// an entry.
 pub(crate) fn texts_of_views(views: &[ViewDefinition]) -> BTreeMap<Box<str>, String> {
     let mut texts = BTreeMap::<Box<str>, String>::new();
     for view in views {
@@ -34,7 +34,7 @@ pub(crate) fn texts_of_views(views: &[ViewDefinition]) -> BTreeMap<Box<str>, Str
 
 fn text_of_view(view: &ViewDefinition) -> String {
     let mut text = format!("{}\ntopic {}", text_of_format(view.format), view.topic);
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     for join in &view.joins {
         let _done = write!(text, "\njoin {} on {}", join.topic, normalized(&join.on));
     }
@@ -58,8 +58,7 @@ fn text_of_format(format: Format) -> String {
     format!("{} {field} {pair}", format.message_type().name())
 }
 
-/// The text with one space where there is white space, but for what stands in quotes: a line that
-/// is broken elsewhere is no change.
+/// Collapses white space outside of quotes: reformatting a definition is not a change.
 fn normalized(text: &str) -> String {
     let (mut normalized, mut quote, mut is_apart) = (String::new(), None, false);
     for character in text.trim().chars() {

@@ -1,4 +1,4 @@
-//! Looking at what is kept without its owner, and without knowing what the topics are.
+//! Dump of a store for tools: needs neither the writer nor the topics' definitions.
 
 use super::error::SowStoreError;
 use super::recovery::CheckpointReader;
@@ -10,49 +10,49 @@ use lanecast_wire::state::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// The records of an archive, as far as they can be read.
+/// Records of a store, as far as they can be read.
 ///
-/// Nothing is locked or changed: the owner may be alive, and its files may be damaged.
+/// Locks and changes nothing: a writer may be alive, and files may be damaged.
 #[derive(Debug, Default)]
 pub struct Dump {
-    /// By topic, then in the order in which they were last changed.
+    /// Records, by topic and sequence.
     pub records: Vec<DumpedRecord>,
-    /// The names of topics, by number, as far as they are told.
+    /// Names of topics by number, as far as entries tell them.
     pub names: BTreeMap<u32, String>,
-    /// The last journal record that a checkpoint covers.
+    /// Last journal sequence covered by a checkpoint.
     pub covered: u64,
-    /// The last journal record that was read; 0 if there was none.
+    /// Last journal sequence read; 0 if none.
     pub last: u64,
-    /// What could not be read. Without any, this is all there is.
+    /// Unreadable parts. If there are none, the dump is complete.
     pub damage: Vec<SowStoreError>,
 }
 
-/// A record of some topic.
+/// A dumped record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpedRecord {
-    /// The topic's number.
+    /// Number of the topic.
     pub topic: u32,
-    /// Its own, unless that was taken when it came.
+    /// Checksum of its key values; its key in the topic, unless that was taken.
     pub key: Key,
-    /// The number of the topic's change that made it what it is.
+    /// Sequence of the change that made this version.
     pub sequence: u64,
-    /// When it expires, in nanoseconds since 1970.
+    /// Expiry time, in nanoseconds since 1970.
     pub expires_ns: Option<u64>,
-    /// The key that its publisher has supplied; empty if they do not.
+    /// Key supplied by the publisher; empty in topics with key fields.
     pub name: String,
-    /// Its last message.
+    /// Payload.
     pub message: Vec<u8>,
 }
 
-/// Records by topic and the whole checksum of their key.
+/// Records by topic and identity.
 type Records = HashMap<(u32, u64, u64), DumpedRecord>;
 
 impl Dump {
-    /// Reads the archive in `storage`.
+    /// Reads the store in `storage`.
     ///
     /// # Errors
     ///
-    /// If there is none, or the disk refuses. What is merely damaged is told in the dump.
+    /// If there is none, or the disk refuses. Damage is reported in the dump.
     pub fn read<S: Storage + Clone>(storage: &S) -> Result<Self, SowStoreError> {
         let journal = Reader::open(storage.clone());
         let mut dump = Self::default();
@@ -64,7 +64,7 @@ impl Dump {
                 let replayed = dump.replay(&journal, &mut records);
                 dump.note(replayed)?;
             }
-            // A checkpoint alone is worth showing.
+            // A checkpoint without a journal is still worth showing.
             Err(error) if dump.covered > 0 => dump.damage.push(error.into()),
             Err(error) => return Err(error.into()),
         }
@@ -73,7 +73,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// The number of the topic with this name.
+    /// Number of the topic with this name.
     pub fn number_of(topic: &str) -> u32 {
         KeyHasher::new(topic).identity().checksum as u32
     }
@@ -116,7 +116,7 @@ impl Dump {
         let mut cursor = journal.cursor(Start::Sequence(self.covered + 1))?;
         while let Some(record) = cursor.read()? {
             let mut rest = record.body;
-            // Behind a change may stand the number that its publisher gave it.
+            // A record may hold several entries: a change, then the publisher's sequence.
             loop {
                 rest = self.apply(rest, records).ok_or(SowStoreError::Foreign(record.sequence))?;
                 if rest.is_empty() {
@@ -128,7 +128,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Applies the first entry of `bytes`; gives the rest.
+    /// Applies the first entry of `bytes`; returns the rest.
     fn apply<'a>(&mut self, bytes: &'a [u8], records: &mut Records) -> Option<&'a [u8]> {
         let (StateEntry { header, name, message }, rest) = StateEntry::split(bytes)?;
         let (topic, key) = (header.topic.get(), header.key.get());

@@ -1,4 +1,4 @@
-//! Changes and records as bytes.
+//! Encoding of journal and checkpoint entries.
 
 use super::definition_text::text_of_topic;
 use crate::key::Identity;
@@ -10,7 +10,7 @@ use lanecast_wire::state::{
 };
 use zerocopy::IntoBytes;
 
-/// Appends what `record` is.
+/// Appends a record.
 pub(crate) fn put(topic: u32, record: &Record, bytes: &mut Vec<u8>) {
     let name = record.name().unwrap_or_default().as_bytes();
     let header = StateHeader {
@@ -29,7 +29,7 @@ pub(crate) fn put(topic: u32, record: &Record, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(record.bytes());
 }
 
-/// Appends that a record is gone.
+/// Appends a removal.
 pub(crate) fn gone(topic: u32, kind: u16, identity: Identity, sequence: u64, bytes: &mut Vec<u8>) {
     let header = StateHeader {
         kind: kind.into(),
@@ -43,7 +43,7 @@ pub(crate) fn gone(topic: u32, kind: u16, identity: Identity, sequence: u64, byt
     bytes.extend_from_slice(header.as_bytes());
 }
 
-/// Appends which number a client gave its last message, and when.
+/// Appends a client's last sequence and its time.
 pub(crate) fn client(name: &str, sequence: u64, unix_ns: u64, bytes: &mut Vec<u8>) {
     let header = StateHeader {
         kind: STATE_CLIENT.into(),
@@ -57,26 +57,26 @@ pub(crate) fn client(name: &str, sequence: u64, unix_ns: u64, bytes: &mut Vec<u8
     bytes.extend_from_slice(name.as_bytes());
 }
 
-/// Appends that a client's last number is forgotten.
+/// Appends the removal of a client's sequence.
 pub(crate) fn client_gone(name: &str, bytes: &mut Vec<u8>) {
     named(STATE_CLIENT_GONE, 0, name, "", bytes);
 }
 
-/// A topic's definition.
+/// Entry with a topic's definition.
 pub(crate) fn define(topic: u32, name: &str, definition: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     named(STATE_DEFINE, topic, name, definition, &mut bytes);
     bytes
 }
 
-/// A topic is forgotten.
+/// Entry that drops a topic.
 pub(crate) fn forget(topic: u32, name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     named(STATE_FORGET, topic, name, "", &mut bytes);
     bytes
 }
 
-/// A view's definition; an empty one says that the view is forgotten.
+/// Entry with a view's definition; an empty one drops the view.
 pub(crate) fn view(name: &str, definition: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     named(STATE_VIEW, 0, name, definition, &mut bytes);
@@ -98,7 +98,7 @@ fn named(kind: u16, topic: u32, name: &str, text: &str, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Appends that the records of a topic begin, and its definition.
+/// Appends the start of a topic's records in a checkpoint, with its definition.
 pub(crate) fn begins(topic: &Topic, bytes: &mut Vec<u8>) {
     let definition = text_of_topic(topic.definition());
     let name = topic.definition().name.as_bytes();

@@ -1,22 +1,22 @@
-//! Why topics cannot be kept, or brought back.
+//! Errors of the durable store.
 
 use crate::error::TopicError;
 use lanecast_journal::{AppendError, OpenError, ReadError, StorageError, WaitError};
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
-/// Why a change was not made.
+/// Refusal of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// The topic does not take the message.
+    /// The topic refuses the message.
     #[error(transparent)]
     Refused(#[from] TopicError),
-    /// The journal does not take it.
+    /// The journal refuses the change.
     #[error(transparent)]
     Append(#[from] AppendError),
 }
 
-/// Why an archive cannot be opened, or a checkpoint not be taken.
+/// Failure to open a store or to take a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SowStoreError {
@@ -26,10 +26,10 @@ pub enum SowStoreError {
     /// The journal cannot be read behind the checkpoint.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The disk refuses.
+    /// A file operation failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The journal does not become durable.
+    /// The journal did not become durable in time.
     #[error("the journal does not become durable: {0}")]
     Wait(WaitError),
     /// A checkpoint is damaged.
@@ -37,60 +37,60 @@ pub enum SowStoreError {
     Damaged {
         /// The file.
         path: String,
-        /// Where the damaged block starts.
+        /// Offset of the damaged block.
         offset: u64,
     },
-    /// Another version wrote the checkpoint.
+    /// The checkpoint has an unknown layout version.
     #[error("{path} has layout version {found}, which this program does not read")]
     Version {
         /// The file.
         path: String,
-        /// The version there.
+        /// Layout version of the file.
         found: u32,
     },
-    /// A journal record is no entry.
+    /// A journal record is not an entry of a store.
     #[error(
-        "record {0} of the journal is not about a topic: give the archive a directory of its own"
+        "record {0} of the journal is not an entry of a topic: give the topics a directory of their own"
     )]
     Foreign(u64),
-    /// Topics or views on disk are not those of the settings.
+    /// Topics or views on disk do not match the configuration.
     #[error("{}", describe(.0))]
     SchemaMismatch(Vec<SchemaMismatch>),
-    /// Definitions cannot be written.
+    /// Definitions could not be appended.
     #[error("the definitions of topics cannot be written: {0}")]
     Append(AppendError),
-    /// Two topics have one number.
+    /// Two topics have the same number.
     #[error("the topics {0} and {1} cannot be in one archive: rename one")]
     SameNumber(String, String),
-    /// A topic cannot be made.
+    /// A topic's definition is invalid.
     #[error(transparent)]
     Topic(#[from] TopicError),
 }
 
-/// A topic or a view on disk that is not that of the settings.
+/// A topic or view on disk that does not match the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaMismatch {
     /// Whether it is a view.
     pub is_view: bool,
-    /// Its name, or `#` and its number if that alone is known.
+    /// Name, or `#` and the number if the name is unknown.
     pub name: Box<str>,
-    /// How it differs.
+    /// Kind of the difference.
     pub why: MismatchKind,
 }
 
-/// How a topic or a view on disk differs from the settings.
+/// Difference between disk and configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MismatchKind {
-    /// The settings do not have it, or not as one that is durable.
+    /// Missing in the configuration, or not durable there.
     Missing,
-    /// Its definition is another one.
+    /// The definition has changed.
     Changed {
-        /// The one on disk.
+        /// Definition on disk.
         was: String,
-        /// The one in the settings.
+        /// Definition in the configuration.
         is: String,
     },
-    /// A stored message does not fit the definition in the settings.
+    /// A stored message does not fit the configured definition.
     Refused(TopicError),
 }
 
@@ -116,7 +116,7 @@ impl Display for SchemaMismatch {
     }
 }
 
-/// All of them, and the way out.
+/// Lists the mismatches and the remedy.
 fn describe(mismatches: &[SchemaMismatch]) -> String {
     let all: Vec<_> = mismatches.iter().map(ToString::to_string).collect();
     let names: Vec<_> = mismatches.iter().map(|mismatch| format!("{:?}", mismatch.name)).collect();

@@ -1,4 +1,4 @@
-//! Bringing topics back.
+//! Recovery of topics from the newest checkpoint and the journal behind it.
 
 use super::checkpoint::{checksum, covered_by, name_of};
 use super::clients::Clients;
@@ -19,14 +19,14 @@ use lanecast_wire::state::{
 use std::collections::HashMap;
 use zerocopy::FromBytes;
 
-/// Topics on their way back.
+/// Topics in recovery.
 pub(crate) struct Recovery {
     pub(crate) topics: Vec<Topic>,
-    /// The last number of each client.
+    /// Last sequence of each client.
     pub(crate) clients: Clients,
-    /// Where each topic is, by number.
+    /// Index of each topic, by number.
     indexes: HashMap<u32, usize>,
-    /// Definitions on disk.
+    /// Definitions found on disk.
     stored: StoredSchema,
 }
 
@@ -45,7 +45,7 @@ impl Recovery {
         Ok(Self { topics, clients: Clients::new(), indexes, stored: StoredSchema::default() })
     }
 
-    /// Reads the newest checkpoint; tells what it covers, 0 if there is none.
+    /// Loads the newest checkpoint; returns the covered sequence, 0 if there is none.
     pub(crate) fn load<S: Storage>(&mut self, storage: &S) -> Result<u64, SowStoreError> {
         let Some(mut file) = CheckpointReader::newest(storage)? else { return Ok(0) };
         while let Some(entries) = file.next()? {
@@ -60,7 +60,7 @@ impl Recovery {
         Ok(file.covered)
     }
 
-    /// Makes the changes behind `covered` again.
+    /// Replays the journal behind `covered`.
     pub(crate) fn replay<S: Storage>(
         &mut self,
         journal: &Journal<S>,
@@ -79,8 +79,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// Compares what was read with `schema`, and drops the records of topics that may be
-    /// forgotten; gives the entries to append.
+    /// Compares the disk with `schema` and drops the records of topics that it allows to drop;
+    /// returns the entries to append.
     pub(crate) fn reconcile(&mut self, schema: &Schema) -> Result<SchemaChange, SowStoreError> {
         let change = self.stored.check(schema)?;
         for number in &change.dropped {
@@ -89,7 +89,7 @@ impl Recovery {
         Ok(change)
     }
 
-    /// Applies the first entry of `bytes`; gives the rest, or nothing if they are no entry.
+    /// Applies the first entry of `bytes`; returns the rest, or `None` if it is invalid.
     fn apply<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, SowStoreError> {
         let Some((entry, rest)) = StateEntry::split(bytes) else { return Ok(None) };
         let kind = entry.header.kind.get();
@@ -107,11 +107,12 @@ impl Recovery {
         Ok(is_applied.then_some(rest))
     }
 
-    /// Applies an entry that is about no topic; whether it is one.
+    /// Applies an entry without a topic; returns whether it is valid.
     fn apply_named(&mut self, entry: &StateEntry<'_>) -> bool {
         let (header, Ok(name)) = (entry.header, str::from_utf8(entry.name)) else { return false };
         match header.kind.get() {
-            // Earlier versions took any number; none would ever be greater.
+            // Earlier versions accepted any sequence; one above the limit would block its client
+            // for good.
             STATE_CLIENT if header.sequence.get() > SEQUENCE_MAX => {}
             STATE_CLIENT => {
                 let (sequence, unix_ns) = (header.sequence.get(), header.key.get());
@@ -134,7 +135,7 @@ impl Recovery {
         let index = self.indexes.get(&number).copied();
         let stored = self.stored.topics.entry(number).or_default();
         stored.name = Some(name.into());
-        // Version 1 has no definitions: there the messages tell whether they fit.
+        // Version 1 stores no definitions: mismatches show when messages are restored.
         if !text.is_empty() {
             stored.definition = Some(text.into());
         }
@@ -144,14 +145,15 @@ impl Recovery {
             stored.mismatch = Some(MismatchKind::Changed { was: text.into(), is });
         }
         if entry.header.kind.get() == STATE_TOPIC {
-            // No more records than can be in the bytes at hand, whatever they say.
+            // Bounded, whatever the file claims.
             let likely = usize::try_from(entry.header.key.get()).unwrap_or(0).min(HINT_MAX);
             topic.resume(entry.header.sequence.get(), likely);
         }
         true
     }
 
-    /// Applies a change of a record; whether it is one. What does not fit its topic is noted.
+    /// Applies a change of a record; returns whether it is valid. A message that does not fit its
+    /// topic is noted as a mismatch.
     fn apply_record(&mut self, entry: &StateEntry<'_>) -> bool {
         let (header, Ok(name)) = (entry.header, str::from_utf8(entry.name)) else { return false };
         let stored = self.stored.topics.entry(header.topic.get()).or_default();
@@ -172,7 +174,7 @@ impl Recovery {
         true
     }
 
-    /// Empties a topic, if it is one of the settings.
+    /// Empties a configured topic.
     fn drop_records(&mut self, number: u32) -> Result<(), SowStoreError> {
         if let Some(index) = self.indexes.get(&number) {
             let topic = &mut self.topics[*index];
@@ -182,10 +184,10 @@ impl Recovery {
     }
 }
 
-/// Records that room is made for before they are read.
+/// Most records to reserve space for.
 const HINT_MAX: usize = 1 << 20;
 
-/// The blocks of a checkpoint.
+/// Reads the blocks of a checkpoint.
 pub(crate) struct CheckpointReader<F> {
     file: F,
     path: String,
@@ -197,13 +199,13 @@ pub(crate) struct CheckpointReader<F> {
 }
 
 impl<F: StoredFile> CheckpointReader<F> {
-    /// Those of the newest checkpoint, if there is one.
+    /// Opens the newest checkpoint, if there is one.
     pub(crate) fn newest<S: Storage<File = F>>(storage: &S) -> Result<Option<Self>, SowStoreError> {
         let newest = storage.list()?.iter().filter_map(|name| covered_by(name)).max();
         newest.map(|covered| Self::open(storage, covered)).transpose()
     }
 
-    /// The last journal record that they cover.
+    /// Sequence that the checkpoint covers.
     pub(crate) fn covered(&self) -> u64 {
         self.covered
     }
@@ -227,7 +229,7 @@ impl<F: StoredFile> CheckpointReader<F> {
         Ok(blocks)
     }
 
-    /// The entries of the next block; nothing behind the last one.
+    /// The entries of the next block; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, SowStoreError> {
         self.offset += if self.number == 0 { 0 } else { BLOCK_HEADER + self.entries.len() as u64 };
         let header: BlockHeader = self.header()?;
@@ -245,7 +247,7 @@ impl<F: StoredFile> CheckpointReader<F> {
         Ok((length > 0).then_some(&*self.entries))
     }
 
-    /// What stands at the offset.
+    /// Reads a header at the offset.
     fn header<T: FromBytes>(&self) -> Result<T, SowStoreError> {
         let mut bytes = [0; 64];
         let bytes = &mut bytes[..size_of::<T>()];

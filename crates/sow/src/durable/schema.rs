@@ -1,8 +1,7 @@
-//! Definitions of topics and views: as the settings have them, and as they are on disk.
+//! Comparison of the configured topics and views with those on disk.
 //!
-//! The archive stores each topic's definition with its records. Before a topic is changed at all,
-//! [`StoredSchema::check`] compares the two, so that no record is dropped because a name is missing or
-//! a key has changed.
+//! The store keeps each topic's definition with its records. [`StoredSchema::check`] compares both
+//! before any change, so that no record is lost because a name is missing or a key has changed.
 
 use super::definition_text::{text_of_topic, texts_of_views};
 use super::entry;
@@ -12,17 +11,17 @@ use crate::key::KeyHasher;
 use crate::view::ViewDefinition;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Topics and views as the settings have them.
+/// Configured topics and views.
 ///
-/// A `Vec` of topics makes one that has no views and forgets nothing.
+/// A `Vec` of topics converts to a schema without views that drops nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// The topics whose records are stored.
+    /// Durable topics.
     pub topics: Vec<TopicDefinition>,
-    /// Views of them. Of these the definitions alone are stored: records are computed anew.
+    /// Views of them. Only their definitions are stored; records are computed at opening.
     pub views: Vec<ViewDefinition>,
-    /// Topics and views that may be dropped from disk where they are missing above, or have
-    /// changed. Those that are as they were stay.
+    /// Topics and views that may be dropped from disk if they are missing above or have changed.
+    /// Unchanged ones are kept.
     pub forget: Vec<Box<str>>,
 }
 
@@ -35,35 +34,35 @@ impl From<Vec<TopicDefinition>> for Schema {
 /// A topic on disk.
 #[derive(Debug, Default)]
 pub(crate) struct StoredTopic {
-    /// Its name, if an entry has told it.
+    /// Name, if an entry holds it.
     pub(crate) name: Option<Box<str>>,
-    /// Its definition; files of version 1 have none.
+    /// Definition; `None` in files of version 1.
     pub(crate) definition: Option<String>,
-    /// Why its records are not those of the topic that the settings have.
+    /// Difference to the configured topic.
     pub(crate) mismatch: Option<MismatchKind>,
 }
 
-/// What is on disk besides records.
+/// Definitions on disk.
 #[derive(Debug, Default)]
 pub(crate) struct StoredSchema {
-    /// By number.
+    /// Topics, by number.
     pub(crate) topics: BTreeMap<u32, StoredTopic>,
     /// Definitions of views, by name.
     pub(crate) views: BTreeMap<Box<str>, String>,
 }
 
-/// Entries that bring the disk in line with the settings.
+/// Entries that bring the disk in line with the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaChange {
     pub(crate) entries: Vec<Vec<u8>>,
-    /// Numbers of topics that lose their records.
+    /// Numbers of topics whose records are dropped.
     pub(crate) dropped: BTreeSet<u32>,
-    /// What was forgotten, by name.
+    /// Names of dropped topics and views.
     pub(crate) dropped_names: Vec<Box<str>>,
 }
 
 impl StoredSchema {
-    /// Compares what is on disk with the settings; gives the entries to append.
+    /// Compares the disk with the configuration; returns the entries to append.
     pub(crate) fn check(&self, schema: &Schema) -> Result<SchemaChange, SowStoreError> {
         let (mut change, mut mismatches) = (SchemaChange::default(), Vec::new());
         let wanted: BTreeMap<u32, &TopicDefinition> =
@@ -132,7 +131,7 @@ impl StoredSchema {
     }
 }
 
-/// The number of the topic of that name.
+/// Number of the topic with this name.
 pub(crate) fn number_of(topic: &str) -> u32 {
     KeyHasher::new(topic).identity().checksum as u32
 }

@@ -1,4 +1,4 @@
-//! The owner of a journal, through which topics are changed so that the changes are kept.
+//! [`SowStore`]: changes durable topics, with a journal entry before each change.
 
 use super::checkpoint::{Checkpoint, remove_others};
 use super::clients::{ClientSequence, Clients};
@@ -20,48 +20,48 @@ use lanecast_wire::state::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Keeps topics on disk. They have to be changed through it, and through nothing else.
+/// Durable storage of topics. The topics must be changed through it only.
 #[derive(Debug)]
 pub struct SowStore<S: Storage> {
     storage: S,
     journal: Journal<S>,
-    /// What the last checkpoint does not cover.
+    /// Pins the journal behind the last checkpoint.
     pin: RetentionPin,
     covered: u64,
-    /// The last journal record.
+    /// Sequence of the last journal record.
     last: u64,
-    /// The last number that each client gave a message.
+    /// Last sequence of each client.
     clients: Clients,
-    /// Definitions of views.
+    /// Definitions of views, as text.
     views: BTreeMap<Box<str>, String>,
-    /// Topics and views that were dropped when the archive was opened.
+    /// Topics and views dropped from disk at opening.
     dropped_names: Vec<Box<str>>,
     body: Vec<u8>,
 }
 
-/// Bytes of definitions in a record of the journal, if one alone is not longer.
+/// Bytes of definitions per journal record, unless a single one is longer.
 const DEFINITIONS: usize = 4 << 10;
-/// For how long opening waits for the journal.
+/// Time that opening waits for the journal.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A change that is on its way to the disk.
+/// A change that was appended to the journal.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedChange<'a> {
-    /// What happened.
+    /// The change.
     pub change: Change<'a>,
-    /// Its number in the journal: when that is persisted, the change is.
+    /// Sequence in the journal: the change is durable when this is persisted.
     pub journal_sequence: u64,
 }
 
 impl<S: Storage + Clone> SowStore<S> {
-    /// Opens the archive in `storage`, or makes one; gives the topics as they were.
+    /// Opens the store in `storage`, or creates it; returns the restored topics.
     ///
-    /// What has expired since then is still in them: see [`SowStore::expire`].
+    /// Records that have expired meanwhile are still there: see [`SowStore::expire`].
     ///
     /// # Errors
     ///
-    /// See [`SowStoreError`]. If topics or views on disk are not those of `schema`, which does not
-    /// say that they may be forgotten, nothing has changed.
+    /// See [`SowStoreError`]. If topics or views on disk do not match `schema`, and it does not
+    /// allow to drop them, nothing has changed.
     pub fn open(
         storage: S,
         settings: JournalConfig,
@@ -70,7 +70,7 @@ impl<S: Storage + Clone> SowStore<S> {
         Self::open_with(storage, settings, schema, |_| ())
     }
 
-    /// The same; `listener` is called as [`Journal::open_with`] says.
+    /// As [`open`](Self::open), with a `listener` as in [`Journal::open_with`].
     ///
     /// # Errors
     ///
@@ -107,12 +107,12 @@ impl<S: Storage + Clone> SowStore<S> {
         Ok((archive, topics))
     }
 
-    /// The topics and views that were dropped from disk, as [`Schema::forget`] allowed.
+    /// Topics and views that were dropped from disk, as [`Schema::forget`] allowed.
     pub fn dropped(&self) -> &[Box<str>] {
         &self.dropped_names
     }
 
-    /// Appends entries before any change of a topic, several to a record.
+    /// Appends definitions before any change of a topic, several per record.
     fn append_definitions(&mut self, entries: &[Vec<u8>]) -> Result<(), SowStoreError> {
         let mut entries = entries.iter().peekable();
         while entries.peek().is_some() {
@@ -135,31 +135,31 @@ impl<S: Storage + Clone> SowStore<S> {
         Ok(())
     }
 
-    /// The journal, to ask and wait for what is persisted.
+    /// The journal, to poll or wait for durability.
     pub fn journal(&self) -> &Journal<S> {
         &self.journal
     }
 
-    /// The last journal record that a checkpoint covers.
+    /// Last journal sequence covered by a checkpoint.
     pub fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// The last journal record: the last change, whether it is persisted or not.
+    /// Sequence of the last journal record, persisted or not.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// The clients that have numbered their messages, each with its last number.
+    /// Clients and their last sequences.
     pub fn client_sequences(&self) -> impl Iterator<Item = (&str, ClientSequence)> {
         self.clients.iter().map(|(name, client)| (&**name, *client))
     }
 
-    /// Forgets the last number of a client, if it is known.
+    /// Removes the last sequence of a client.
     ///
     /// # Errors
     ///
-    /// If the journal does not take it. Then the number is still known.
+    /// If the journal refuses. The sequence is kept then.
     pub fn remove_client(&mut self, name: &str, now_ns: u64) -> Result<(), AppendError> {
         if self.clients.contains_key(name) {
             self.body.clear();
@@ -174,7 +174,7 @@ impl<S: Storage + Clone> SowStore<S> {
     ///
     /// # Errors
     ///
-    /// If the topic or the journal does not take it. Then nothing has changed.
+    /// If the topic or the journal refuses. Nothing has changed then.
     pub fn publish<'a>(
         &mut self,
         topic: &'a mut Topic,
@@ -185,11 +185,11 @@ impl<S: Storage + Clone> SowStore<S> {
         self.put(topic, next, Cause::Published, publication, now_ns)
     }
 
-    /// As [`Topic::publish_delta`]. The journal gets the whole message.
+    /// As [`Topic::publish_delta`]. The journal gets the merged message.
     ///
     /// # Errors
     ///
-    /// If the topic or the journal does not take it. Then nothing has changed.
+    /// If the topic or the journal refuses. Nothing has changed then.
     pub fn publish_delta<'a>(
         &mut self,
         topic: &'a mut Topic,
@@ -204,7 +204,7 @@ impl<S: Storage + Clone> SowStore<S> {
     ///
     /// # Errors
     ///
-    /// If the journal does not take it. Then nothing has changed.
+    /// If the journal refuses. Nothing has changed then.
     pub fn delete<'a>(
         &mut self,
         topic: &'a mut Topic,
@@ -220,7 +220,7 @@ impl<S: Storage + Clone> SowStore<S> {
     ///
     /// # Errors
     ///
-    /// If the message has no key, or the journal does not take it. Then nothing has changed.
+    /// If the message has no key, or the journal refuses. Nothing has changed then.
     pub fn delete_as<'a>(
         &mut self,
         topic: &'a mut Topic,
@@ -235,7 +235,7 @@ impl<S: Storage + Clone> SowStore<S> {
     ///
     /// # Errors
     ///
-    /// If the journal does not take it. Then nothing has changed.
+    /// If the journal refuses. Nothing has changed then.
     pub fn expire<'a>(
         &mut self,
         topic: &'a mut Topic,
@@ -245,12 +245,12 @@ impl<S: Storage + Clone> SowStore<S> {
         self.remove(topic, row_id, Cause::Expired, "", now_ns)
     }
 
-    /// Remembers the number that a client gave something else than a message, which has been done;
-    /// gives the number in the journal.
+    /// Stores the client's sequence of a command that published no record, such as a deletion;
+    /// returns the journal's sequence.
     ///
     /// # Errors
     ///
-    /// If the journal does not take it.
+    /// If the journal refuses.
     pub fn record_client_sequence(
         &mut self,
         name: &str,
@@ -266,7 +266,7 @@ impl<S: Storage + Clone> SowStore<S> {
         Ok(self.last)
     }
 
-    /// Begins a checkpoint of all topics, in the order that the archive was opened with.
+    /// Begins a checkpoint of all topics, in the order in which the store was opened with them.
     ///
     /// # Errors
     ///
@@ -275,12 +275,12 @@ impl<S: Storage + Clone> SowStore<S> {
         Checkpoint::new(&self.storage, self.last, &self.clients, &self.views)
     }
 
-    /// Puts a sealed checkpoint in the place of the one before it, once the journal is durable up
-    /// to what the checkpoint may know of: waits for that up to `timeout`.
+    /// Installs a sealed checkpoint in place of the previous one. Waits up to `timeout` until the
+    /// journal is durable up to everything that the checkpoint may contain.
     ///
     /// # Errors
     ///
-    /// If the disk refuses, or takes too long. The checkpoint before it remains in force.
+    /// If the disk refuses or times out. The previous checkpoint stays in force.
     pub fn install_checkpoint(
         &mut self,
         checkpoint: Checkpoint<S>,
@@ -294,12 +294,13 @@ impl<S: Storage + Clone> SowStore<S> {
         Ok(())
     }
 
-    /// Where a checkpoint is to be [placed](Checkpoint::install).
+    /// The storage in which a checkpoint is to be [installed](Checkpoint::install).
     pub fn storage(&self) -> &S {
         &self.storage
     }
 
-    /// A checkpoint that covers the journal up to `covered` is in force.
+    /// Must be called when a checkpoint that covers the journal up to `covered` was installed:
+    /// releases the journal before it.
     pub fn checkpoint_installed(&mut self, covered: u64) {
         self.covered = covered;
         self.pin.move_to(covered + 1);
@@ -319,6 +320,7 @@ impl<S: Storage + Clone> SowStore<S> {
         if let Some((name, sequence)) = client_sequence {
             entry::client(name, sequence, now_ns, &mut self.body);
         }
+        // Write-ahead: the journal first, so that a refusal leaves the topic unchanged.
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;
         if let Some((name, sequence)) = client_sequence {
             self.set_client_sequence(name, sequence, now_ns);
@@ -357,7 +359,7 @@ impl<S: Storage + Clone> SowStore<S> {
         Ok(change.map(|change| LoggedChange { change, journal_sequence }))
     }
 
-    /// Appends what stands in `body`.
+    /// Appends `body` to the journal.
     fn append(&mut self, topic: u32, flags: u16, unix_ns: u64) -> Result<u64, AppendError> {
         let entry = Entry { topic, flags, unix_ns, body: &self.body, ..Entry::default() };
         self.last = *self.journal.append(&[entry])?.end();
@@ -365,7 +367,7 @@ impl<S: Storage + Clone> SowStore<S> {
     }
 }
 
-/// Whether a client of this name can be remembered.
+/// Whether a client's name fits into an entry.
 fn is_valid_name(name: &str) -> bool {
     (1..=usize::from(u16::MAX)).contains(&name.len())
 }

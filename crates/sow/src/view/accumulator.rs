@@ -1,4 +1,4 @@
-//! What aggregate functions remember of the rows of a group. Each row can be taken back.
+//! Accumulators of aggregate functions. Values can be added and retracted.
 
 use super::contribution::{Input, Need};
 use super::decimal::Decimal;
@@ -9,14 +9,14 @@ use lanecast_filter::expr::Arithmetic;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Whether a row comes or goes.
+/// Addition or retraction of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Add,
     Retract,
 }
 
-/// What has to be remembered for a function.
+/// Kind of accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccumulatorKind {
     /// SUM, AVG
@@ -29,25 +29,25 @@ pub(crate) enum AccumulatorKind {
     Distinct,
 }
 
-/// What is remembered of the values of one expression.
+/// State of an aggregate over the values of one expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Accumulator {
     Sum {
         sum: Decimal,
-        /// Values in the sum.
+        /// Number of values in the sum.
         count: u64,
-        /// Values that are no numbers.
+        /// Number of values that are not numbers.
         nans: u64,
     },
     Count(u64),
-    /// Each value and how often it occurs.
+    /// Count of each distinct value.
     Extremes(Multiset),
     Distinct(Multiset),
 }
 
 type Multiset = BTreeMap<Value, u64>;
 
-/// A value to be found again: numbers are in order, and before texts.
+/// A distinct value. Numbers sort before texts.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Number(Decimal),
@@ -68,7 +68,7 @@ impl Step {
 }
 
 impl AccumulatorKind {
-    /// What `function` needs, if it is an aggregate function.
+    /// Kind that `function` needs; `None` if it is no aggregate function.
     pub(crate) fn of(function: Function) -> Option<Self> {
         match function {
             Function::Sum | Function::Avg => Some(Self::Sum),
@@ -79,7 +79,7 @@ impl AccumulatorKind {
         }
     }
 
-    /// What it has to know of its argument.
+    /// Part of the argument that it needs.
     pub(crate) fn need(self) -> Need {
         match self {
             Self::Count => Need::Presence,
@@ -99,7 +99,7 @@ impl AccumulatorKind {
 }
 
 impl Accumulator {
-    /// Adds a value, or takes one back that was added. NULL changes nothing.
+    /// Adds or retracts a value. NULL has no effect.
     #[inline]
     pub(crate) fn take(&mut self, input: &Input, step: Step) {
         match (self, input) {
@@ -127,7 +127,7 @@ impl Accumulator {
         }
     }
 
-    /// Takes a value back that was added, and adds another.
+    /// Replaces a value: cheaper than a retraction and an addition.
     #[inline]
     pub(crate) fn replace(&mut self, before: &Input, after: &Input) {
         match (&mut *self, before, after) {
@@ -144,7 +144,7 @@ impl Accumulator {
         }
     }
 
-    /// What `function` says of the values: NULL if there are none to speak of.
+    /// Result of `function`; NULL if there are no values.
     #[inline]
     pub(crate) fn result(&self, function: Function) -> ViewValue<'_> {
         match (self, function) {
@@ -166,7 +166,7 @@ impl Accumulator {
 }
 
 fn take(values: &mut Multiset, value: Option<Value>, step: Step) {
-    // What is not a number has no place among others.
+    // NaN has no order, so it is not counted.
     let Some(value) = value else { return };
     match step {
         Step::Add => *values.entry(value).or_insert(0) += 1,
@@ -243,7 +243,7 @@ mod tests {
     fn aggregate(function: Function, texts: &[&str]) -> String {
         let kind = AccumulatorKind::of(function).expect("an aggregate");
         let mut accumulator = kind.accumulator();
-        // Something comes and goes before.
+        // Adds and retracts some values first.
         for (text, step) in [("7", Step::Add), ("x", Step::Add), ("7", Step::Retract)] {
             accumulator.take(&input(text, kind), step);
         }
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(aggregate(Function::Min, &["1", "abc"]), "1");
     }
 
-    /// Sums that plain floats get wrong.
+    /// Floating-point sums would drift here.
     #[test]
     fn a_million_updates_leave_no_trace() {
         let rounds = 1_000_000_u64;

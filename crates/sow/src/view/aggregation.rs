@@ -1,4 +1,4 @@
-//! From rows to groups: what a view does with each row that comes or goes.
+//! Aggregation: adds rows to groups and retracts them.
 
 use super::accumulator::{AccumulatorKind, Step};
 use super::contribution::{Contribution, GroupRef, Input, Need};
@@ -17,36 +17,36 @@ use lanecast_filter::value::Value;
 use lanecast_filter::{Message, Plan};
 use smallvec::SmallVec;
 
-/// A message of each topic, as far as there is one: what stands in one line of a join.
+/// One message per topic of a join row; `None` where no record matched.
 pub(crate) type Parts<'a> = [Option<Message<'a>>];
 
-/// What expressions of views can ask for beyond messages: nothing.
+/// Views have no environment: their functions cannot ask for topic, client or time.
 pub(crate) static NO_ENVIRONMENT: Environment<'static> =
     Environment { topic: "", client: "", unix_ns: 0 };
 
-/// A row: a line of a join, with its fields numbered.
+/// A join row, with its fields by number.
 struct Row<'a> {
     slots: &'a [(usize, Slot)],
     parts: &'a Parts<'a>,
 }
 
-/// Which rows a view is about.
+/// Filter of rows.
 #[derive(Debug)]
 enum Condition {
     None,
-    /// Of one topic.
+    /// Over one topic.
     Plan(Plan),
-    /// Of several.
+    /// Over several topics.
     Tree(Expr<usize>),
 }
 
-/// A view but for where its rows come from and where its records go.
+/// The core of a view: filter, grouping, accumulators and columns.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
     slots: Box<[(usize, Slot)]>,
     condition: Condition,
     keys: Vec<usize>,
-    /// What has to be known of which formulas.
+    /// Arguments and the part of each that the accumulators need.
     arguments: Vec<(CompiledExpr, Need)>,
     accumulator_kinds: Vec<(AccumulatorKind, usize)>,
     lasts: Vec<usize>,
@@ -56,13 +56,13 @@ pub(crate) struct Aggregation {
     record_writer: RecordWriter,
     pub(crate) groups: Groups,
     name: GroupKey,
-    /// Rows that are in no group, because a value that they are grouped by is NULL.
+    /// Number of rows without a group, because a grouping value is NULL.
     pub(crate) ungrouped: u64,
 }
 
 impl Aggregation {
-    /// The fold of `plan`, whose inputs have these slots, and whose filter has this plan if
-    /// there is but one topic.
+    /// Builds the aggregation of `plan`. `slots` are those of its inputs; `filter_plan` is the
+    /// filter's plan if there is one topic.
     pub(crate) fn new(
         plan: ViewPlan,
         topics: &[&str],
@@ -100,7 +100,7 @@ impl Aggregation {
         }
     }
 
-    /// The inputs have other slots from now on, and so has the filter of the only topic.
+    /// Replaces the inputs' slots, and the filter's plan if there is one topic.
     pub(crate) fn rebind(&mut self, slots: Box<[(usize, Slot)]>, plan: Option<Plan>) {
         self.slots = slots;
         if let Some(plan) = plan {
@@ -108,7 +108,7 @@ impl Aggregation {
         }
     }
 
-    /// A row comes. What it has put into its group, if it meets the condition.
+    /// Adds a row; returns its contribution if it passes the filter.
     #[inline]
     pub(crate) fn add(&mut self, parts: &Parts<'_>, age: &RowAge) -> Option<Contribution> {
         let contribution = self.contribution(parts)?;
@@ -116,7 +116,7 @@ impl Aggregation {
         Some(contribution)
     }
 
-    /// A row comes in the place of one that had this share.
+    /// Replaces a row that had the contribution `before`.
     #[inline]
     pub(crate) fn replace(
         &mut self,
@@ -130,7 +130,7 @@ impl Aggregation {
             && let GroupRef::Group(group_id) = after.group_id
             && self.lasts.is_empty()
         {
-            // In its group, only the difference counts.
+            // Same group: apply the difference only.
             let group = self.groups.touch(group_id);
             for (accumulator, (_, argument)) in
                 group.accumulators.iter_mut().zip(&self.accumulator_kinds)
@@ -155,7 +155,7 @@ impl Aggregation {
         }
     }
 
-    /// A row goes that had this share.
+    /// Retracts a row with this contribution.
     #[inline]
     pub(crate) fn remove(&mut self, contribution: &Contribution, age: &RowAge) {
         self.apply(contribution, Step::Retract);
@@ -167,7 +167,7 @@ impl Aggregation {
         }
     }
 
-    /// What a row has put or would put into which group, if it meets the condition.
+    /// Contribution of a row if it passes the filter. Creates its group if there is none.
     #[inline]
     pub(crate) fn contribution(&mut self, parts: &Parts<'_>) -> Option<Contribution> {
         let row = Row { slots: &self.slots, parts };
@@ -254,7 +254,7 @@ impl Leaves for Row<'_> {
     fn small(&self, number: usize) -> Option<(i64, u32)> {
         let (topic, slot) = self.slots[number];
         let message = self.parts[topic].as_ref()?;
-        // As a filter may have.
+        // A filter may have parsed the number already.
         if let Some(units) = message.row.cached_integer(slot) {
             return Some((units, 0));
         }
@@ -274,7 +274,7 @@ impl FieldSource<usize> for Row<'_> {
     }
 }
 
-/// What a group says of the leaves of columns.
+/// Leaves of columns, as values of a group.
 struct Known<'a> {
     group: &'a Group,
     leaves: &'a [Leaf],

@@ -1,4 +1,5 @@
-//! What a row has put into its group: kept, to be taken out again without reading the row.
+//! Contribution of a row to its group, kept so that it can be retracted without parsing the old
+//! record.
 
 use super::decimal::{Decimal, Rounding};
 use super::expression::{CompiledExpr, Leaves};
@@ -6,57 +7,57 @@ use super::rational::Rational;
 use super::value::ViewValue;
 use smallvec::SmallVec;
 
-/// What a row has put into its group.
+/// Contribution of a row to its group.
 #[derive(Clone, Debug)]
 pub(crate) struct Contribution {
     pub(crate) group_id: GroupRef,
-    /// A bit for each value that the row is grouped by: set if it is no text.
+    /// Bitmap of grouping values that are not texts.
     pub(crate) non_text: u64,
-    /// The values of all arguments.
+    /// Values of all arguments.
     pub(crate) inputs: SmallVec<[Input; 2]>,
 }
 
-/// Where a row is.
+/// Group of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupRef {
     Group(u32),
-    /// A value that it would be grouped by is NULL.
+    /// A grouping value is NULL.
     Ungrouped,
 }
 
-/// A value for accumulators. Each row keeps its own, so most are small.
+/// Input of an accumulator. Kept per row, so the common case is small.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Null,
-    /// A number was wanted, and there is none.
+    /// Result of arithmetic on something that is not a number.
     Nan,
     Number {
         units: i64,
-        /// Digits behind the point.
+        /// Digits behind the decimal point.
         scale: u32,
     },
-    /// A text, or a number that is not small.
+    /// A text, or a number of more than 64 bits.
     Other(Box<ViewValue<'static>>),
 }
 
-// Two of them and the rest of a share fit into a cache line.
+// Two inputs and the rest of a contribution fit into a cache line.
 const _: () = assert!(size_of::<Input>() == 16 && size_of::<Option<Contribution>>() <= 64);
 
-/// What the accumulators want to know of an argument.
+/// Part of an argument that accumulators need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// Whether it is there.
+    /// Whether it is NULL.
     Presence,
-    /// Its number, or else its text.
+    /// The number, or the text if it is none.
     Number,
-    /// What it is: a text that writes a number is a text.
+    /// The value itself: a text that looks like a number stays a text.
     Whole,
 }
 
 impl Input {
     const PRESENT: Self = Self::Number { units: 1, scale: 0 };
 
-    /// As much of what `expr` yields as is needed.
+    /// The needed part of an expression's value.
     #[inline]
     pub(crate) fn of<L: Leaves>(expr: &CompiledExpr, need: Need, leaves: &L) -> Self {
         match expr.small(leaves) {
@@ -65,7 +66,7 @@ impl Input {
         }
     }
 
-    /// As much of `value` as is needed. Quotients are rounded: what goes into sums is a decimal.
+    /// The needed part of `value`. Quotients are rounded, since sums are decimals.
     #[inline]
     pub(crate) fn new(value: ViewValue<'_>, need: Need) -> Self {
         match (&value, need) {

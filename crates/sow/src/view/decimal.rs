@@ -1,8 +1,8 @@
-//! Exact decimal numbers: what sums are made of.
+//! Exact decimal numbers, for sums.
 //!
-//! A number is a whole one divided by a power of ten. Whole numbers of up to 38 digits, which is
-//! nearly all of them, are machine words; others grow as they need. Nothing here ever rounds but
-//! [`quotient`](Decimal::quotient), so what was added can be taken away again without a trace.
+//! A number is an integer divided by a power of ten. Integers of up to 38 digits, nearly all, are
+//! machine words; larger ones are big integers. Only [`quotient`](Decimal::quotient) rounds, so a
+//! value that was added can be subtracted without a trace.
 
 mod text;
 
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug)]
 pub(crate) struct Decimal {
     units: Units,
-    /// Digits behind the point.
+    /// Digits behind the decimal point.
     scale: u32,
 }
 
@@ -24,28 +24,27 @@ enum Units {
     Wide(Box<BigInt>),
 }
 
-/// Digits on either side of the point that a number may have which a message or a filter writes:
-/// more than any `f64` has.
+/// Most digits on either side of the decimal point in a parsed number: more than any `f64` has.
 const DIGITS_MAX: u32 = 400;
-/// Digits behind the point, and bits in all, that a product may have. Expressions multiply a few
-/// numbers; whoever wants to multiply thousands does not get an answer.
+/// Limits of a product: digits behind the decimal point, and bits. Expressions multiply a few
+/// numbers; products of thousands are refused.
 const SCALE_MAX: u32 = 8 * DIGITS_MAX;
 const BITS_MAX: u64 = 4 * SCALE_MAX as u64;
 
-/// Where quotients are rounded: behind so many decimals, or so many digits that count, whichever
-/// is further. Halves go away from zero.
+/// Rounding of quotients: to `decimals` places or `digits` significant digits, whichever is finer.
+/// Halves round away from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounding {
-    /// Digits behind the point.
+    /// Digits behind the decimal point.
     pub decimals: u32,
-    /// Digits from the first that is not zero.
+    /// Significant digits.
     pub digits: u32,
 }
 
 impl Rounding {
-    /// What views write if nothing else is asked for: 5 decimals, or 7 digits where that is more.
+    /// Default of views: 5 decimals, or 7 significant digits where that is finer.
     pub const DEFAULT: Self = Self { decimals: 5, digits: 7 };
-    /// What goes into sums.
+    /// Rounding of quotients that are summed.
     pub(crate) const FINE: Self = Self { decimals: 20, digits: 20 };
 }
 
@@ -62,7 +61,7 @@ impl Decimal {
         Self { units: Units::Small(units), scale }
     }
 
-    /// A number that may be small after all.
+    /// A number of a big integer, reduced to a machine word if it fits.
     fn fitted(mut units: BigInt, mut scale: u32) -> Self {
         let ten = BigInt::from(10);
         loop {
@@ -85,7 +84,7 @@ impl Decimal {
         Self::small(units.into(), scale)
     }
 
-    /// The number as so many units, and how many digits of them stand behind the point.
+    /// The number as (units, scale), if the units fit into 64 bits.
     #[inline]
     pub(crate) fn to_small(&self) -> Option<(i64, u32)> {
         match &self.units {
@@ -94,7 +93,7 @@ impl Decimal {
         }
     }
 
-    /// Adds so many units, of which so many digits stand behind the point.
+    /// Adds `units / 10^scale`.
     #[inline]
     pub(crate) fn add(&mut self, units: i128, scale: u32) {
         if let Units::Small(sum) = &mut self.units
@@ -151,7 +150,7 @@ impl Decimal {
         self.plus(&other.negated())
     }
 
-    /// The product, unless it is far beyond what numbers are for.
+    /// The product; `None` beyond the limits.
     #[inline]
     pub(crate) fn times(&self, other: &Self) -> Option<Self> {
         let scale = self.scale + other.scale;
@@ -168,7 +167,7 @@ impl Decimal {
         fits.then(|| Self::fitted(left * right, scale))
     }
 
-    /// What is left of it after as many `other` as fit are taken away. It has the sign of `self`.
+    /// Remainder of the division, with the sign of `self`; `None` for a division by zero.
     pub(crate) fn remainder(&self, other: &Self) -> Option<Self> {
         if other.is_zero() {
             return None;
@@ -180,12 +179,12 @@ impl Decimal {
         Some(Self::fitted(self.big_at(scale) % other.big_at(scale), scale))
     }
 
-    /// `self / other`, rounded; nothing for a division by zero.
+    /// `self / other`, rounded; `None` for a division by zero.
     pub(crate) fn quotient(&self, other: &Self, rounding: Rounding) -> Option<Self> {
         if other.is_zero() {
             return None;
         }
-        // In units, the quotient is that of the units, and this many tens.
+        // The quotient equals that of the units times 10^`tens`.
         let tens = other.scale as i64 - self.scale as i64;
         let decimals = self.decimals(other, tens, rounding);
         let tens = decimals as i64 + tens;
@@ -214,14 +213,13 @@ impl Decimal {
         Some(Self::fitted(if is_negative { -units } else { units }, decimals))
     }
 
-    /// How many decimals the quotient of the units, with so many tens, is to have.
+    /// Number of decimals of a quotient of the units times 10^`tens`.
     fn decimals(&self, other: &Self, tens: i64, rounding: Rounding) -> u32 {
         if self.is_zero() {
             return 0;
         }
-        // The place of the first digit is this, or one less. One digit more does no harm to
-        // whoever reads it, but would be another digit than that of the same number written
-        // otherwise: so it is looked at exactly.
+        // Position of the first significant digit, or one more than it. An exact comparison
+        // decides, so that equal numbers get equal digits however they are written.
         let place = self.length() as i64 - other.length() as i64 + tens;
         let wanted = |place: i64| (i64::from(rounding.digits) - 1 - place).max(0) as u32;
         if wanted(place - 1) <= rounding.decimals {
@@ -231,7 +229,7 @@ impl Decimal {
         wanted(first).max(rounding.decimals)
     }
 
-    /// Whether the units are at least those of `other` with so many zeros behind, signs aside.
+    /// Whether the units are at least those of `other` times 10^`zeros`, signs aside.
     fn reaches(&self, other: &Self, zeros: i64) -> bool {
         if let (Units::Small(left), Units::Small(right)) = (&self.units, &other.units)
             && let Some(power) = small_power(zeros.unsigned_abs())
@@ -256,12 +254,12 @@ impl Decimal {
         left >= right
     }
 
-    /// How many digits the units have.
+    /// Number of digits of the units.
     fn length(&self) -> u32 {
         match &self.units {
             Units::Small(units) => {
                 let units = units.unsigned_abs();
-                // Machine words take a fraction of the time.
+                // 64-bit operations are much faster.
                 let log = match u64::try_from(units) {
                     Ok(units) => units.checked_ilog10(),
                     Err(_) => units.checked_ilog10(),
@@ -272,7 +270,7 @@ impl Decimal {
         }
     }
 
-    /// Which is greater.
+    /// Compares two numbers.
     #[inline]
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let scale = self.scale.max(other.scale);
@@ -282,7 +280,7 @@ impl Decimal {
         }
     }
 
-    /// The same as a 64-bit number, if it is whole and fits.
+    /// The number as an `i64`, if it is whole and fits.
     pub(crate) fn to_i64(&self) -> Option<i64> {
         let power = small_power(self.scale.into())?;
         match &self.units {
@@ -331,12 +329,12 @@ fn small_power(exponent: u64) -> Option<i128> {
     POWERS.get(usize::try_from(exponent).ok()?).copied()
 }
 
-/// The whole number next to `above / below`.
+/// `above / below`, rounded to the nearest integer, halves away from zero.
 fn nearest(above: i128, below: i128) -> Option<i128> {
     let is_negative = (above < 0) != (below < 0);
     let (above, below) = (above.unsigned_abs(), below.unsigned_abs());
     let (whole, rest) = match (u64::try_from(above), u64::try_from(below)) {
-        // Dividing machine words takes a fraction of the time.
+        // 64-bit divisions are much faster.
         (Ok(above), Ok(below)) => (u128::from(above / below), u128::from(above % below)),
         _ => (above / below, above % below),
     };

@@ -1,4 +1,4 @@
-//! What a view is, as people write it.
+//! Definition of a view, as configured.
 
 use super::decimal::Rounding;
 use lanecast_filter::FilterError;
@@ -7,41 +7,40 @@ use lanecast_filter::message_type::Format;
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
-/// What a view shows of one topic, or of several that are joined.
+/// Definition of a view over one topic, or over several that are joined.
 ///
-/// `docs/guide/views.md` says what the texts may be.
+/// `docs/guide/views.md` describes the texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewDefinition {
-    /// Its name, as a topic.
+    /// Name of the view's topic.
     pub name: Box<str>,
-    /// What its records are written in.
+    /// Format of its records.
     pub format: Format,
-    /// The topic that it shows.
+    /// The (first) source topic.
     pub topic: Box<str>,
-    /// What is added from other topics.
+    /// Joins of other topics.
     pub joins: Vec<Join>,
-    /// The fields of its records: `expression AS /path, ...`.
+    /// Fields: `expression AS /path, ...`.
     pub projection: String,
-    /// The fields whose values tell its records apart: `/path, ...`. If there are none, the view
-    /// has one record.
+    /// Grouping fields: `/path, ...`. If there are none, the view has one record.
     pub grouping: String,
-    /// Which messages it is about, if not about all.
+    /// Filter of the rows.
     pub filter: Option<String>,
-    /// How many digits of quotients it shows.
+    /// Rounding of quotients.
     pub rounding: Rounding,
 }
 
-/// Another topic, whose records are found by what stands in those of a topic before it.
+/// A left outer join with a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The topic.
+    /// Joined topic.
     pub topic: Box<str>,
-    /// Which fields are equal: `/topic/path = /topic/path AND ...`.
+    /// Condition: `/topic/path = /topic/path AND ...`.
     pub on: String,
 }
 
 impl ViewDefinition {
-    /// A view of `topic` that shows nothing yet.
+    /// A view of `topic` without fields.
     pub fn new(name: &str, format: impl Into<Format>, topic: &str) -> Self {
         Self {
             name: name.into(),
@@ -55,68 +54,68 @@ impl ViewDefinition {
         }
     }
 
-    /// The same with these fields.
+    /// Sets the fields.
     #[must_use]
     pub fn project(self, projection: &str) -> Self {
         Self { projection: projection.into(), ..self }
     }
 
-    /// The same with a record for each of these fields' values.
+    /// Sets the grouping fields.
     #[must_use]
     pub fn group_by(self, grouping: &str) -> Self {
         Self { grouping: grouping.into(), ..self }
     }
 
-    /// The same, about messages that meet this condition only.
+    /// Sets the filter.
     #[must_use]
     pub fn filter(self, filter: &str) -> Self {
         Self { filter: Some(filter.into()), ..self }
     }
 
-    /// The same with one more topic.
+    /// Adds a join.
     #[must_use]
     pub fn join(mut self, topic: &str, on: &str) -> Self {
         self.joins.push(Join { topic: topic.into(), on: on.into() });
         self
     }
 
-    /// The same with other digits.
+    /// Sets the rounding.
     #[must_use]
     pub fn rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
-    /// The topics that it looks at.
+    /// Source topics.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&*self.topic).chain(self.joins.iter().map(|join| &*join.topic))
     }
 }
 
-/// A part of a definition.
+/// Part of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
-    /// The list of topics.
+    /// Source topics.
     Topics,
-    /// The fields to show.
+    /// Fields.
     Projection,
-    /// The fields to group by.
+    /// Grouping fields.
     Grouping,
-    /// The condition.
+    /// Filter.
     Filter,
-    /// One of the joins, counted from 0.
+    /// Join condition, counted from 0.
     Join(usize),
 }
 
-/// Why there is no such view.
+/// Error in a view's definition.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct ViewError {
-    /// Where.
+    /// Part with the error.
     pub clause: Clause,
-    /// The byte of that text, or that of the projection in it which is wrong.
+    /// Byte offset in the text of that part.
     pub at: usize,
-    /// What is wrong there.
+    /// Description.
     pub what: String,
-    /// What to write instead, where that can be guessed.
+    /// Suggested correction, if any.
     pub hint: Option<String>,
 }
 
@@ -129,7 +128,7 @@ impl ViewError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Makes an error of that of an expression.
+    /// Converts an error of an expression.
     pub(crate) fn of(clause: Clause) -> impl FnOnce(FilterError) -> Self {
         move |error| Self { hint: error.hint, ..Self::new(clause, error.offset, error.kind) }
     }

@@ -1,4 +1,4 @@
-//! Expressions of views: arithmetic is exact, all else is as the filter language has it.
+//! Compiled expressions of views: exact arithmetic, everything else as in the filter language.
 
 use super::decimal::Rounding;
 use super::rational::Rational;
@@ -11,10 +11,10 @@ use lanecast_filter::ternary::{Semantics, Ternary};
 use lanecast_filter::value::{Comparison, Value};
 use std::convert::Infallible;
 
-/// Digits behind the point that a small number may have.
+/// Most digits behind the decimal point of a small number.
 const SMALL_SCALE_MAX: u32 = 36;
 
-/// An expression whose fields and aggregates are numbered.
+/// An expression with numbered leaves.
 #[derive(Clone, Debug)]
 pub(crate) enum CompiledExpr {
     Leaf(usize),
@@ -28,12 +28,12 @@ pub(crate) enum CompiledExpr {
     Or(Box<[Self]>),
     If(Box<[Self]>),
     Coalesce(Box<[Self]>),
-    /// Anything else: an expression of the parts, which are its fields.
+    /// Any other expression, with its operands as numbered fields.
     Other(Box<Expr<usize>>, Box<[Self]>),
 }
 
 impl CompiledExpr {
-    /// The formula of `expr`, in which `leaf` recognises and numbers the leaves.
+    /// Compiles `expr`; `leaf` recognizes and numbers its leaves.
     pub(crate) fn new<E>(
         expr: &Expr,
         leaf: &mut dyn FnMut(&Expr) -> Result<Option<usize>, E>,
@@ -70,7 +70,7 @@ impl CompiledExpr {
         }
     }
 
-    /// The number, by a short cut that fits small ones, and arithmetic that is mere counting.
+    /// Fast path for numbers of up to 64 bits; `None` if it does not apply.
     #[inline]
     pub(crate) fn small<L: Leaves>(&self, leaves: &L) -> Option<(i64, u32)> {
         match self {
@@ -133,7 +133,7 @@ impl CompiledExpr {
             Self::Compare(comparison, parts) => {
                 parts[0].value(leaves).compare(*comparison, &parts[1].value(leaves))
             }
-            // What is no condition stands for its difference from zero.
+            // Anything that is not a condition is compared with zero.
             _ => {
                 let zero = ViewValue::Number(Rational::whole(0));
                 self.value(leaves).compare(Comparison::NotEqual, &zero)
@@ -141,7 +141,7 @@ impl CompiledExpr {
         }
     }
 
-    /// What the filter language gets to see: functions see numbers as texts, to the last digit.
+    /// Operand for the filter language. Functions get numbers as text, in full precision.
     fn argument<L: Leaves>(&self, leaves: &L, is_text: bool) -> ViewValue<'static> {
         match self.value(leaves) {
             ViewValue::Number(number) if is_text => {
@@ -154,18 +154,17 @@ impl CompiledExpr {
     }
 }
 
-/// Where the leaves of formulas get their values.
+/// Source of the leaves' values.
 pub(crate) trait Leaves {
     fn leaf(&self, number: usize) -> ViewValue<'_>;
 
-    /// The same as so many units, and how many digits of them stand behind the point, if it is a
-    /// small number.
+    /// The value as (units, scale), if it is a small number.
     fn small(&self, _number: usize) -> Option<(i64, u32)> {
         None
     }
 }
 
-/// The parts of an expression, by number.
+/// Operands of an expression, by number.
 #[derive(Debug)]
 struct Parts<'a>(Vec<ViewValue<'a>>);
 
@@ -183,7 +182,7 @@ fn pair(parts: Vec<CompiledExpr>) -> Box<[CompiledExpr; 2]> {
     parts.try_into().map(Box::new).expect("the parser gives it two sides")
 }
 
-/// `expr` with its parts numbered in place of themselves. Patterns stay: they are no values.
+/// `expr` with its operands replaced by their numbers. Patterns stay: they are not values.
 fn shell(expr: &Expr) -> Expr<usize> {
     let named = expr.rename(&mut |_: &Path| Ok::<_, Infallible>(usize::MAX));
     let mut shell = named.unwrap_or(Expr::Literal(Literal::Null));
@@ -234,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What `text` is of the fields `/a = 7`, `/b = 2`, `/c = x`, and `/d`, which is NULL.
+    /// The value of `text` with the fields `/a = 7`, `/b = 2`, `/c = x`, and `/d`, which is NULL.
     fn shown(text: &str) -> String {
         let expr = parse_expr(text, &FilterLimits::DEFAULT).expect(text);
         let names = ["/a", "/b", "/c", "/d"];

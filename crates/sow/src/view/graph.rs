@@ -1,4 +1,4 @@
-//! Views over views: each change goes through all that it touches.
+//! [`ViewGraph`]: views over topics and over other views; propagates changes in order.
 
 use super::definition::{Clause, ViewDefinition, ViewError};
 use super::materialized::{RefreshError, View};
@@ -7,22 +7,22 @@ use crate::topic::Topic;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// Records of a view that nobody follows that may wait to be brought up to date: whoever comes
-/// waits for no more than these.
+/// Stale records that an unsubscribed view may accumulate: the bound of what a new subscriber waits
+/// for.
 const STALE_MAX: usize = 4_096;
 
-/// Views, each over topics or over views that were added before it.
+/// Views, each over topics or views added before it.
 #[derive(Debug, Default)]
 pub struct ViewGraph {
     views: Vec<View>,
     names: Vec<Box<str>>,
-    /// Which views look at a topic: as which one of theirs.
+    /// Views over a topic, with the topic's number among the view's sources.
     inputs: HashMap<Box<str>, Vec<ViewInput>, RandomState>,
-    /// The same for the topic of each view.
+    /// The same for each view's topic.
     view_inputs: Vec<Vec<ViewInput>>,
-    /// Which views somebody follows.
+    /// Views with subscribers.
     subscribed: Vec<bool>,
-    /// Those, and the views that they look at.
+    /// Views with subscribers, and their sources.
     needed: Vec<bool>,
 }
 
@@ -33,16 +33,16 @@ struct ViewInput {
 }
 
 impl ViewGraph {
-    /// No views.
+    /// An empty graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a view over the topics that `find` finds by name, and the views that are here already.
+    /// Adds a view over topics found by `find` and views added before.
     ///
     /// # Errors
     ///
-    /// If the definition is wrong, or its name is taken.
+    /// If the definition is invalid or its name is taken.
     pub fn add<'a>(
         &mut self,
         definition: ViewDefinition,
@@ -72,29 +72,29 @@ impl ViewGraph {
         Ok(&self.views[self.views.len() - 1])
     }
 
-    /// The views, in the order in which they were added.
+    /// Views, in order of addition.
     pub fn views(&self) -> &[View] {
         &self.views
     }
 
-    /// The same, to ask their topics for fields.
+    /// Views, for adding fields to their topics.
     pub fn views_mut(&mut self) -> &mut [View] {
         &mut self.views
     }
 
-    /// The view of this name.
+    /// The view with this name.
     pub fn view_mut(&mut self, name: &str) -> Option<&mut View> {
         self.views.iter_mut().find(|view| &*view.definition().name == name)
     }
 
-    /// Learns of a change of a topic outside.
+    /// Applies a change of a topic outside of the graph.
     pub fn on_change(&mut self, topic: &str, change: &Change<'_>) {
         let inputs = self.inputs.get(topic).map_or(&[][..], |inputs| inputs);
         inputs.iter().for_each(|input| self.views[input.view].on_change(input.number, change));
     }
 
-    /// Brings all views up to date, and shows `observe` what has changed: views before those that look
-    /// at them.
+    /// Refreshes all views and passes their changes to `observe`, sources before the views over
+    /// them.
     pub fn refresh(
         &mut self,
         now_ns: u64,
@@ -103,8 +103,8 @@ impl ViewGraph {
         self.refresh_to(now_ns, |_| 0, observe);
     }
 
-    /// Brings those views up to date that are followed, and shows `observe` what has changed. Of each
-    /// other view some records may wait until somebody [follows](Self::subscribe) it.
+    /// Refreshes the views with subscribers and passes their changes to `observe`. Other views stay
+    /// stale, up to a limit, until they are [subscribed to](Self::subscribe).
     pub fn refresh_subscribed(
         &mut self,
         now_ns: u64,
@@ -115,9 +115,8 @@ impl ViewGraph {
         self.needed = needed;
     }
 
-    /// Somebody follows the view of this number, in the order in which they were added, from now
-    /// on. It is brought up to date, and what it looks at; what has changed of them has no one to
-    /// see it but `observe`.
+    /// Marks view `number`, in order of addition, as subscribed and refreshes it and its sources.
+    /// `observe` gets the changes.
     pub fn subscribe(
         &mut self,
         number: usize,
@@ -131,7 +130,7 @@ impl ViewGraph {
         }
     }
 
-    /// Nobody follows the view of this number any more.
+    /// Marks view `number` as unsubscribed.
     pub fn unsubscribe(&mut self, number: usize) {
         if self.subscribed[number] {
             self.subscribed[number] = false;
@@ -146,7 +145,7 @@ impl ViewGraph {
         }
     }
 
-    /// Brings records up to date until no more than so many of each view wait.
+    /// Refreshes records until each view has no more stale ones than allowed.
     fn refresh_to(
         &mut self,
         now_ns: u64,
@@ -154,6 +153,7 @@ impl ViewGraph {
         observe: &mut dyn FnMut(&str, Result<&Change<'_>, RefreshError>),
     ) {
         for (number, inputs) in self.view_inputs.iter().enumerate() {
+            // Views come after their sources, so one pass in order suffices.
             let (before, behind) = self.views.split_at_mut(number + 1);
             let view = &mut before[number];
             while view.waiting() > waiting_max(number)

@@ -1,4 +1,4 @@
-//! The groups of a view: found by the values that their rows share.
+//! Groups of a view, found by their grouping values.
 
 use super::accumulator::{Accumulator, Step};
 use super::decimal::Decimal;
@@ -11,29 +11,29 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// Which of two rows is the later one: the sequences of the records that it is made of, that of the
-/// first topic first.
+/// Age of a row: sequences of its records, in the order of the topics. The greatest is the latest
+/// row.
 pub(crate) type RowAge = SmallVec<[u64; 2]>;
 
-/// What is known of the rows of a group: beside its name, because both are needed at once.
+/// Accumulators of a group, stored inline beside its key: both are needed at once.
 pub(crate) type Accumulators = SmallVec<[Accumulator; 3]>;
 
-/// The rows that share the values of the grouping.
+/// A group: rows with equal grouping values.
 #[derive(Debug)]
 pub(crate) struct Group {
     name: SmallVec<[u8; 32]>,
     rows: u64,
-    /// Of each value of the name, in how many rows it is no text.
+    /// For each grouping value, the number of rows in which it is not a text.
     non_text: SmallVec<[u64; 2]>,
     pub(crate) accumulators: Accumulators,
-    /// The values of all other fields, of each row.
+    /// Latest-value fields of each row, by age.
     lasts: BTreeMap<RowAge, Box<[ViewValue<'static>]>>,
-    /// The record that says so, once there is one.
+    /// Key of its record, once published.
     pub(crate) published: Option<Key>,
     is_changed: bool,
 }
 
-/// All groups, and which have changed.
+/// All groups of a view, and the changed ones.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     groups: Vec<Option<Group>>,
@@ -41,20 +41,20 @@ pub(crate) struct Groups {
     table: HashTable<u32>,
     state: RandomState,
     changed: VecDeque<u32>,
-    /// Where the last row went: the next one often goes there too.
+    /// Group of the last row: the next row is often in it too.
     recent: u32,
 }
 
-/// The values that a row is grouped by, one behind the other, each behind its length.
+/// Grouping values of a row, each prefixed by its length.
 #[derive(Debug, Default)]
 pub(crate) struct GroupKey {
     bytes: Vec<u8>,
     values: u32,
-    /// A bit for each value, in their order: set if it is no text.
+    /// Bitmap of values that are not texts.
     pub(crate) non_text: u64,
 }
 
-/// Values that a name may have.
+/// Most grouping values: `non_text` has a bit for each.
 pub(crate) const VALUES_MAX: usize = u64::BITS as usize;
 
 impl GroupKey {
@@ -63,7 +63,8 @@ impl GroupKey {
         (self.values, self.non_text) = (0, 0);
     }
 
-    /// Adds a value, unless it is NULL. Numbers that are equal are one value.
+    /// Adds a value; returns `false` for NULL and other values without a key. Equal numbers have
+    /// one spelling.
     pub(crate) fn push(&mut self, value: &ViewValue<'_>) -> bool {
         match value {
             ViewValue::Text(text) => self.push_text(text),
@@ -113,12 +114,12 @@ impl Group {
         }
     }
 
-    /// Whether no row is left.
+    /// Whether it has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// One of the values that its rows share, as a text unless none of them has it as a text.
+    /// A grouping value: a text if any row has it as a text.
     pub(crate) fn shared(&self, number: usize) -> ViewValue<'_> {
         let mut rest = &*self.name;
         let mut value: &[u8] = b"";
@@ -138,18 +139,18 @@ impl Group {
         }
     }
 
-    /// One of the other fields of its latest row.
+    /// A field of its latest row.
     pub(crate) fn last(&self, number: usize) -> ViewValue<'_> {
         let latest = self.lasts.last_key_value();
         latest.and_then(|(_, values)| values.get(number)).cloned().unwrap_or(ViewValue::Null)
     }
 
-    /// Keeps the other fields of a row.
+    /// Adds the latest-value fields of a row.
     pub(crate) fn add_last(&mut self, age: &RowAge, values: Box<[ViewValue<'static>]>) {
         self.lasts.insert(age.clone(), values);
     }
 
-    /// Forgets the other fields of a row.
+    /// Removes the latest-value fields of a row.
     pub(crate) fn remove_last(&mut self, age: &RowAge) {
         self.lasts.remove(age);
     }
@@ -166,12 +167,12 @@ impl Group {
 }
 
 impl Groups {
-    /// How many groups there are, those without rows included that have not been asked for yet.
+    /// Number of groups, including empty ones that were not refreshed yet.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// The group at `group_id`, which a row joins or leaves.
+    /// Counts a row that joins or leaves the group `group_id`.
     #[inline]
     pub(crate) fn take(&mut self, group_id: u32, non_text: u64, step: Step) -> &mut Group {
         let group = self.touch(group_id);
@@ -179,7 +180,7 @@ impl Groups {
         group
     }
 
-    /// The group at `group_id`, one of whose rows changes.
+    /// Marks the group `group_id` as changed and returns it.
     #[inline]
     pub(crate) fn touch(&mut self, group_id: u32) -> &mut Group {
         self.recent = group_id;
@@ -191,7 +192,7 @@ impl Groups {
         group
     }
 
-    /// Where the group of this name is, which is made if there is none.
+    /// Id of the group with this key; creates the group if there is none.
     #[inline]
     pub(crate) fn group_id(
         &mut self,
@@ -226,12 +227,12 @@ impl Groups {
         group_id
     }
 
-    /// How many groups have changed.
+    /// Number of changed groups.
     pub(crate) fn waiting(&self) -> usize {
         self.changed.len()
     }
 
-    /// The group that has been changed for longest, to be looked at once.
+    /// The group that has been waiting longest for a refresh.
     pub(crate) fn next_changed(&mut self) -> Option<u32> {
         let group_id = self.changed.pop_front()?;
         if let Some(group) = &mut self.groups[group_id as usize] {
@@ -248,7 +249,7 @@ impl Groups {
         self.groups.get_mut(group_id as usize)?.as_mut()
     }
 
-    /// Forgets a group.
+    /// Removes a group.
     pub(crate) fn remove(&mut self, group_id: u32) {
         let Some(group) = self.groups[group_id as usize].take() else { return };
         let hash = self.state.hash_one(&*group.name);

@@ -1,8 +1,8 @@
-//! Joined topics: the records of each, found by what they are joined by.
+//! Joins: records of several topics, indexed by the joined fields.
 //!
-//! A row of a join is made of one record of the first topic, and of one record of each other topic
-//! that matches, or none. When a record changes, all rows of those records of the first topic go
-//! that it has or may have a part in, and come back as they are then.
+//! A join row has one record of the first topic and one matching record of each other topic, or
+//! none (left outer join). When a record changes, the rows of all records of the first topic that
+//! reach it are retracted and added again.
 
 use super::accumulator::Step;
 use super::aggregation::{Aggregation, NO_ENVIRONMENT};
@@ -17,23 +17,23 @@ use lanecast_filter::row::Row;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 
-/// The topics of a join.
+/// Joined topics.
 #[derive(Debug)]
 pub(crate) struct JoinTables {
-    /// Of each topic, the records by key.
+    /// Records of each topic, by key.
     records: Vec<HashMap<Key, JoinedRecord, RandomState>>,
-    /// How records of each topic but the first are found.
+    /// Join index of each topic but the first.
     join_indexes: Vec<JoinIndex>,
 }
 
-/// A record that may be part of rows.
+/// A record with its parsed fields.
 #[derive(Debug)]
 pub(crate) struct JoinedRecord {
     pub(crate) record: Record,
     pub(crate) row: Row,
 }
 
-/// A link, and the records on both of its sides by the texts that have to be equal.
+/// Index of a join: records of both sides by the joined fields.
 #[derive(Debug)]
 struct JoinIndex {
     left: usize,
@@ -45,11 +45,11 @@ struct JoinIndex {
 
 type Keys = HashMap<Box<[u8]>, BTreeSet<Key>, RandomState>;
 
-/// The record that stands at each topic in a row that is being made.
+/// The record of each topic in a join row.
 type JoinRow<'a> = SmallVec<[Option<&'a JoinedRecord>; 4]>;
 
 impl JoinTables {
-    /// Tables for these links, whose inputs have these slots.
+    /// Tables for these joins; `slots` are those of the inputs.
     pub(crate) fn new(links: &[Link], slots: &[(usize, Slot)]) -> Self {
         let bound = |inputs: &[usize]| inputs.iter().map(|input| slots[*input].1).collect();
         let join_indexes = links.iter().map(|link| JoinIndex {
@@ -66,7 +66,7 @@ impl JoinTables {
         }
     }
 
-    /// The record `key` of topic `topic` is now `joined`.
+    /// Replaces record `key` of topic `topic`.
     pub(crate) fn change(
         &mut self,
         topic: usize,
@@ -88,7 +88,7 @@ impl JoinTables {
         self.take(&roots, Step::Add, aggregation);
     }
 
-    /// Adds the records of the first topic whose rows `joined` of topic `topic` has a part in.
+    /// Collects the records of the first topic whose rows contain `joined` of topic `topic`.
     fn find_roots(&self, topic: usize, joined: &JoinedRecord, roots: &mut BTreeSet<Key>) {
         let join_index = &self.join_indexes[topic - 1];
         let Some(name) = joined.name(&join_index.right_slots) else { return };
@@ -101,7 +101,7 @@ impl JoinTables {
         }
     }
 
-    /// Shows `aggregation` the rows of these records of the first topic.
+    /// Adds or retracts all rows of these records of the first topic.
     fn take(&self, roots: &BTreeSet<Key>, step: Step, aggregation: &mut Aggregation) {
         for root in roots.iter().filter_map(|key| self.records[0].get(key)) {
             let mut join_row = JoinRow::new();
@@ -110,7 +110,7 @@ impl JoinTables {
         }
     }
 
-    /// Shows `aggregation` all rows that start with `join_row`.
+    /// Adds or retracts all rows that start with `join_row`.
     fn extend<'a>(&'a self, join_row: &mut JoinRow<'a>, step: Step, aggregation: &mut Aggregation) {
         let topic = join_row.len();
         let Some(join_index) = self.join_indexes.get(topic - 1) else {
@@ -119,6 +119,7 @@ impl JoinTables {
         let name = join_row[join_index.left].and_then(|left| left.name(&join_index.left_slots));
         let keys = name.and_then(|name| join_index.right_keys.get(&name));
         let mut found = keys.into_iter().flatten().peekable();
+        // Left outer join: a row without a match remains.
         if found.peek().is_none() {
             join_row.push(None);
             self.extend(join_row, step, aggregation);
@@ -131,7 +132,7 @@ impl JoinTables {
         }
     }
 
-    /// Puts `joined` in the place of what was there.
+    /// Replaces a record in the tables.
     fn replace(&mut self, topic: usize, key: Key, joined: Option<JoinedRecord>) {
         if let Some(before) = self.records[topic].remove(&key) {
             self.file(topic, key, &before, Step::Retract);
@@ -142,7 +143,7 @@ impl JoinTables {
         }
     }
 
-    /// Files a record on each side of a tie that its topic stands on, or takes it out.
+    /// Adds a record to the join indexes of its topic, or removes it.
     fn file(&mut self, topic: usize, key: Key, joined: &JoinedRecord, step: Step) {
         for (number, join_index) in self.join_indexes.iter_mut().enumerate() {
             if topic == join_index.left {
@@ -155,7 +156,7 @@ impl JoinTables {
     }
 }
 
-/// Shows `aggregation` the row that is made of `join_row`.
+/// Adds or retracts the row `join_row`.
 fn show(join_row: &JoinRow<'_>, step: Step, aggregation: &mut Aggregation) {
     let parts: SmallVec<[Option<Message<'_>>; 4]> =
         join_row.iter().map(|joined| joined.map(JoinedRecord::message)).collect();
@@ -178,7 +179,7 @@ impl JoinedRecord {
         Message { row: &self.row, bytes: self.record.bytes(), environment: &NO_ENVIRONMENT }
     }
 
-    /// The texts in these fields, each behind its length; nothing if one is NULL.
+    /// The values of these fields, each prefixed by its length; `None` if one is NULL.
     fn name(&self, slots: &[Slot]) -> Option<Box<[u8]>> {
         let mut name = Vec::new();
         for slot in slots {

@@ -1,4 +1,4 @@
-//! [`View`]: an incrementally maintained view.
+//! [`View`]: an incrementally maintained view and the topic that it produces.
 
 use super::aggregation::{Aggregation, NO_ENVIRONMENT};
 use super::contribution::Contribution;
@@ -21,61 +21,60 @@ use lanecast_filter::{Filter, Message, Plan};
 use smallvec::smallvec;
 use thiserror::Error;
 
-/// A view and the topic that it makes.
+/// A view and the topic that it produces.
 #[derive(Debug)]
 pub struct View {
     definition: ViewDefinition,
     sources: Box<[Source]>,
     inputs: ViewInputs,
-    /// Its topic reads what it wants.
+    /// The source topic parses the fields that the view needs.
     shares_fields: bool,
     aggregation: Aggregation,
-    /// The records of its topics, if it has several.
+    /// Records of the source topics, if there are several.
     tables: Option<JoinTables>,
-    /// What each record has put in, by its place, if there is but one topic.
+    /// Contribution of each record by its row, if there is one source topic.
     contributions: Vec<Option<Contribution>>,
     topic: Topic,
-    /// The key of its record, if it has no grouping and so but one.
+    /// Key of its only record, if it has no grouping.
     key: Option<Box<str>>,
     record: Vec<u8>,
 }
 
-/// A topic that a view looks at.
+/// A source topic of a view.
 ///
-/// The view reads messages by itself, unless it was told to read along.
+/// The view parses messages itself, unless the topic [shares](View::share_fields) its fields.
 #[derive(Debug)]
 struct Source {
     reader: Reader,
     row: Row,
 }
 
-/// What a view wants of messages: the fields that it asks for, of which topic, and those of its
-/// filter.
+/// Fields that a view needs, as (topic, path), and its filter.
 #[derive(Debug)]
 struct ViewInputs {
     inputs: Vec<(usize, Path)>,
     filter: Option<Filter>,
 }
 
-/// Why a record of a view could not be brought up to date. It stays what it was.
+/// Failure to refresh a record of a view. The record keeps its previous contents.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefreshError {
-    /// A value holds the byte that separates fields.
-    #[error("the value of {0} holds the separator of fields: write the view in another format")]
+    /// A value contains the field separator.
+    #[error("the value of {0} contains the field separator: use another format for the view")]
     InvalidValue(Path),
-    /// The view's topic did not take the record.
+    /// The view's topic refuses the record.
     #[error(transparent)]
     Refused(#[from] TopicError),
 }
 
 impl View {
-    /// The view that `definition` describes, with all that its topics hold already; `find` finds
-    /// them by name.
+    /// Creates the view of `definition` from the current records of its topics, which `find` finds
+    /// by name.
     ///
     /// # Errors
     ///
-    /// If the definition is wrong; it says where.
+    /// If the definition is invalid; the error says where.
     pub fn new<'a>(
         definition: ViewDefinition,
         find: &dyn Fn(&str) -> Option<&'a Topic>,
@@ -120,12 +119,12 @@ impl View {
         Ok(view)
     }
 
-    /// Has `topic` read what the view wants of its messages, which then are read once. It has to be
-    /// the topic that the view was made of. A view of several topics goes on reading by itself.
+    /// Lets `topic` parse the fields of the view, so that each message is parsed once. `topic` must
+    /// be the view's source. A view with several sources keeps parsing itself.
     ///
     /// # Errors
     ///
-    /// If the topic has no room for so many fields. The view goes on reading by itself.
+    /// If the topic has no room for the fields. The view keeps parsing itself then.
     pub fn share_fields(&mut self, topic: &mut Topic) -> Result<(), TooManyFields> {
         if self.tables.is_none() && !self.shares_fields {
             let (slots, plan) = topic.with_fields(|fields| self.inputs.bind(&mut [fields]))?;
@@ -135,37 +134,37 @@ impl View {
         Ok(())
     }
 
-    /// What it shows.
+    /// The view's definition.
     pub fn definition(&self) -> &ViewDefinition {
         &self.definition
     }
 
-    /// The topic that it makes.
+    /// The topic that it produces.
     pub fn topic(&self) -> &Topic {
         &self.topic
     }
 
-    /// The topic that it makes, to ask for fields. What else is changed in it is not kept.
+    /// The topic that it produces, for adding fields. Other modifications are overwritten.
     pub fn topic_mut(&mut self) -> &mut Topic {
         &mut self.topic
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub fn groups(&self) -> usize {
         self.aggregation.groups.len()
     }
 
-    /// How many rows are in no group, because a value that they are grouped by is NULL.
+    /// Number of rows without a group, because a grouping value is NULL.
     pub fn ungrouped_rows(&self) -> u64 {
         self.aggregation.ungrouped
     }
 
-    /// How many records may have to be brought up to date.
+    /// Number of groups that may need a refresh.
     pub fn waiting(&self) -> usize {
         self.aggregation.groups.waiting()
     }
 
-    /// Learns of a change of one of its topics, counted from 0 in the order of the definition.
+    /// Applies a change of source topic `number`, counted from 0 in the order of the definition.
     #[inline]
     pub fn on_change<'a>(&mut self, number: usize, change: &Change<'a>) {
         let before = change.before.map(Version::record);
@@ -174,13 +173,14 @@ impl View {
         self.change(number, change.row_id, change.key, before, after);
     }
 
-    /// Brings one record up to date and says what has changed, if anything has: call it until there
-    /// is nothing. Changes of several rows of one group that come before are one change.
+    /// Refreshes one record and returns its change: call it until it returns `None`. Several
+    /// changes of a group since the last refresh become one.
     pub fn next_change(&mut self, now_ns: u64) -> Option<Result<Change<'_>, RefreshError>> {
         let Self { aggregation, topic, key, record, .. } = self;
         loop {
             let row_id = aggregation.groups.next_changed()?;
             let Some(group) = aggregation.groups.get(row_id) else { continue };
+            // An empty group is removed with its record, unless rows return before.
             let published = group.published;
             if group.is_empty() {
                 aggregation.groups.remove(row_id);
@@ -255,7 +255,7 @@ impl Source {
 
     #[inline]
     fn message<'a>(&'a mut self, bytes: &'a [u8]) -> Message<'a> {
-        // A malformed message leaves the row empty, which is what shall be found in it.
+        // A malformed message leaves the row empty, as intended.
         let _ = self.reader.read(bytes, &mut self.row);
         Message { row: &self.row, bytes, environment: &NO_ENVIRONMENT }
     }
@@ -283,7 +283,8 @@ fn publish<'a>(
 type Bound = (Box<[(usize, Slot)]>, Option<Plan>);
 
 impl ViewInputs {
-    /// The slots of all inputs, and the plan of the filter if there is but one topic.
+    /// Adds all inputs to `fields`; returns their slots, and the filter's plan if there is one
+    /// topic.
     fn bind(&self, fields: &mut [&mut FieldSet]) -> Result<Bound, TooManyFields> {
         let mut slots = Vec::new();
         let plan = self.hold(fields, &mut slots);

@@ -1,4 +1,4 @@
-//! A definition that has been read and checked, and does not know its topics yet.
+//! Plan of a view: its parsed and checked definition, before it is bound to topics.
 
 use super::accumulator::AccumulatorKind;
 use super::definition::{Clause, ViewDefinition, ViewError};
@@ -11,54 +11,54 @@ use lanecast_filter::value::Comparison;
 use lanecast_filter::{Filter, FilterLimits, Function, Projection, parse_expr};
 use std::convert::Infallible;
 
-/// What a view computes.
+/// Plan of a view.
 #[derive(Debug)]
 pub(crate) struct ViewPlan {
-    /// The fields that it asks for: of which topic, counted from 0, and where in it.
+    /// Input fields: topic, counted from 0, and path within its messages.
     pub(crate) inputs: Vec<(usize, Path)>,
-    /// What is joined: of the topic with the next number each.
+    /// Joins; the n-th one joins topic n + 1.
     pub(crate) links: Vec<Link>,
     pub(crate) filter: Option<Filter>,
-    /// The inputs to group by.
+    /// Inputs to group by.
     pub(crate) keys: Vec<usize>,
-    /// What aggregate functions are about: formulas of inputs.
+    /// Arguments of aggregate functions: expressions of inputs.
     pub(crate) arguments: Vec<CompiledExpr>,
-    /// What has to be remembered of which argument.
+    /// Accumulators of a group: kind and argument.
     pub(crate) accumulator_kinds: Vec<(AccumulatorKind, usize)>,
-    /// The inputs of which the last value is shown.
+    /// Inputs whose latest value is shown.
     pub(crate) lasts: Vec<usize>,
-    /// The leaves of the columns.
+    /// Leaves of the columns' expressions.
     pub(crate) leaves: Vec<Leaf>,
-    /// A formula of leaves for each field of the view.
+    /// Expression of leaves, per field of the view.
     pub(crate) columns: Vec<CompiledExpr>,
     pub(crate) paths: Vec<Path>,
-    /// Which fields of the view make its key.
+    /// Fields of the view that form its key.
     pub(crate) key_columns: Vec<usize>,
     pub(crate) record_writer: RecordWriter,
 }
 
-/// How records of one topic are found.
+/// A join: how records of a topic are found.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// The topic before it that says what to look for.
+    /// The earlier topic with the other side of the equations.
     pub(crate) left: usize,
-    /// Inputs of that topic, and of this one, that are equal.
+    /// Inputs of both topics that must be equal, pairwise.
     pub(crate) left_inputs: Vec<usize>,
     pub(crate) right_inputs: Vec<usize>,
 }
 
-/// What a group knows.
+/// Leaf of a column: a value that a group provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaf {
-    /// A value that its rows share.
+    /// A grouping value.
     Shared(usize),
-    /// That of its latest row.
+    /// A value of the latest row.
     Last(usize),
-    /// What a function says of a measure.
+    /// An aggregate function over an accumulator.
     Aggregate(Function, usize),
 }
 
-/// A definition that is being read.
+/// Builder of a plan.
 struct PlanBuilder<'a> {
     topics: Vec<&'a str>,
     inputs: Vec<(usize, Path)>,
@@ -108,7 +108,7 @@ impl ViewPlan {
         })
     }
 
-    /// The number of the input that `path` names, which is known to be one.
+    /// Number of the input `path`, which is known to exist.
     pub(crate) fn input(&self, topics: &[&str], path: &Path) -> Option<usize> {
         let resolve = resolve(topics, path)?;
         self.inputs.iter().position(|input| *input == resolve)
@@ -137,7 +137,7 @@ impl<'a> PlanBuilder<'a> {
         })
     }
 
-    /// The number of the input that `path` names.
+    /// Number of the input `path`; adds it if it is new.
     fn input(&mut self, path: &Path) -> Result<usize, (String, String)> {
         let Some(resolve) = resolve(&self.topics, path) else {
             let what = format!("{path} does not say whose field it is");
@@ -150,7 +150,7 @@ impl<'a> PlanBuilder<'a> {
         self.input(path).map_err(|(what, hint)| ViewError::new(clause, at, what).with_hint(hint))
     }
 
-    /// Reads `left = right AND ...`, which finds records of the topic behind join `number`.
+    /// Parses `left = right AND ...`, the condition of join `number`.
     fn link(&mut self, number: usize, on: &str) -> Result<Link, ViewError> {
         let (clause, right) = (Clause::Join(number), number + 1);
         let read = parse_expr(on, &FilterLimits::DEFAULT).map_err(ViewError::of(clause))?;
@@ -229,7 +229,7 @@ impl<'a> PlanBuilder<'a> {
         CompiledExpr::new(&projection.expr, &mut |expr| self.leaf(expr, projection.at))
     }
 
-    /// Which leaf `expr` is, if it is one.
+    /// Number of the leaf `expr`; `None` if it is none.
     fn leaf(&mut self, expr: &Expr, at: usize) -> Result<Option<usize>, ViewError> {
         let leaf = match expr {
             Expr::Field(path) => {
@@ -252,7 +252,7 @@ impl<'a> PlanBuilder<'a> {
         Ok(Some(number_of(&mut self.leaves, leaf)))
     }
 
-    /// The number of the formula of `subject`.
+    /// Number of the argument `subject`; compiles it if it is new.
     fn argument(&mut self, subject: &Expr, at: usize) -> Result<usize, ViewError> {
         if let Some(known) = self.subjects.iter().position(|one| one == subject) {
             return Ok(known);
@@ -266,7 +266,7 @@ impl<'a> PlanBuilder<'a> {
         Ok(self.arguments.len() - 1)
     }
 
-    /// Which columns show the values to group by.
+    /// Columns that show the grouping values.
     fn key_columns(
         &self,
         grouping: &[Projection],
@@ -292,7 +292,7 @@ impl<'a> PlanBuilder<'a> {
     }
 }
 
-/// Refuses functions that cannot be taken back, or that look at more than single values.
+/// Rejects functions that views do not support.
 fn check(expr: &Expr, clause: Clause, at: usize) -> Result<(), ViewError> {
     let mut refused = None;
     expr.visit(&mut |part| {
@@ -313,8 +313,8 @@ fn check(expr: &Expr, clause: Clause, at: usize) -> Result<(), ViewError> {
     refused.map_or(Ok(()), |what| Err(ViewError::new(clause, at, what)))
 }
 
-/// The topic that `path` is about, and the path within it: with several topics, the first name is
-/// that of the topic.
+/// Topic and path within it that `path` names. With several topics the first step is the topic's
+/// name.
 fn resolve(topics: &[&str], path: &Path) -> Option<(usize, Path)> {
     if topics.len() == 1 {
         return Some((0, path.clone()));
@@ -325,7 +325,7 @@ fn resolve(topics: &[&str], path: &Path) -> Option<(usize, Path)> {
     Some((topic, rest?))
 }
 
-/// The place of `thing` in `list`, where it is put if it is new.
+/// Index of `thing` in `list`; appends it if it is new.
 fn number_of<T: PartialEq>(list: &mut Vec<T>, thing: T) -> usize {
     let known = list.iter().position(|one| *one == thing);
     known.unwrap_or_else(|| {
@@ -334,7 +334,7 @@ fn number_of<T: PartialEq>(list: &mut Vec<T>, thing: T) -> usize {
     })
 }
 
-/// `filter` with its fields numbered.
+/// `filter` with fields replaced by their numbers.
 pub(crate) fn numbered(filter: &Filter, mut number: impl FnMut(&Path) -> usize) -> Expr<usize> {
     let named = filter.expr().rename(&mut |path: &Path| Ok::<_, Infallible>(number(path)));
     let Ok(expr) = named;

@@ -1,4 +1,4 @@
-//! Numbers of expressions: exact until somebody writes them down.
+//! Exact rational numbers, rounded only when written.
 
 use super::decimal::{Decimal, Rounding};
 use lanecast_filter::expr::Arithmetic;
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug)]
 pub(crate) enum Rational {
     Decimal(Decimal),
-    /// What is above the line and what is below; the latter is positive.
+    /// Numerator and denominator; the denominator is positive.
     Quotient(Box<[Decimal; 2]>),
 }
 
@@ -23,7 +23,7 @@ impl Rational {
         Self::Quotient(Box::new([above, below]))
     }
 
-    /// What is above the line and below it.
+    /// Numerator and denominator.
     fn parts(&self) -> (&Decimal, Option<&Decimal>) {
         match self {
             Self::Decimal(number) => (number, None),
@@ -46,7 +46,7 @@ impl Rational {
         }
     }
 
-    /// `self operation other`. Nothing for a division by zero, and beyond all limits.
+    /// `self operation other`; `None` for a division by zero or a number out of range.
     #[inline]
     pub(crate) fn compute(&self, operation: Arithmetic, other: &Self) -> Option<Self> {
         if let (Self::Decimal(left), Self::Decimal(right)) = (self, other) {
@@ -75,7 +75,7 @@ impl Rational {
                 let above = times(above, other_below)?;
                 Some(Self::quotient(above, times(other_above, below)?))
             }
-            // With one line below both, what is above behaves like whole numbers.
+            // Over a common denominator the numerators are added like whole numbers.
             _ => {
                 let (left, right) = (times(above, other_below)?, times(other_above, below)?);
                 let above = match operation {
@@ -89,7 +89,7 @@ impl Rational {
         }
     }
 
-    /// Which is greater. Nothing beyond all limits.
+    /// Compares; `None` out of range.
     pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
         let ((above, below), (other_above, other_below)) = (self.parts(), other.parts());
         if below.is_none() && other_below.is_none() {
@@ -98,11 +98,11 @@ impl Rational {
         Some(times(above, other_below)?.order(&times(other_above, below)?))
     }
 
-    /// The decimal number that this is, quotients rounded.
+    /// The decimal value; quotients are rounded.
     pub(crate) fn rounded(&self, rounding: Rounding) -> Decimal {
         match self {
             Self::Decimal(number) => number.clone(),
-            // What is below is never zero.
+            // The denominator is never zero.
             Self::Quotient(parts) => {
                 parts[0].quotient(&parts[1], rounding).unwrap_or(Decimal::ZERO)
             }

@@ -1,4 +1,4 @@
-//! How the records of a view are written: what stands between the values, made once.
+//! Writes the records of a view. The constant text between the values is prepared once.
 
 use super::decimal::Rounding;
 use super::value::ViewValue;
@@ -6,17 +6,17 @@ use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::path::Path;
 use thiserror::Error;
 
-/// The text of a view's records but for the values.
+/// Prepared text of a view's records.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordWriter {
     format: Format,
     rounding: Rounding,
-    /// What stands before each value, and which value that is.
+    /// Text before each value, and the value's field.
     pieces: Vec<(Box<[u8]>, usize)>,
     tail: Box<[u8]>,
 }
 
-/// Why a format has no such field.
+/// Reason why a format does not support a field.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum UnsupportedField {
     #[error("binary messages have no fields")]
@@ -37,13 +37,13 @@ pub(crate) enum UnsupportedField {
     Taken,
 }
 
-/// A value cannot be written: it holds the byte that separates fields.
+/// A value contains the field separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidValue {
     pub(crate) field: usize,
 }
 
-/// The fields below a name.
+/// Tree of fields, by name.
 #[derive(Debug, Default)]
 struct Node<'a> {
     name: &'a str,
@@ -53,11 +53,11 @@ struct Node<'a> {
 }
 
 impl RecordWriter {
-    /// A template for fields with these paths.
+    /// Prepares a writer for fields with these paths.
     ///
     /// # Errors
     ///
-    /// If the format has no such field; with the number of the path.
+    /// If the format does not support a field: its number and the reason.
     pub(crate) fn new(
         format: Format,
         paths: &[Path],
@@ -118,7 +118,7 @@ impl RecordWriter {
         }
     }
 
-    /// Ends what stands before the value of `node`.
+    /// Ends the text before the value of `node`.
     fn value(&mut self, node: &Node<'_>, text: &mut Vec<u8>) {
         if let Some(field) = node.field {
             self.pieces.push((std::mem::take(text).into(), field));
@@ -156,11 +156,11 @@ impl RecordWriter {
         text.push(b'>');
     }
 
-    /// Appends a record with the values that `value` has for its fields.
+    /// Appends a record; `value` returns the value of a field.
     ///
     /// # Errors
     ///
-    /// If a value cannot be written.
+    /// If a value contains the field separator.
     pub(crate) fn write<'a>(
         &self,
         mut value: impl FnMut(usize) -> ViewValue<'a>,
@@ -255,7 +255,7 @@ fn quote_json(text: &[u8], quoted: &mut Vec<u8>) {
     quoted.push(b'"');
 }
 
-/// XML has no way to write control characters: they are replaced.
+/// XML cannot represent control characters: they are replaced by U+FFFD.
 fn escape_xml(text: &[u8], escaped: &mut Vec<u8>) {
     for character in String::from_utf8_lossy(text).chars() {
         match character {

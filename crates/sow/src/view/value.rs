@@ -1,4 +1,4 @@
-//! What expressions of views yield.
+//! Values of view expressions.
 
 use super::decimal::{Decimal, Rounding};
 use super::rational::Rational;
@@ -9,20 +9,20 @@ use lanecast_filter::value::{Comparison, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// A value on its way from messages to a view.
+/// Value of a view expression.
 #[derive(Clone, Debug)]
 pub(crate) enum ViewValue<'a> {
     Null,
-    /// A number was wanted, and there is none.
+    /// Result of arithmetic on something that is not a number.
     Nan,
     Bool(bool),
     Number(Rational),
-    /// Not empty: an empty text is NULL.
+    /// Never empty: an empty text is NULL.
     Text(Cow<'a, [u8]>),
 }
 
 impl<'a> ViewValue<'a> {
-    /// The first value of a field, numbers to their last digit.
+    /// First value of a field, with exact numbers.
     #[inline]
     pub(crate) fn of_field(row: &'a Row, slot: Slot, bytes: &'a [u8]) -> Self {
         match row.value(slot, bytes) {
@@ -43,7 +43,7 @@ impl<'a> ViewValue<'a> {
         matches!(self, Self::Null)
     }
 
-    /// The number that this is, or that its text writes.
+    /// The number, also if it is written as text.
     #[inline]
     pub(crate) fn number(&self) -> Option<Cow<'_, Rational>> {
         match self {
@@ -56,7 +56,7 @@ impl<'a> ViewValue<'a> {
         }
     }
 
-    /// As the filter language compares: two texts as bytes, all else as numbers, exactly.
+    /// Compares like the filter language: two texts as bytes, anything else as exact numbers.
     pub(crate) fn compare(&self, comparison: Comparison, other: &ViewValue<'_>) -> Ternary {
         if self.is_null() || other.is_null() {
             return Ternary::Unknown;
@@ -74,7 +74,7 @@ impl<'a> ViewValue<'a> {
         comparison.accepts(order).into()
     }
 
-    /// The value as conditions of the filter language see it.
+    /// The value as input of the filter language.
     pub(crate) fn value(&self) -> Value<'_> {
         match self {
             Self::Null => Value::Null,

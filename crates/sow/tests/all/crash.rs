@@ -1,7 +1,6 @@
-//! Topics on a simulated disk, from seeds: the machine stops at any call, a synchronisation fails,
-//! the disk is full for a while, writes are short. Whatever happens: every change that was said to
-//! be persisted is found again; the state that is found is one that the topics have had; and
-//! nothing is invented.
+//! Durable topics on a simulated disk with generated faults: crashes at any call, failed
+//! synchronizations, a full disk, short writes. Every persisted change is found again, and the
+//! recovered state is one that the topics have had.
 
 use crate::topics::{State, change, definitions, settings, world};
 use lanecast_journal::{Durability, JournalConfig};
@@ -14,14 +13,14 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 const ROOM: u64 = 4 << 20;
-/// So little that a segment more does not fit.
+/// Disk space without room for another segment.
 const NO_ROOM: u64 = 1 << 10;
 
-/// A life of the process: what it has seen, and what it was told.
+/// One run of the process.
 struct Life {
     archive: SowStore<SimulatedDisk>,
     topics: Vec<Topic>,
-    /// All states that the topics have had, by the journal's number.
+    /// All states of the topics, by journal sequence.
     history: BTreeMap<u64, Vec<State>>,
     first: u64,
 }
@@ -47,15 +46,15 @@ impl Life {
         Ok(())
     }
 
-    /// Whether all so far is durable; there is room for it at the end.
+    /// Whether all changes are durable; at the end there is room for them.
     fn persist(&self, disk: &SimulatedDisk) -> bool {
         disk.set_capacity(ROOM);
         let last = self.last();
         last == self.first || self.archive.journal().wait(last, Durability::Persisted, LONG).is_ok()
     }
 
-    /// Takes a checkpoint, while changes go on. A disk that refuses is the next caller's business,
-    /// and the checkpoint before remains.
+    /// Takes a checkpoint while changes continue. An error of the disk shows at the next operation;
+    /// the previous checkpoint remains.
     fn checkpoint(&mut self, disk: &SimulatedDisk, dice: &mut Dice, now_ns: u64) {
         let Ok(mut checkpoint) = self.archive.begin_checkpoint() else { return };
         loop {
@@ -67,19 +66,20 @@ impl Life {
             }
         }
         if checkpoint.seal().is_ok() {
-            // It waits for what is on its way.
+            // Waits for pending writes.
             disk.set_capacity(ROOM);
             let _ = self.archive.install_checkpoint(checkpoint, LONG);
         }
     }
 
-    /// Changes and checkpoints until the machine stops, or enough; what was said to be persisted.
+    /// Runs changes and checkpoints until the machine stops or enough were made; returns the last
+    /// persisted sequence.
     fn live(&mut self, disk: &SimulatedDisk, dice: &mut Dice, start_ns: u64) -> u64 {
         for step in 0..dice.within(10..=80) {
             let now_ns = start_ns + step;
             match self.change(dice, now_ns) {
                 Ok(()) => {}
-                // What is refused for want of space has changed nothing; there is some later.
+                // A change refused for lack of space has no effect.
                 Err(WriteError::Append(why)) if why.is_back_pressure() => {
                     if !self.persist(disk) {
                         break;
@@ -98,7 +98,7 @@ impl Life {
     }
 }
 
-/// Some lives and deaths; gives how many lives there were.
+/// Several runs with crashes in between; returns the number of runs.
 fn trial(seed: u64) -> u64 {
     let mut dice = Dice::new(seed);
     let disk = SimulatedDisk::new(dice.any(), ROOM);
@@ -135,7 +135,7 @@ fn trial(seed: u64) -> u64 {
     lives
 }
 
-/// How many seeds: some, many with `LONG_TESTS`, or as `SEEDS` says.
+/// Number of seeds: `SEEDS`, or a default that `LONG_TESTS` raises.
 fn seeds() -> u64 {
     let many = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 10_000 };
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(many)

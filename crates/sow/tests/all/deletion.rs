@@ -1,5 +1,4 @@
-//! A deletion by filter leaves what it would leave if it were done at once, whatever happens to the
-//! topic between its steps.
+//! A deletion in steps has the result of a deletion at once, whatever changes between its steps.
 
 use lanecast_filter::Filter;
 use lanecast_filter::message_type::MessageType;
@@ -7,7 +6,7 @@ use lanecast_sow::{Deletion, Publication, Query, QueryCursor, Topic, TopicDefini
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What somebody else does between two steps.
+/// Another client's operation between two steps.
 #[derive(Clone, Copy, Debug)]
 enum Other {
     Publish(u8, u8),
@@ -31,7 +30,7 @@ impl Run {
         Self { topic, deletion: None, deleted: 0 }
     }
 
-    /// Does what has to be done before a change of the record that a message is about.
+    /// Checks the record that a message addresses with the deletion, before it changes.
     fn before(&mut self, message: &str) {
         let key = self.topic.key_of(&Publication::of(message.as_bytes())).expect("a key");
         if let (Some(deletion), Some(key)) = (&mut self.deletion, key)
@@ -101,7 +100,7 @@ proptest! {
                 Query { keys: Some(keys), ..Query::default() }
             }
         };
-        // At once, in a model.
+        // In a model, at once.
         let doomed = QueryCursor::read_all(&run.topic, &query, 0).expect("room");
         let doomed: Vec<&[u8]> = doomed.iter().map(|record| record.bytes()).collect();
         let mut model: BTreeMap<u8, String> = BTreeMap::new();
@@ -113,7 +112,7 @@ proptest! {
         }
         model.retain(|_, text| !doomed.contains(&text.as_bytes()));
         let count = doomed.len();
-        // In steps, with others between.
+        // In steps, with other operations in between.
         run.deletion = Some(Deletion::new(&run.topic, &query, 0).expect("room"));
         for (other, looks) in between {
             run.other(other);

@@ -1,4 +1,4 @@
-//! Topics that are there again after a restart, and what is said if they are not.
+//! Restarts of durable topics, and the errors of damaged ones.
 
 use crate::topics::{State, change, definitions, settings, state, world};
 use lanecast_filter::message_type::MessageType;
@@ -28,7 +28,7 @@ fn checkpoint<S: lanecast_journal::Storage + Clone>(
         if !checkpoint.advance(&all, dice.within(1..=20) as usize)? {
             break;
         }
-        // Back-pressure and a broken disk are the next caller's business.
+        // Back-pressure and disk errors show at the next operation.
         let _ = change(archive, topics, dice, now_ns);
     }
     checkpoint.seal()?;
@@ -135,7 +135,7 @@ fn topics_are_told_apart_and_others_stay_when_one_is_forgotten() {
     assert_eq!(state(&topics[0]), expected);
 }
 
-/// What a dump has of each topic.
+/// Contents of a dump, by topic.
 fn dumped(dump: &Dump) -> Vec<State> {
     let numbers = ["orders", "blobs"].map(Dump::number_of);
     let of = |number: &u32| {

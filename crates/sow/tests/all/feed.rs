@@ -1,4 +1,4 @@
-//! Who is told what, when, and how often.
+//! Deliveries to subscriptions: recipients, order and conflation.
 
 use lanecast_filter::Filter;
 use lanecast_filter::message_type::{Format, MessageType};
@@ -18,7 +18,7 @@ fn filter(text: &str) -> Filter {
     Filter::parse(text).expect(text)
 }
 
-/// What was told, a line for each event.
+/// Deliveries, one line per event.
 #[derive(Debug, Default)]
 struct Told(Vec<String>);
 
@@ -144,7 +144,7 @@ fn an_answer_comes_in_batches_before_what_happens_meanwhile() {
     told.is(&[
         "[0] begin",
         "[0] 11=0;38=1; 11=1;38=1;",
-        // What is about to change comes first, as it was when the query began.
+        // Previous versions of changed records come first.
         "[0] 11=2;38=1; 11=4;38=1;",
         "[0] 11=3;38=1;",
         "[0] end 5 of 5",
@@ -168,7 +168,7 @@ fn a_query_alone_ends_by_itself() {
 #[test]
 fn too_much_waiting_ends_the_subscription() {
     let few = SubscriptionOptions { waiting_max: 2, ..SubscriptionOptions::default() };
-    // Two of the messages.
+    // Two messages.
     let short = SubscriptionOptions { waiting_bytes_max: 10, ..SubscriptionOptions::default() };
     for options in [few, short] {
         let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());

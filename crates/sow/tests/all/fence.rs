@@ -1,5 +1,5 @@
-//! What subscribers know equals the topic at every moment they are told of, whatever the order of
-//! publishing, deleting, expiring, asking, answering and leaving.
+//! A subscriber's copy equals the topic at every update, for any order of publishing, deleting,
+//! expiring, querying and unsubscribing.
 
 use lanecast_filter::Filter;
 use lanecast_filter::merge::merge;
@@ -25,7 +25,7 @@ enum Act {
     Unsubscribe(u8),
 }
 
-/// A filter `low <= quantity < high`, and how the answer comes.
+/// A filter `low <= quantity < high`, and the options of the answer.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     low: u8,
@@ -72,20 +72,20 @@ impl Wish {
     }
 }
 
-/// One subscriber, and all it knows.
+/// A subscriber and its copy of the topic.
 #[derive(Debug)]
 struct Client {
     wish: Wish,
     known: State,
     is_answered: bool,
-    /// All changes up to this one are known.
+    /// Sequence of the last change in the copy.
     sequence: u64,
 }
 
-/// Everything that ever was, and who was told what.
+/// History of the topic, and the subscribers.
 #[derive(Debug, Default)]
 struct World {
-    /// By sequence.
+    /// Changes, by sequence.
     history: Vec<State>,
     clients: HashMap<u32, Client>,
 }
@@ -117,7 +117,7 @@ impl World {
         self.clients.insert(id, Client { wish, known, is_answered, sequence });
     }
 
-    /// An event of the change `sequence` is about to come: until then all was known.
+    /// Called before an event of change `sequence`: the copy must be complete up to it.
     fn before(&mut self, id: u32, sequence: u64) {
         let client = &self.clients[&id];
         assert!(client.is_answered, "the answer comes first");
@@ -142,7 +142,7 @@ impl Sink for World {
     fn deliver(&mut self, subscriptions: &[u32], event: Event<'_>) {
         for id in subscriptions.iter().copied() {
             match event {
-                // It comes before the test knows the number.
+                // The event comes before the test knows the id.
                 Event::Begin => {}
                 Event::Records(records) => {
                     let client = self.client(id);
@@ -234,7 +234,7 @@ fn topic(indexed: bool) -> Topic {
     Topic::new(definition).expect("a topic")
 }
 
-/// The whole house, and the time.
+/// Topic, subscriptions, history and time.
 struct House {
     topic: Topic,
     feed: SubscriptionSet,
@@ -310,7 +310,7 @@ impl House {
         (!ids.is_empty()).then(|| ids[usize::from(which) % ids.len()])
     }
 
-    /// Lets everything come to its end, and compares all that is known with the topic.
+    /// Completes all queries and compares every copy with the topic.
     fn settle(&mut self) {
         for _ in 0..1_000 {
             if !self.feed.advance(&mut self.topic, self.now_ns, 3, &mut self.world) {

@@ -1,5 +1,5 @@
-//! Processes that are killed while they change a topic: what they said to be persisted is there,
-//! and the topic is what their changes up to some moment made of it.
+//! Processes killed while they change a durable topic: every change reported as persisted is there,
+//! and the topic is the result of a prefix of the changes.
 
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_journal::{Directory, Durability, JournalConfig, Retention};
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
-/// Set for the process that is to be killed: where its archive is.
+/// Environment variable of the child process: directory of its store.
 const DIRECTORY: &str = "KILLED_ARCHIVE";
 
 fn open(directory: &Path) -> (SowStore<Directory>, Topic) {
@@ -26,7 +26,7 @@ fn open(directory: &Path) -> (SowStore<Directory>, Topic) {
     (archive, topics.remove(0))
 }
 
-/// The key of the change with this number, and the message, if it is no deletion.
+/// Key of change `number`, and its message unless it is a deletion.
 fn act(number: u64, exists: impl Fn(&str) -> bool) -> (String, Option<String>) {
     let key = format!("11={};", number * number % 97);
     if number.is_multiple_of(5) && exists(&key) {
@@ -36,7 +36,7 @@ fn act(number: u64, exists: impl Fn(&str) -> bool) -> (String, Option<String>) {
     (key, Some(message))
 }
 
-/// What so many changes make of a topic.
+/// The topic after `changes` changes.
 fn model(changes: u64) -> BTreeMap<String, String> {
     let mut state = BTreeMap::new();
     for number in 1..=changes {
@@ -48,14 +48,14 @@ fn model(changes: u64) -> BTreeMap<String, String> {
     state
 }
 
-/// Not a test: what the killed process does. It changes the topic, and says what is persisted.
+/// Body of the child process, no test of its own: changes the topic and reports persisted changes.
 #[test]
 fn victim() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let (mut archive, mut topic) = open(Path::new(&directory));
     let mut output = std::io::stdout().lock();
     let mut checkpoint = None;
-    // The topic's definition stands before its changes.
+    // The topic's definition precedes its changes.
     for number in archive.last().. {
         let keys = topic.iter().map(|record| record.bytes().to_vec()).collect::<Vec<_>>();
         let exists = |key: &str| keys.iter().any(|bytes| bytes.starts_with(key.as_bytes()));
@@ -89,7 +89,7 @@ fn victim() {
     }
 }
 
-/// Ended with the test, whatever becomes of that.
+/// The child process; killed when the test ends.
 struct Victim(Child);
 
 impl Drop for Victim {
@@ -99,8 +99,8 @@ impl Drop for Victim {
     }
 }
 
-/// Lets a process change the topic, kills it after it has said something `lines` times, and gives
-/// the last number that it has said to be persisted.
+/// Runs a child, kills it after `lines` reports, and returns the last sequence that it reported as
+/// persisted.
 fn kill(directory: &Path, lines: u64) -> u64 {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.args(["--exact", "kill::victim", "--nocapture"]).env(DIRECTORY, directory);
@@ -110,7 +110,7 @@ fn kill(directory: &Path, lines: u64) -> u64 {
     let output = victim.0.stdout.take().expect("a pipe");
     for line in BufReader::new(output).lines() {
         let line = line.expect("a line");
-        // The last line may be cut.
+        // The last line may be truncated.
         if let Some(text) = line.split("said ").nth(1) {
             said = text.parse().unwrap_or(said).max(said);
             heard += 1;

@@ -1,4 +1,4 @@
-//! What queries find: against the plainest way of finding it.
+//! Queries compared with a full scan in the test.
 
 use lanecast_filter::Filter;
 use lanecast_filter::message_type::{Format, MessageType};

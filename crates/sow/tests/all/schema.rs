@@ -1,4 +1,4 @@
-//! Settings that are not those that an archive was written with.
+//! Configurations that do not match the stored definitions.
 
 use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{Directory, Durability, JournalConfig};
@@ -28,7 +28,7 @@ fn open(directory: &Path, schema: Schema) -> Result<Opened, SowStoreError> {
     SowStore::open(Directory::new(directory), JournalConfig::default(), schema)
 }
 
-/// Twenty records of each topic, in a checkpoint or in the journal alone.
+/// Stores twenty records of each topic, in a checkpoint or in the journal alone.
 fn fill(directory: &Path, schema: Schema, has_checkpoint: bool) {
     let (mut archive, mut topics) = open(directory, schema).expect("opened");
     for id in 0..20 {
@@ -78,7 +78,7 @@ fn a_topic_that_the_settings_lack_stays_until_it_is_forgotten_by_name() {
         let none = misfits(open(directory.path(), schema(&[], &[], &[])));
         let names: Vec<&str> = none.iter().map(|(name, _)| &**name).collect();
         assert!(names.contains(&"orders") && names.contains(&"fills"), "{names:?}");
-        // Nothing has happened so far, and what fits is not forgotten.
+        // The refusals changed nothing, and matching topics are kept.
         let forget = ["orders", "fills"];
         assert_eq!(lengths(open(directory.path(), schema(&both, &[], &forget))), [20, 20]);
         let (mut archive, topics) =
@@ -144,7 +144,7 @@ fn a_changed_view_is_refused_until_it_is_forgotten() {
     assert_eq!(lengths(open(directory.path(), schema(&topics, &[], &[]))), [20]);
 }
 
-/// Journals of version 1 have no definitions: the messages tell.
+/// Journals of version 1 store no definitions: mismatches show in the messages.
 #[test]
 fn a_changed_key_is_noticed_where_no_definition_is_on_disk() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -155,7 +155,7 @@ fn a_changed_key_is_noticed_where_no_definition_is_on_disk() {
             JournalConfig::default(),
         );
         let journal = journal.expect("opened");
-        // An entry as version 1 has it: taken from an archive elsewhere.
+        // An entry of version 1, copied from another store.
         let elsewhere = tempfile::tempdir().expect("a directory");
         fill(elsewhere.path(), schema(&written, &[], &[]), false);
         let reader = lanecast_journal::Reader::open(Directory::new(elsewhere.path()));
@@ -174,7 +174,7 @@ fn a_changed_key_is_noticed_where_no_definition_is_on_disk() {
     let none = misfits(open(directory.path(), schema(&[], &[], &[])));
     assert!(matches!(&*none, [(name, MismatchKind::Missing)] if name.starts_with('#')), "{none:?}");
     assert_eq!(lengths(open(directory.path(), schema(&written, &[], &["orders"]))), [20]);
-    // Now its definition is there as well.
+    // The definition was added at opening.
     let found = misfits(open(directory.path(), schema(&rekeyed, &[], &[])));
     assert!(matches!(&*found, [(_, MismatchKind::Changed { .. })]), "{found:?}");
     assert_eq!(lengths(open(directory.path(), schema(&rekeyed, &[], &["orders"]))), [0]);

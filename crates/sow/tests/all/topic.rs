@@ -1,4 +1,4 @@
-//! What publishing, deleting and time do to a topic.
+//! Publishing, deleting and expiry.
 
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Cause, Publication, Topic, TopicDefinition, TopicError};

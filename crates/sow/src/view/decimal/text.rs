@@ -1,16 +1,16 @@
-//! Decimal numbers as texts.
+//! Parsing and formatting of decimal numbers.
 
 use super::{DIGITS_MAX, Decimal, Units};
 use num_bigint::BigInt;
 use num_traits::Pow;
 use std::fmt::{self, Display, Formatter};
 
-/// Digits that a machine word holds, whatever they are, with a point between them.
+/// Most characters on the fast path: 18 digits always fit into 64 bits.
 const WORD_DIGITS: usize = 18;
 
 impl Decimal {
-    /// The number that all of `text` writes, as the filter language has it. Nothing, if it writes
-    /// none, or one of more digits than numbers have.
+    /// Parses all of `text`, like the filter language. `None` if it is no number or has too many
+    /// digits.
     #[inline]
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         match Self::parse_small(text) {
@@ -19,8 +19,7 @@ impl Decimal {
         }
     }
 
-    /// The same of short and plain texts only: so many units, and how many digits of them stand
-    /// behind the point.
+    /// Fast path for short texts without exponent; returns (units, scale).
     #[inline]
     pub(crate) fn parse_small(text: &[u8]) -> Option<(i64, u32)> {
         let (is_negative, digits) = signed(text);
@@ -39,12 +38,12 @@ impl Decimal {
         Some((if is_negative { -units } else { units }, scale as u32))
     }
 
-    /// The shortest decimal number that is read as `number`, if it is one at all.
+    /// The shortest decimal number that parses as `number`; `None` for infinities and NaN.
     pub(crate) fn of_float(number: f64) -> Option<Self> {
         if number.is_finite() { Self::parse(format!("{number:e}").as_bytes()) } else { None }
     }
 
-    /// Appends the number without needless zeros.
+    /// Appends the number without trailing zeros.
     pub(crate) fn write(&self, text: &mut Vec<u8>) {
         let mut scale = self.scale as usize;
         match &self.units {
@@ -61,7 +60,7 @@ impl Decimal {
     }
 }
 
-/// Whether `text` writes a negative number, and what stands behind the sign.
+/// Sign and digits of `text`.
 #[inline]
 fn signed(text: &[u8]) -> (bool, &[u8]) {
     match text {
@@ -71,7 +70,7 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// What [`Decimal::parse`] does with long and unusual texts.
+/// Slow path of [`Decimal::parse`].
 #[cold]
 fn parse_any(text: &[u8]) -> Option<Decimal> {
     let (is_negative, text) = signed(text);
@@ -93,7 +92,7 @@ fn parse_any(text: &[u8]) -> Option<Decimal> {
     if counting.is_empty() {
         return Some(Decimal::ZERO);
     }
-    // Below the last digit that counts.
+    // Scale of the last significant digit.
     let scale = behind.len() as i64 - trailing as i64 - exponent;
     let most = i64::from(DIGITS_MAX);
     if scale > most || counting.len() as i64 - scale > most {
@@ -111,7 +110,7 @@ fn exponent(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // More digits than this are beyond all limits anyway, unless they are zeros.
+    // Clamped: larger exponents are out of range anyway, unless all digits are zero.
     let number = digits.iter().fold(0_i64, |number, digit| {
         (number * 10 + i64::from(digit - b'0')).min(i64::from(u32::MAX))
     });
@@ -121,7 +120,7 @@ fn exponent(text: &[u8]) -> Option<i64> {
 fn digits_of(number: u128, buffer: &mut [u8; 40]) -> &[u8] {
     let mut at = buffer.len();
     let mut rest = number;
-    // Dividing machine words takes a fraction of the time.
+    // 64-bit divisions are much faster.
     while rest > u128::from(u64::MAX) {
         at -= 1;
         buffer[at] = b'0' + (rest % 10) as u8;
@@ -138,7 +137,7 @@ fn digits_of(number: u128, buffer: &mut [u8; 40]) -> &[u8] {
     }
 }
 
-/// Writes `digits` with a point before the last `scale` of them.
+/// Appends `digits` with a decimal point before the last `scale` of them.
 fn place(is_negative: bool, digits: &[u8], scale: &mut usize, text: &mut Vec<u8>) {
     let zeros = digits.iter().rev().take(*scale).take_while(|digit| **digit == b'0').count();
     let digits = &digits[..digits.len() - zeros];

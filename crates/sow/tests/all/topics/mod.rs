@@ -1,4 +1,4 @@
-//! Two topics, and changes to them.
+//! Two durable topics and random changes of them.
 #![allow(dead_code, reason = "not all tests need all of it")]
 
 use lanecast_filter::message_type::{Format, MessageType};
@@ -9,7 +9,7 @@ use lanecast_sow::{Publication, Topic, TopicDefinition};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a topic holds, by key.
+/// Contents of a topic, by key.
 pub(crate) type State = BTreeMap<u64, (Vec<u8>, u64, Option<u64>)>;
 
 pub(crate) fn settings() -> JournalConfig {
@@ -36,7 +36,7 @@ pub(crate) fn world(topics: &[Topic]) -> (Vec<State>, Vec<u64>) {
     (topics.iter().map(state).collect(), topics.iter().map(Topic::sequence).collect())
 }
 
-/// Changes one of the topics in some way, and gives the number in the journal if it changed.
+/// Makes a random change; returns its journal sequence.
 pub(crate) fn change<S: lanecast_journal::Storage + Clone>(
     archive: &mut SowStore<S>,
     topics: &mut [Topic],

@@ -1,4 +1,5 @@
-//! After any changes a view says what one says that is made anew, and what a plain count says.
+//! After any changes an incrementally maintained view equals one computed from scratch, and a plain
+//! count.
 
 use super::world::{World, plain};
 use lanecast_filter::message_type::MessageType;
@@ -6,7 +7,7 @@ use lanecast_sow::ViewDefinition;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Who publishes what: the topic, the key, and the record's fields, or nothing to delete it.
+/// A publication: topic, key, and the record's fields, or `None` to delete it.
 type Act = (usize, u8, Option<[u8; 4]>, bool);
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -17,7 +18,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 const QUANTITIES: [&str; 8] =
     ["", "1", "2.50", "-3", "1e3", "0.001", "x", "12345678901234567890123"];
 
-/// A record of orders, or of customers.
+/// A random record of orders or of customers.
 fn record(topic: usize, fields: [u8; 4]) -> String {
     let [who, symbol, quantity, price] = fields;
     let who = ["", "who=a;", "who=b;", "who=c;"][usize::from(who % 4)];
@@ -67,7 +68,7 @@ fn world() -> World {
     World::new(&["orders", "customers"], plain(MessageType::Nvfix))
 }
 
-/// What views say that are made anew over the topics of `world`, and read by themselves.
+/// Records of views computed from scratch over the topics of `world`.
 fn anew(world: &mut World) -> BTreeMap<String, Vec<String>> {
     let topics = std::mem::take(&mut world.topics);
     let mut other =
@@ -86,7 +87,7 @@ fn shown(world: &mut World) -> BTreeMap<String, Vec<String>> {
     names.map(|name| (name.clone(), world.shown(&name))).collect()
 }
 
-/// The volume-weighted prices of these orders, counted in whole numbers.
+/// Volume-weighted prices of these orders, in integer arithmetic.
 fn counted(orders: &BTreeMap<u8, (char, i64, i64)>) -> Vec<String> {
     let mut sums = BTreeMap::<char, (i128, i128)>::new();
     for (symbol, quantity, cents) in orders.values() {
@@ -98,7 +99,7 @@ fn counted(orders: &BTreeMap<u8, (char, i64, i64)>) -> Vec<String> {
         if quantity == 0 {
             return format!("sym={symbol};");
         }
-        // In hundred thousandths, halves away from zero.
+        // In units of 0.00001, halves rounded away from zero.
         let (above, below) = (value * 1_000 * quantity.signum(), quantity.abs());
         let rounded = (2 * above.abs() + below) / (2 * below);
         let sign = if above < 0 && rounded > 0 { "-" } else { "" };

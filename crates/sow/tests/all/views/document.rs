@@ -1,4 +1,4 @@
-//! The example of the paper, and single messages of views.
+//! The example of the guide, and single messages of views.
 
 use super::world::{World, plain};
 use lanecast_filter::message_type::MessageType;
@@ -15,7 +15,7 @@ fn orders() -> World {
     World::new(&["orders"], plain(MessageType::Fix))
 }
 
-/// Publishes these messages, each with a key of its own.
+/// Publishes these messages, each with its own key.
 fn publish(world: &mut World, messages: &[&str]) {
     for (number, message) in messages.iter().enumerate() {
         world.set(0, &format!("{number}"), Some(message));
@@ -141,7 +141,7 @@ fn a_value_that_cannot_be_written_is_named_and_the_rest_goes_on() {
     let definition = ViewDefinition::new("v", plain(MessageType::Nvfix), "orders")
         .project("/55, max(/58) as /text")
         .group_by("/55");
-    // Other separators: a semicolon may stand in a text.
+    // With other separators a text may contain a semicolon.
     let mut world = World::new(&["orders"], MessageType::Fix.into()).with(definition);
     world.set(0, "1", Some("55=A\u{1}58=a;b\u{1}"));
     world.set(0, "2", Some("55=B\u{1}58=b\u{1}"));
@@ -149,8 +149,8 @@ fn a_value_that_cannot_be_written_is_named_and_the_rest_goes_on() {
     world.views.refresh(1, &mut |_, change| {
         said.push(change.map(|change| change.key.0 > 0).map_err(|error| error.to_string()));
     });
-    let refused = "the value of /text holds the separator of fields: write the view in another \
-                   format";
+    let refused = "the value of /text contains the field separator: use another format for the \
+                   view";
     assert_eq!(said, [Err(refused.to_owned()), Ok(true)]);
 }
 

@@ -1,4 +1,4 @@
-//! Views that nobody follows wait, and are up to date for whoever comes.
+//! Views without subscribers stay stale and are refreshed when one comes.
 
 use super::world::{World, plain};
 use lanecast_filter::message_type::MessageType;
@@ -15,7 +15,7 @@ fn world() -> World {
     World::new(&["orders"], format).with(sums).with(most)
 }
 
-/// Settles what is followed; the names of views that had something to say.
+/// Refreshes the subscribed views; returns the names of those that changed.
 fn told(world: &mut World) -> Vec<String> {
     let mut names = Vec::new();
     world.views.refresh_subscribed(0, &mut |view, change| {
@@ -25,7 +25,7 @@ fn told(world: &mut World) -> Vec<String> {
     names
 }
 
-/// Follows a view; how many records were brought up to date for that.
+/// Subscribes to a view; returns the number of records refreshed for that.
 fn follow(world: &mut World, view: usize) -> usize {
     let mut count = 0;
     world.views.subscribe(view, 0, &mut |_, change| {

@@ -1,4 +1,4 @@
-//! Joins: what stands beside what, and what does not.
+//! Joins: matching rows and rows without a match.
 
 use super::world::{World, plain};
 use lanecast_filter::message_type::MessageType;

@@ -1,4 +1,4 @@
-//! Views: what they show, that they show it whatever happened before, and what they refuse.
+//! Views: contents, incremental maintenance, and refused definitions.
 
 mod again;
 mod document;

@@ -1,4 +1,4 @@
-//! Definitions that are wrong are refused where they are, with what to write instead.
+//! Invalid definitions are refused with the position and a hint.
 
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::view::Clause;
@@ -33,11 +33,11 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
         (view().project("/x, sum(max(/y)) as /y"), Clause::Projection, 8, "within another"),
         (view().project("/x, sum(/y) as /x"), Clause::Projection, 4, "another field has this"),
         (view().project("/x, sum(/y) as /y/z"), Clause::Projection, 4, "write AS /name"),
-        (view().project("/x, unix_timestamp() as /t"), Clause::Projection, 4, "has no place"),
+        (view().project("/x, unix_timestamp() as /t"), Clause::Projection, 4, "is not allowed"),
         (view().filter("sum(/y) > 1"), Clause::Filter, 0, "is for views"),
         (view().filter("/y > > 1"), Clause::Filter, 5, "expected"),
-        (view().filter("client_name() = 'x'"), Clause::Filter, 0, "has no place"),
-        (view().filter("instance_name() = 'x'"), Clause::Filter, 0, "has no place"),
+        (view().filter("client_name() = 'x'"), Clause::Filter, 0, "is not allowed"),
+        (view().filter("instance_name() = 'x'"), Clause::Filter, 0, "is not allowed"),
         (view().join("b", "/a/x = /b/x"), Clause::Grouping, 0, "write /a/x"),
         (joined("/a/x > /b/x"), Clause::Join(0), 0, "does not equate"),
         (joined("/a/x = 1"), Clause::Join(0), 0, "does not equate"),

@@ -1,25 +1,25 @@
-//! Topics with views, and what the views say.
+//! Topics with views, and the records of the views.
 
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_sow::{Publication, Topic, TopicDefinition, ViewDefinition, ViewGraph};
 use std::collections::BTreeMap;
 
-/// What is written between fields here.
+/// Field separator of these tests.
 pub(crate) const SEPARATOR: u8 = b';';
 
-/// NVFIX or FIX as it can be read by people.
+/// NVFIX or FIX in readable form.
 pub(crate) fn plain(kind: MessageType) -> Format {
     Format::new(kind).with_separators(SEPARATOR, b'=').expect("they differ")
 }
 
-/// Topics whose publishers supply the keys, and views.
+/// Topics without key fields, and views over them.
 pub(crate) struct World {
     pub(crate) topics: Vec<Topic>,
     pub(crate) views: ViewGraph,
-    /// What the views have said: the records of each.
+    /// Records of each view, from its changes.
     pub(crate) told: BTreeMap<String, BTreeMap<u64, String>>,
     pub(crate) now_ns: u64,
-    /// Whether the topics read what views want.
+    /// Whether the topics parse the views' fields.
     pub(crate) reads_along: bool,
 }
 
@@ -48,7 +48,7 @@ impl World {
         self
     }
 
-    /// Publishes, or deletes what was published with this key.
+    /// Publishes a record, or deletes the one with this key.
     pub(crate) fn set(&mut self, topic: usize, key: &str, bytes: Option<&str>) {
         self.now_ns += 1;
         let bytes_or_none = bytes.unwrap_or_default().as_bytes();
@@ -80,7 +80,7 @@ impl World {
         });
     }
 
-    /// The records of a view, in order of their texts.
+    /// Records of a view, sorted.
     pub(crate) fn shown(&mut self, view: &str) -> Vec<String> {
         let topic = self.views.view_mut(view).expect("there is one").topic();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
