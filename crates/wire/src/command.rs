@@ -1,5 +1,5 @@
-//! The command protocol of the content server: a frame's length, a header in the manner of JSON,
-//! and a body that nobody here reads. The twin of `docs/protocol/command.md`.
+//! The command protocol of the content server: frame length, JSON-like header, and a body that this
+//! module does not read. The twin of `docs/protocol/command.md`.
 //!
 //! ```
 //! use lanecast_wire::command::{Command, Field, Header, HeaderWriter, begin_frame, end_frame};
@@ -37,7 +37,7 @@ pub use self::options::{Options, OptionsError};
 pub use self::verb::Command;
 pub use self::writer::HeaderWriter;
 
-/// Where a content server listens unless it is told otherwise: over TCP, on this port.
+/// Default TCP port of a content server.
 pub const PORT: u16 = 9007;
 /// The greatest number that a publisher may give a message: times in nanoseconds are less.
 pub const SEQUENCE_MAX: u64 = 1 << 62;

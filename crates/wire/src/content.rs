@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const CONTENT_VERSION: u8 = 1;
 /// A message, and which filters it meets.
 pub const CONTENT_MESSAGE: u8 = 1;
-/// From here on messages that meet a subscriber's filter have this mark.
+/// Marks matching messages from here on.
 pub const CONTENT_IN_FORCE: u8 = 2;
 /// A subscriber's filter is not taken.
 pub const CONTENT_REFUSED: u8 = 3;
@@ -17,7 +17,7 @@ pub const CONTENT_WITHDRAWN: u8 = 4;
 /// A subscriber wants what meets a filter.
 pub const CONTENT_WANTED: u8 = 5;
 
-/// What stands before everything.
+/// Header of every control message.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ContentHeader {
@@ -33,7 +33,7 @@ const HEADER: usize = size_of::<ContentHeader>();
 const SESSION: usize = size_of::<U64>();
 const _: () = assert!(HEADER == 4);
 
-/// What one end tells the other.
+/// A control message between subscriber and publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentFrame<'a> {
     /// A message that some want.
@@ -43,14 +43,14 @@ pub enum ContentFrame<'a> {
         /// The message.
         body: &'a [u8],
     },
-    /// From here on messages that meet what a subscriber wants have this mark.
+    /// Messages that match a subscriber's filter carry this mark from here on.
     InForce {
         /// The mark.
         mark: u16,
         /// The session in which the subscriber said what it wants.
         session: u64,
     },
-    /// What a subscriber wants is not taken.
+    /// The filter is refused.
     Refused {
         /// The session in which the subscriber said what it wants.
         session: u64,
@@ -99,7 +99,7 @@ impl<'a> ContentFrame<'a> {
         })
     }
 
-    /// How many bytes [`write`](Self::write) writes.
+    /// Bytes that [`write`](Self::write) writes.
     pub const fn len(&self) -> usize {
         HEADER
             + match self {

@@ -18,9 +18,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const JOURNAL_MAGIC: [u8; 8] = *b"LANEJRNL";
 /// The version of the layout.
 pub const JOURNAL_VERSION: u32 = 2;
-/// Where the two copies of the header start.
+/// Offsets of the two copies of the header.
 pub const HEADER_OFFSETS: [u64; 2] = [0, 4096];
-/// Where the records start.
+/// Offset of the records.
 pub const RECORDS_OFFSET: u64 = 8192;
 /// Records start at multiples of this.
 pub const RECORD_ALIGN: u64 = 8;
@@ -34,7 +34,7 @@ pub const BODY_MAX: u32 = 16 << 20;
 pub const NUMBER_END: u64 = 1 << 63;
 /// The bytes before a body.
 pub const RECORD_HEADER: u64 = size_of::<RecordHeader>() as u64;
-/// The record is what somebody appended.
+/// The record is an appended entry.
 pub const KIND_ENTRY: u16 = 1;
 /// The record says that the segment is complete and the next one goes on.
 pub const KIND_SEAL: u16 = 2;
@@ -65,7 +65,7 @@ pub struct SegmentHeader {
     pub crc: U32,
 }
 
-/// How many bytes of a segment header its checksum covers.
+/// Bytes of a segment header under its checksum.
 pub const SEGMENT_COVERED: usize = size_of::<SegmentHeader>() - size_of::<U32>();
 
 impl SegmentHeader {
@@ -118,7 +118,7 @@ pub enum SegmentError {
     /// There are too few.
     #[error("the file is too short for a segment's header")]
     Short,
-    /// They do not begin as one does.
+    /// Wrong magic number.
     #[error("it is no segment of a journal")]
     Foreign,
     /// Another version wrote them.
@@ -127,10 +127,10 @@ pub enum SegmentError {
         /// The version there.
         found: u32,
     },
-    /// They contradict themselves or their checksum.
+    /// Wrong checksum or contradictory fields.
     #[error("its header is damaged")]
     Damaged,
-    /// They are of another segment than the file's name says.
+    /// A header of another segment than the file's name says.
     #[error("it is segment {found}, and its name says another")]
     Number {
         /// The number there.
@@ -139,14 +139,14 @@ pub enum SegmentError {
     /// The file has been cut, or has grown.
     #[error("the file has {found} bytes, and its header says {expected}")]
     Length {
-        /// How long the file is.
+        /// Length of the file.
         found: u64,
-        /// How long it should be.
+        /// Length in the header.
         expected: u64,
     },
 }
 
-/// What stands before each body.
+/// Header of each record.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct RecordHeader {
@@ -168,10 +168,10 @@ pub struct RecordHeader {
     pub client: U32,
     /// The client's own number for it.
     pub client_sequence: U64,
-    /// How far the disk was known to lag behind: all records up to `sequence - unsynced` were
+    /// Lag of the disk: all records up to `sequence - unsynced` were
     /// durable before this one was written.
     pub unsynced: U32,
-    /// What the application makes of them.
+    /// Flags for the application.
     pub flags: U16,
     /// [`KIND_ENTRY`], [`KIND_SEAL`]; 0: nothing here yet.
     pub kind: U16,

@@ -39,7 +39,7 @@ pub const DATAGRAM_MIN: usize = 512;
 /// The longest topic name, in bytes of UTF-8.
 pub const NAME_MAX: usize = 255;
 
-/// What a frame is.
+/// Type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -59,7 +59,7 @@ pub enum Kind {
     Challenge = 7,
     /// The receiver is in.
     Welcome = 8,
-    /// How far a receiver has come, and how much more it can take.
+    /// Position and window of a receiver.
     Status = 9,
     /// A receiver's clock, sent back.
     Echo = 10,
@@ -69,7 +69,7 @@ pub enum Kind {
     Eject = 12,
     /// Publishers of topics.
     Advert = 13,
-    /// Who publishes these topics?
+    /// Query for the publishers of topics.
     Query = 14,
 }
 
@@ -142,7 +142,7 @@ pub struct FrameHeader {
     pub length: U16,
     /// The sender's run.
     pub session: U64,
-    /// Its meaning depends on the kind.
+    /// Sequence, with a meaning that depends on the kind.
     pub sequence: U64,
 }
 
@@ -150,24 +150,24 @@ pub struct FrameHeader {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DataHeader {
-    /// How many datagrams before this one hold nothing that this receiver wants.
+    /// Datagrams before this one without content for this receiver.
     pub skipped: U32,
-    /// How many datagrams before this one can still be sent again.
+    /// Datagrams before this one that are still retained for repair.
     pub retained: U32,
 }
 
 /// A frame that is well formed up to its header.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// What it is.
+    /// Type of the frame.
     pub kind: Kind,
     /// Bits of [`flag`].
     pub flags: u16,
     /// The sender's run.
     pub session: u64,
-    /// Its meaning depends on the kind.
+    /// Sequence, with a meaning that depends on the kind.
     pub sequence: u64,
-    /// What follows the header.
+    /// Bytes after the header.
     pub body: &'a [u8],
 }
 

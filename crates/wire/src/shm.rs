@@ -50,7 +50,7 @@ pub enum HeaderError {
     /// Not ours at all.
     #[error("the file is not lanecast's")]
     Foreign,
-    /// From another version of lanecast.
+    /// Layout of another version of lanecast.
     #[error("the layout is version {found}, this program reads version {VERSION}: use one version")]
     Version {
         /// The version in the file.

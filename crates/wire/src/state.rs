@@ -37,7 +37,7 @@ pub const STATE_VIEW: u16 = 8;
 /// The entry says that a client's last number was forgotten.
 pub const STATE_CLIENT_GONE: u16 = 9;
 
-/// What stands before each entry.
+/// Header of each entry.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct StateHeader {
@@ -67,11 +67,11 @@ pub const STATE_HEADER: usize = size_of::<StateHeader>();
 /// An entry, taken apart.
 #[derive(Clone, Copy, Debug)]
 pub struct StateEntry<'a> {
-    /// What it begins with.
+    /// The header.
     pub header: StateHeader,
-    /// Its name.
+    /// The name.
     pub name: &'a [u8],
-    /// Its message.
+    /// The message.
     pub message: &'a [u8],
 }
 
@@ -124,7 +124,7 @@ impl CheckpointHeader {
     }
 }
 
-/// What stands before each block.
+/// Header of each block.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct BlockHeader {

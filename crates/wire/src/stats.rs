@@ -1,4 +1,4 @@
-//! The counters file: what a process tells about itself to whoever looks. See
+//! The counters file, by which a process publishes its counters to other processes. See
 //! `docs/protocol/stats.md`.
 //!
 //! ```text
@@ -17,9 +17,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const STATS_MAGIC: [u8; 8] = *b"LANESTAT";
 /// The version of the layout.
 pub const STATS_VERSION: u32 = 2;
-/// Where the names of topics start.
+/// Offset of the names of topics.
 pub const TOPICS_OFFSET: usize = 512;
-/// Where the counters start.
+/// Offset of the counters.
 pub const COUNTERS_OFFSET: usize = 4096;
 /// The most counters of one file.
 pub const COUNTERS_MAX: u32 = 1024;
@@ -59,7 +59,7 @@ pub const WHY_GONE: u32 = 2;
 pub const WHY_SKIPPED: u32 = 3;
 /// The publisher took the subscriber's place away.
 pub const WHY_EVICTED: u32 = 4;
-/// It came, and made no sense.
+/// Received but invalid.
 pub const WHY_DAMAGED: u32 = 5;
 /// The number of lost messages is not known.
 pub const COUNT_UNKNOWN: u64 = u64::MAX;
@@ -72,9 +72,9 @@ pub struct StatsHeader {
     pub magic: [u8; 8],
     /// [`STATS_VERSION`].
     pub version: U32,
-    /// How many counters follow.
+    /// Number of counters.
     pub counters: U32,
-    /// How many error entries follow the counters.
+    /// Number of error entries after the counters.
     pub errors: U32,
     /// The process's number.
     pub pid: U32,
@@ -84,15 +84,15 @@ pub struct StatsHeader {
     pub start_time: U64,
     /// The process's name, padded with zeros.
     pub name: [u8; 16],
-    /// What the file is about: [`ROLE_PROCESS`] and others.
+    /// Subject of the file: [`ROLE_PROCESS`] and others.
     pub role: U32,
-    /// How many entries of the loss log follow the errors.
+    /// Number of entries of the loss log after the errors.
     pub losses: U32,
     /// The session that it is about; 0: none.
     pub session: U64,
     /// When the file was made, in nanoseconds since 1970.
     pub opened_unix_ns: U64,
-    /// What carries the session, padded with zeros.
+    /// Transport of the session, padded with zeros.
     pub transport: [u8; 16],
     /// The publisher's address, padded with zeros.
     pub address: [u8; 64],
@@ -113,7 +113,7 @@ impl StatsHeader {
     }
 }
 
-/// How many entries of each kind a file has, and so where each kind starts.
+/// Entries of each kind, which determine the offset of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Counters.
@@ -125,12 +125,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Where the errors start.
+    /// Offset of the errors.
     pub const fn errors_offset(self) -> usize {
         COUNTERS_OFFSET + self.counters as usize * size_of::<CounterEntry>()
     }
 
-    /// Where the loss log starts.
+    /// Offset of the loss log.
     pub const fn losses_offset(self) -> usize {
         self.errors_offset() + self.errors as usize * size_of::<ErrorEntry>()
     }
@@ -146,7 +146,7 @@ impl Shape {
 #[derive(Debug)]
 #[repr(C)]
 pub struct TopicList {
-    /// How many bytes of the text count.
+    /// Valid bytes of the text.
     pub length: AtomicU32,
     _reserved: u32,
     /// The names, UTF-8, each followed by a zero.
@@ -170,7 +170,7 @@ pub struct CounterEntry {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct ErrorEntry {
-    /// How often it happened.
+    /// Number of occurrences.
     pub count: AtomicU64,
     /// When it happened first, in nanoseconds since 1970.
     pub first_unix_ns: AtomicU64,
@@ -179,7 +179,7 @@ pub struct ErrorEntry {
     /// The text's length in bytes.
     pub length: AtomicU32,
     _reserved: u32,
-    /// What happened, UTF-8.
+    /// Text of the error, UTF-8.
     pub text: [u8; ERROR_TEXT_MAX],
 }
 
@@ -191,13 +191,13 @@ pub struct LossEntry {
     pub number: AtomicU64,
     /// When it was noticed, in nanoseconds since 1970.
     pub unix_ns: AtomicU64,
-    /// How long after that it was over, in nanoseconds.
+    /// Time until its end, in nanoseconds.
     pub after_ns: AtomicU64,
     /// The session.
     pub session: AtomicU64,
     /// The first datagram's sequence, or the first message's number.
     pub first: AtomicU64,
-    /// How many; [`COUNT_UNKNOWN`].
+    /// Number of messages; [`COUNT_UNKNOWN`].
     pub count: AtomicU64,
     /// [`LOSS_RECOVERED`] and others.
     pub what: AtomicU32,
@@ -207,7 +207,7 @@ pub struct LossEntry {
     pub source_length: AtomicU32,
     /// The topic's length in bytes; 0: of no one topic.
     pub topic_length: AtomicU32,
-    /// Where the session comes from, UTF-8.
+    /// Source of the session, UTF-8.
     pub source: [u8; LOSS_SOURCE_MAX],
     /// The topic, UTF-8.
     pub topic: [u8; LOSS_TOPIC_MAX],

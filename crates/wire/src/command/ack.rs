@@ -4,15 +4,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ack {
-    /// It has arrived.
+    /// Received.
     Received,
-    /// It is in effect, or refused.
+    /// In effect, or refused.
     Processed,
-    /// It survives the server.
+    /// On disk: survives the server.
     Persisted,
     /// All of it is done.
     Completed,
-    /// What it did, in numbers.
+    /// Statistics of the command.
     Stats,
 }
 

@@ -1,6 +1,6 @@
 //! The fields of a command's header: their names, long and short.
 
-/// How a field's value is written.
+/// Encoding of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// In quotes.
@@ -57,7 +57,7 @@ macro_rules! fields {
                 }
             }
 
-            /// How its value is written; whichever way it comes, it is read.
+            /// Encoding in which it is written; reading accepts all.
             pub const fn shape(self) -> Shape {
                 match self {
                     $(Self::$name => Shape::$shape,)*
@@ -103,7 +103,7 @@ const fn text(bytes: &'static [u8]) -> &'static str {
 // The name, its long and short spelling, the one that is written, and the value's shape. The short
 // one is written where there is one, but for three that clients are known to look for in full.
 fields! {
-    /// What is to be done.
+    /// The command.
     Command b"cmd" b"c" b"c" Text;
     /// The command's number, given back in what answers it.
     CommandId b"cmd_id" b"cid" b"cid" Text;
@@ -125,19 +125,19 @@ fields! {
     Options b"opts" b"o" b"opts" Text;
     /// A record's key.
     SowKey b"sow_key" b"k" b"k" Text;
-    /// How long the body is, in bytes.
+    /// Length of the body in bytes.
     Length b"msg_len" b"l" b"l" Number;
-    /// Where in the log a message is.
+    /// Position of a message in the log.
     Bookmark b"bookmark" b"bm" b"bm" Text;
     /// When the server had the message.
     Timestamp b"timestamp" b"ts" b"ts" Text;
-    /// How an acknowledged command went.
+    /// Result of an acknowledged command.
     Status b"status" b"" b"status" Text;
     /// Why.
     Reason b"reason" b"" b"reason" Text;
     /// Records to a message.
     BatchSize b"batch_size" b"bs" b"bs" Number;
-    /// How many records at most.
+    /// Most records.
     TopN b"top_n" b"" b"top_n" Number;
     /// In which order.
     OrderBy b"orderby" b"" b"orderby" Text;
@@ -149,7 +149,7 @@ fields! {
     CorrelationId b"correlation_id" b"x" b"x" Text;
     /// The client's name.
     ClientName b"client_name" b"" b"client_name" Text;
-    /// Who it is.
+    /// The user.
     UserId b"user_id" b"" b"user_id" Text;
     /// And how it shows that.
     Password b"password" b"pw" b"pw" Text;
@@ -171,22 +171,22 @@ fields! {
     Heartbeat b"heartbeat" b"" b"heartbeat" Text;
     /// For how long silence is borne.
     TimeoutInterval b"timeout_interval" b"" b"timeout_interval" Number;
-    /// How many messages at most.
+    /// Most messages.
     MaxMessages b"max_msgs" b"" b"max_msgs" Number;
     /// A message's number within its group.
     GroupSequence b"gseq" b"" b"gseq" Number;
-    /// Where it comes from.
+    /// Source of the message.
     Source b"src" b"" b"src" Text;
-    /// How many records a command added.
+    /// Records that a command inserted.
     RecordsInserted b"records_inserted" b"" b"records_inserted" Number;
-    /// How many it changed.
+    /// Records that it updated.
     RecordsUpdated b"records_updated" b"" b"records_updated" Number;
-    /// How many it removed.
+    /// Records that it deleted.
     RecordsDeleted b"records_deleted" b"" b"records_deleted" Number;
-    /// How many it gave.
+    /// Records that it returned.
     RecordsReturned b"records_returned" b"" b"records_returned" Number;
-    /// How many records the topic has.
+    /// Records of the topic.
     TopicMatches b"topic_matches" b"" b"topic_matches" Number;
-    /// How many of them the filter lets through.
+    /// Records of the topic that match the filter.
     Matches b"matches" b"" b"matches" Number;
 }

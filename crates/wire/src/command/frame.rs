@@ -12,13 +12,13 @@ pub const LENGTH_BYTES: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {length} bytes is longer than the limit of {limit}")]
 pub struct FrameTooLong {
-    /// What it says.
+    /// The length in the frame.
     pub length: usize,
-    /// What may be.
+    /// The limit.
     pub limit: usize,
 }
 
-/// How many bytes the first frame of `bytes` takes with its length, if all of it is there.
+/// Length of the first frame of `bytes`, prefix included, if the frame is complete.
 ///
 /// # Errors
 /// If it is longer than `limit` without its length: what follows cannot be found any more.
@@ -33,7 +33,7 @@ pub fn frame_bytes(bytes: &[u8], limit: usize) -> Result<Option<usize>, FrameToo
     Ok((bytes.len() >= total).then_some(total))
 }
 
-/// How many bytes the frame takes, with its length, that begins so; none if that is not all there.
+/// Length of the frame with this prefix, prefix included; none if the prefix is incomplete.
 #[inline]
 pub fn frame_total(bytes: &[u8]) -> Option<usize> {
     let length = bytes.first_chunk::<LENGTH_BYTES>()?;
@@ -79,7 +79,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Of such a message's body.
+    /// The records of a message's body.
     pub const fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }

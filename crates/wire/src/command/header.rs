@@ -6,33 +6,33 @@ use std::borrow::Cow;
 
 /// The longest header, in bytes.
 pub const HEADER_MAX: usize = 256 << 10;
-/// How deep values of unknown fields may be nested.
+/// Deepest nesting of values of unknown fields.
 const DEPTH_MAX: usize = 32;
 
-/// What is wrong with a header; positions are bytes from its beginning.
+/// Errors of a header; positions are bytes from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It does not begin as one.
+    /// Missing opening brace.
     #[error("at byte {at}: a header begins with `{{`")]
     NoHeader {
-        /// Where.
+        /// The position.
         at: usize,
     },
-    /// It has no end within the message.
+    /// Missing end.
     #[error("the header has no end: its closing brace is missing")]
     NoEnd,
     /// Something else should be there.
     #[error("at byte {at}: {expected} should be here")]
     Expected {
-        /// Where.
+        /// The position.
         at: usize,
-        /// What.
+        /// The expected syntax.
         expected: &'static str,
     },
-    /// It is no UTF-8.
+    /// Invalid UTF-8.
     #[error("at byte {at}: this is no UTF-8")]
     NoText {
-        /// Where.
+        /// The position.
         at: usize,
     },
     /// A field comes twice, perhaps spelled in two ways.
@@ -69,7 +69,7 @@ struct Entry {
     value: Span,
 }
 
-/// So many fields a header has without allocating.
+/// Fields of a header without allocation.
 const COMMON: usize = 8;
 
 /// A header, and the body behind it.
@@ -142,18 +142,18 @@ impl<'a> Header<'a> {
         self.present == fields.iter().fold(0, |bits, field| bits | 1 << *field as u8)
     }
 
-    /// Its bytes.
+    /// The encoded header.
     pub const fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 
-    /// How many bytes it takes.
+    /// Length of the encoded header.
     #[allow(clippy::len_without_is_empty, reason = "none is empty")]
     pub const fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// What comes behind it.
+    /// The body after the header.
     pub const fn body(&self) -> &'a [u8] {
         self.body
     }
@@ -208,7 +208,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// What is to be done.
+    /// The command.
     ///
     /// # Errors
     /// If it says nothing, or nothing that is known.
@@ -262,7 +262,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What is left of a text in quotes, behind the first one; whether it has escapes.
+    /// Reads the rest of a quoted text; returns it and whether it has escapes.
     fn quoted(&mut self) -> Result<(Span, bool), HeaderError> {
         let start = self.at;
         let mut has_escapes = false;

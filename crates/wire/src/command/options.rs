@@ -1,18 +1,18 @@
 //! The list of further wishes: words, and names with values, which may be lists in brackets.
 
-/// What is wrong with a list of options.
+/// Errors of a list of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// A bracket is never closed, or was never opened.
     #[error("at byte {at}: this bracket has no other half")]
     Bracket {
-        /// Where.
+        /// The position.
         at: usize,
     },
     /// A list within a list.
     #[error("at byte {at}: brackets within brackets")]
     Nested {
-        /// Where.
+        /// The position.
         at: usize,
     },
 }
@@ -73,7 +73,7 @@ fn bare(value: &str) -> &str {
     value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value)
 }
 
-/// What lies between commas outside brackets.
+/// Parts between commas outside brackets.
 fn parts(list: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     list.split(move |letter| {

@@ -126,7 +126,7 @@ fn exchange(name: &str) -> Vec<u8> {
     [U32::new(length).as_bytes(), payload.as_bytes()].concat()
 }
 
-/// What a command of that client says.
+/// Checks the decoded command of an independent client.
 fn understood(name: &str, command: Command, fields: &[(Field, &str)], body: &str) {
     let bytes = exchange(name);
     assert_eq!(frame_bytes(&bytes, 1_000), Ok(Some(bytes.len())), "{name}");

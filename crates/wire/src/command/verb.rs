@@ -1,4 +1,4 @@
-//! What a command asks for, or what a message brings.
+//! Commands of requests and messages.
 
 /// A command, or the kind of a message from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub enum Command {
     Flush,
     /// Life signs, both ways.
     Heartbeat,
-    /// How a command went.
+    /// Result of a command.
     Ack,
     /// A record that a subscription does not show any more.
     Oof,

@@ -1,4 +1,4 @@
-//! What a data frame carries: blocks, one for each run of messages on one topic, of items.
+//! Body of a data frame: blocks, one for each run of messages on one topic, of items.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -11,7 +11,7 @@ pub struct BlockHeader {
     pub topic: U32,
     /// The bytes of items that follow, padding included. Zero: the rest of the frame is padding.
     pub length: U16,
-    /// How many items follow.
+    /// Items that follow.
     pub count: U16,
     /// The number of the first item, counted on the topic.
     pub piece: U64,
@@ -29,7 +29,7 @@ pub struct ItemHeader {
     pub flags: U16,
 }
 
-/// What an item is of its message.
+/// Part of a message that an item holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemFlags(pub u16);
 
@@ -68,7 +68,7 @@ impl ItemFlags {
     }
 }
 
-/// What the first of several pieces begins with: the message's whole length, as a `u32`.
+/// Prefix of the first fragment: the message's whole length, as a `u32`.
 pub const TOTAL_BYTES: usize = 4;
 
 const ITEM: usize = size_of::<ItemHeader>();
@@ -83,7 +83,7 @@ pub const fn item_bytes(length: usize) -> usize {
 /// One item of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
-    /// What it is of its message.
+    /// Part of the message.
     pub flags: ItemFlags,
     /// The message's bytes, or those of the piece.
     pub bytes: &'a [u8],
@@ -102,7 +102,7 @@ impl<'a> Blocks<'a> {
         Self { rest: bytes }
     }
 
-    /// How many bytes are left.
+    /// Remaining bytes.
     #[inline]
     pub const fn left(&self) -> usize {
         self.rest.len()

@@ -32,7 +32,7 @@ body! {
     Range [16] {
         /// The first.
         first: U64,
-        /// How many.
+        /// Number of datagrams.
         count: U32,
         /// Zero.
         reserved: U32,
@@ -43,7 +43,7 @@ body! {
     /// In a session frame, after its [`DataHeader`](super::DataHeader); then [`TopicHead`]s. The
     /// frame's sequence is the next one to be sent.
     SessionBody [8] {
-        /// How many receivers are joined.
+        /// Joined receivers.
         receivers: U32,
         /// Zero.
         reserved: U32,
@@ -51,7 +51,7 @@ body! {
 }
 
 body! {
-    /// How far a topic has come.
+    /// Newest position of a topic.
     TopicHead [24] {
         /// The topic's number within the session.
         topic: U32,
@@ -67,7 +67,7 @@ body! {
 body! {
     /// In a Nak; then [`Range`]s. The frame's sequence is the first that the receiver misses.
     NakBody [8] {
-        /// Who misses them.
+        /// The receiver that misses them.
         receiver: U64,
     }
 }
@@ -75,13 +75,13 @@ body! {
 body! {
     /// In a Join; then names of wanted topics, each a `u16` length and UTF-8.
     JoinBody [32] {
-        /// Who joins: random, new for each session that it joins.
+        /// The joining receiver: random, new for each session that it joins.
         receiver: U64,
         /// The cookie of the sender's challenge, or 0.
         cookie: U64,
         /// The receiver's clock, to be sent back.
         echo: U64,
-        /// How many datagrams it can take without having read any.
+        /// Datagrams that it can buffer without reading.
         window: U32,
         /// The group that it belongs to for flow control, or 0.
         tag: U32,
@@ -91,9 +91,9 @@ body! {
 body! {
     /// In a Challenge.
     ChallengeBody [24] {
-        /// Who is asked.
+        /// The receiver.
         receiver: U64,
-        /// To be sent back in a Join.
+        /// Cookie to return in a Join.
         cookie: U64,
         /// The clock of the Join.
         echo: U64,
@@ -104,19 +104,19 @@ body! {
     /// In a Welcome; then [`TopicEntry`]s, each followed by its name. The frame's sequence is the
     /// first that the receiver will get.
     WelcomeBody [40] {
-        /// Who is welcome.
+        /// The admitted receiver.
         receiver: U64,
         /// The clock of the Join.
         echo: U64,
         /// The longest message, in bytes.
         longest: U32,
-        /// How many datagrams the sender keeps.
+        /// Datagrams that the sender retains.
         window: U32,
-        /// How many receivers are joined, this one included.
+        /// Joined receivers, this one included.
         receivers: U32,
         /// The sender's process.
         pid: U32,
-        /// How long the sender may be silent before it counts as dead, in ms.
+        /// Silence after which the sender counts as dead, in ms.
         liveness_ms: U32,
         /// Zero.
         reserved: U32,
@@ -126,7 +126,7 @@ body! {
 body! {
     /// A topic of the session; its name follows, padded with zeros to a multiple of 4.
     TopicEntry [24] {
-        /// Its number within the session.
+        /// Number of the topic within the session.
         topic: U32,
         /// The name's bytes.
         name: U16,
@@ -142,7 +142,7 @@ body! {
 body! {
     /// In a Status. The frame's sequence is the first that the application has not read.
     StatusBody [48] {
-        /// Whose status it is.
+        /// The receiver.
         receiver: U64,
         /// The first sequence that has not arrived.
         received: U64,
@@ -152,11 +152,11 @@ body! {
         echo: U64,
         /// The group that it belongs to for flow control, or 0.
         tag: U32,
-        /// How many datagrams it has given up, so far.
+        /// Datagrams that it has given up so far.
         lost: U32,
-        /// How many topics it knows the beginning of.
+        /// Topics whose beginning it knows.
         topics: U32,
-        /// How long a frame takes to the sender and back, in nanoseconds; 0: it does not know.
+        /// Round-trip time to the sender, in nanoseconds; 0 if unknown.
         round_trip: U32,
     }
 }
@@ -164,7 +164,7 @@ body! {
 body! {
     /// In an Echo.
     EchoBody [16] {
-        /// Who asked.
+        /// The receiver that asked.
         receiver: U64,
         /// The clock of the Status.
         echo: U64,
@@ -174,7 +174,7 @@ body! {
 body! {
     /// In a Leave.
     LeaveBody [8] {
-        /// Who goes.
+        /// The leaving receiver.
         receiver: U64,
     }
 }
@@ -182,7 +182,7 @@ body! {
 body! {
     /// In an Eject; the frame's flags say why.
     EjectBody [8] {
-        /// Who is let go.
+        /// The ejected receiver.
         receiver: U64,
     }
 }

@@ -1,4 +1,4 @@
-//! Who publishes what, and where: the bodies of Adverts and Queries. See
+//! Topic resolution: the bodies of Adverts and Queries. See
 //! `docs/protocol/resolution.md`.
 
 use super::{FrameWriter, Names, names};
@@ -16,8 +16,8 @@ pub struct AdvertEntry {
     pub host: U64,
     /// The shared-memory domain that the publisher also serves, or 0.
     pub domain: U64,
-    /// Where it takes control frames; IPv4 addresses are mapped. Unspecified: where the Advert
-    /// comes from.
+    /// Address for control frames; IPv4 addresses are mapped. Unspecified: the Advert's
+    /// source.
     pub control: [u8; 16],
     /// The group that it sends to, mapped likewise; unspecified: none.
     pub group: [u8; 16],
@@ -29,11 +29,11 @@ pub struct AdvertEntry {
     pub pid: U32,
     /// The longest datagram that it sends, in bytes.
     pub datagram_bytes: U16,
-    /// How many names follow.
+    /// Names that follow.
     pub topics: U16,
     /// The bytes of the names that follow.
     pub length: U16,
-    /// How it sends: 1 reliable multicast, 2 reliable unicast, 3 TCP.
+    /// Transport: 1 reliable multicast, 2 reliable unicast, 3 TCP.
     pub transport: u8,
     /// Bits of [`advert_flag`].
     pub flags: u8,
@@ -63,7 +63,7 @@ pub mod refusal_flag {
     pub const STALLED: u16 = 1;
     /// There is no place for another client, or for another name of anybody's.
     pub const CROWDED: u16 = 2;
-    /// What the client sent is no frame, or none for a daemon.
+    /// The client sent an invalid frame, or one that is not for a daemon.
     pub const MALFORMED: u16 = 4;
     /// The client has more names than one may have.
     pub const EXCESS: u16 = 5;

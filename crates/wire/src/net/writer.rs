@@ -42,17 +42,17 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// How many bytes are written.
+    /// Written bytes.
     pub(super) const fn used(&self) -> usize {
         self.used
     }
 
-    /// How many more bytes fit.
+    /// Bytes that still fit.
     pub const fn room(&self) -> usize {
         self.bytes.len() - self.used
     }
 
-    /// What is written from `at` on.
+    /// Written bytes from `at` on.
     pub(super) fn part_mut(&mut self, at: usize) -> &mut [u8] {
         &mut self.bytes[at..self.used]
     }

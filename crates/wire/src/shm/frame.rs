@@ -13,7 +13,7 @@ pub const COMMITTED: u32 = 1;
 const LENGTH_BITS: u32 = 28;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 
-/// What stands before each message, shared with readers.
+/// Header of each message, shared with readers.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FrameHeader {

@@ -5,9 +5,9 @@ use lanecast_base::sync::{AtomicU32, AtomicU64};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Where [`GateLive`] starts.
+/// Offset of [`GateLive`].
 pub const GATE_LIVE_OFFSET: usize = 256;
-/// Where the slots start.
+/// Offset of the slots.
 pub const SLOTS_OFFSET: usize = 1024;
 /// The length of a slot.
 pub const SLOT_BYTES: usize = 256;
@@ -25,7 +25,7 @@ pub struct GateHeader {
     pub magic: [u8; 8],
     /// [`VERSION`].
     pub version: U32,
-    /// How many slots follow.
+    /// Number of slots.
     pub subscribers_max: U32,
     /// The session's number, also the file's name.
     pub session: U64,
@@ -51,7 +51,7 @@ impl GateHeader {
     }
 }
 
-/// Who waits for whom.
+/// Park flags of publisher and subscribers.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct GateLive {
@@ -68,7 +68,7 @@ pub struct GateLive {
 }
 
 impl GateLive {
-    /// Nobody waits.
+    /// All awake.
     #[allow(clippy::new_without_default, reason = "made once, by the publisher")]
     pub fn new() -> Self {
         Self {
@@ -82,23 +82,23 @@ impl GateLive {
     }
 }
 
-/// One subscriber's place. Written by whoever holds the lock on byte `1 + index` of the file;
+/// Slot of a subscriber. Written by the holder of the lock on byte `1 + index` of the file;
 /// only the wake word is also changed by the publisher.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Slot {
     /// All before this position has been read.
     pub cursor: AtomicU64,
-    /// How many messages have been read, of wanted topics and others.
+    /// Messages read, of wanted topics and others.
     pub messages: AtomicU64,
     _line: [u64; 14],
-    /// Counts owners: odd while one is joined, even while nobody is.
+    /// Counts owners: odd while one is joined.
     pub lease: AtomicU64,
     /// The word that the subscriber sleeps on.
     pub wake: AtomicU32,
-    /// Its waiting strategy.
+    /// Waiting strategy.
     pub wait: AtomicU32,
-    /// Its process number.
+    /// Process id.
     pub pid: AtomicU32,
     _reserved: u32,
     /// The namespace that the process number belongs to.
@@ -107,13 +107,13 @@ pub struct Slot {
     pub start_time: AtomicU64,
     /// The process's name, little-endian, padded with zeros.
     pub name: [AtomicU64; 2],
-    /// How often the subscriber slept.
+    /// Number of sleeps of the subscriber.
     pub sleeps: AtomicU64,
     _line2: [u64; 7],
 }
 
 impl Slot {
-    /// Nobody's place.
+    /// A free slot.
     #[allow(clippy::new_without_default, reason = "made once, by the publisher")]
     pub fn new() -> Self {
         Self {

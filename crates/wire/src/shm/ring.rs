@@ -8,9 +8,9 @@ use lanecast_base::sync::{AtomicU32, AtomicU64};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Where [`RingLive`] starts.
+/// Offset of [`RingLive`].
 pub const RING_LIVE_OFFSET: usize = 1024;
-/// Where the topic table starts.
+/// Offset of the topic table.
 pub const TOPICS_OFFSET: usize = 4096;
 /// The longest topic name, in bytes of UTF-8.
 pub const TOPIC_NAME_MAX: usize = 252;
@@ -41,13 +41,13 @@ pub struct RingHeader {
     pub file_bytes: U64,
     /// The ring's length: a power of two.
     pub window_bytes: U64,
-    /// Where the ring starts.
+    /// Offset of the ring.
     pub data_offset: U64,
     /// The longest message.
     pub longest_message: U32,
-    /// How many entries the topic table has.
+    /// Entries of the topic table.
     pub topics_max: U32,
-    /// How many slots the gate file has.
+    /// Slots of the gate file.
     pub subscribers_max: U32,
     /// The publisher's process number.
     pub pid: U32,
@@ -66,13 +66,13 @@ pub struct RingHeader {
 pub struct Limits {
     /// The ring's length: a power of two.
     pub window_bytes: u64,
-    /// Where the ring starts in the file.
+    /// Offset of the ring in the file.
     pub data_offset: u64,
     /// The longest message.
     pub longest_message: u32,
-    /// How many entries the topic table has.
+    /// Entries of the topic table.
     pub topics_max: u32,
-    /// How many slots the gate file has.
+    /// Slots of the gate file.
     pub subscribers_max: u32,
 }
 
@@ -142,27 +142,27 @@ impl RingHeader {
     }
 }
 
-/// What the publisher changes while it runs; nobody else writes it.
+/// Fields that the publisher changes while it runs, as their only writer.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct RingLive {
     /// The position after the last committed message.
     pub head: AtomicU64,
-    /// How many messages were committed.
+    /// Committed messages.
     pub messages: AtomicU64,
     _line: [u64; 14],
     /// [`STATE_OPEN`] or [`STATE_CLOSED`].
     pub state: AtomicU32,
-    /// How many topics the table holds.
+    /// Topics in the table.
     pub topics: AtomicU32,
     /// The publisher's waiting strategy.
     pub wait: AtomicU32,
     _reserved: u32,
-    /// How often a claim found no room.
+    /// Claims that found no room.
     pub back_pressured: AtomicU64,
-    /// How many living subscribers were evicted, for having stalled or written nonsense.
+    /// Living subscribers that were evicted for stalling or for invalid cursors.
     pub evictions: AtomicU64,
-    /// How many rounds of waking sleeping subscribers there were.
+    /// Wake-ups of sleeping subscribers.
     pub wakes: AtomicU64,
     _line2: [u64; 11],
     /// For each slot, the lease that has ended against its owner's will; 0: none.
