@@ -1,26 +1,24 @@
-//! Room for a message, taken before it is written.
+//! Claims: room for messages, reserved before they are written.
 
 use core::fmt;
 use core::ops::DerefMut;
 
 /// Room for one message, written in place.
 ///
-/// Holds what was there before: write every byte that the reader is to see. Dropped without
-/// [`commit`](Self::commit), it was never there.
+/// It holds old bytes: write every byte. Dropping it without [`commit`](Self::commit) aborts it.
 pub trait Claim: DerefMut<Target = [u8]> + Sized {
-    /// Publishes the message: from now on subscribers see it.
+    /// Publishes the message.
     fn commit(self);
 
-    /// Publishes the message, then claims room for the next one on the same topic, waiting for
-    /// it as [`Publish::claim`](crate::Publish::claim) does.
-    ///
-    /// The price of waiting for room thus falls after publication, not before it.
+    /// Publishes the message, then claims room for the next one on the same topic, waiting like
+    /// [`Publish::claim`](crate::Publish::claim). So the wait for room follows the publication
+    /// instead of delaying it.
     ///
     /// # Errors
     /// As for [`Publish::claim`](crate::Publish::claim); this message is published even so.
     fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError>;
 
-    /// Gives the room back; the same as dropping the claim.
+    /// Returns the room, like dropping the claim.
     fn abort(self) {
         drop(self);
     }
@@ -28,48 +26,48 @@ pub trait Claim: DerefMut<Target = [u8]> + Sized {
 
 /// Several messages that become visible together.
 ///
-/// Dropped without [`publish`](Self::publish), none of them was ever there.
+/// Dropping it without [`publish`](Self::publish) aborts all of them.
 pub trait Batch {
-    /// Adds room for one more message, to be written in place now.
+    /// Adds room for one more message, to write in place.
     ///
     /// # Errors
     /// As for [`Publish::try_claim`](crate::Publish::try_claim). The messages added before stay.
     fn try_add(&mut self, topic: crate::TopicId, len: usize) -> Result<&mut [u8], ClaimError>;
 
-    /// How many messages it holds.
+    /// Number of messages in the batch.
     fn len(&self) -> usize;
 
-    /// Whether it holds none.
+    /// Whether the batch is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Publishes all of them at once; returns how many.
+    /// Publishes all messages at once; returns their number.
     fn publish(self) -> usize;
 }
 
-/// Why there is no room for a message.
+/// Errors of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// Not now: try again, or wait.
+    /// No room now: try again, or wait.
     BackPressured(BackPressureReason),
     /// The publisher has been closed.
     Closed,
-    /// Longer than the transport's longest message; no waiting helps.
+    /// Longer than the transport's longest message; waiting does not help.
     TooLong {
         /// The longest message, in bytes.
         longest: usize,
     },
-    /// The topic was not given out by this publisher.
+    /// The topic id is not from this publisher.
     NoSuchTopic,
 }
 
-/// What holds a publisher back.
+/// Reason of back-pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackPressureReason {
-    /// The slowest subscriber has a whole window still to read.
+    /// The slowest subscriber is a whole window behind.
     WindowFull,
 }
 

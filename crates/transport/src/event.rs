@@ -1,30 +1,30 @@
-//! What a subscriber is told.
+//! Events of a subscriber.
 
 use crate::stream::Stream;
 use core::fmt;
 use lanecast_base::sync::{AtomicU64, Ordering};
 
-/// One thing that happened on a subscription.
+/// An event of a subscription.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A publisher of a wanted topic is there: once per stream, before all else from it.
+    /// A publisher of a subscribed topic joined: once per stream, before all its other events.
     Joined(&'a Stream),
     /// A message, read in place.
     Message(Message<'a>),
-    /// Messages that will not come: told before any later message of the stream.
+    /// Lost messages, before any later message of the stream.
     Lost(Gap<'a>),
-    /// The stream is over: once per stream, after all else from it.
+    /// The stream ended: once per stream, after all its other events.
     Left(&'a Stream, CloseReason),
 }
 
-/// A message, read where the transport holds it: valid inside the handler's call.
+/// A message, read in place: valid inside the handler's call.
 ///
-/// Transports that overwrite what a stalled subscriber still reads, because the publisher is
-/// configured to evict it, hand out a copy that they have checked: the bytes are whole then, too.
-/// Without such a policy they are read in place, and only the hostile can have them overwritten: a
-/// writer of a shared gate who makes the publisher take another's place away. What must not be
-/// wrong even so is kept by [`to_vec`](Self::to_vec) or [`copy_into`](Self::copy_into).
+/// A publisher that evicts stalled subscribers may overwrite a message while it is read;
+/// transports with such a policy deliver a checked copy, so the bytes are always whole. Without the
+/// policy messages are read in place, and only a hostile writer of the shared gate can have them
+/// overwritten, by making the publisher evict another subscriber. [`to_vec`](Self::to_vec) and
+/// [`copy_into`](Self::copy_into) detect even that.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     bytes: &'a [u8],
@@ -32,7 +32,7 @@ pub struct Message<'a> {
     lease: Lease<'a>,
 }
 
-/// The right to read in place: it lasts until the publisher takes the reader's place away.
+/// The right to read in place, until the publisher evicts the reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease<'a> {
     revoked: Option<&'a AtomicU64>,
@@ -40,16 +40,16 @@ pub struct Lease<'a> {
 }
 
 impl<'a> Lease<'a> {
-    /// A right that nobody can take away.
+    /// A lease without an end.
     pub const FOR_GOOD: Lease<'static> = Lease { revoked: None, mine: 0 };
 
-    /// A right that ends when `revoked` holds `mine`.
+    /// A lease that ends when `revoked` holds `mine`.
     #[inline(always)]
     pub const fn until(revoked: &'a AtomicU64, mine: u64) -> Self {
         Self { revoked: Some(revoked), mine }
     }
 
-    /// Whether the right still holds.
+    /// Whether the lease still holds.
     #[inline(always)]
     pub fn holds(&self) -> bool {
         // PAIRS(eviction): acquire here (with the fence before it), release where it is revoked.
@@ -64,32 +64,32 @@ impl<'a> Message<'a> {
         Self { bytes, stream, lease }
     }
 
-    /// The payload, as the publisher wrote it; [`is_intact`](Self::is_intact) tells after the
-    /// use whether it still was.
+    /// The payload as published; [`is_intact`](Self::is_intact) checks after the use that it was
+    /// not overwritten.
     #[inline(always)]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Which publisher and topic it is from.
+    /// Publisher and topic.
     #[inline(always)]
     pub const fn stream(&self) -> &'a Stream {
         self.stream
     }
 
-    /// Copies the payload; for what is kept or passed on.
+    /// Copies the payload, to keep it or pass it on.
     ///
     /// # Errors
-    /// If it was overwritten meanwhile; [`Event::Lost`] follows.
+    /// If it was overwritten during the copy; [`Event::Lost`] follows.
     pub fn to_vec(&self) -> Result<Vec<u8>, Overwritten> {
         let mut bytes = Vec::new();
         self.copy_into(&mut bytes).map(|()| bytes)
     }
 
-    /// Copies the payload into `buffer`, whose old contents go.
+    /// Copies the payload into `buffer`, replacing its contents.
     ///
     /// # Errors
-    /// If it was overwritten meanwhile; [`Event::Lost`] follows, and the buffer is empty.
+    /// If it was overwritten during the copy; [`Event::Lost`] follows, and the buffer is empty.
     #[inline]
     pub fn copy_into(&self, buffer: &mut Vec<u8>) -> Result<(), Overwritten> {
         buffer.clear();
@@ -102,14 +102,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether the bytes read so far are still those that were published.
+    /// Whether the bytes read so far are the published ones.
     ///
-    /// Always true unless this subscriber's place has been taken away in the middle of its
-    /// handler, see [`Message`]. Ask after the use; the next event of an evicted subscriber is
-    /// [`Event::Lost`].
+    /// Always true unless this subscriber was evicted during its handler, see [`Message`]. Call it
+    /// after the use; the next event of an evicted subscriber is [`Event::Lost`].
     #[inline]
     pub fn is_intact(&self) -> bool {
-        // PAIRS(eviction): keeps the reads of the body before the look at the lease.
+        // PAIRS(eviction): keeps the reads of the body before the read of the lease.
         lanecast_base::sync::fence(Ordering::Acquire);
         self.lease.holds()
     }
@@ -124,7 +123,7 @@ impl fmt::Debug for Message<'_> {
     }
 }
 
-/// A message was overwritten while it was read: its publisher has taken the reader's place away.
+/// A message was overwritten while it was read: the publisher evicted the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overwritten;
 
@@ -136,31 +135,30 @@ impl fmt::Display for Overwritten {
 
 impl std::error::Error for Overwritten {}
 
-/// Messages that are lost to this subscriber.
+/// A range of messages that this subscriber lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<'a> {
-    /// The stream they belong to.
+    /// The stream.
     pub stream: &'a Stream,
-    /// The first lost one, counted from 0 at this subscriber's first message of the stream's
-    /// session.
+    /// The first lost message, counted from 0 at this subscriber's first message of the session.
     pub first: u64,
-    /// How many, where the transport can know.
+    /// The number of messages, if the transport knows it.
     pub count: Option<u64>,
-    /// Why.
+    /// The reason.
     pub why: LossReason,
 }
 
-/// Why messages are lost.
+/// Reasons of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// The publisher took this subscriber's place away, because it had stalled.
+    /// The publisher evicted this subscriber, which had stalled.
     Evicted,
-    /// What the publisher left behind makes no sense.
+    /// The publisher's memory is damaged.
     Damaged,
-    /// They were asked for again and again, and the time for that is over.
+    /// Repeated NAKs brought no repair in time.
     GaveUp,
-    /// The publisher does not keep them any more.
+    /// The publisher no longer retains them.
     Gone,
     /// The publisher went on without this subscriber, which was too slow.
     Skipped,
@@ -179,19 +177,19 @@ impl LossReason {
     }
 }
 
-/// Why a stream is over.
+/// Reasons of a stream's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The publisher closed it.
+    /// The publisher closed the stream.
     Closed,
     /// The publisher's process ended without closing it.
     Died,
-    /// The publisher took this subscriber's place away, because it had stalled.
+    /// The publisher evicted this subscriber, which had stalled.
     Evicted,
-    /// What the publisher left behind makes no sense.
+    /// The publisher's memory is damaged.
     Damaged,
-    /// The publisher has no place for this subscriber.
+    /// The publisher refused this subscriber.
     Refused,
 }
 
@@ -239,6 +237,6 @@ mod tests {
         evicted.store(3, Ordering::Relaxed);
         assert_eq!(message.to_vec(), Err(Overwritten));
         assert_eq!(message.copy_into(&mut buffer), Err(Overwritten));
-        assert!(buffer.is_empty(), "nothing is left to be taken for the message");
+        assert!(buffer.is_empty(), "no partial message is left");
     }
 }

@@ -3,10 +3,10 @@
 //! A transport implements [`Transport`], [`Publish`] and [`Subscribe`]; applications, measuring
 //! tools and the conformance suite are written against these and run on any of them.
 //!
-//! What every transport keeps:
+//! Every transport keeps these contracts:
 //!
-//! 1. **Order.** One publisher's messages arrive in order, each at most once; what is missing
-//!    is told by [`Event::Lost`] before any later message. Nothing is lost in silence.
+//! 1. **Order.** One publisher's messages arrive in order, each at most once; [`Event::Lost`]
+//!    reports missing ones before any later message. Nothing is lost silently.
 //! 2. **Life cycle.** Exactly one [`Event::Joined`] and one [`Event::Left`] per stream and
 //!    subscriber; pending messages and losses come before `Left`.
 //! 3. **Back-pressure** is a value, [`ClaimError::BackPressured`]; blocking is the caller's choice.

@@ -1,4 +1,4 @@
-//! The writing side.
+//! The publisher of any transport.
 
 use crate::claim::{Batch, Claim, ClaimError};
 use crate::stream::{SessionId, TopicId};
@@ -17,7 +17,7 @@ pub trait Publish: Send + 'static {
     type Batch<'a>: Batch
     where
         Self: 'a;
-    /// Why a topic cannot be added.
+    /// Errors of adding a topic.
     type TopicError: std::error::Error + Send + Sync + 'static;
 
     /// Adds a topic to this session; adding one twice gives the same number.
@@ -28,8 +28,8 @@ pub trait Publish: Send + 'static {
 
     /// Room for a message of `len` bytes on `topic`, or the reason why there is none now.
     ///
-    /// Never blocks and makes no system call, except now and then while back-pressured, to see
-    /// whether a subscriber that holds the stream up has died.
+    /// Never blocks and makes no system call, except for occasional liveness checks of blocking
+    /// subscribers while back-pressured.
     ///
     /// # Errors
     /// See [`ClaimError`].
@@ -100,23 +100,23 @@ pub trait Publish: Send + 'static {
         self.send_on(TopicId::FIRST, bytes)
     }
 
-    /// The publisher's run.
+    /// The id of the session.
     fn session(&self) -> SessionId;
 
-    /// Where the bytes go, for people.
+    /// Address of the session, for people.
     fn source(&self) -> &str;
 
     /// The longest message, in bytes.
     fn longest_message(&self) -> usize;
 
-    /// How many subscribers are joined now.
+    /// Number of joined subscribers.
     fn subscribers(&self) -> usize;
 
     /// Waits until at least `count` subscribers are joined; false if `timeout` passed first.
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool;
 
-    /// How many subscribers that had joined are no longer waited for, and have not read everything:
-    /// they died, fell silent, were evicted, or tell of a loss. One that left is not among them.
+    /// Number of joined subscribers that ended without reading everything: they died, fell silent,
+    /// were evicted, or reported a loss. Subscribers that left do not count.
     fn left_behind(&mut self) -> usize {
         0
     }
@@ -124,8 +124,8 @@ pub trait Publish: Send + 'static {
     /// Waits until every living subscriber has read everything; false if `timeout` passed first.
     fn drain(&mut self, timeout: Duration) -> bool;
 
-    /// Ends the session: lingers at most `linger` until all have read everything, then tells
-    /// subscribers that it is over. Returns whether all had read everything.
+    /// Ends the session: lingers at most `linger` until all subscribers have read everything, then
+    /// ends their streams. Returns whether all had read everything.
     ///
     /// Dropping a publisher closes it without lingering.
     fn close(self, linger: Duration) -> bool

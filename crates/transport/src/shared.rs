@@ -63,10 +63,10 @@ impl<P: Publish> Shared<P> {
         self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The publisher itself, if this is its last handle; else the handle.
+    /// The publisher, if this is its last handle.
     ///
     /// # Errors
-    /// Gives the handle back while others exist.
+    /// Returns the handle while others exist.
     pub fn into_inner(self) -> Result<P, Self> {
         match Arc::try_unwrap(self.publisher) {
             Ok(publisher) => Ok(publisher.into_inner().unwrap_or_else(PoisonError::into_inner)),

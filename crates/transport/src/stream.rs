@@ -1,8 +1,8 @@
-//! Who speaks: one publisher on one topic.
+//! A stream: one publisher on one topic.
 
 use core::fmt;
 
-/// One run of one publisher: random, never used again. A restarted publisher is another one.
+/// Id of one run of a publisher: random and never reused. A restarted publisher has a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub u64);
 
@@ -18,7 +18,7 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// A topic's number within its session, given by the publisher in the order of adding.
+/// Number of a topic within its session, in the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicId(pub u32);
 
@@ -30,15 +30,15 @@ impl TopicId {
 /// One publisher on one topic, as a subscriber sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// The publisher's run.
+    /// The session.
     pub session: SessionId,
     /// The topic's name.
     pub topic: String,
     /// The topic's number within the session.
     pub topic_id: TopicId,
-    /// The publisher's process, as it sees its own number.
+    /// The publisher's process id, in its own namespace.
     pub pid: u32,
-    /// Where the bytes come through, for people: `shm:0f3a…`.
+    /// Address of the session, for people: `shm:0f3a…`.
     pub source: String,
 }
 

@@ -1,40 +1,38 @@
-//! The reading side, and the transport that makes both.
+//! The subscriber of any transport, and the transport itself.
 
 use crate::event::Event;
 use crate::publish::Publish;
 use std::time::Duration;
 
-/// A subscriber: one reader of every publisher of its topics, now and later.
+/// A subscriber to all present and future publishers of its topics.
 pub trait Subscribe: Send + 'static {
-    /// Hands what has come to `handler`, at most `limit` messages; returns how many events it
-    /// handed over. Never blocks.
+    /// Calls `handler` with pending events, at most `limit` messages; returns the number of events.
+    /// Never blocks.
     ///
-    /// Messages are read in place and are done with when the handler returns. A handler that
-    /// panics has consumed its message.
+    /// Messages are read in place and count as read when the handler returns or panics.
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize;
 
-    /// Waits by the subscriber's strategy after a poll that returned `work`: not at all if
-    /// there was some. Returns after at most [`Self::longest_wait`], events or not.
+    /// Waits by the subscriber's strategy after a poll that returned `work`; returns at once if
+    /// that is not 0, and after [`Self::longest_wait`] at the latest.
     fn wait(&mut self, work: usize);
 
-    /// The longest time that [`wait`](Self::wait) takes, so that a loop can look at other
-    /// things (a stop flag) now and then.
+    /// The longest time of a [`wait`](Self::wait), so that a loop can check a stop flag in between.
     fn longest_wait(&self) -> Duration;
 
-    /// How many streams are joined now.
+    /// Number of joined streams.
     fn streams(&self) -> usize;
 }
 
-/// A way for messages to travel: makes both ends.
+/// A way to carry messages: makes publishers and subscribers.
 pub trait Transport {
-    /// Its writing side.
+    /// The publisher of this transport.
     type Publisher: Publish;
-    /// Its reading side.
+    /// The subscriber of this transport.
     type Subscriber: Subscribe;
-    /// Why an end cannot be made.
+    /// Errors of making publishers and subscribers.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Its name on the command line: `shm`, `tcp`, ...
+    /// The name on the command line: `shm`, `tcp`, ...
     fn name(&self) -> &'static str;
 
     /// A publisher of `topic`.
