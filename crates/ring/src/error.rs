@@ -51,7 +51,7 @@ impl fmt::Display for BuildError {
             Self::ForeignConsumer => f.write_str("a consumer can only follow consumers of the same ring"),
             Self::NotExclusive => f.write_str(
                 "a exclusive_consumer or worker changes values, so nobody may read beside it: let it follow \
-                 all other consumers, and, if it is a exclusive_consumer, further ones follow it",
+                 all other consumers, and, if it is an exclusive consumer, further ones follow it",
             ),
         }
     }

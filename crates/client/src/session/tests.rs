@@ -290,7 +290,7 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
         .expect_err("that is last_send first");
     world.client.publish(&Publication::of("t", b"while apart")).expect("there is room");
     world.settle();
-    assert!(world.client.is_flushed().expect("it is last_send once"));
+    assert!(world.client.is_flushed().expect("it is sent once"));
     assert_eq!(world.server.consumed, ["while apart"]);
 }
 
