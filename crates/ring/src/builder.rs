@@ -18,13 +18,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The largest ring: its positions and sizes stay far from any overflow.
+/// Largest capacity: positions and sizes stay far from any overflow.
 pub(crate) const CAPACITY_MAX: usize = 1 << 32;
 
 /// Starts a ring with one producer: `capacity` slots, each with a value from `factory`.
 ///
 /// # Errors
-/// If `capacity` is no power of two, or too large.
+/// If `capacity` is not a power of two, or too large.
 pub fn single_producer<T: Send + Sync>(
     capacity: usize,
     factory: impl FnMut() -> T,
@@ -33,9 +33,9 @@ pub fn single_producer<T: Send + Sync>(
         return Err(BuildError::Capacity { asked: capacity });
     }
     barrier::register();
-    let line = RingBuffer::new(Slots::new(capacity, factory));
+    let ring = RingBuffer::new(Slots::new(capacity, factory));
     Ok(Rings {
-        line: Arc::new(line),
+        ring: Arc::new(ring),
         members: Vec::new(),
         strategy: WaitStrategy::default(),
         stride: 1,
@@ -43,7 +43,7 @@ pub fn single_producer<T: Send + Sync>(
     })
 }
 
-/// One producer and one consumer, which takes values.
+/// A ring with one producer and one exclusive consumer.
 ///
 /// # Errors
 /// As for [`single_producer`].
@@ -57,41 +57,40 @@ pub fn unicast<T: Send + Sync>(
     Ok((build.producer()?, exclusive_consumer))
 }
 
-/// A ring that is being built.
+/// Builder of a ring: consumers first, the producer last.
 #[derive(Debug)]
 pub struct Rings<T> {
-    line: Arc<RingBuffer<T>>,
+    ring: Arc<RingBuffer<T>>,
     members: Vec<Member>,
     strategy: WaitStrategy,
     stride: u64,
     pull_after: Option<Duration>,
 }
 
-/// A consumer, as the builder sees it.
+/// A consumer of the ring being built.
 #[derive(Debug)]
 struct Member {
     head: Arc<Cursor>,
-    /// All that come before it, by number.
+    /// Numbers of all consumers before it.
     before: BTreeSet<usize>,
     is_exclusive: bool,
 }
 
 impl<T: Send + Sync> Rings<T> {
-    /// How the ends added from now on wait; [`WaitStrategy::SpinPark`] unless said otherwise.
+    /// Wait strategy of the ends added afterwards; [`WaitStrategy::SpinPark`] by default.
     #[must_use]
     pub const fn wait(mut self, strategy: WaitStrategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Publishes every `values` values instead of each: fewer cache lines change hands.
+    /// Publishes after every `values` values instead of each: fewer cache-line transfers.
     ///
-    /// Nothing is held back for longer than `delay`: a consumer that has been without values for
-    /// so long takes what is written but not published. A sleeping consumer is woken at once.
-    /// Say it before adding consumers.
+    /// Values are held back for at most `delay`: a consumer without values for so long reads
+    /// unpublished ones. A sleeping consumer is woken at once. Call it before adding consumers.
     #[must_use]
     pub fn stride(mut self, values: usize, delay: Duration) -> Self {
-        self.stride = values.clamp(1, self.line.slots.capacity() as usize) as u64;
+        self.stride = values.clamp(1, self.ring.slots.capacity() as usize) as u64;
         self.pull_after = (self.stride > 1).then_some(delay);
         self
     }
@@ -99,7 +98,7 @@ impl<T: Send + Sync> Rings<T> {
     /// A consumer of every value as soon as it is published.
     ///
     /// # Errors
-    /// If there is a taker, beside which nobody may read.
+    /// If there is an exclusive consumer.
     pub fn consumer(&mut self) -> Result<Consumer<T>, BuildError> {
         self.after(&[])
     }
@@ -107,12 +106,12 @@ impl<T: Send + Sync> Rings<T> {
     /// A consumer that never overtakes any of `others`.
     ///
     /// # Errors
-    /// If one of them belongs to another ring, or if there is a taker that it does not follow.
+    /// If one of them belongs to another ring, or if there is an exclusive consumer beside it.
     pub fn after(&mut self, others: &[&Consumer<T>]) -> Result<Consumer<T>, BuildError> {
         self.add(others, false)
     }
 
-    /// A consumer that may take values out, because it is the only one.
+    /// An exclusive consumer without other consumers: it may take values out.
     ///
     /// # Errors
     /// If there are others.
@@ -120,7 +119,8 @@ impl<T: Send + Sync> Rings<T> {
         self.exclusive_after(&[])
     }
 
-    /// A consumer that may change values and take them out, because it follows all the others.
+    /// An exclusive consumer that follows all other consumers: it may change values and take them
+    /// out.
     ///
     /// # Errors
     /// If it does not follow all the others, directly or through them.
@@ -131,8 +131,7 @@ impl<T: Send + Sync> Rings<T> {
         Ok(ExclusiveConsumer::new(self.add(others, true)?))
     }
 
-    /// A group of `count` workers that share the values among themselves, because there is
-    /// nobody else.
+    /// A group of `count` workers that share the values, without other consumers.
     ///
     /// # Errors
     /// If there are others, or if `count` is 0.
@@ -140,8 +139,7 @@ impl<T: Send + Sync> Rings<T> {
         self.workers_after(count, &[])
     }
 
-    /// A group of `count` workers that share the values among themselves, and that follows all
-    /// other consumers.
+    /// A group of `count` workers that share the values and follow all other consumers.
     ///
     /// # Errors
     /// If it does not follow all the others, directly or through them, or if `count` is 0.
@@ -156,7 +154,7 @@ impl<T: Send + Sync> Rings<T> {
         Ok(shares.map(worker).collect())
     }
 
-    /// What `count` workers share this ring by.
+    /// Work claims of `count` workers in this ring.
     pub(crate) fn shares(
         &mut self,
         count: usize,
@@ -166,7 +164,7 @@ impl<T: Send + Sync> Rings<T> {
             return Err(BuildError::NoConsumer);
         }
         let before = self.before(others, true)?;
-        // The producer looks at the cursors in this order: at the group's first.
+        // The producer reads the cursors in this order: the group's first.
         let claimed = self.join(Cursor::new(0), &before, true);
         let group = Arc::new(WorkerGroup::new(claimed));
         let share = |_| {
@@ -186,7 +184,8 @@ impl<T: Send + Sync> Rings<T> {
         Ok(self.consume(head, others, &before))
     }
 
-    /// Those whom one that follows `others` comes after, unless it or another must be alone.
+    /// All consumers before one that follows `others`; an error if a consumer beside it is
+    /// exclusive, or if it is exclusive itself and there are any beside it.
     fn before(
         &self,
         others: &[&Consumer<T>],
@@ -212,7 +211,7 @@ impl<T: Send + Sync> Rings<T> {
         others: &[&Consumer<T>],
         before: &BTreeSet<usize>,
     ) -> Consumer<T> {
-        let tail = || core::iter::once(Arc::clone(&self.line.tail));
+        let tail = || core::iter::once(Arc::clone(&self.ring.tail));
         let (gates, pull_after) = if others.is_empty() {
             (GatingCursors::new(tail(), tail()), self.pull_after)
         } else {
@@ -225,10 +224,10 @@ impl<T: Send + Sync> Rings<T> {
                 None,
             )
         };
-        Consumer::new(Arc::clone(&self.line), head, gates, pull_after, self.strategy)
+        Consumer::new(Arc::clone(&self.ring), head, gates, pull_after, self.strategy)
     }
 
-    /// The numbers of `others` and of all that come before them.
+    /// Numbers of `others` and of all consumers before them.
     fn all_before(&self, others: &[&Consumer<T>]) -> Result<BTreeSet<usize>, BuildError> {
         let mut before = BTreeSet::new();
         for other in others {
@@ -270,8 +269,8 @@ impl<T: Send + Sync> Rings<T> {
         let last = last.map(|(_, member)| Arc::clone(&member.head));
         let gates = GatingCursors::new(last, heads.iter().map(Arc::clone));
         // Set once: the builder is consumed.
-        let _ = self.line.heads.set(heads);
-        Ok(Producer::new(Arc::clone(&self.line), gates, self.stride, self.strategy))
+        let _ = self.ring.heads.set(heads);
+        Ok(Producer::new(Arc::clone(&self.ring), gates, self.stride, self.strategy))
     }
 }
 
@@ -293,7 +292,7 @@ impl<T: Send + Sync + 'static> HandlerRing<T> for Rings<T> {
 
     fn complete(self) -> Result<(Producer<T>, Box<dyn RingControl>), BuildError> {
         let producer = self.producer()?;
-        let lines = RingSet(vec![Arc::clone(&producer.room().line)]);
+        let lines = RingSet(vec![Arc::clone(&producer.barrier().ring)]);
         Ok((producer, Box::new(lines)))
     }
 }
@@ -301,8 +300,8 @@ impl<T: Send + Sync + 'static> HandlerRing<T> for Rings<T> {
 impl<T> Drop for Rings<T> {
     /// Without a producer the consumers have nothing to wait for.
     fn drop(&mut self) {
-        if self.line.heads.get().is_none() {
-            self.line.close(0);
+        if self.ring.heads.get().is_none() {
+            self.ring.close(0);
         }
     }
 }

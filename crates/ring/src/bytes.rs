@@ -1,18 +1,18 @@
 //! Messages of any length between threads, written and read in place.
 //!
-//! A lane is a ring of bytes with one writer. Frames lie in it one after the other, 8 bytes of
-//! length and then the message, each aligned to 8; one that would run over the end starts anew at
-//! the beginning, so no message is ever split. Positions count bytes since the start, and what the
-//! producer's cursor has passed is there: publication is one store, for a message or for many.
+//! A lane is a ring of bytes with one writer. Frames follow one another, 8 bytes of length and then
+//! the message, each aligned to 8; a frame that would cross the end starts at the beginning instead,
+//! so no message is split. Positions count bytes since the start, and the bytes before the
+//! producer's cursor are published: one store publishes a message or many.
 //!
-//! Several producers are several lanes, and every consumer reads all of them: producers never meet,
-//! and the claim that one of them forgets holds up nobody else. Order is kept for each producer.
+//! Each of several producers has its own lane, and every consumer reads all of them: producers do not
+//! contend, and an abandoned claim of one does not block the others. Order is kept per producer.
 //!
 //! ```
 //! use lanecast_ring::bytes;
 //! let mut build = bytes::single_producer(4096)?;
 //! let mut log = build.consumer(); // Sees everything,
-//! let mut act = build.after(&[&log])?; // and this one only what the log is done with.
+//! let mut act = build.after(&[&log])?; // and this one only messages that the log has read.
 //! let mut producer = build.producer()?;
 //!
 //! let mut claim = producer.try_claim(5)?;

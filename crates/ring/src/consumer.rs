@@ -1,4 +1,4 @@
-//! The reading ends of a ring.
+//! The consumer: a reading end of a ring.
 
 use crate::cursor::{Cursor, DETACHED, sleep_on_any};
 use crate::gating::{GatingCursors, ParkMark};
@@ -9,18 +9,18 @@ use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So many values are handled before they are released, if more are there.
+/// Values handled between two releases, while more are available.
 const RELEASE_EVERY: usize = 32;
 
 /// A reader of every value of a ring, in place.
 ///
-/// What it has not read holds the producer back. Dropped, it holds nobody back any more.
+/// Unread values gate the producer. A drop detaches the consumer: it gates no other end.
 #[derive(Debug)]
 pub struct Consumer<T> {
-    pub(crate) line: Arc<RingBuffer<T>>,
-    /// The next value.
+    pub(crate) ring: Arc<RingBuffer<T>>,
+    /// Position of the next value.
     pub(crate) at: u64,
-    /// Values may be read up to here, as far as known.
+    /// Known limit of reading.
     pub(crate) limit: u64,
     released: u64,
     pub(crate) head: Arc<Cursor>,
@@ -29,25 +29,25 @@ pub struct Consumer<T> {
     throttle: ReaderThrottle,
     /// The position at the last [`wait`](Self::wait).
     waited_at: u64,
-    /// After how long without values it looks at those that a stride holds back.
+    /// Time without values after which those that a stride holds back are read.
     pull_after: Option<Duration>,
-    /// When it ran dry.
+    /// Time since which the ring has been empty.
     empty_since: Option<Instant>,
-    /// What it sleeps on.
+    /// Park flag set for a sleep.
     mark: Option<ParkMark>,
 }
 
 impl<T> Consumer<T> {
     pub(crate) fn new(
-        line: Arc<RingBuffer<T>>,
+        ring: Arc<RingBuffer<T>>,
         head: Arc<Cursor>,
         gates: GatingCursors,
         pull_after: Option<Duration>,
         strategy: WaitStrategy,
     ) -> Self {
-        let throttle = ReaderThrottle::new(line.slots.far());
+        let throttle = ReaderThrottle::new(ring.slots.far());
         Self {
-            line,
+            ring,
             at: 0,
             limit: 0,
             released: 0,
@@ -62,29 +62,29 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Hands over what is there, at most `max` values, as at most two slices; returns how many
-    /// values. Never blocks. The values are released when the last call of `handle` has returned.
+    /// Passes at most `max` available values to `handle`, as at most two slices; returns the number
+    /// of values. Never blocks. The values are released when the last call of `handle` has returned.
     ///
     /// A `handle` that panics has consumed its slice.
     #[inline(always)]
     pub fn drain(&mut self, max: usize, mut handle: impl FnMut(&[T])) -> usize {
         let count = self.available(max);
         self.each_run(count, |consumer, at, run| {
-            // SAFETY: the run lies between the head and the limit: nobody writes there.
-            handle(unsafe { consumer.line.slots.read(at, run) });
+            // SAFETY: the run lies between the head and the limit: the producer does not write there.
+            handle(unsafe { consumer.ring.slots.read(at, run) });
         })
     }
 
-    /// How many values may be read now, at most `max`.
+    /// Number of values available now, at most `max`.
     #[inline(always)]
     pub(crate) fn available(&mut self, max: usize) -> usize {
         if self.at == self.limit {
-            self.look();
+            self.poll_tail();
         }
         (self.limit - self.at).min(max as u64) as usize
     }
 
-    /// Passes over `count` values, run by run, and releases them.
+    /// Calls `handle` for `count` values, run by run, and releases them.
     #[inline(always)]
     pub(crate) fn each_run(
         &mut self,
@@ -93,26 +93,26 @@ impl<T> Consumer<T> {
     ) -> usize {
         let mut left = count;
         while left > 0 {
-            let (at, run) = (self.at, self.line.slots.run(self.at, left as u64));
+            let (at, run) = (self.at, self.ring.slots.run(self.at, left as u64));
             self.at += run as u64;
             left -= run;
             handle(self, at, run);
         }
-        // Also when there is nothing: a `handle` that panicked has released nothing.
+        // Even without values: the last call can have ended by a panic of `handle`, unreleased.
         self.release();
         count
     }
 
-    /// Hands over what is there, a few values at a time and the last with a word that it is so,
-    /// until `handle` has done fewer than it was given; returns how many are done, and releases
-    /// them on the way.
+    /// Passes the available values to `handle`, a few at a time, with a flag that marks the last
+    /// ones, until `handle` has handled fewer than it was given. Releases handled values on the way
+    /// and returns their number.
     pub(crate) fn drain_while(&mut self, mut handle: impl FnMut(&[T], bool) -> usize) -> usize {
         let count = self.available(usize::MAX);
         let mut done = 0;
         while done < count {
-            let run = self.line.slots.run(self.at, (count - done).min(RELEASE_EVERY) as u64);
-            // SAFETY: the run lies between the head and the limit: nobody writes there.
-            let values = unsafe { self.line.slots.read(self.at, run) };
+            let run = self.ring.slots.run(self.at, (count - done).min(RELEASE_EVERY) as u64);
+            // SAFETY: the run lies between the head and the limit: the producer does not write there.
+            let values = unsafe { self.ring.slots.read(self.at, run) };
             let handled = handle(values, done + run == count);
             self.at += handled as u64;
             done += handled;
@@ -124,8 +124,8 @@ impl<T> Consumer<T> {
         done
     }
 
-    /// Whether there is a value now. Releases what was read only every so many values, and when
-    /// there is none left.
+    /// Whether a value is available. Releases only every `release_every` values, and once the ring
+    /// is empty.
     #[inline(always)]
     pub(crate) fn has_one(&mut self, release_every: u64) -> bool {
         if self.at != self.limit {
@@ -138,7 +138,7 @@ impl<T> Consumer<T> {
         self.available(1) == 1
     }
 
-    /// Lets those who wait for this consumer go on.
+    /// Releases the values read so far to the ends that this consumer gates.
     #[inline(always)]
     pub(crate) fn release(&mut self) {
         if self.released != self.at {
@@ -147,28 +147,28 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Looks how far those before it are.
+    /// Reads the gating cursors.
     #[inline(always)]
-    fn look(&mut self) {
-        // The tail, at least, is always there.
+    fn poll_tail(&mut self) {
+        // The producer's tail is always among them.
         self.limit = self.gates.slowest().map_or(self.at, |slowest| slowest.max(self.at));
         if self.limit == self.at && self.pull_after.is_some() {
             self.pull();
         }
     }
 
-    /// Takes what the producer has written and a stride holds back, if it does so for too long.
+    /// Makes values available that a stride has held back for too long.
     #[cold]
     fn pull(&mut self) {
         let since = *self.empty_since.get_or_insert_with(Instant::now);
         if Some(since.elapsed()) >= self.pull_after {
-            self.limit = self.line.written().max(self.at);
+            self.limit = self.ring.written().max(self.at);
             self.empty_since = None;
         }
     }
 
-    /// Waits by the ring's strategy after a round that did `work`: not at all if it did some, or
-    /// read values since the last call. Returns after at most 100 ms, values or not.
+    /// Waits by the ring's strategy after a poll with `work` values; returns at once if there were
+    /// any, or if values were read since the last call. Returns after at most 100 ms.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
         self.wait_unless(work, || false);
@@ -177,7 +177,7 @@ impl<T> Consumer<T> {
     /// As [`wait`](Self::wait), but does not sleep if `stop` holds.
     #[inline(always)]
     pub(crate) fn wait_unless(&mut self, work: usize, stop: impl Fn() -> bool) {
-        // Not the caller's word: who takes values one by one often says only that it is dry.
+        // Not only `work`: callers that take single values often report an empty poll only.
         let read = (self.at - self.waited_at) as usize;
         self.waited_at = self.at;
         if read > 0 {
@@ -193,13 +193,13 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Whether there is more to read, as far as known.
+    /// Whether more values are known to be available.
     #[inline(always)]
     pub(crate) const fn has_more(&self) -> bool {
         self.at != self.limit
     }
 
-    /// There was something to read.
+    /// Notes that there were values.
     #[inline(always)]
     pub(crate) fn found(&mut self) {
         self.empty_since = None;
@@ -219,29 +219,29 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Marks this end asleep, if it goes on; whether there is nothing to read.
+    /// Sets a park flag unless the stream has ended; returns whether there is nothing to read.
     pub(crate) fn mark(&mut self) -> bool {
         self.mark = None;
         if self.is_closed() {
             return true;
         }
         self.mark = self.gates.mark(self.at);
-        self.mark.is_some() && self.line.written() <= self.at && !self.is_closed()
+        self.mark.is_some() && self.ring.written() <= self.at && !self.is_closed()
     }
 
-    /// What to sleep on after [`mark`](Self::mark); `None` if nothing more comes.
+    /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.
     pub(crate) fn word(&self) -> Option<(&AtomicU32, u32)> {
         self.mark.map(|mark| self.gates.word(mark))
     }
 
-    /// Whether the producer is gone and everything is read. Whatever its thread did before that,
-    /// here or elsewhere in memory, is seen then.
+    /// Whether the producer is gone and all values are read. If so, everything that the producer's
+    /// thread did before is visible.
     #[inline]
     pub fn is_closed(&self) -> bool {
-        self.line.ends_at(self.at)
+        self.ring.ends_at(self.at)
     }
 
-    /// How many values it has read: the sequence of the next one.
+    /// Number of values read: the sequence of the next one.
     pub const fn position(&self) -> u64 {
         self.at
     }

@@ -1,8 +1,8 @@
-//! A published position, and those who sleep until it moves.
+//! Cursor: a published position, and the wake-up of the threads that sleep until it moves.
 //!
-//! A producer's tail and each consumer's head is a cursor. A topology is nothing but who waits for
-//! whose cursor: a consumer for the producer's, or, in a pipeline, for other consumers'; the
-//! producer for those of the last stage.
+//! A producer's tail and each consumer's head are cursors. A topology follows from the cursors that
+//! each end waits for: a consumer waits for the producer's tail, or, in a pipeline, for other
+//! consumers' heads; the producer waits for the heads of the last stage.
 
 use crate::park_flag::{ParkFlag, Sleeper};
 use lanecast_base::CachePadded;
@@ -10,9 +10,9 @@ use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
 use lanecast_os::futex;
 use std::time::Duration;
 
-/// Where a cursor stands whose owner is gone: it holds nobody up.
+/// Position of a cursor whose owner was dropped: it gates no other end.
 pub(crate) const DETACHED: u64 = u64::MAX;
-/// Where one stands that holds nobody up now.
+/// Position of a worker's cursor without a claimed run: it gates no other end.
 pub(crate) const IDLE: u64 = u64::MAX - 1;
 
 /// One end's published position. It has one writer, or several that [`advance`](Cursor::advance)
@@ -26,7 +26,7 @@ pub(crate) struct Cursor {
 #[derive(Debug, Default)]
 struct Rest {
     park_flag: ParkFlag,
-    /// Counts wake-ups: the word that sleepers sleep on.
+    /// Number of wake-ups: the word that sleepers sleep on.
     wakes: AtomicU32,
 }
 
@@ -35,7 +35,7 @@ impl Cursor {
         Self { position: CachePadded::new(AtomicU64::new(position)), rest: CachePadded::default() }
     }
 
-    /// The position, and all that was done before it was published.
+    /// The position; the values before it are visible.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         // PAIRS(cursor): acquire here, release in `publish`.
@@ -43,7 +43,7 @@ impl Cursor {
         self.position.load(Ordering::Acquire)
     }
 
-    /// Publishes `position`, and wakes those who sleep until it moves.
+    /// Publishes `position` and wakes the sleepers.
     #[inline(always)]
     pub(crate) fn publish(&self, position: u64) {
         // PAIRS(cursor): release here, acquire in `get`.
@@ -51,19 +51,19 @@ impl Cursor {
         self.wake_sleepers();
     }
 
-    /// Publishes `position` without a word to those who sleep, and before any later
+    /// Stores `position` without waking sleepers; visible before any later
     /// [`advance`](Self::advance) by the same thread.
     #[inline(always)]
     pub(crate) fn show(&self, position: u64) {
         self.position.store(position, Ordering::Relaxed);
     }
 
-    /// Moves from `from` to `to`, if it is still there: a cursor with several writers. Who sees
-    /// `to`, or anything later, also sees what each of them has shown before.
+    /// Moves the cursor from `from` to `to` by compare-exchange, for cursors with several writers. A
+    /// thread that sees `to` or a later position also sees every earlier [`show`](Self::show).
     #[inline(always)]
     pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
-        // PAIRS(claimed): release here, acquire in `get`. Readings by others in between are kept
-        // in order because all of them are exchanges as well.
+        // PAIRS(claimed): release here, acquire in `get`. Moves by other threads in between keep
+        // the order, because all of them are exchanges as well.
         let (done, failed) = (Ordering::Release, Ordering::Relaxed);
         let moved = self.position.compare_exchange(from, to, done, failed).is_ok();
         if moved {
@@ -72,7 +72,7 @@ impl Cursor {
         moved
     }
 
-    /// Wakes those who sleep, because there is something to see.
+    /// Wakes the sleepers, if there are any.
     #[inline(always)]
     pub(crate) fn wake_sleepers(&self) {
         if self.rest.park_flag.must_wake() {
@@ -80,7 +80,7 @@ impl Cursor {
         }
     }
 
-    /// Whether somebody sleeps until it moves, or may be about to.
+    /// Whether a thread sleeps until the cursor moves, or may be about to.
     #[inline(always)]
     pub(crate) fn has_sleepers(&self) -> bool {
         self.rest.park_flag.has_sleepers()
@@ -89,15 +89,15 @@ impl Cursor {
     #[cold]
     #[inline(never)]
     fn wake(&self) {
-        // Relaxed: the futex call compares it in the kernel, and the position is what counts.
+        // Relaxed: the kernel compares it in the futex call, and the position has its own order.
         self.rest.wakes.fetch_add(1, Ordering::Relaxed);
         futex::wake(&self.rest.wakes, u32::MAX >> 1);
     }
 
-    /// Marks the caller asleep, who must then look again; the value of [`word`](Self::word)
-    /// while nobody has woken it.
+    /// Sets the park flag; the caller must then poll again. Returns the value of
+    /// [`word`](Self::word) until a wake-up.
     pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> u32 {
-        // Relaxed: the mark is set later, by a release that whoever takes it acquires before it
+        // Relaxed: the flag is set later, by a release that the waking thread acquires before it
         // counts the wake-up.
         let wakes = self.rest.wakes.load(Ordering::Relaxed);
         self.rest.park_flag.mark(sleeper);
@@ -109,23 +109,23 @@ impl Cursor {
         &self.rest.wakes
     }
 
-    /// A waiter on this cursor has found something without sleeping.
+    /// Notes that a waiter on this cursor succeeded without a sleep.
     #[inline(always)]
     pub(crate) fn found(&self, sleeper: &mut Sleeper) {
         self.rest.park_flag.found(sleeper);
     }
 
-    /// The waiter goes.
+    /// Withdraws the waiter's request for fences.
     pub(crate) fn forget(&self, sleeper: &mut Sleeper) {
         self.rest.park_flag.forget(sleeper);
     }
 }
 
-/// How long an end sleeps that watches more cursors than one sleep can.
-const SHORT_NAP: Duration = Duration::from_millis(1);
+/// Longest sleep with more cursors than one futex call can watch.
+const SHORT_PARK_TIME: Duration = Duration::from_millis(1);
 
-/// Sleeps at most `limit` until somebody wakes one of `words`: those of marked cursors, with what
-/// they held then. Does not sleep if there are none.
+/// Sleeps at most `limit` until a wake-up of one of `words`: the words of marked cursors, with their
+/// values at that time. Returns at once without words.
 #[cold]
 pub(crate) fn sleep_on_any<'a>(
     words: impl IntoIterator<Item = (&'a AtomicU32, u32)>,
@@ -139,6 +139,6 @@ pub(crate) fn sleep_on_any<'a>(
         *place = word;
         count += 1;
     }
-    let limit = if words.next().is_some() { limit.min(SHORT_NAP) } else { limit };
+    let limit = if words.next().is_some() { limit.min(SHORT_PARK_TIME) } else { limit };
     futex::wait_any(&watched[..count], limit);
 }

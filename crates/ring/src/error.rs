@@ -1,34 +1,34 @@
-//! What can go wrong with a ring.
+//! Errors of building a ring and of publishing to it.
 
 use core::fmt;
 
-/// Why a ring cannot be built.
+/// A ring cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The capacity is not a power of two, or too large.
     Capacity {
-        /// What was asked for.
+        /// Requested capacity.
         asked: usize,
     },
     /// The number of bytes is not a power of two, too small or too large.
     Bytes {
-        /// What was asked for.
+        /// Requested bytes.
         asked: usize,
     },
-    /// There is no memory for as much.
+    /// The memory cannot be allocated.
     NoMemory {
-        /// What was asked for, in bytes.
+        /// Requested bytes.
         asked: usize,
     },
-    /// A ring has at least one producer.
+    /// The ring has no producer.
     NoProducer,
-    /// Nobody consumes: without a consumer nothing would ever be released.
+    /// The ring has no consumer, so no slot would ever be released.
     NoConsumer,
-    /// A consumer is to follow one of another ring.
+    /// A consumer would follow a consumer of another ring.
     ForeignConsumer,
-    /// A taker or a group of workers must be alone at its place: after all other consumers, or
-    /// the only one.
+    /// An exclusive consumer or a group of workers must follow all other consumers, or be the
+    /// only one.
     NotExclusive,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for BuildError {
                 write!(f, "there is no memory for {asked} bytes: take a smaller ring")
             }
             Self::NoProducer => f.write_str("a ring has at least one producer: ask for one"),
-            Self::NoConsumer => f.write_str("nobody consumes: add a consumer before the producer"),
+            Self::NoConsumer => f.write_str("no consumer: add a consumer before the producer"),
             Self::ForeignConsumer => f.write_str("a consumer can only follow consumers of the same ring"),
             Self::NotExclusive => f.write_str(
                 "a exclusive_consumer or worker changes values, so nobody may read beside it: let it follow \
@@ -59,16 +59,16 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// A value that could not be published now.
+/// A value that cannot be published now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PushError<T> {
-    /// The slowest consumer has a whole ring still to read.
+    /// The ring is full: the slowest consumer has not released its oldest value.
     Full(T),
     /// All consumers are gone.
     Closed(T),
 }
 
-/// A value that nobody will ever read: all consumers are gone.
+/// A value that cannot be published because all consumers are gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 

@@ -1,24 +1,24 @@
-//! A consumer that is alone at its place.
+//! Exclusive consumer: no other consumer reads beside it, so it may change and take values.
 
 use crate::consumer::Consumer;
 use core::ops::Deref;
 
-/// The most values that [`ExclusiveConsumer::pop`] takes before it releases them.
+/// Most values that [`ExclusiveConsumer::pop`] takes before it releases them.
 const RELEASE_EVERY: u64 = 64;
 
-/// A consumer that nobody reads beside: it may change values, and take them out.
+/// A consumer without others beside it: it may change values, and take them out.
 ///
-/// Otherwise it is a [`Consumer`], with all its calls.
+/// It has all calls of a [`Consumer`].
 #[derive(Debug)]
 pub struct ExclusiveConsumer<T> {
-    // Never handed out to be changed: it could be swapped for one that is not alone.
+    // Never lent mutably: it could be swapped for one that is not exclusive.
     pub(crate) consumer: Consumer<T>,
     release_every: u64,
 }
 
 impl<T> ExclusiveConsumer<T> {
     pub(crate) fn new(consumer: Consumer<T>) -> Self {
-        let release_every = RELEASE_EVERY.min(consumer.line.slots.capacity().div_ceil(4));
+        let release_every = RELEASE_EVERY.min(consumer.ring.slots.capacity().div_ceil(4));
         Self { consumer, release_every }
     }
 
@@ -40,15 +40,14 @@ impl<T> ExclusiveConsumer<T> {
         let count = self.consumer.available(max);
         self.consumer.each_run(count, |consumer, at, run| {
             // SAFETY: the run lies between the head and the limit: the producer does not write
-            // there, and no other consumer reads there, because this one is alone.
-            handle(unsafe { consumer.line.slots.write(at, run) });
+            // there, and no other consumer reads there, because this one is exclusive.
+            handle(unsafe { consumer.ring.slots.write(at, run) });
         })
     }
 
-    /// Takes the next value, leaving the default in its slot; `None` if there is none now.
+    /// Takes the next value, leaving the default in its slot; `None` if the ring is empty.
     ///
-    /// Its slot is given back to the producer together with some dozen others, at the latest when
-    /// there is nothing left to take.
+    /// Slots are released to the producer by the dozen, and once the ring is empty.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T>
     where
@@ -57,8 +56,8 @@ impl<T> ExclusiveConsumer<T> {
         if !self.consumer.has_one(self.release_every) {
             return None;
         }
-        // SAFETY: the slot lies between the head and the limit, and this consumer is alone.
-        let slot = unsafe { self.consumer.line.slots.write(self.consumer.at, 1) };
+        // SAFETY: the slot lies between the head and the limit, and this consumer is exclusive.
+        let slot = unsafe { self.consumer.ring.slots.write(self.consumer.at, 1) };
         self.consumer.at += 1;
         Some(core::mem::take(&mut slot[0]))
     }
@@ -72,8 +71,8 @@ impl<T> ExclusiveConsumer<T> {
         if !self.consumer.has_one(self.release_every) {
             return None;
         }
-        // SAFETY: the slot lies between the head and the limit: nobody writes there.
-        let slot = unsafe { self.consumer.line.slots.read(self.consumer.at, 1) };
+        // SAFETY: the slot lies between the head and the limit, where the producer does not write.
+        let slot = unsafe { self.consumer.ring.slots.read(self.consumer.at, 1) };
         let value = slot[0];
         self.consumer.at += 1;
         Some(value)

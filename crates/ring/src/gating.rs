@@ -1,4 +1,4 @@
-//! Those whose cursors an end must not pass.
+//! Gating cursors: those that a producer or consumer must not pass.
 
 use crate::cursor::{Cursor, DETACHED, sleep_on_any};
 use crate::park_flag::Sleeper;
@@ -6,12 +6,12 @@ use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The cursors that hold one end back; the slowest decides.
+/// The cursors that gate one end; the slowest decides.
 #[derive(Debug)]
 pub(crate) struct GatingCursors {
-    /// The last ones before this end: those before them are never slower.
+    /// The ends that this one follows directly: their own predecessors are never slower.
     gates: Box<[GatingCursor]>,
-    /// Everybody before this end, who counts when one of the last has gone.
+    /// All ends before this one, which count once a direct predecessor is gone.
     all: Box<[Arc<Cursor>]>,
 }
 
@@ -21,7 +21,7 @@ struct GatingCursor {
     sleeper: Sleeper,
 }
 
-/// A mark that an end has set on one of its gates, to sleep on.
+/// A park flag that an end has set on one of its gating cursors, to sleep on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParkMark {
     gate: usize,
@@ -29,7 +29,7 @@ pub(crate) struct ParkMark {
 }
 
 impl GatingCursors {
-    /// `last` of `all` those before an end.
+    /// `last`: the direct predecessors among `all` ends before this one.
     pub(crate) fn new(
         last: impl IntoIterator<Item = Arc<Cursor>>,
         all: impl IntoIterator<Item = Arc<Cursor>>,
@@ -40,7 +40,7 @@ impl GatingCursors {
         }
     }
 
-    /// The slowest position; `None` if nobody is left.
+    /// The slowest position; `None` if all ends are gone.
     #[inline(always)]
     pub(crate) fn slowest(&mut self) -> Option<u64> {
         let mut positions = self.gates.iter().map(|gate| gate.cursor.get());
@@ -50,13 +50,13 @@ impl GatingCursors {
         slowest.filter(|&slowest| slowest != DETACHED).or_else(|| self.slowest_remaining())
     }
 
-    /// One is gone: from now on all that are left count, those that it came after among them.
+    /// After one end is gone, gates on all remaining ends, including its predecessors.
     #[cold]
     #[inline(never)]
     fn slowest_remaining(&mut self) -> Option<u64> {
         let left = self.all.iter().filter(|cursor| cursor.get() != DETACHED);
         self.gates = left.map(|cursor| GatingCursor::new(Arc::clone(cursor))).collect();
-        // Who goes only now counts no more: whom it came after is among these.
+        // An end that leaves just now is skipped: its predecessors are among these.
         let slowest = self.gates.iter().map(|gate| gate.cursor.get()).min();
         slowest.filter(|&slowest| slowest != DETACHED)
     }
@@ -69,8 +69,8 @@ impl GatingCursors {
         sleep_on_any(mark.map(|mark| self.word(mark)), limit);
     }
 
-    /// Marks the end asleep on a gate that is at `seen`, and stays there; the end must then look
-    /// at what else it waits for. `None` if there is no such gate.
+    /// Sets the park flag of a gating cursor that stays at `seen`; the end must then check its other
+    /// conditions. `None` if no cursor is at `seen`.
     pub(crate) fn mark(&mut self, seen: u64) -> Option<ParkMark> {
         let gate = self.gates.iter().position(|gate| gate.cursor.get() == seen)?;
         let GatingCursor { cursor, sleeper } = &mut self.gates[gate];
@@ -78,13 +78,13 @@ impl GatingCursors {
         (cursor.get() == seen).then_some(ParkMark { gate, wakes })
     }
 
-    /// The word that a marked end sleeps on, and what it holds until somebody wakes it. Between
-    /// the two, nobody asks for the slowest.
+    /// The word to sleep on after [`mark`](Self::mark), with its value until a wake-up. No call of
+    /// [`slowest`](Self::slowest) may lie between the two.
     pub(crate) fn word(&self, mark: ParkMark) -> (&AtomicU32, u32) {
         (self.gates[mark.gate].cursor.word(), mark.wakes)
     }
 
-    /// The end has found something without sleeping.
+    /// Notes a success without a sleep.
     #[inline(always)]
     pub(crate) fn found(&mut self) {
         for gate in &mut self.gates {

@@ -1,7 +1,9 @@
-//! Rings whose consumers are called: one thread for each handler.
+//! Event handlers: rings whose messages are passed to callbacks, one thread per handler.
 //!
-//! Handlers of one stage run side by side and each sees every message; a later stage sees what all
-//! handlers of the stage before it are done with. Panics stay in their thread and are reported.
+//! Handlers of one stage run side by side and each sees every message; a later stage sees a message
+//! once all handlers of the stage before have handled it. Panics stay in their thread and are
+//! reported. `build` assigns the handlers to an `event_source` each and starts a `handler_thread` for
+//! each; `running` ends them.
 
 mod build;
 mod event_source;

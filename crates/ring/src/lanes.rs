@@ -1,4 +1,4 @@
-//! An end in each of several rings.
+//! Lanes: a consumer or worker of several producers, with an end in each producer's ring.
 
 use crate::consumer::Consumer;
 use crate::cursor::sleep_on_any;
@@ -9,28 +9,28 @@ use crate::work_claim::WorkClaim;
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 
-/// So many values are taken from one of its own lanes before the next has its turn.
+/// Values taken from one of its own lanes before the next has its turn.
 const TURN_VALUES: usize = 1024;
-/// So often it finds nothing in its own lanes before it helps out in others: those whom it would
-/// meet there are soon done alone, if they have a core.
+/// Empty polls of its own lanes before a worker helps in others, whose own workers usually finish
+/// alone.
 const EMPTY_POLLS_BEFORE_HELPING: u32 = 64;
-/// The same with the others' lanes, where those may be at work.
+/// Values taken from another worker's lane before the next has its turn.
 const TURN_VALUES_HELPING: usize = 256;
 
 /// An end in every producer's lane: [`Lanes<Consumer<T>>`](Consumer), [`Lanes<ExclusiveConsumer<T>>`](Taker).
 ///
-/// It takes from the lanes in turns and waits for all of them at once. Each producer's values
-/// come in that producer's order; what one has not published holds up nothing of the others.
+/// Takes from the lanes in turns and waits for all of them at once. The values of each producer
+/// stay in order; unpublished values of one producer do not delay those of another.
 #[derive(Debug)]
 pub struct Lanes<E> {
     pub(crate) lanes: Box<[E]>,
-    /// So many lanes are its own, the first ones: with the others it only helps out.
+    /// Number of its own lanes, the first ones; a worker only helps in the others.
     own: usize,
-    /// The lane that is looked at next.
+    /// The lane polled next.
     turn: usize,
-    /// So often has it found nothing since it found something.
+    /// Empty polls since the last value.
     empty_polls: u32,
-    /// What may still be taken from it.
+    /// Values left in the current turn.
     turn_values: usize,
     waiter: Waiter,
     throttle: ReaderThrottle,
@@ -38,17 +38,17 @@ pub struct Lanes<E> {
 
 /// An end in one lane.
 pub trait LaneEnd {
-    /// With so many values to read it is far enough behind the producer.
+    /// Number of values to read from which this end is far enough behind the producer.
     fn far(&self) -> usize;
-    /// Whether there is more to take, as far as known.
+    /// Whether more values are known to be available.
     fn has_more(&self) -> bool;
-    /// There was something to take.
+    /// Notes that there were values.
     fn found(&mut self);
-    /// Marks this end asleep, if it goes on; whether there is nothing to take.
+    /// Sets a park flag unless the stream has ended; returns whether there are no values.
     fn mark(&mut self) -> bool;
-    /// What to sleep on after that; `None` if nothing more comes.
+    /// The word to sleep on after that; `None` if the stream has ended.
     fn word(&self) -> Option<(&AtomicU32, u32)>;
-    /// Whether the producer is gone and everything taken.
+    /// Whether the producer is gone and all values are taken.
     fn is_closed(&self) -> bool;
 }
 
@@ -74,8 +74,8 @@ impl<E: LaneEnd> Lanes<E> {
         work
     }
 
-    /// Takes from the first lane that has something, at first from where it took last. The others'
-    /// lanes come last, and only when its own have been dry for a while.
+    /// Takes from the first lane with values, starting with the last one used. Other workers' lanes
+    /// come last, and only after some empty polls of its own.
     #[inline(always)]
     pub(crate) fn take_from_one(&mut self, mut take: impl FnMut(&mut E) -> usize) -> usize {
         let mut work = take(&mut self.lanes[self.turn]);
@@ -98,7 +98,7 @@ impl<E: LaneEnd> Lanes<E> {
         work
     }
 
-    /// Whether its own lanes have been dry for so long that it looks at the others'.
+    /// Whether its own lanes have been empty often enough to poll the others.
     #[inline(always)]
     const fn may_help(&mut self) -> bool {
         self.empty_polls = self.empty_polls.saturating_add(1);
@@ -113,8 +113,8 @@ impl<E: LaneEnd> Lanes<E> {
         self.turn_values = if self.turn < self.own { TURN_VALUES } else { TURN_VALUES_HELPING };
     }
 
-    /// Waits by the rings' strategy after a round that did `work`: not at all if it did some.
-    /// Returns after at most 100 ms, values or not.
+    /// Waits by the rings' strategy after a poll with `work` values; returns at once if there were
+    /// any. Returns after at most 100 ms.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
         self.wait_by(work, |lanes| lanes.sleep_unless(|| false));
@@ -145,7 +145,7 @@ impl<E: LaneEnd> Lanes<E> {
         }
     }
 
-    /// Sleeps until a lane has something, or its end has come; not at all if `stop` holds.
+    /// Sleeps until a lane has values or ends; not at all if `stop` holds.
     #[cold]
     pub(crate) fn sleep_unless(&mut self, stop: impl Fn() -> bool) {
         if self.lanes.iter_mut().all(E::mark) && !stop() {
@@ -153,7 +153,7 @@ impl<E: LaneEnd> Lanes<E> {
         }
     }
 
-    /// Whether all producers are gone and everything is taken.
+    /// Whether all producers are gone and all values are taken.
     pub fn is_closed(&self) -> bool {
         self.lanes.iter().all(E::is_closed)
     }
@@ -202,7 +202,7 @@ impl<T> Lanes<ExclusiveConsumer<T>> {
 
 impl<T> LaneEnd for Consumer<T> {
     fn far(&self) -> usize {
-        self.line.slots.far()
+        self.ring.slots.far()
     }
     #[inline(always)]
     fn has_more(&self) -> bool {
@@ -225,7 +225,7 @@ impl<T> LaneEnd for Consumer<T> {
 
 impl<T> LaneEnd for ExclusiveConsumer<T> {
     fn far(&self) -> usize {
-        self.consumer.line.slots.far()
+        self.consumer.ring.slots.far()
     }
     #[inline(always)]
     fn has_more(&self) -> bool {
@@ -248,7 +248,7 @@ impl<T> LaneEnd for ExclusiveConsumer<T> {
 
 impl<T> LaneEnd for WorkClaim<T> {
     fn far(&self) -> usize {
-        self.line().slots.far()
+        self.ring().slots.far()
     }
     #[inline(always)]
     fn has_more(&self) -> bool {

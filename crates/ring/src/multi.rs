@@ -1,4 +1,4 @@
-//! Rings of several producers: a lane for each.
+//! Builder of rings with several producers: a lane for each of them.
 
 use crate::builder::{Rings, single_producer};
 use crate::consumer::Consumer;
@@ -13,11 +13,11 @@ use lanecast_base::WaitStrategy;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Starts rings of `producers` producers: for each of them a lane of `capacity` slots, with values
-/// from `factory`.
+/// Starts a ring with `producers` producers: each has a lane of `capacity` slots, with values from
+/// `factory`.
 ///
 /// # Errors
-/// If there is no producer, or if `capacity` is no power of two or too large.
+/// If there is no producer, or if `capacity` is not a power of two or too large.
 pub fn multi_producer<T: Send + Sync>(
     producers: usize,
     capacity: usize,
@@ -30,7 +30,7 @@ pub fn multi_producer<T: Send + Sync>(
     Ok(MultiRings { lanes: lanes.collect::<Result<_, _>>()?, strategy: WaitStrategy::default() })
 }
 
-/// Rings of several producers that are being built: as [`Rings`], with a lane for each producer.
+/// Builder of a ring with several producers: as [`Rings`], with a lane for each producer.
 #[derive(Debug)]
 pub struct MultiRings<T> {
     lanes: Vec<Rings<T>>,
@@ -73,7 +73,7 @@ impl<T: Send + Sync> MultiRings<T> {
         Ok(Lanes::new(lanes.into(), self.lanes.len(), self.strategy))
     }
 
-    /// A consumer that may take values out, because it is the only one.
+    /// An exclusive consumer without other consumers: it may take values out.
     ///
     /// # Errors
     /// As for [`Rings::exclusive_consumer`].
@@ -81,7 +81,8 @@ impl<T: Send + Sync> MultiRings<T> {
         self.exclusive_after::<Consumer<T>>(&[])
     }
 
-    /// A consumer that may change values and take them out, because it follows all the others.
+    /// An exclusive consumer that follows all other consumers: it may change values and take them
+    /// out.
     ///
     /// # Errors
     /// As for [`Rings::exclusive_after`].
@@ -93,8 +94,8 @@ impl<T: Send + Sync> MultiRings<T> {
         Ok(Lanes::new(lanes.into(), self.lanes.len(), self.strategy))
     }
 
-    /// A group of `count` workers that share the values of all producers among themselves. They
-    /// begin with different lanes and help out everywhere.
+    /// A group of `count` workers that share the values of all producers. Each has its own lanes and
+    /// helps in the others.
     ///
     /// # Errors
     /// As for [`Rings::workers`].
@@ -116,7 +117,7 @@ impl<T: Send + Sync> MultiRings<T> {
         let watch = Arc::new(SleepLeader::default());
         let workers = (0..count).map(|number| {
             let mut shares: Box<[_]> = groups.iter_mut().filter_map(Iterator::next).collect();
-            // Each has some lanes of its own, or shares one if there are fewer lanes.
+            // Each has its own lanes, or shares one if there are fewer lanes than workers.
             let begin = |number| number * shares.len() / count;
             let (first, own) = (begin(number), (begin(number + 1) - begin(number)).max(1));
             shares.rotate_left(first);
@@ -178,7 +179,7 @@ impl<T: Send + Sync + 'static> HandlerRing<T> for MultiRings<T> {
 
     fn complete(self) -> Result<(Vec<Producer<T>>, Box<dyn RingControl>), BuildError> {
         let producers = self.producers()?;
-        let lines = producers.iter().map(|producer| Arc::clone(&producer.room().line)).collect();
+        let lines = producers.iter().map(|producer| Arc::clone(&producer.barrier().ring)).collect();
         Ok((producers, Box::new(RingSet(lines))))
     }
 }

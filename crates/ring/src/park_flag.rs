@@ -1,55 +1,55 @@
-//! Passive synchronisation: who finds nothing says so, and is woken by who brings something.
+//! Park flag: tells publishers that a consumer sleeps, or is about to, and must be woken.
 //!
-//! A sleeper marks itself asleep and looks once more; a publisher publishes and looks at the
-//! mark. Each needs a store-load fence in between, or both could look too early and the sleeper
-//! would sleep through its message. Neither side should pay for what the other does often:
+//! A sleeper sets the flag and polls once more; a publisher publishes and reads the flag. Each
+//! needs a store-load fence in between, or the sleeper could miss its message. The cost of the
+//! fences depends on the frequency of sleeps:
 //!
 //! - While sleeps are rare, the publisher's fence is free, and the sleeper makes every CPU pass
 //!   a barrier on its behalf (`membarrier`, some microseconds).
-//! - A sleeper that sleeps again and again asks publishers, once, to fence themselves
-//!   (some ten nanoseconds). Its sleeps are cheap from then on, until it is busy again.
+//! - A sleeper that sleeps often asks publishers, once, to fence themselves (some ten
+//!   nanoseconds). Its sleeps are cheap from then on, until it is busy again.
 //!
-//! Source of the contract: the ypipe of the Y-suite, whose reader marks itself asleep in the same
-//! step in which it finds nothing.
+//! Source of the contract: the ypipe of the Y-suite, whose reader sets the flag in the same step
+//! in which it finds nothing.
 
 use lanecast_base::sync::{AtomicU32, Ordering, fence, light_fence};
 use lanecast_os::barrier;
 
-/// Somebody sleeps, or is about to.
+/// A consumer sleeps, or is about to.
 const ASLEEP: u32 = 1;
 /// One sleeper that has asked publishers to fence.
 const FENCED: u32 = 2;
-/// The only sleeper has left for good.
+/// The only consumer was dropped.
 const GONE: u32 = 1 << 31;
 
-/// The mark: one word, written on the way to sleep and on waking only.
+/// The flag: one word, written before a sleep and by a wake-up only.
 #[derive(Debug, Default)]
 pub(crate) struct ParkFlag {
     word: AtomicU32,
 }
 
-/// One sleeper's side: how often it has slept lately.
+/// A sleeper's own state: the frequency of its recent sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
-    /// Grows with each sleep, shrinks with each find.
+    /// Grows with each sleep, shrinks with each successful poll.
     recent_parks: u32,
     /// Whether publishers fence for this sleeper.
     fenced: bool,
 }
 
-/// What one sleep adds to a sleeper's weariness.
+/// Weight of one sleep in `recent_parks`.
 const SLEEP: u32 = 4;
-/// From here on publishers are asked to fence.
+/// Value of `recent_parks` from which publishers are asked to fence.
 const FENCE_FROM: u32 = 12;
-/// It grows no further, so that a busy sleeper is soon known as such.
+/// Limit of `recent_parks`, so that a sleeper that becomes busy soon stops asking for fences.
 const PARKS_MAX: u32 = 24;
 
-/// What lies between a sleeper's mark and its last look.
+/// Fence between setting the flag and the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fence {
-    /// Publishers fence themselves: the sleeper's own fence is enough.
+    /// The sleeper's own fence, since publishers fence as well.
     Own,
-    /// Publishers rely on the sleeper.
+    /// A barrier on every CPU, since publishers do not fence.
     Everywhere,
 }
 
@@ -66,42 +66,41 @@ impl Fence {
 }
 
 impl ParkFlag {
-    /// Whether somebody sleeps, or may be about to; for those who hold something back.
+    /// Whether a consumer sleeps or may be about to; for publishers that hold messages back.
     #[inline(always)]
     pub(crate) fn has_sleepers(&self) -> bool {
         light_fence();
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the caller, who has just published, now owes the sleepers a wake-up.
-    ///
-    /// Of several publishers exactly one owes it.
+    /// Whether the caller, which has just published, must wake the sleepers. True for exactly one of
+    /// several publishers.
     #[inline(always)]
     pub(crate) fn must_wake(&self) -> bool {
         light_fence();
         self.word.load(Ordering::Relaxed) != 0 && self.take()
     }
 
-    /// The same for those who know already that somebody [is awaited](Self::is_awaited).
+    /// As [`must_wake`](Self::must_wake), after [`has_sleepers`](Self::has_sleepers).
     #[cold]
     pub(crate) fn take(&self) -> bool {
-        // PAIRS(asleep): published, fence, mark here; mark, fence, look again in `mark`.
+        // PAIRS(asleep): published, fence, flag here; flag, fence, poll again in `mark`.
         fence(Ordering::SeqCst);
         if self.word.load(Ordering::Relaxed) & ASLEEP == 0 {
             return false;
         }
-        // PAIRS(asleep-wakes): acquire here, release in `announce`: what counts wake-ups was read
-        // before. What was published is seen where it was published.
+        // PAIRS(asleep-wakes): acquire here, release in `announce`: the sleeper has read the count
+        // of wake-ups before. The published position has its own ordering.
         self.word.fetch_and(!ASLEEP, Ordering::Acquire) & ASLEEP != 0
     }
 
-    /// Marks the caller asleep: it must look once more before it sleeps.
+    /// Sets the flag: the caller must poll once more before it sleeps.
     pub(crate) fn mark(&self, sleeper: &mut Sleeper) {
         self.announce(sleeper).pass();
     }
 
-    /// The same for those who sleep under several marks: they must pass a fence of the dearest
-    /// kind that any mark asks for before they look once more.
+    /// Sets the flag without a fence, for consumers of several publishers: before the last poll they
+    /// must pass the strongest of the returned fences.
     pub(crate) fn announce(&self, sleeper: &mut Sleeper) -> Fence {
         sleeper.recent_parks = (sleeper.recent_parks + SLEEP).min(PARKS_MAX);
         let ask = !sleeper.fenced && sleeper.recent_parks >= FENCE_FROM;
@@ -113,39 +112,38 @@ impl ParkFlag {
         if sleeper.fenced {
             Fence::Own
         } else {
-            // The heavy fence also makes the request, if there is one, seen by every later
-            // publication.
+            // The heavy fence also makes a request for fences visible to every later publication.
             sleeper.fenced = ask;
             Fence::Everywhere
         }
     }
 
-    /// Puts the request for fences in place before anybody publishes.
+    /// Requests fences before the first publication.
     #[cfg(all(test, loom))]
     pub(crate) fn fence_always(&self, sleeper: &mut Sleeper) {
         self.word.fetch_add(FENCED, Ordering::Relaxed);
         sleeper.fenced = true;
     }
 
-    /// The only sleeper leaves for good: publishers are told from now on.
+    /// Notes that the only consumer was dropped.
     pub(crate) fn leave(&self) {
-        // Relaxed: that nobody reads any more is all there is to know.
+        // Relaxed: the flag carries no other data.
         self.word.store(GONE, Ordering::Relaxed);
     }
 
-    /// Whether the only sleeper has left.
+    /// Whether the only consumer was dropped.
     #[inline(always)]
     pub(crate) fn is_gone(&self) -> bool {
         self.word.load(Ordering::Relaxed) & GONE != 0
     }
 
-    /// Takes the mark back; false if a publisher was faster, whose wake-up is owed and comes.
+    /// Clears the flag; false if a publisher was faster, whose wake-up then comes.
     pub(crate) fn unmark(&self) -> bool {
-        // Relaxed: what counts is who comes first on this one word.
+        // Relaxed: the order of exchanges on this one word decides.
         self.word.fetch_and(!ASLEEP, Ordering::Relaxed) & ASLEEP != 0
     }
 
-    /// The sleeper has found something without sleeping.
+    /// Notes a successful poll without a sleep.
     #[inline(always)]
     pub(crate) fn found(&self, sleeper: &mut Sleeper) {
         if sleeper.recent_parks != 0 {
@@ -161,7 +159,7 @@ impl ParkFlag {
         }
     }
 
-    /// The sleeper goes: nobody fences for it any more.
+    /// Withdraws the sleeper's request for fences.
     pub(crate) fn forget(&self, sleeper: &mut Sleeper) {
         if core::mem::take(&mut sleeper.fenced) {
             self.word.fetch_sub(FENCED, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Pipes: one writer, one reader, any values; and channels, which also wait.
 //!
-//! A pipe is the fastest way to hand values from one thread to another. It never blocks, takes no
+//! A pipe is the fastest way to pass values from one thread to another. It never blocks, takes no
 //! lock and makes no system call. Values lie in blocks of a cache line, each with its own flag,
-//! so the line that a reader looks at is the line that brings the values:
+//! so the line that a reader polls is the line with the values:
 //!
 //! ```text
 //!   writer   write write write flush ----------> publishes all of them at once
@@ -11,11 +11,11 @@
 //!                                                the signal, however that comes
 //! ```
 //!
-//! A [`bounded`] pipe is a circle of blocks; an [`unbounded`] one is a chain of chunks, of which
-//! emptied ones return to the writer, so that a warm pipe allocates nothing.
+//! A [`bounded`] pipe is a ring of blocks; an [`unbounded`] one is a chain of chunks, and empty chunks
+//! return to the writer, so that a warm pipe allocates nothing.
 //!
-//! A pipe with a [signal](crate::signal) and a way of waiting is a [`channel`]. Any number of pipes
-//! into one reader are a [`fan_in`]; from one writer to several readers leads one pipe each.
+//! A pipe with a [signal](crate::signal) and a wait strategy is a [`channel`]. Any number of pipes
+//! into one reader are a [`fan_in`]; one writer needs a pipe for each of several readers.
 //!
 //! ```
 //! use lanecast_ring::pipe::{self, Peer};
@@ -25,7 +25,7 @@
 //! assert_eq!(writer.flush(), Peer::Awake);
 //! assert_eq!(reader.read(), None); // The message is not complete. The reader sleeps now.
 //! writer.write("yours, the writer");
-//! assert_eq!(writer.flush(), Peer::Asleep); // Whoever gets this wakes the reader.
+//! assert_eq!(writer.flush(), Peer::Asleep); // The writer must wake the reader.
 //! assert_eq!(reader.read(), Some("Dear reader,"));
 //! assert_eq!(reader.read(), Some("yours, the writer"));
 //! ```

@@ -1,4 +1,4 @@
-//! The writing end of a ring.
+//! The producer: the writing end of a ring, and its claims.
 
 use crate::error::{Closed, PushError};
 use crate::gating::GatingCursors;
@@ -9,68 +9,75 @@ use core::ptr::NonNull;
 use lanecast_base::WaitStrategy;
 use std::sync::Arc;
 
-/// The one writer of a ring.
+/// The only writer of a ring.
 ///
-/// Dropped, it publishes what is unpublished and ends the stream: consumers read what is there
+/// A drop publishes values that a stride holds back and ends the stream: consumers read the rest
 /// and then see [`Consumer::is_closed`](crate::rings::Consumer::is_closed).
 ///
-/// Keep it in a variable of the thread that publishes: the compiler then holds its position in a
-/// register. Behind a reference each push waits for the last one's position to be stored.
+/// Keep it in a local variable of the publishing thread: the compiler then holds its position in a
+/// register. Behind a reference each push waits until the last position is stored.
 pub struct Producer<T> {
-    /// Where the next value goes.
+    /// Position of the next value.
     pub(crate) at: u64,
-    /// Where [`push`](Self::push) has to look up from writing.
-    turn: u64,
+    /// Position at which [`push`](Self::push) asks the barrier again.
+    check_at: u64,
     published: u64,
     /// Values between two publications.
     stride: u64,
-    // What follows is never handed out by reference to code that is not inlined, nor is anything
-    // above: this is what lets the position live in a register.
-    line: NonNull<RingBuffer<T>>,
-    /// Owned; it owns the line.
-    room: NonNull<ProducerBarrier<T>>,
+    // No reference to any field reaches code that is not inlined, so that the position can live in
+    // a register.
+    ring: NonNull<RingBuffer<T>>,
+    /// Owned; owns the ring.
+    barrier: NonNull<ProducerBarrier<T>>,
 }
 
-// SAFETY: it owns what it points to, and values go to other threads, which read them in place.
+// SAFETY: the producer owns the pointed-to values; other threads read the ring's values in place.
 unsafe impl<T: Send + Sync> Send for Producer<T> {}
 
 impl<T> Producer<T> {
     pub(crate) fn new(
-        line: Arc<RingBuffer<T>>,
+        ring: Arc<RingBuffer<T>>,
         gates: GatingCursors,
         stride: u64,
         strategy: WaitStrategy,
     ) -> Self {
-        let pointer = NonNull::from(&*line);
-        let room = Box::leak(Box::new(ProducerBarrier::new(line, gates, strategy)));
-        Self { at: 0, turn: 0, published: 0, stride, line: pointer, room: NonNull::from(room) }
+        let pointer = NonNull::from(&*ring);
+        let barrier = Box::leak(Box::new(ProducerBarrier::new(ring, gates, strategy)));
+        Self {
+            at: 0,
+            check_at: 0,
+            published: 0,
+            stride,
+            ring: pointer,
+            barrier: NonNull::from(barrier),
+        }
     }
 
     #[inline(always)]
-    pub(crate) fn line(&self) -> &RingBuffer<T> {
+    pub(crate) fn ring(&self) -> &RingBuffer<T> {
         // SAFETY: the room owns the line for as long as this producer lives.
-        unsafe { self.line.as_ref() }
+        unsafe { self.ring.as_ref() }
     }
 
     #[inline(always)]
-    pub(crate) fn room(&self) -> &ProducerBarrier<T> {
+    pub(crate) fn barrier(&self) -> &ProducerBarrier<T> {
         // SAFETY: it is this producer's own until it is dropped.
-        unsafe { self.room.as_ref() }
+        unsafe { self.barrier.as_ref() }
     }
 
     #[inline(always)]
-    fn room_mut(&mut self) -> &mut ProducerBarrier<T> {
+    fn barrier_mut(&mut self) -> &mut ProducerBarrier<T> {
         // SAFETY: as above.
-        unsafe { self.room.as_mut() }
+        unsafe { self.barrier.as_mut() }
     }
 
-    /// Publishes `value`, or gives it back if there is no room now.
+    /// Publishes `value`, or returns it if the ring is full.
     ///
     /// # Errors
     /// See [`PushError`].
     #[inline(always)]
     pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
-        if self.at >= self.turn && !self.look_up() {
+        if self.at >= self.check_at && !self.next_turn() {
             return Err(if self.is_closed() {
                 PushError::Closed(value)
             } else {
@@ -81,48 +88,47 @@ impl<T> Producer<T> {
         Ok(())
     }
 
-    /// Publishes `value`, waiting for room by the ring's strategy.
+    /// Publishes `value`, waiting for space by the ring's strategy.
     ///
     /// # Errors
     /// If all consumers are gone.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> Result<(), Closed<T>> {
-        if self.at >= self.turn && !self.wait() {
+        if self.at >= self.check_at && !self.wait() {
             return Err(Closed(value));
         }
         self.put(value);
         Ok(())
     }
 
-    /// Room for up to `count` values side by side, to be written in place; `None` if there is
-    /// none now.
+    /// Claims up to `count` contiguous slots, to be written in place; `None` if the ring is full.
     ///
-    /// It may be fewer: as many as are free before the end of the memory.
+    /// The claim may be smaller: as many slots as are free before the end of the memory.
     #[inline(always)]
     pub fn try_claim(&mut self, count: usize) -> Option<Claim<'_, T>> {
         if self.free() < count as u64 {
             self.flush();
             let at = self.at;
-            self.room_mut().look(at);
+            self.barrier_mut().update(at);
         }
-        let count = self.line().slots.run(self.at, self.free().min(count as u64));
+        let count = self.ring().slots.run(self.at, self.free().min(count as u64));
         (count > 0).then(|| Claim::new(self, count))
     }
 
-    /// As [`try_claim`](Self::try_claim), waiting for room for at least one value.
+    /// As [`try_claim`](Self::try_claim), waiting for at least one slot.
     ///
     /// # Errors
     /// If all consumers are gone.
     #[inline(always)]
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, Closed<()>> {
-        if self.free() < count as u64 && !self.wait_for_room() {
+        if self.free() < count as u64 && !self.wait_for_space() {
             return Err(Closed(()));
         }
-        let count = self.line().slots.run(self.at, self.free().min(count as u64));
+        let count = self.ring().slots.run(self.at, self.free().min(count as u64));
         Ok(Claim::new(self, count))
     }
 
-    /// Publishes what a stride still holds back.
+    /// Publishes the values that a stride holds back.
     #[inline(always)]
     pub fn flush(&mut self) {
         if self.stride != 1 && self.published != self.at {
@@ -130,27 +136,27 @@ impl<T> Producer<T> {
         }
     }
 
-    /// How many values fit in the ring.
+    /// Number of slots of the ring.
     pub fn capacity(&self) -> usize {
-        self.line().slots.capacity() as usize
+        self.ring().slots.capacity() as usize
     }
 
-    /// Whether all consumers are gone, as far as is known: it is looked up when there is no room.
+    /// Whether all consumers are gone, as of the last time that the ring was full.
     pub fn is_closed(&self) -> bool {
-        self.room().is_closed
+        self.barrier().is_closed
     }
 
-    /// How many slots are free, as far as known.
+    /// Number of slots known to be free.
     #[inline(always)]
     fn free(&self) -> u64 {
-        self.room().limit.saturating_sub(self.at)
+        self.barrier().limit.saturating_sub(self.at)
     }
 
     #[inline(always)]
     fn put(&mut self, value: T) {
-        // SAFETY: the slot lies before the limit, so every consumer is done with it, and none
-        // looks at it again before it is published.
-        let slot = unsafe { self.line().slots.write(self.at, 1) };
+        // SAFETY: the slot lies before the limit: every consumer has released it, and none reads it
+        // again before it is published.
+        let slot = unsafe { self.ring().slots.write(self.at, 1) };
         slot[0] = value;
         self.pass(1);
     }
@@ -159,12 +165,12 @@ impl<T> Producer<T> {
     #[inline(always)]
     pub(crate) fn pass(&mut self, count: u64) {
         self.at += count;
-        let line = self.line();
+        let ring = self.ring();
         if self.stride == 1 {
-            line.tail.publish(self.at);
+            ring.tail.publish(self.at);
         } else {
-            line.set_written(self.at);
-            if self.at - self.published >= self.stride || line.tail.has_sleepers() {
+            ring.set_written(self.at);
+            if self.at - self.published >= self.stride || ring.tail.has_sleepers() {
                 self.publish();
             }
         }
@@ -173,33 +179,33 @@ impl<T> Producer<T> {
     #[inline(always)]
     fn publish(&mut self) {
         self.published = self.at;
-        self.line().tail.publish(self.at);
+        self.ring().tail.publish(self.at);
     }
 
-    /// Whether there is room for a value after all.
+    /// Asks the barrier for space; returns whether there is any.
     #[inline(always)]
-    fn look_up(&mut self) -> bool {
+    fn next_turn(&mut self) -> bool {
         let at = self.at;
-        if at >= self.room().limit {
+        if at >= self.barrier().limit {
             self.flush();
         }
-        self.turn = self.room_mut().next(at);
-        at < self.turn
+        self.check_at = self.barrier_mut().next(at);
+        at < self.check_at
     }
 
-    /// As [`look_up`](Self::look_up), but waits for room; false if all consumers are gone.
+    /// As [`next_turn`](Self::look_up), but waits for room; false if all consumers are gone.
     #[inline(always)]
     fn wait(&mut self) -> bool {
-        if self.at >= self.room().limit { self.wait_for_room() } else { self.look_up() }
+        if self.at >= self.barrier().limit { self.wait_for_space() } else { self.next_turn() }
     }
 
-    /// Looks for room until there is some; false if all consumers are gone.
+    /// Waits until there is space; false if all consumers are gone.
     #[inline(always)]
-    fn wait_for_room(&mut self) -> bool {
+    fn wait_for_space(&mut self) -> bool {
         self.flush();
         let at = self.at;
-        self.turn = self.room_mut().wait(at);
-        at < self.turn
+        self.check_at = self.barrier_mut().wait(at);
+        at < self.check_at
     }
 }
 
@@ -207,16 +213,16 @@ impl<T> Drop for Producer<T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.flush();
-        close(self.room, self.at);
+        close(self.barrier, self.at);
     }
 }
 
-/// Ends the stream at `at`, and gives the room back.
+/// Ends the stream at `at`, and frees the barrier.
 #[inline(never)]
-fn close<T>(room: NonNull<ProducerBarrier<T>>, at: u64) {
-    // SAFETY: the producer that owned it is being dropped, and made it from a box.
-    let room = unsafe { Box::from_raw(room.as_ptr()) };
-    room.line.close(at);
+fn close<T>(barrier: NonNull<ProducerBarrier<T>>, at: u64) {
+    // SAFETY: the producer that owned it is being dropped, and leaked it from a box.
+    let barrier = unsafe { Box::from_raw(barrier.as_ptr()) };
+    barrier.ring.close(at);
 }
 
 impl<T> core::fmt::Debug for Producer<T> {
@@ -224,18 +230,17 @@ impl<T> core::fmt::Debug for Producer<T> {
         f.debug_struct("Producer")
             .field("at", &self.at)
             .field("stride", &self.stride)
-            .field("limit", &self.room().limit)
+            .field("limit", &self.barrier().limit)
             .field("is_closed", &self.is_closed())
             .finish_non_exhaustive()
     }
 }
 
-/// Room for some values, written in place.
+/// Claimed slots, written in place.
 ///
-/// Each holds what was there before. Dropped without [`commit`](Self::commit), none of them was
-/// ever published.
+/// Each slot holds its previous value. A drop without [`commit`](Self::commit) publishes none.
 #[derive(Debug)]
-#[must_use = "without `commit` it was never there"]
+#[must_use = "without `commit` nothing is published"]
 pub struct Claim<'a, T> {
     producer: &'a mut Producer<T>,
     count: usize,
@@ -254,7 +259,7 @@ impl<'a, T> Claim<'a, T> {
         self.commit_first(count);
     }
 
-    /// Publishes the first `count` values (at most all), in one step; gives the rest back.
+    /// Publishes the first `count` values (at most all), in one step; discards the rest.
     #[inline(always)]
     pub fn commit_first(self, count: usize) {
         self.producer.pass(count.min(self.count) as u64);
@@ -265,8 +270,8 @@ impl<T> Deref for Claim<'_, T> {
     type Target = [T];
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the slots lie before the producer's limit: they are this claim's alone.
-        unsafe { self.producer.line().slots.read(self.producer.at, self.count) }
+        // SAFETY: the slots lie before the producer's limit, so only this claim accesses them.
+        unsafe { self.producer.ring().slots.read(self.producer.at, self.count) }
     }
 }
 
@@ -274,6 +279,6 @@ impl<T> DerefMut for Claim<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `deref`.
-        unsafe { self.producer.line().slots.write(self.producer.at, self.count) }
+        unsafe { self.producer.ring().slots.write(self.producer.at, self.count) }
     }
 }

@@ -1,4 +1,4 @@
-//! How far a producer may write.
+//! Producer barrier: the position up to which a producer may write.
 
 use crate::cursor::sleep_on_any;
 use crate::gating::GatingCursors;
@@ -7,57 +7,56 @@ use crate::reader_throttle::pause;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
 
-/// How often a producer that has found little room looks for more before it makes do with it.
-const LOOKS_FOR_MORE: u32 = 4;
-/// Pauses before each of these looks.
+/// Polls for more space after a wait that has found little.
+const POLLS_FOR_MORE: u32 = 4;
+/// Pauses before each of these polls.
 const PAUSES_FOR_MORE: u32 = 128;
 
-/// A producer's knowledge of its consumers, looked up anew only when it is used up.
+/// Position of the slowest consumer as last read; read again only when the producer reaches it.
 #[derive(Debug)]
 pub(crate) struct ProducerBarrier<T> {
-    pub(crate) line: Arc<RingBuffer<T>>,
+    pub(crate) ring: Arc<RingBuffer<T>>,
     gates: GatingCursors,
     waiter: Waiter,
-    /// Values may be written up to here, as far as known; 0 once all consumers are gone, or want
-    /// nothing more.
+    /// Known limit of writing; 0 once all consumers are gone or have stopped the producer.
     pub(crate) limit: u64,
     pub(crate) is_closed: bool,
 }
 
 impl<T> ProducerBarrier<T> {
     pub(crate) fn new(
-        line: Arc<RingBuffer<T>>,
+        ring: Arc<RingBuffer<T>>,
         gates: GatingCursors,
         strategy: WaitStrategy,
     ) -> Self {
-        let limit = line.slots.capacity();
-        Self { line, gates, waiter: Waiter::new(strategy), limit, is_closed: false }
+        let limit = ring.slots.capacity();
+        Self { ring, gates, waiter: Waiter::new(strategy), limit, is_closed: false }
     }
 
-    /// How far a producer at `at` may write before it asks again; no further than `at` if there
-    /// is no room. Takes lines back from the consumers that read them a lap ago, so that writing
-    /// does not wait for each.
+    /// Position up to which a producer at `at` may write before it asks again; `at` without space.
+    /// Prefetches the cache lines that consumers read a lap ago, so that writes do not wait for
+    /// each.
     #[cold]
     #[inline(never)]
     pub(crate) fn next(&mut self, at: u64) -> u64 {
         if at >= self.limit {
-            self.look(at);
+            self.update(at);
         }
-        self.line.slots.fetch_ahead(at, self.limit)
+        self.ring.slots.fetch_ahead(at, self.limit)
     }
 
-    /// Looks until there is room, or all consumers are gone; returns as [`next`](Self::next).
+    /// Waits for space, or until all consumers are gone; returns as [`next`](Self::next).
     #[cold]
     #[inline(never)]
     pub(crate) fn wait(&mut self, at: u64) -> u64 {
-        while !self.look(at) && !self.is_closed {
+        while !self.update(at) && !self.is_closed {
             match self.waiter.next_step() {
                 WaitStep::Spin(pauses) => lanecast_base::spin(pauses),
                 WaitStep::Yield => std::thread::yield_now(),
                 WaitStep::Park => {
-                    let slowest = self.limit - self.line.slots.capacity();
+                    let slowest = self.limit - self.ring.slots.capacity();
                     let mark = self.gates.mark(slowest);
-                    if !self.line.is_producer_stopped() {
+                    if !self.ring.is_producer_stopped() {
                         sleep_on_any(mark.map(|mark| self.gates.word(mark)), PARK_TIME_MAX);
                     }
                 }
@@ -66,28 +65,28 @@ impl<T> ProducerBarrier<T> {
         self.waiter.reset();
         self.gates.found();
         self.wait_for_more(at);
-        self.line.slots.fetch_ahead(at, self.limit)
+        self.ring.slots.fetch_ahead(at, self.limit)
     }
 
-    /// Little room: consumers are the slower ones. To look again for each value would take their
-    /// lines away from them every time, so they get some microseconds to go on undisturbed.
+    /// Gives slow consumers some microseconds undisturbed. Little space means that they are the
+    /// slower side, and a poll for each value would take their cache lines away every time.
     fn wait_for_more(&mut self, at: u64) {
-        let enough = at + self.line.slots.capacity() / 8;
-        let mut looks = 0;
-        while self.limit < enough && looks < LOOKS_FOR_MORE && !self.is_closed {
+        let enough = at + self.ring.slots.capacity() / 8;
+        let mut polls = 0;
+        while self.limit < enough && polls < POLLS_FOR_MORE && !self.is_closed {
             pause(PAUSES_FOR_MORE, self.waiter.strategy());
-            self.look(at);
-            looks += 1;
+            self.update(at);
+            polls += 1;
         }
     }
 
-    /// Looks how far the consumers are; whether there is room for a value at `at`.
+    /// Reads the consumers' positions; returns whether there is space for a value at `at`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn look(&mut self, at: u64) -> bool {
-        let slowest = self.gates.slowest().filter(|_| !self.line.is_producer_stopped());
+    pub(crate) fn update(&mut self, at: u64) -> bool {
+        let slowest = self.gates.slowest().filter(|_| !self.ring.is_producer_stopped());
         self.is_closed = slowest.is_none();
-        self.limit = slowest.map_or(0, |slowest| slowest + self.line.slots.capacity());
+        self.limit = slowest.map_or(0, |slowest| slowest + self.ring.slots.capacity());
         at < self.limit
     }
 }

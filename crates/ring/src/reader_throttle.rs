@@ -1,73 +1,73 @@
-//! Keeping a fast reader off its writer's heels.
+//! Reader throttle: pauses of a fast reader, so that its writer gets ahead.
 //!
-//! A reader that is a little faster than its writer takes each cache line away in the middle of
-//! being written, and the processor's prefetcher takes the next ones too. Both then work at the
-//! pace of lines that travel, some ten nanoseconds a value. If the reader lets the writer get
-//! ahead first, both find their lines where they need them.
+//! A reader slightly faster than its writer takes each cache line away while it is written, and the
+//! processor's prefetcher takes the next ones. Both then work at the pace of cache-line transfers,
+//! some ten nanoseconds a value. If the reader lets the writer get ahead first, both find their
+//! lines in their own caches.
 //!
-//! Source of the idea: FastForward (PPoPP 2008), "temporal slipping". Here it is done only while
-//! it pays: while values come faster than one every second `pause`, some 40 million a second.
-//! Nothing that comes alone waits.
+//! Source of the idea: FastForward (PPoPP 2008), "temporal slipping". Here the reader pauses only
+//! while it pays: at rates above one value per two pauses, some 40 million a second. A single
+//! value never waits.
 
 use lanecast_base::{WaitStrategy, spin};
 use std::time::{Duration, Instant};
 
-/// Successful looks, less the empty ones, before the first pause is tried.
+/// Successful polls, less the empty ones, before the first pause is tried.
 const POLLS_MIN: u32 = 8;
-/// The same after pauses that have not paid.
+/// Maximum of the same after pauses that have not paid.
 const POLLS_MAX: u32 = 4096;
 /// The first pause.
 const PAUSES_MIN: u32 = 16;
 /// The longest: some microseconds.
 const PAUSES_MAX: u32 = 256;
 
-/// From so many pauses on, others on this core are asked first whether they can use the time.
-const PAUSES_TO_GIVE: u32 = 64;
-/// Somebody else has had the core for a while: time enough has passed.
-const GIVEN: Duration = Duration::from_micros(2);
+/// Number of pauses from which the core is yielded first.
+const PAUSES_TO_YIELD: u32 = 64;
+/// Duration of a yield after which another thread has run: the pauses are then skipped.
+const YIELDED: Duration = Duration::from_micros(2);
 
-/// Lets time pass: `pauses`, or somebody else's turn on this core.
+/// Spins for `pauses`, or lets another thread run on this core.
 #[inline(always)]
 pub(crate) fn pause(pauses: u32, strategy: WaitStrategy) {
-    if pauses < PAUSES_TO_GIVE || strategy == WaitStrategy::BusySpin {
+    if pauses < PAUSES_TO_YIELD || strategy == WaitStrategy::BusySpin {
         spin(pauses);
     } else {
-        give(pauses);
+        yield_or_spin(pauses);
     }
 }
 
 #[cold]
-fn give(pauses: u32) {
+fn yield_or_spin(pauses: u32) {
     let start = Instant::now();
     std::thread::yield_now();
-    if start.elapsed() < GIVEN {
+    if start.elapsed() < YIELDED {
         spin(pauses);
     }
 }
 
-/// A reader's pauses after it has caught up.
+/// State of a reader's pauses after it has caught up.
 #[derive(Debug)]
 pub(crate) struct ReaderThrottle {
-    /// So many values or more, and the reader is far enough behind.
+    /// Values to read from which the reader is far enough behind to skip a pause.
     far: usize,
-    /// Successful looks lately, less empty ones.
+    /// Recent successful polls, less empty ones.
     polls: u32,
-    /// How many of them it takes to try a pause.
+    /// Value of `polls` from which a pause is tried.
     polls_before_pause: u32,
-    /// How long the next pause is; 0 while pausing does not pay.
+    /// Length of the next pause; 0 while pausing does not pay.
     pauses: u32,
-    /// Whether the last look came after a pause.
+    /// Whether the last poll came after a pause.
     has_paused: bool,
 }
 
 impl ReaderThrottle {
-    /// For a reader that is far enough behind with `far` values to read.
+    /// A throttle for a reader that is far enough behind with `far` values to read.
     pub(crate) const fn new(far: usize) -> Self {
         Self { far, polls: 0, polls_before_pause: POLLS_MIN, pauses: 0, has_paused: false }
     }
 
-    /// The reader has handled `work` values (not 0), all that it knew of: how many pauses to make
-    /// before the next look.
+    /// Number of pauses before the next poll of a reader that has handled all `work` values (not 0)
+    /// it knew of.
     #[inline(always)]
     pub(crate) fn caught_up(&mut self, work: usize) -> u32 {
         if self.pauses == 0 && self.polls < self.polls_before_pause {
@@ -78,7 +78,7 @@ impl ReaderThrottle {
         }
     }
 
-    /// The reader has found nothing.
+    /// Notes an empty poll.
     #[inline(always)]
     pub(crate) fn empty(&mut self) {
         self.polls = self.polls.saturating_sub(1);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_alone_never_waits() {
+    fn single_values_never_wait() {
         let mut throttle = ReaderThrottle::new(256);
         for _ in 0..10_000 {
             assert_eq!(throttle.caught_up(1), 0);

@@ -24,13 +24,13 @@
 //! # }
 //! ```
 //!
-//! | place | end | sees | may |
+//! | added by | type | sees | may |
 //! |---|---|---|---|
 //! | [`Rings::consumer`], [`Rings::after`] | [`Consumer`] | every value | read |
 //! | [`Rings::exclusive_consumer`], [`Rings::exclusive_after`] | [`ExclusiveConsumer`] | every value, alone | change, take out |
-//! | [`Rings::workers`], [`Rings::workers_after`] | [`Worker`] | its share | change, take out |
+//! | [`Rings::workers`], [`Rings::workers_after`] | [`Worker`] | its part | change, take out |
 //!
-//! Several producers ([`multi_producer`]) have a lane each, so that none ever waits for another,
+//! Several producers ([`multi_producer`]) have a lane each, so that none waits for another,
 //! and consumers have an end in every lane: [`Lanes<Consumer<T>>`](Lanes), [`Lanes<ExclusiveConsumer<T>>`],
 //! and the same [`Worker`]s. What each producer publishes stays in order; whoever needs one order
 //! among all producers puts a thread between that takes from all and feeds a ring of its own.

@@ -1,11 +1,10 @@
-//! Signals: how one thread tells another that there is something to do.
+//! Signals: wake-ups of one thread by others.
 //!
-//! A signal carries nothing but its number. Sending one that is pending already changes nothing,
-//! and any number of signals costs at most one wake-up; sending one to a thread that is awake
-//! costs no system call. Three ways to send and wait, behind one interface, so that generic code
-//! never knows which it has:
+//! A signal carries its number only. Sending a pending one again has no effect, any number of
+//! signals costs at most one wake-up, and a signal to an awake thread costs no system call. Three
+//! implementations share one interface:
 //!
-//! | | signals | from | to wait beside sockets | cost of signalling somebody awake |
+//! | | signals | from | to wait beside sockets | cost of signalling an awake thread |
 //! |---|---|---|---|---|
 //! | [`Semaphore`] | 1 | one thread, as a rule | no | one atomic operation |
 //! | [`PollSet`] | 63 | any threads | no | one atomic operation |
@@ -37,7 +36,7 @@ mod semaphore;
 mod socket;
 
 pub(crate) use interface::Deadline;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(crate) use interface::WAKES;
 pub use interface::{NoSuchSignal, Signal, Signals};
 pub use numbers::{Numbers, SignalSet};

@@ -1,32 +1,33 @@
-//! One of a group keeps watch while the others sleep.
+//! Leader/followers sleep of a worker group: one worker, the leader, sleeps on the rings, and the
+//! others on the leader.
 //!
-//! Whoever brings something wakes the watch alone, however many sleep. The watch wakes the next
-//! before it looks at what has come: who finds nothing there keeps watch, who finds something
-//! wakes the next. So as many wake as there is work for, and one more.
+//! A publisher wakes the leader only. The leader wakes a follower before it polls; a follower
+//! without work becomes the next leader, one with work wakes the next follower. As many workers wake
+//! as there is work for, and one more.
 
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering};
 use lanecast_os::futex;
 use std::time::Duration;
 
-/// The watch of one group.
+/// The sleep of one worker group.
 #[derive(Debug, Default)]
 pub(crate) struct SleepLeader {
     is_kept: AtomicBool,
-    /// Counts the watches that have ended: the word that the others sleep on.
+    /// Number of leaders that have woken: the word that followers sleep on.
     ended: AtomicU32,
 }
 
 impl SleepLeader {
-    /// Keeps watch with `sleep`, which returns when there may be something to find. As long as
-    /// another keeps watch, sleeps until that one wakes somebody, at most `limit`.
+    /// Sleeps as the leader with `sleep`, which returns when there may be work; with another leader,
+    /// sleeps first until that one wakes, at most `limit`.
     #[cold]
     pub(crate) fn keep(&self, limit: Duration, sleep: impl FnOnce()) {
-        // PAIRS(watch-ended): acquire here, release in `end`: who sees this watch ended cannot
-        // find it kept below.
+        // PAIRS(watch-ended): acquire here, release in `end`: after reading the new count, `begin`
+        // below cannot see the old leader.
         let ended = self.ended.load(Ordering::Acquire);
         if !self.begin() {
             futex::wait_private(&self.ended, ended, Some(limit));
-            // Whoever is woken keeps watch itself: nobody else may be awake to do it.
+            // A woken follower leads: possibly no other worker is awake.
             if !self.begin() {
                 return;
             }
@@ -36,8 +37,8 @@ impl SleepLeader {
     }
 
     fn begin(&self) -> bool {
-        // Relaxed: nothing is read that the one before has written. Who fails writes nothing, so
-        // that it cannot be taken for one that keeps watch.
+        // Relaxed: it guards no data. A failed exchange writes nothing, so that it cannot look like
+        // a leader.
         let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         self.is_kept.compare_exchange(false, true, done, failed).is_ok()
     }

@@ -1,17 +1,16 @@
-//! The memory of a ring: slots that always hold a value.
-//!
-//! Who may touch which slot when is not decided here: the cursors say so.
+//! Memory of a ring: slots that always hold a value. The cursors decide which end may access which
+//! slots.
 
 use core::cell::UnsafeCell;
 use lanecast_base::prefetch_for_writing;
 
-/// The size of a cache line.
+/// Size of a cache line.
 const LINE_BYTES: u64 = 64;
-/// How far ahead lines are taken back from the consumers that read them a lap ago.
+/// Distance at which lines that consumers read a lap ago are prefetched for writing.
 const AHEAD_BYTES: u64 = 1024;
-/// Between two ends that are so far apart no line is on its way.
+/// Distance from which a reader and the writer share no cache line.
 const FAR_BYTES: usize = 16 << 10;
-/// How much is taken back at a time.
+/// Bytes prefetched at a time.
 const STRETCH_BYTES: u64 = 512;
 
 /// A power of two of slots, addressed by positions that only grow.
@@ -20,9 +19,9 @@ pub(crate) struct Slots<T> {
     mask: u64,
 }
 
-// SAFETY: values are written by one thread and then moved or dropped by another, hence `Send`;
-// several consumers may read one at a time, hence `Sync`. The callers of the unsafe methods
-// below promise that nobody writes a slot that another thread reads.
+// SAFETY: one thread writes values and another moves or drops them, hence `Send`; several
+// consumers may read one at a time, hence `Sync`. The callers of the unsafe methods below guarantee
+// that no thread writes a slot that another one reads.
 unsafe impl<T: Send + Sync> Sync for Slots<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Send for Slots<T> {}
@@ -40,12 +39,12 @@ impl<T> Slots<T> {
         self.mask + 1
     }
 
-    /// A reader with so many values to read works undisturbed by the writer.
+    /// Number of values behind the writer from which a reader shares no cache line with it.
     pub(crate) fn far(&self) -> usize {
         (self.capacity() as usize / 4).min(FAR_BYTES / size_of::<T>().max(1))
     }
 
-    /// How many of `count` slots from `at` on lie side by side.
+    /// Number of the `count` slots from `at` on that are contiguous.
     #[inline(always)]
     pub(crate) fn run(&self, at: u64, count: u64) -> usize {
         (self.capacity() - (at & self.mask)).min(count) as usize
@@ -59,8 +58,8 @@ impl<T> Slots<T> {
         unsafe { first.add((at & self.mask) as usize) }
     }
 
-    /// Takes back lines that are to be written soon after the slot at `at`, none beyond `limit`;
-    /// returns where to do so again.
+    /// Prefetches lines behind the slot at `at` for writing, none beyond `limit`; returns the
+    /// position of the next prefetch.
     #[inline]
     pub(crate) fn fetch_ahead(&self, at: u64, limit: u64) -> u64 {
         let size = size_of::<T>().max(1) as u64;
@@ -77,7 +76,7 @@ impl<T> Slots<T> {
     /// The slots of a run, to read.
     ///
     /// # Safety
-    /// `count` is at most [`run`](Self::run)'s, and nobody writes these slots meanwhile.
+    /// `count` is at most [`run`](Self::run)'s, and no thread writes these slots meanwhile.
     #[inline(always)]
     pub(crate) unsafe fn read(&self, at: u64, count: usize) -> &[T] {
         // SAFETY: the slots exist, hold values, and are only read, as the caller promises.
@@ -87,7 +86,7 @@ impl<T> Slots<T> {
     /// The slots of a run, to change.
     ///
     /// # Safety
-    /// `count` is at most [`run`](Self::run)'s, and nobody else touches these slots meanwhile.
+    /// `count` is at most [`run`](Self::run)'s, and no other thread accesses these slots meanwhile.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the cursors give each slot to one end at a time")]
     pub(crate) unsafe fn write(&self, at: u64, count: usize) -> &mut [T] {

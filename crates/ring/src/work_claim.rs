@@ -1,9 +1,9 @@
-//! A worker's share in one ring.
+//! Work claims: the values of one ring shared among a group of workers.
 //!
-//! A group of workers shares one cursor, up to which everything is claimed. A worker first shows,
-//! on a cursor of its own, where its run would begin, and then moves the group's cursor past the
-//! run by compare-exchange. The producer reads the group's cursor first and the workers' then: if
-//! it sees a run claimed, it sees where it begins, until its worker is done with it.
+//! The group has one cursor, before which every value is claimed. A worker first stores the start
+//! of its run in its own cursor, then moves the group's cursor past the run by compare-exchange. The
+//! producer reads the group's cursor first and the workers' cursors then: if it sees a run claimed,
+//! it sees the start of that run until its worker has finished.
 
 use crate::consumer::Consumer;
 use crate::cursor::{Cursor, DETACHED, IDLE};
@@ -12,23 +12,23 @@ use crate::slots::Slots;
 use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 
-/// One worker's share in one ring.
+/// One worker's claims in one ring.
 #[derive(Debug)]
 pub(crate) struct WorkClaim<T> {
-    /// Its head shows where the unfinished run begins. Gone before the group is.
+    /// Its head is the start of the unfinished run. Dropped before the group.
     consumer: Consumer<T>,
     group: Arc<WorkerGroup>,
-    /// Claims until it looks whether it meets others.
+    /// Claims until the next check for contention.
     claims: u32,
 }
 
-/// Claims between two such looks.
+/// Claims between two checks for contention.
 const CLAIMS: u32 = 64;
-/// Pauses for those that it has met: about as long as [`CLAIMS`] take one worker alone. Two that
-/// alternate need ten times as long, because every line goes back and forth.
+/// Pauses under contention: about the time of [`CLAIMS`] by one worker alone. Two alternating
+/// workers need ten times as long, since every cache line moves back and forth.
 const PAUSES: u32 = 64;
 
-/// Those who share a ring's values among themselves; gone with the last of them.
+/// The workers that share a ring's values; detaches the group's cursor with its last worker.
 #[derive(Debug)]
 pub(crate) struct WorkerGroup {
     claimed: Arc<Cursor>,
@@ -47,7 +47,7 @@ impl Drop for WorkerGroup {
     }
 }
 
-/// A claimed run: dropped, its slots go back to the producer.
+/// A claimed run; its drop releases the slots to the producer.
 struct Run<'a> {
     head: &'a Cursor,
     at: u64,
@@ -67,8 +67,8 @@ impl<T> WorkClaim<T> {
         Self { consumer, group, claims: CLAIMS }
     }
 
-    /// Claims a run of at most `max` values and hands it over, as at most two slices; returns
-    /// how many values. A `handle` that panics has consumed the run.
+    /// Claims a run of at most `max` values and passes it to `handle`, as at most two slices;
+    /// returns the number of values. A `handle` that panics has consumed the run.
     #[inline(always)]
     pub(crate) fn take(&mut self, max: usize, handle: &mut impl FnMut(&mut [T])) -> usize {
         let Some((run, slots)) = self.claim(max) else { return 0 };
@@ -84,7 +84,7 @@ impl<T> WorkClaim<T> {
         run.count
     }
 
-    /// Takes the next value that nobody has claimed.
+    /// Claims the next value and takes it.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T>
     where
@@ -117,12 +117,12 @@ impl<T> WorkClaim<T> {
                 self.claims -= 1;
                 self.consumer.at = at + count as u64;
                 let head = &*self.consumer.head;
-                return Some((Run { head, at, count }, &self.consumer.line.slots));
+                return Some((Run { head, at, count }, &self.consumer.ring.slots));
             }
         }
     }
 
-    /// Goes where the next run begins.
+    /// Moves to the start of the next run.
     #[inline(always)]
     fn catch_up(&mut self) -> u64 {
         let at = self.group.claimed.get();
@@ -131,7 +131,7 @@ impl<T> WorkClaim<T> {
         at
     }
 
-    /// Leaves the ring for a moment to others, if some have been here since the last claim.
+    /// Pauses if other workers have claimed values since this worker's last claim.
     #[cold]
     #[inline(never)]
     fn give_way(&mut self) {
@@ -141,17 +141,17 @@ impl<T> WorkClaim<T> {
         }
     }
 
-    /// Whether there is more to take, as far as known.
+    /// Whether more values are known to be available.
     #[inline(always)]
     pub(crate) const fn has_more(&self) -> bool {
         self.consumer.has_more()
     }
 
-    pub(crate) fn line(&self) -> &RingBuffer<T> {
-        &self.consumer.line
+    pub(crate) fn ring(&self) -> &RingBuffer<T> {
+        &self.consumer.ring
     }
 
-    /// There was something to take.
+    /// Notes that there were values.
     #[inline(always)]
     pub(crate) fn found(&mut self) {
         self.consumer.found();
@@ -168,8 +168,8 @@ impl<T> WorkClaim<T> {
         self.consumer.word()
     }
 
-    /// Whether the producer is gone and everything is claimed.
+    /// Whether the producer is gone and all values are claimed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.consumer.line.ends_at(self.group.claimed.get())
+        self.consumer.ring.ends_at(self.group.claimed.get())
     }
 }

@@ -1,4 +1,4 @@
-//! One of several who share the work.
+//! The worker: one of a group that shares the values of one or several rings.
 
 use crate::lanes::Lanes;
 use crate::producer_lane::PARK_TIME_MAX;
@@ -7,15 +7,13 @@ use crate::work_claim::WorkClaim;
 use lanecast_base::WaitStrategy;
 use std::sync::Arc;
 
-/// One of a group that shares a ring's values, or those of several producers' rings: each value
-/// goes to one of them.
+/// A member of a group that shares a ring's values, or those of several producers' rings: each value
+/// goes to one worker.
 ///
-/// With several producers each worker serves lanes of its own, and helps out in the others' when
-/// its own have been dry some dozen times: two that take one by one from one lane hinder each
-/// other.
+/// With several producers each worker serves its own lanes, and helps in the others after some dozen
+/// empty polls: two workers that alternate in one lane contend for its cache lines.
 ///
-/// A worker that loses its core inside a run holds up the producer when that comes round to this
-/// very run again, and nobody else.
+/// A worker that loses its core inside a run gates the producer one lap later, and no other worker.
 #[derive(Debug)]
 pub struct Worker<T> {
     lanes: Lanes<WorkClaim<T>>,
@@ -32,19 +30,18 @@ impl<T> Worker<T> {
         Self { lanes: Lanes::new(lanes, own, strategy), watch }
     }
 
-    /// Claims a run of at most `max` values, all of one producer, and hands it over as at most
-    /// two slices, to be read, changed or emptied; returns how many values: 0 if there is none
-    /// now in its own lanes. Never blocks.
+    /// Claims a run of at most `max` values of one producer and passes it to `handle` as at most two
+    /// slices, to be read, changed or emptied. Returns the number of values: 0 if its own lanes are
+    /// empty. Never blocks.
     ///
-    /// The run goes back to the producer when the last call of `handle` has returned. A `handle`
+    /// The run is released to the producer when the last call of `handle` has returned. A `handle`
     /// that panics has consumed it.
     #[inline(always)]
     pub fn take(&mut self, max: usize, mut handle: impl FnMut(&mut [T])) -> usize {
         self.lanes.take_from_one(|lane| lane.take(max, &mut handle))
     }
 
-    /// Takes the next value, leaving the default in its slot; `None` if there is none now in its
-    /// own lanes.
+    /// Takes the next value, leaving the default in its slot; `None` if its own lanes are empty.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T>
     where
@@ -58,10 +55,10 @@ impl<T> Worker<T> {
         value
     }
 
-    /// Waits by the ring's strategy after a round that did `work`: not at all if it did some.
-    /// Returns after at most 200 ms, values or not.
+    /// Waits by the ring's strategy after a poll with `work` values; returns at once if there were
+    /// any. Returns after at most 200 ms.
     ///
-    /// Of a group that sleeps, as many are woken as find work, and one more.
+    /// Of a sleeping group as many workers wake as find work, and one more.
     #[inline(always)]
     pub fn wait(&mut self, work: usize) {
         self.wait_unless(work, || false);
@@ -74,8 +71,8 @@ impl<T> Worker<T> {
         self.lanes.wait_by(work, |lanes| watch.keep(PARK_TIME_MAX, || lanes.sleep_unless(stop)));
     }
 
-    /// Whether all producers are gone and everything is claimed, by this worker or another,
-    /// which may still be at work.
+    /// Whether all producers are gone and all values are claimed, by this worker or by another one,
+    /// which may still be handling its run.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.lanes.is_closed()

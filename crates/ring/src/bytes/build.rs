@@ -1,4 +1,4 @@
-//! Putting a ring together: who comes after whom.
+//! Builder of a byte ring: consumers in any topology, then the producers.
 
 use super::consumer::ByteConsumer;
 use super::frame_memory::{ByteLane, FrameMemory};
@@ -13,7 +13,7 @@ use lanecast_os::barrier;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The sizes that a ring may have, in bytes.
+/// Permitted sizes of a ring, in bytes.
 const CAPACITY: core::ops::RangeInclusive<usize> = 64..=1 << 32;
 
 /// A ring with one producer; see [`ByteRing`].
@@ -24,7 +24,7 @@ pub enum One {}
 #[derive(Debug)]
 pub enum Many {}
 
-/// A ring that is being put together: consumers first, producers last.
+/// Builder of a byte ring: consumers first, producers last.
 #[derive(Debug)]
 pub struct ByteRing<Producers> {
     lanes: Vec<LaneBuild>,
@@ -34,7 +34,7 @@ pub struct ByteRing<Producers> {
     producers: PhantomData<Producers>,
 }
 
-/// A lane and those who read it.
+/// A lane and its consumers' cursors.
 #[derive(Debug)]
 struct LaneBuild {
     lane: Arc<ByteLane>,
@@ -44,7 +44,7 @@ struct LaneBuild {
 /// A ring of `capacity` bytes with one producer.
 ///
 /// # Errors
-/// If the capacity is no power of two from 64 on, or there is no memory.
+/// If the capacity is not a power of two of at least 64, or there is no memory.
 pub fn single_producer(capacity: usize) -> Result<ByteRing<One>, BuildError> {
     ByteRing::new(1, capacity)
 }
@@ -96,18 +96,17 @@ impl<Producers> ByteRing<Producers> {
         })
     }
 
-    /// How the ends made from now on wait.
+    /// Wait strategy of the ends added afterwards.
     #[must_use]
     pub const fn wait(mut self, strategy: WaitStrategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Publishes every `messages` messages instead of each: fewer cache lines change hands.
+    /// Publishes after every `messages` messages instead of each: fewer cache-line transfers.
     ///
-    /// Nothing is held back for longer than `delay`: a consumer that has been without messages for
-    /// so long takes what is written but not published. A sleeping consumer is woken at once.
-    /// Say it before adding consumers.
+    /// Messages are held back for at most `delay`: a consumer without messages for so long reads
+    /// unpublished ones. A sleeping consumer is woken at once. Call it before adding consumers.
     #[must_use]
     pub fn stride(mut self, messages: u32, delay: Duration) -> Self {
         self.stride = messages.max(1);
@@ -124,7 +123,7 @@ impl<Producers> ByteRing<Producers> {
         })
     }
 
-    /// A consumer that sees a message when all of `others` are done with it.
+    /// A consumer that sees a message once all of `others` have read it.
     ///
     /// # Errors
     /// If one of them belongs to another ring.

@@ -1,11 +1,11 @@
-//! The reading end of all lanes.
+//! The consumer: the reading end of all lanes.
 
 use super::lane_reader::LaneReader;
 use crate::cursor::sleep_on_any;
 use crate::producer_lane::PARK_TIME_MAX;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 
-/// Reads messages. Dropping it detaches it: it holds nobody up any more.
+/// Reads messages. A drop detaches it: it gates no other end.
 #[derive(Debug)]
 pub struct ByteConsumer {
     readers: Box<[LaneReader]>,
@@ -23,11 +23,11 @@ impl ByteConsumer {
         &self.readers
     }
 
-    /// Hands what is there to `handler`, at most `limit` messages; returns how many. Never blocks.
+    /// Passes at most `limit` available messages to `handler`; returns their number. Never blocks.
     ///
-    /// Messages are read in place and are done with when the handler returns. A handler that panics
-    /// has consumed its message. With several producers each poll begins with another one's lane,
-    /// so none is starved.
+    /// Messages are read in place and consumed when the handler returns. A handler that panics has
+    /// consumed its message. With several producers each poll begins with another lane, so none is
+    /// starved.
     #[inline]
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(&[u8])) -> usize {
         if let [reader] = &mut *self.readers {
@@ -45,8 +45,8 @@ impl ByteConsumer {
         count
     }
 
-    /// Waits by the ring's strategy after a poll that returned `work`: not at all if there was
-    /// some. Returns after a tenth of a second at the latest, messages or not.
+    /// Waits by the ring's strategy after a poll that returned `work`; returns at once if there was
+    /// any. Returns after at most a tenth of a second.
     #[inline]
     pub fn wait(&mut self, work: usize) {
         if work > 0 {
@@ -60,7 +60,7 @@ impl ByteConsumer {
         }
     }
 
-    /// Whether every producer is gone and everything has been read.
+    /// Whether every producer is gone and all messages are read.
     pub fn is_closed(&self) -> bool {
         self.readers.iter().all(LaneReader::is_closed)
     }
@@ -72,9 +72,9 @@ impl ByteConsumer {
         }
     }
 
-    /// Marks the consumer asleep in each lane that goes on; whether there is nothing to read.
+    /// Sets a park flag in each open lane; returns whether there are no messages.
     fn mark_asleep(&mut self) -> bool {
-        // No lane is left out, even if one before it has something.
+        // `&`, not `&&`: every lane is marked, even after one with messages.
         self.readers.iter_mut().fold(true, |asleep, reader| asleep & reader.mark())
     }
 }

@@ -1,7 +1,7 @@
-//! The bytes of a lane, and how frames lie in them.
+//! Memory of a lane, and the layout of frames in it.
 //!
-//! Who may touch which bytes follows from the cursors alone; under the model checker every access
-//! is told to it, so that one without a cursor in between is found as a race.
+//! The cursors alone decide which end may access which bytes. Under the model checker every access
+//! is recorded, so that an unordered one is reported as a race.
 
 use crate::producer_lane::ProducerLane;
 use core::cell::UnsafeCell;
@@ -11,45 +11,45 @@ use std::collections::TryReserveError;
 /// The byte ring that one producer writes.
 pub(super) type ByteLane = ProducerLane<FrameMemory>;
 
-/// What comes before a message: its length.
+/// Size of a frame's header: the message's length.
 const HEADER: usize = 8;
-/// In place of a length: the rest of the ring is left empty.
+/// Length field of a padding frame, which fills the rest of the ring.
 const PADDING: u64 = u64::MAX;
-/// Frames begin at multiples of this.
+/// Alignment of frames.
 const ALIGN: usize = 8;
 
-/// A ring of bytes, as many as a power of two.
+/// A ring of bytes; their number is a power of two.
 pub(super) struct FrameMemory {
     words: Box<[UnsafeCell<u64>]>,
     #[cfg(loom)]
     watched: Box<[::loom::cell::UnsafeCell<()>]>,
 }
 
-// SAFETY: plain bytes; whoever touches them has been told by a cursor that it may.
+// SAFETY: plain bytes; the cursors order every access.
 unsafe impl Send for FrameMemory {}
 // SAFETY: as above.
 unsafe impl Sync for FrameMemory {}
 
-/// Where a message goes.
+/// Positions of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameSpan {
-    /// Where the frame starts.
+    /// Start of the frame.
     pub(super) start: u64,
-    /// Where the next one starts.
+    /// Start of the next frame.
     pub(super) end: u64,
 }
 
-/// What lies at a position.
+/// Frame at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Nothing: the next frame starts at the beginning of the ring, at this position.
+    /// Padding: the next frame starts at the beginning of the ring, at this position.
     Padding(u64),
     /// A message of this length; the next frame starts at `end`.
     Message { len: usize, end: u64 },
 }
 
 impl FrameMemory {
-    /// A ring of `capacity` bytes, all of them in memory from now on.
+    /// A ring of `capacity` bytes, all of them resident.
     pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
         let mut words = Vec::new();
         words.try_reserve_exact(capacity / ALIGN)?;
@@ -65,12 +65,12 @@ impl FrameMemory {
         self.words.len() * ALIGN
     }
 
-    /// The longest message: with the padding before it, it fits wherever it begins.
+    /// Longest message: with the padding before it, it fits at any position.
     pub(super) const fn longest(&self) -> usize {
         self.capacity() / 2 - HEADER
     }
 
-    /// Where a message of `len` bytes, not more than the longest, goes that is written at `at`.
+    /// Frame of a message of `len` bytes (at most the longest) written at `at`.
     #[inline(always)]
     pub(super) fn place(&self, at: u64, len: usize) -> FrameSpan {
         let frame = frame_bytes(len);
@@ -79,13 +79,13 @@ impl FrameMemory {
         FrameSpan { start, end: start + frame as u64 }
     }
 
-    /// Says that the frame meant for `at` starts at the beginning of the ring.
+    /// Writes a padding frame at `at`.
     #[cold]
     pub(super) fn pad(&self, at: u64) {
         self.set_word(at, PADDING);
     }
 
-    /// Says how long the message is whose frame starts at `start`.
+    /// Writes the length of the message whose frame starts at `start`.
     #[inline(always)]
     pub(super) fn set_length(&self, start: u64, len: usize) {
         self.set_word(start, len as u64);
@@ -96,7 +96,7 @@ impl FrameMemory {
     pub(super) fn frame(&self, at: u64) -> Frame {
         #[cfg(loom)]
         self.note(at, ALIGN, false);
-        // SAFETY: within the ring; published and not yet released, so nobody writes it.
+        // SAFETY: within the ring; published and not yet released, so the producer does not write it.
         let len = unsafe { self.word(at).read() };
         if len == PADDING {
             return Frame::Padding(at + (self.capacity() - self.offset(at)) as u64);
@@ -133,7 +133,7 @@ impl FrameMemory {
         unsafe { words.add(self.offset(at) / ALIGN) }
     }
 
-    /// Where the message starts whose frame starts at `start`.
+    /// Address of the message whose frame starts at `start`.
     #[inline(always)]
     fn bytes(&self, start: u64) -> NonNull<u8> {
         // SAFETY: a frame lies within the ring as a whole, so its message does.
@@ -148,7 +148,7 @@ impl FrameMemory {
         unsafe { self.word(at).write(value) }
     }
 
-    /// Tells the model checker of an access to `len` bytes from `at` on.
+    /// Records an access to `len` bytes from `at` on for the model checker.
     #[cfg(loom)]
     fn note(&self, at: u64, len: usize, writes: bool) {
         let first = self.offset(at) / ALIGN;
@@ -162,7 +162,7 @@ impl FrameMemory {
     }
 }
 
-/// What a message of `len` bytes takes.
+/// Length of the frame of a message of `len` bytes.
 #[inline(always)]
 const fn frame_bytes(len: usize) -> usize {
     HEADER + len.next_multiple_of(ALIGN)

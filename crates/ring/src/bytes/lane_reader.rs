@@ -1,4 +1,4 @@
-//! The reading end of one lane.
+//! The lane reader: a consumer's reading end of one lane.
 
 use super::frame_memory::{ByteLane, Frame};
 use crate::cursor::{Cursor, DETACHED};
@@ -12,17 +12,17 @@ pub(super) struct LaneReader {
     lane: Arc<ByteLane>,
     gates: GatingCursors,
     head: Arc<Cursor>,
-    /// What is read next.
+    /// Position of the next frame.
     at: u64,
-    /// What may be read up to, as of the last look.
+    /// Known limit of reading.
     limit: u64,
-    /// What those behind may use again.
+    /// Position up to which frames are released.
     released: u64,
-    /// After how long without messages it looks at those that a stride holds back.
+    /// Time without messages after which those that a stride holds back are read.
     pull_after: Option<Duration>,
-    /// When it ran dry.
+    /// Time since which the lane has been empty.
     empty_since: Option<Instant>,
-    /// What it sleeps on.
+    /// Park flag set for a sleep.
     mark: Option<ParkMark>,
 }
 
@@ -53,17 +53,17 @@ impl LaneReader {
         &self.head
     }
 
-    /// Hands over at most `limit` messages; returns how many.
+    /// Passes at most `limit` messages to `handler`; returns their number.
     #[inline]
     pub(super) fn poll(&mut self, limit: usize, handler: &mut impl FnMut(&[u8])) -> usize {
-        if self.at == self.limit && !self.look() {
+        if self.at == self.limit && !self.poll_tail() {
             return 0;
         }
         let stretch = self.lane.slots.capacity() as u64 / 4;
         let mut count = 0;
         while count < limit && self.at < self.limit {
             count += self.pass(handler);
-            // A long poll gives room back on its way.
+            // A long poll releases space on the way.
             if self.at - self.released >= stretch {
                 self.release();
             }
@@ -72,7 +72,8 @@ impl LaneReader {
         count
     }
 
-    /// Passes one frame; returns how many messages it was. A handler that panics has consumed it.
+    /// Passes one frame; returns its number of messages, 0 or 1. A handler that panics has consumed
+    /// it.
     #[inline(always)]
     fn pass(&mut self, handler: &mut impl FnMut(&[u8])) -> usize {
         let start = self.at;
@@ -84,8 +85,8 @@ impl LaneReader {
             Frame::Message { len, end } => {
                 self.at = end;
                 let body = self.lane.slots.body(start, len);
-                // SAFETY: a whole message within the lane, published and not yet released: nobody
-                // writes it before `release`, and the slice does not outlive the call.
+                // SAFETY: a whole message within the lane, published and not yet released: the
+                // producer writes it only after `release`, and the slice does not outlive the call.
                 handler(unsafe { body.as_ref() });
                 1
             }
@@ -100,13 +101,13 @@ impl LaneReader {
         }
     }
 
-    /// Whether there is more to read.
-    fn look(&mut self) -> bool {
-        // After a panic of the handler, its message is still to be released.
+    /// Reads the gating cursors; returns whether there are messages.
+    fn poll_tail(&mut self) -> bool {
+        // After a panic of the handler its message is still unreleased.
         self.release();
-        // The tail, at least, is always there.
+        // The producer's tail is always among them.
         let mut limit = self.gates.slowest().unwrap_or(self.at);
-        if limit <= self.at && self.is_owed_more() {
+        if limit <= self.at && self.may_pull() {
             limit = self.lane.written();
         }
         self.limit = limit.max(self.at);
@@ -118,19 +119,19 @@ impl LaneReader {
         found
     }
 
-    /// Whether it has been dry for so long that it may look at what a stride holds back.
-    fn is_owed_more(&mut self) -> bool {
+    /// Whether the lane has been empty long enough to read messages that a stride holds back.
+    fn may_pull(&mut self) -> bool {
         self.pull_after.is_some_and(|delay| {
             self.empty_since.get_or_insert_with(Instant::now).elapsed() >= delay
         })
     }
 
-    /// Whether everything has been read and no more comes.
+    /// Whether the stream has ended and all messages are read.
     pub(super) fn is_closed(&self) -> bool {
         self.lane.ends_at(self.at)
     }
 
-    /// Marks this end asleep, if it goes on; whether there is nothing to read.
+    /// Sets a park flag unless the stream has ended; returns whether there is nothing to read.
     pub(super) fn mark(&mut self) -> bool {
         self.mark = None;
         if self.is_closed() {
@@ -141,7 +142,7 @@ impl LaneReader {
         self.mark.is_some() && !held_back && !self.is_closed()
     }
 
-    /// What to sleep on after [`mark`](Self::mark); `None` if nothing more comes.
+    /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.
     pub(super) fn word(&self) -> Option<(&AtomicU32, u32)> {
         self.mark.map(|mark| self.gates.word(mark))
     }

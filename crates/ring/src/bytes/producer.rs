@@ -1,4 +1,4 @@
-//! The writing end of a lane.
+//! The producer: the writing end of a lane, its claims and batches.
 
 use super::frame_memory::{ByteLane, FrameMemory, FrameSpan};
 use crate::gating::GatingCursors;
@@ -9,17 +9,17 @@ use core::ptr::NonNull;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::sync::Arc;
 
-/// Writes messages. Dropping it publishes what is committed and tells consumers that no more come.
+/// Writes messages. A drop publishes committed messages and ends the stream.
 #[derive(Debug)]
 pub struct ByteProducer {
     lane: Arc<ByteLane>,
-    /// Every consumer's head.
+    /// Heads of all consumers.
     heads: GatingCursors,
-    /// Where the next frame goes.
+    /// Position of the next frame.
     at: u64,
-    /// What may be written up to, as of the last look at the heads.
+    /// Known limit of writing.
     limit: u64,
-    /// Committed messages that are not published yet.
+    /// Number of committed, unpublished messages.
     held_back: u32,
     /// Messages between two publications.
     stride: u32,
@@ -37,30 +37,30 @@ impl ByteProducer {
         Self { lane, heads, at: 0, limit: 0, held_back: 0, stride, waiter }
     }
 
-    /// Room for a message of `len` bytes, or the reason why there is none now. Never blocks.
+    /// Claims space for a message of `len` bytes. Never blocks.
     ///
     /// # Errors
-    /// See [`ClaimError`]. That consumers are gone is noticed when the room known of is used up.
+    /// See [`ClaimError`]. It reports [`ClaimError::Closed`] once the known free space is used up.
     #[inline]
     pub fn try_claim(&mut self, len: usize) -> Result<ByteClaim<'_>, ClaimError> {
-        let place = self.room_at(self.at, len)?;
+        let place = self.span_at(self.at, len)?;
         Ok(ByteClaim::new(self, place, len))
     }
 
-    /// Room for a message of `len` bytes, waiting by the ring's strategy while there is none.
+    /// Claims space for a message of `len` bytes; waits for it by the ring's strategy.
     ///
     /// # Errors
     /// See [`ClaimError`]; never [`ClaimError::Full`].
     #[inline]
     pub fn claim(&mut self, len: usize) -> Result<ByteClaim<'_>, ClaimError> {
-        let place = match self.room_at(self.at, len) {
-            Err(ClaimError::Full) => self.wait_for_room(len)?,
+        let place = match self.span_at(self.at, len) {
+            Err(ClaimError::Full) => self.wait_for_space(len)?,
             result => result?,
         };
         Ok(ByteClaim::new(self, place, len))
     }
 
-    /// Copies `message` into the ring, if there is room now.
+    /// Copies `message` into the ring, if there is space now.
     ///
     /// # Errors
     /// See [`ClaimError`].
@@ -72,7 +72,7 @@ impl ByteProducer {
         Ok(())
     }
 
-    /// Copies `message` into the ring, waiting for room.
+    /// Copies `message` into the ring; waits for space.
     ///
     /// # Errors
     /// See [`ClaimError`]; never [`ClaimError::Full`].
@@ -89,7 +89,7 @@ impl ByteProducer {
         ByteBatch::new(self)
     }
 
-    /// Publishes what is committed and held back.
+    /// Publishes committed messages that a stride holds back.
     pub fn flush(&mut self) {
         if self.held_back > 0 {
             self.publish(self.at);
@@ -115,7 +115,7 @@ impl ByteProducer {
         self.at
     }
 
-    /// Takes the frame that ends at `end` as written.
+    /// Commits the frame that ends at `end`.
     #[inline(always)]
     pub(super) fn commit(&mut self, end: u64) {
         if self.stride == 1 {
@@ -129,13 +129,13 @@ impl ByteProducer {
         self.at = end;
         self.held_back += 1;
         self.lane.set_written(end);
-        // Who sleeps does not look at what is held back.
+        // A sleeping consumer does not see messages that are held back.
         if self.held_back >= self.stride || self.lane.tail.has_sleepers() {
             self.publish(end);
         }
     }
 
-    /// Publishes all up to `end`.
+    /// Publishes all messages up to `end`.
     #[inline(always)]
     pub(super) fn publish(&mut self, end: u64) {
         self.at = end;
@@ -143,16 +143,16 @@ impl ByteProducer {
         self.lane.tail.publish(end);
     }
 
-    /// Where a message of `len` bytes goes whose frame is to follow `at`.
+    /// Space for a message of `len` bytes whose frame follows `at`.
     #[inline(always)]
-    pub(super) fn room_at(&mut self, at: u64, len: usize) -> Result<FrameSpan, ClaimError> {
+    pub(super) fn span_at(&mut self, at: u64, len: usize) -> Result<FrameSpan, ClaimError> {
         let longest = self.longest();
         if len > longest {
             return Err(ClaimError::TooLong { longest });
         }
         let place = self.memory().place(at, len);
         if place.end > self.limit {
-            self.look_for_room(place.end)?;
+            self.update_limit(place.end)?;
         }
         if place.start != at {
             self.memory().pad(at);
@@ -161,30 +161,30 @@ impl ByteProducer {
     }
 
     #[inline(never)]
-    fn look_for_room(&mut self, end: u64) -> Result<(), ClaimError> {
+    fn update_limit(&mut self, end: u64) -> Result<(), ClaimError> {
         let slowest = self.heads.slowest().ok_or(ClaimError::Closed)?;
         self.limit = slowest + self.capacity() as u64;
         if end <= self.limit {
             return Ok(());
         }
-        // Nobody makes room whose messages are held back.
+        // Consumers release space only after reading, so publish messages that are held back.
         self.flush();
         Err(ClaimError::Full)
     }
 
     #[cold]
-    fn wait_for_room(&mut self, len: usize) -> Result<FrameSpan, ClaimError> {
+    fn wait_for_space(&mut self, len: usize) -> Result<FrameSpan, ClaimError> {
         loop {
             match self.waiter.next_step() {
                 WaitStep::Spin(pauses) => spin(pauses),
                 WaitStep::Yield => std::thread::yield_now(),
-                // While the slowest stands where it did at the last look, there is no room.
+                // While the slowest consumer stays at its last known position, there is no space.
                 WaitStep::Park => {
                     let slowest = self.limit - self.capacity() as u64;
                     self.heads.sleep(slowest, PARK_TIME_MAX);
                 }
             }
-            match self.room_at(self.at, len) {
+            match self.span_at(self.at, len) {
                 Err(ClaimError::Full) => {}
                 result => {
                     self.waiter.reset();
@@ -203,14 +203,14 @@ impl Drop for ByteProducer {
     }
 }
 
-/// Why there is no room for a message.
+/// A claim failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// Not now: try again, or wait.
+    /// The ring is full now: try again, or wait.
     #[error("the ring is full: the slowest consumer has all of it still to read")]
     Full,
-    /// Longer than the longest message; no waiting helps.
+    /// The message is longer than the longest; waiting does not help.
     #[error(
         "the message is longer than {longest} bytes: \
          make the ring larger (a message may take half of it)"
@@ -224,9 +224,9 @@ pub enum ClaimError {
     Closed,
 }
 
-/// Room for one message. Dropped without [`commit`](Self::commit), it was never there.
+/// Claimed space for one message. A drop without [`commit`](Self::commit) discards it.
 ///
-/// Holds what was there before: write every byte that consumers are to see.
+/// It holds stale bytes: write every byte.
 pub struct ByteClaim<'a> {
     producer: &'a mut ByteProducer,
     body: NonNull<[u8]>,
@@ -234,7 +234,7 @@ pub struct ByteClaim<'a> {
 }
 
 impl<'a> ByteClaim<'a> {
-    /// The caller has checked that there is room at `place`.
+    /// The caller has checked that there is space at `place`.
     #[inline(always)]
     pub(super) fn new(producer: &'a mut ByteProducer, place: FrameSpan, len: usize) -> Self {
         let body = producer.memory().body_mut(place.start, len);
@@ -248,7 +248,7 @@ impl<'a> ByteClaim<'a> {
         self.producer.commit(self.place.end);
     }
 
-    /// Publishes the message, then claims room for the next, waiting for it.
+    /// Publishes the message, then claims space for the next, waiting for it.
     ///
     /// # Errors
     /// As for [`ByteProducer::claim`]; this message is published even so.
@@ -260,7 +260,7 @@ impl<'a> ByteClaim<'a> {
         producer.claim(len)
     }
 
-    /// Gives the room back; the same as dropping the claim.
+    /// Discards the claim, as a drop does.
     pub fn abort(self) {}
 }
 
@@ -288,8 +288,7 @@ impl fmt::Debug for ByteClaim<'_> {
     }
 }
 
-/// Messages that become visible together. Dropped without [`publish`](Self::publish), none of them
-/// was ever there.
+/// Messages that become visible together. A drop without [`publish`](Self::publish) discards them.
 #[derive(Debug)]
 pub struct ByteBatch<'a> {
     producer: &'a mut ByteProducer,
@@ -303,13 +302,13 @@ impl<'a> ByteBatch<'a> {
         Self { producer, end, count: 0 }
     }
 
-    /// Adds room for one more message, to be written in place now.
+    /// Adds space for one more message, to be written in place now.
     ///
     /// # Errors
-    /// As for [`ByteProducer::try_claim`]. The messages added before stay; if the batch fills the
-    /// ring by itself, only publishing it makes room.
+    /// As for [`ByteProducer::try_claim`]. Messages added before stay; if the batch alone fills the
+    /// ring, only its publication frees space.
     pub fn try_add(&mut self, len: usize) -> Result<&mut [u8], ClaimError> {
-        let place = self.producer.room_at(self.end, len)?;
+        let place = self.producer.span_at(self.end, len)?;
         let memory = self.producer.memory();
         memory.set_length(place.start, len);
         let mut body = memory.body_mut(place.start, len);
@@ -320,17 +319,17 @@ impl<'a> ByteBatch<'a> {
         Ok(unsafe { body.as_mut() })
     }
 
-    /// How many messages it holds.
+    /// Number of messages in the batch.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether it holds none.
+    /// Whether the batch is empty.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Publishes all of them at once; returns how many.
+    /// Publishes all messages at once; returns their number.
     pub fn publish(self) -> usize {
         if self.count > 0 {
             self.producer.publish(self.end);

@@ -1,4 +1,4 @@
-//! Giving a ring its handlers.
+//! Builder of a ring's handlers: stages, panic policy, CPUs, and the start of the threads.
 
 use super::event_source::{EventSource, HandlerRing};
 use super::handler_thread::{HandlerRecord, HandlerThread, HandlersShared, StageCount, StageGuard};
@@ -11,7 +11,7 @@ use lanecast_base::sync::AtomicU64;
 use lanecast_os::affinity;
 use std::sync::Arc;
 
-/// A ring that is being given handlers, stage by stage.
+/// Builder of a ring's handlers, stage by stage.
 ///
 /// ```
 /// use lanecast_ring::rings::{self, EventInfo, named};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// for order in 1..=3 {
 ///     handlers.producer().push(order)?;
 /// }
-/// let report = handlers.finish()?; // Drains, joins, and tells of panics.
+/// let report = handlers.finish()?; // Drains, joins, and reports panics.
 /// assert_eq!(report.handlers[2].handler, "business");
 /// assert_eq!(report.handlers[2].messages, 3);
 /// assert_eq!(results.iter().collect::<Vec<_>>(), [2, 4, 6]);
@@ -57,14 +57,14 @@ impl<T: Send + Sync + 'static, P: HandlerRing<T>> Staged<T, P> {
         Self { ring, stages: Vec::new(), on_panic: OnPanic::Halt, cpus: Vec::new() }
     }
 
-    /// The next stage: handlers that see a message when the stage before is done with it.
+    /// Adds a stage: its handlers see a message once the stage before has handled it.
     #[must_use]
     pub fn then<K>(mut self, stage: impl Stage<T, K>) -> Self {
         self.stages.push(StageHandlers { slots: stage.slots(), shares_work: false });
         self
     }
 
-    /// The last stage: handlers that share the work, each message for one of them.
+    /// Adds the last stage: its handlers share the messages, each message for one of them.
     #[must_use]
     pub fn share_among<K, S: Stage<T, K>>(mut self, handlers: Vec<S>) -> Self {
         let slots = handlers.into_iter().flat_map(S::slots).collect();
@@ -72,24 +72,24 @@ impl<T: Send + Sync + 'static, P: HandlerRing<T>> Staged<T, P> {
         self
     }
 
-    /// What happens to a handler that panics; [`OnPanic::Halt`] unless said otherwise.
+    /// Policy for a handler that panics; [`OnPanic::Halt`] by default.
     #[must_use]
     pub const fn on_panic(mut self, on_panic: OnPanic) -> Self {
         self.on_panic = on_panic;
         self
     }
 
-    /// Keeps the handlers' threads on these CPUs, in turn; anywhere if there are none.
+    /// Pins the handlers' threads to these CPUs, in turn; to none if the list is empty.
     #[must_use]
     pub fn pin(mut self, cpus: &[usize]) -> Self {
         self.cpus = cpus.to_vec();
         self
     }
 
-    /// Starts a thread for each handler and returns when all of them are there.
+    /// Starts a thread for each handler and returns when all of them run.
     ///
     /// # Errors
-    /// See [`StartError`]; nothing is running then.
+    /// See [`StartError`]; no thread runs then.
     pub fn start(mut self) -> Result<Handlers<T, P::Producers>, StartError> {
         let ends = self.ends()?;
         let (producers, control) = self.ring.complete()?;
@@ -115,7 +115,7 @@ impl<T: Send + Sync + 'static, P: HandlerRing<T>> Staged<T, P> {
         Ok(handlers)
     }
 
-    /// An end of the ring for each handler.
+    /// Adds an event source for each handler.
     fn ends(&mut self) -> Result<Vec<Ends<T>>, StartError> {
         let mut whole: Vec<Vec<P::End>> = Vec::new();
         let mut shared = Vec::new();

@@ -1,4 +1,4 @@
-//! What handlers are fed from, and the rings that offer it.
+//! Event sources of handlers, and the interface of rings that provide them.
 
 use crate::consumer::Consumer;
 use crate::error::BuildError;
@@ -7,17 +7,17 @@ use crate::producer_lane::RingBuffer;
 use crate::worker::Worker;
 use std::sync::Arc;
 
-/// An end that a handler's thread reads from.
+/// A consumer or worker that a handler's thread reads from.
 pub trait EventSource<T>: Send {
-    /// Hands over what is there, in runs, each with a word whether it is the last one for now;
-    /// `handle` returns how many of the run it is done with, fewer than all if it wants no more.
-    /// Returns how many were done with.
+    /// Passes the available messages to `handle` in runs, each with a flag whether it is the last one
+    /// for now. `handle` returns the number that it has handled: fewer than all ends the call.
+    /// Returns the number of messages handled.
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize;
 
-    /// Waits by the ring's strategy after a round that did `work`; not for long if `stop` holds.
+    /// Waits by the ring's strategy after a poll with `work` messages; not for long if `stop` holds.
     fn wait(&mut self, work: usize, stop: &dyn Fn() -> bool);
 
-    /// Whether the producers are gone and everything is taken.
+    /// Whether the producers are gone and all messages are taken.
     fn is_closed(&self) -> bool;
 }
 
@@ -50,8 +50,8 @@ impl<T: Send + Sync> EventSource<T> for Lanes<Consumer<T>> {
 }
 
 impl<T: Send + Sync> EventSource<T> for Worker<T> {
-    /// One at a time: what a worker has claimed and does not handle, because it was halted, would
-    /// be nobody's.
+    /// Takes one message at a time: messages claimed but not handled by a halted worker would be
+    /// lost.
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize {
         self.take(1, |values| {
             handle(values, true);
@@ -67,49 +67,50 @@ impl<T: Send + Sync> EventSource<T> for Worker<T> {
     }
 }
 
-/// A ring that can be given handlers: [`Rings`] and [`MultiRings`].
+/// A ring that accepts handlers: [`Rings`](crate::rings::Rings) and
+/// [`MultiRings`](crate::rings::MultiRings).
 pub trait HandlerRing<T>: Sized {
-    /// What a handler reads from.
+    /// Event source of a handler.
     type End: EventSource<T> + 'static;
     /// The producer, or all of them.
     type Producers;
 
-    /// Another end, which follows `others`.
+    /// Adds an event source that follows `others`.
     ///
     /// # Errors
     /// As for [`Rings::after`].
     fn add(&mut self, others: &[&Self::End]) -> Result<Self::End, BuildError>;
 
-    /// Ends that share the work, and follow `others`.
+    /// Adds workers that follow `others`.
     ///
     /// # Errors
     /// As for [`Rings::workers_after`].
     fn share(&mut self, count: usize, others: &[&Self::End]) -> Result<Vec<Worker<T>>, BuildError>;
 
-    /// Completes the ring; also gives what ends it.
+    /// Completes the ring; also returns its control.
     ///
     /// # Errors
     /// As for [`Rings::producer`].
     fn complete(self) -> Result<(Self::Producers, Box<dyn RingControl>), BuildError>;
 }
 
-/// A ring, as those see it who end it.
+/// Control of a ring, to end its stream.
 pub trait RingControl: Send + Sync {
-    /// Closes it to producers.
+    /// Stops the producers.
     fn stop_producer(&self);
-    /// Wakes everybody who waits for anybody, so that they look again.
+    /// Wakes all waiting ends.
     fn wake_all(&self);
 }
 
-/// Every producer's ring.
+/// The rings of all producers.
 pub(crate) struct RingSet<T>(pub(crate) Vec<Arc<RingBuffer<T>>>);
 
 impl<T: Send + Sync> RingControl for RingSet<T> {
     fn stop_producer(&self) {
-        self.0.iter().for_each(|line| line.stop_producer());
+        self.0.iter().for_each(|ring| ring.stop_producer());
     }
 
     fn wake_all(&self) {
-        self.0.iter().for_each(|line| line.wake_all());
+        self.0.iter().for_each(|ring| ring.wake_all());
     }
 }

@@ -1,17 +1,17 @@
 //! The handler interface: called for each message, on the handler's own thread.
 
-/// Where a message stands.
+/// Position of a message in its stream and batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventInfo {
-    /// How many messages this handler was given before: with one producer and no sharing, the
-    /// message's number in the stream.
+    /// Number of messages passed to this handler before: with one producer and without shared work,
+    /// the message's number in the stream.
     pub sequence: u64,
-    /// Whether nothing more is there for now: time to flush what was gathered. With several
-    /// producers, nothing more of this one; for those who share work, always.
+    /// Whether no further message is available for now: time to flush a batch. With several
+    /// producers, none of the same producer; always true for handlers that share work.
     pub end_of_batch: bool,
 }
 
-/// What is done with each message. Closures `FnMut(&T, EventInfo)` are handlers, too.
+/// Callbacks for each message. Closures `FnMut(&T, EventInfo)` are handlers, too.
 ///
 /// All calls come from one thread, the handler's own.
 pub trait Handler<T>: Send {
@@ -35,7 +35,7 @@ impl<T, F: FnMut(&T, EventInfo) + Send> Handler<T> for F {
     }
 }
 
-/// A handler with a name, by which its thread and its panics are known; made by [`named`].
+/// A handler with a name for its thread and its panics; created by [`named`].
 #[derive(Clone, Debug)]
 pub struct Named<H> {
     pub(super) name: String,

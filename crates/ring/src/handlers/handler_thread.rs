@@ -1,4 +1,4 @@
-//! One handler at work, on its own thread.
+//! Thread of one handler: passes messages to it, contains its panics, and ends with its stage.
 
 use super::event_source::{EventSource, RingControl};
 use super::handler::{EventInfo, Handler};
@@ -7,10 +7,10 @@ use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What all handlers of a ring share.
+/// State shared by all handlers of a ring.
 pub(super) struct HandlersShared {
     pub(super) panics: Panics,
-    /// Nothing more is to be waited for from producers.
+    /// Handlers of the first stage stop once they have handled the published messages.
     closing: AtomicBool,
     pub(super) control: Box<dyn RingControl>,
 }
@@ -20,7 +20,7 @@ impl HandlersShared {
         Self { panics: Panics::default(), closing: AtomicBool::new(false), control }
     }
 
-    /// Ends the stream after what is published by now.
+    /// Ends the stream after the messages published so far.
     pub(super) fn close(&self) {
         // PAIRS(handlers-closing): release here, acquire in `StageGuard::is_over`.
         self.closing.store(true, Ordering::Release);
@@ -29,7 +29,7 @@ impl HandlersShared {
     }
 }
 
-/// The handlers of a stage that are still at work.
+/// Number of running handlers of a stage.
 #[derive(Debug)]
 pub(super) struct StageCount(AtomicUsize);
 
@@ -39,7 +39,7 @@ impl StageCount {
     }
 }
 
-/// A handler's presence in its stage; dropped, the stage behind may be over.
+/// Counts a handler as running in its stage; a drop lets the next stage end.
 pub(super) struct StageGuard {
     pub(super) shared: Arc<HandlersShared>,
     pub(super) stage_count: Arc<StageCount>,
@@ -48,7 +48,7 @@ pub(super) struct StageGuard {
 }
 
 impl StageGuard {
-    /// Whether nothing more comes than is there now.
+    /// Whether no message comes beyond those available now.
     pub(super) fn is_over(&self) -> bool {
         match &self.before {
             // PAIRS(handlers-crew): acquire here, release in `drop`.
@@ -61,21 +61,21 @@ impl StageGuard {
 
 impl Drop for StageGuard {
     fn drop(&mut self) {
-        // PAIRS(handlers-crew): release here, acquire in `is_over`; each of a stage hands on what
-        // those that left before it did, because a decrement continues their releases.
+        // PAIRS(handlers-crew): release here, acquire in `is_over`. The last decrement also passes on
+        // the releases of the handlers that ended before.
         self.stage_count.0.fetch_sub(1, Ordering::Release);
         self.shared.control.wake_all();
     }
 }
 
-/// One handler's place: what it is fed from, and what is known of it.
+/// A handler's event source, stage, and record.
 pub(super) struct HandlerThread<T> {
     pub(super) source: Box<dyn EventSource<T>>,
     pub(super) guard: StageGuard,
     pub(super) record: HandlerRecord,
 }
 
-/// What becomes of a handler's messages.
+/// Progress of a handler, and its policy for panics.
 #[derive(Debug)]
 pub(super) struct HandlerRecord {
     pub(super) name: String,
@@ -92,7 +92,7 @@ impl HandlerRecord {
         Self { name, on_panic, handled, sequence: 0, halted: false }
     }
 
-    /// Hands over `values` one by one; returns how many are done with. All are, unless a panic
+    /// Passes `values` to the handler one by one; returns the number handled: all, unless a panic
     /// halts the handler.
     fn hand_over<T>(
         &mut self,
@@ -123,9 +123,9 @@ impl HandlerRecord {
         done
     }
 
-    /// All before `sequence` is consumed, what is new without a panic.
+    /// Counts the messages before `sequence` as handled without a panic.
     fn count(&mut self, sequence: u64) {
-        // Relaxed: read after the thread was joined.
+        // Relaxed: read after joining the thread.
         self.handled.fetch_add(sequence - self.sequence, Ordering::Relaxed);
         self.sequence = sequence;
     }
@@ -142,7 +142,7 @@ impl HandlerRecord {
 
     #[cold]
     fn note(&mut self, shared: &HandlersShared, payload: &(dyn core::any::Any + Send)) {
-        shared.panics.note(&self.name, self.sequence, payload);
+        shared.panics.record(&self.name, self.sequence, payload);
         if self.on_panic == OnPanic::Halt {
             self.halted = true;
             shared.control.stop_producer();
@@ -150,9 +150,9 @@ impl HandlerRecord {
     }
 }
 
-/// A handler's whole life. Gives its end of the ring back, which keeps those behind where they
-/// are if the handler was halted.
-pub(super) fn work<T, H: Handler<T>>(
+/// Runs a handler until its stream ends. Returns its event source, which gates the later stages
+/// while it exists: a halted handler's messages must not reach them.
+pub(super) fn run_handler<T, H: Handler<T>>(
     mut thread: HandlerThread<T>,
     mut handler: H,
 ) -> Box<dyn EventSource<T>> {
@@ -161,11 +161,11 @@ pub(super) fn work<T, H: Handler<T>>(
     record.guard(shared, || handler.on_start());
     let mut is_busy = false;
     while !record.halted {
-        // Asked first: what was published before the end is there when it is looked for now.
+        // Read first: messages published before the end are then visible to `take`.
         let is_over = guard.is_over() || source.is_closed();
-        let work = source
+        let run_handler = source
             .take(&mut |values, is_last| record.hand_over(&mut handler, values, is_last, shared));
-        if work == 0 {
+        if run_handler == 0 {
             if is_over {
                 break;
             }
@@ -175,7 +175,7 @@ pub(super) fn work<T, H: Handler<T>>(
         } else {
             is_busy = true;
         }
-        source.wait(work, &|| guard.is_over());
+        source.wait(run_handler, &|| guard.is_over());
     }
     record.guard(shared, || handler.on_end());
     let dropped = catch_unwind(AssertUnwindSafe(move || drop(handler)));

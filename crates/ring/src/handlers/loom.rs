@@ -2,7 +2,7 @@
 
 use super::event_source::{EventSource, HandlerRing};
 use super::handler_thread::{
-    HandlerRecord, HandlerThread, HandlersShared, StageCount, StageGuard, work,
+    HandlerRecord, HandlerThread, HandlersShared, StageCount, StageGuard, run_handler,
 };
 use super::panics::OnPanic;
 use super::start_signal::StartSignal;
@@ -158,7 +158,7 @@ fn what_is_published_before_the_end_is_handled_by_a_handler_that_sleeps() {
         let handled = Arc::new(AtomicU64::new(0));
         let guard = attend(&shared, &Arc::new(StageCount::new(1)), None);
         let post = post(Box::new(consumer), guard, &handled);
-        let handler = thread::spawn(move || work(post, Quiet));
+        let handler = thread::spawn(move || run_handler(post, Quiet));
         producer.push(7).unwrap();
         // The producer itself lives on.
         shared.close();
@@ -179,7 +179,7 @@ fn a_handler_that_sleeps_is_woken_by_the_end_of_those_before_it() {
         let handled = Arc::new(AtomicU64::new(0));
         let post = post(Box::new(consumer), attend(&shared, &second, Some(&first)), &handled);
         let leaving = attend(&shared, &first, None);
-        let handler = thread::spawn(move || work(post, Quiet));
+        let handler = thread::spawn(move || run_handler(post, Quiet));
         drop(leaving);
         drop(handler.join().unwrap());
         drop((before, producer));

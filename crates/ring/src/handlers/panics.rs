@@ -4,14 +4,14 @@ use super::report::Report;
 use core::any::Any;
 use std::sync::{Mutex, PoisonError};
 
-/// What happens to a handler that panics.
+/// Policy for a handler that panics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
-    /// The handler stops, and the ring is closed to producers. Stages behind it see what it has
-    /// finished; those beside and before it finish what is published.
+    /// Stop the handler and the producers. Later stages see the messages that it has handled; other
+    /// handlers finish the published messages.
     #[default]
     Halt,
-    /// The message counts as consumed, and the handler goes on with the next.
+    /// Count the message as consumed and continue with the next.
     Skip,
 }
 
@@ -21,14 +21,14 @@ pub enum OnPanic {
 pub struct Panicked {
     /// The handler that was the first to panic.
     pub handler: String,
-    /// Where: the message's [`sequence`](super::handler::EventInfo::sequence), or that of the next one if there
-    /// was none at the time.
+    /// The message's [`sequence`](super::handler::EventInfo::sequence), or that of the next message
+    /// if the panic was outside of a message.
     pub sequence: u64,
-    /// The panic's words.
+    /// The panic's text.
     pub message: String,
-    /// How many panics there were in all.
+    /// Number of panics in all.
     pub count: u64,
-    /// What the handlers have done all the same.
+    /// Work of the handlers.
     pub report: Report,
 }
 
@@ -39,21 +39,21 @@ pub(super) struct Panics {
 }
 
 impl Panics {
-    /// Notes a panic of `handler` with what it has left behind.
-    pub(super) fn note(&self, handler: &str, sequence: u64, payload: &(dyn Any + Send)) {
+    /// Records a panic of `handler` with its payload.
+    pub(super) fn record(&self, handler: &str, sequence: u64, payload: &(dyn Any + Send)) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         let panicked = first.get_or_insert_with(|| Panicked {
             handler: handler.to_owned(),
             sequence,
-            message: words(payload).to_owned(),
+            message: text(payload).to_owned(),
             count: 0,
             report: Report::default(),
         });
         panicked.count += 1;
     }
 
-    /// The first of them, with `report`; or just `report` if there was none.
-    pub(super) fn verdict(&self, report: Report) -> Result<Report, Panicked> {
+    /// The first panic with `report`; `report` alone without a panic.
+    pub(super) fn result(&self, report: Report) -> Result<Report, Panicked> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         match first {
             Some(panicked) => Err(Panicked { report, ..panicked }),
@@ -62,8 +62,8 @@ impl Panics {
     }
 }
 
-/// What a panic said.
-fn words(payload: &(dyn Any + Send)) -> &str {
+/// Text of a panic.
+fn text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)")
 }

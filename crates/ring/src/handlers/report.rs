@@ -1,17 +1,17 @@
 //! Report of the handlers' work.
 
-/// What the handlers have done, stage by stage.
+/// Work of the handlers, stage by stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Each handler's part.
+    /// Work of each handler.
     pub handlers: Vec<Handled>,
 }
 
-/// What one handler has done.
+/// Work of one handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handled {
-    /// Its name.
+    /// Name of the handler.
     pub handler: String,
-    /// The messages that it has handled without a panic.
+    /// Messages handled without a panic.
     pub messages: u64,
 }

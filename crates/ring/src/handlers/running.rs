@@ -1,4 +1,4 @@
-//! Handlers at work.
+//! Running handlers: their threads, and the end of their stream.
 
 use super::event_source::EventSource;
 use super::handler_thread::HandlersShared;
@@ -13,40 +13,40 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Why handlers cannot be started.
+/// Handlers cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The ring does not allow it.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A stage without handlers.
+    /// A stage has no handlers.
     #[error("stage {0} has no handlers: give it at least one")]
     EmptyStage(usize),
-    /// A stage after one that shares the work.
-    #[error("stage {0} shares its work, so nobody can follow it: let it be the last")]
+    /// A stage follows one that shares its work.
+    #[error("stage {0} shares its work, so no stage can follow it: let it be the last")]
     AfterSharing(usize),
-    /// The system gives no thread.
-    #[error("there is no thread for handler {handler}: {error}")]
+    /// The system refuses a thread.
+    #[error("cannot start a thread for handler {handler}: {error}")]
     Thread {
-        /// Whose thread.
+        /// Name of the handler.
         handler: String,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
-    /// A handler's thread cannot be kept on its CPU.
-    #[error("handler {handler} cannot be kept on its CPU: {error}")]
+    /// A handler's thread cannot be pinned to its CPU.
+    #[error("cannot pin handler {handler} to its CPU: {error}")]
     Pin {
-        /// Whose thread.
+        /// Name of the handler.
         handler: String,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// The handlers of a ring, each at work on its thread, and the ring's producer or producers.
+/// The running handlers of a ring, and the ring's producer or producers.
 ///
-/// Dropped, it does as [`finish`](Self::finish) does; what that returns is lost.
+/// A drop does as [`finish`](Self::finish), without its result.
 pub struct Handlers<T, Producers> {
     producers: Option<Producers>,
     shared: Arc<HandlersShared>,
@@ -58,7 +58,7 @@ pub(super) struct RunningThread<T> {
     pub(super) name: String,
     pub(super) handled: Arc<AtomicU64>,
     pub(super) start_signal: Arc<StartSignal>,
-    /// Ends with its end of the ring, or with the reason why it could not begin.
+    /// Returns its event source, or the error of its start.
     pub(super) join: JoinHandle<io::Result<Box<dyn EventSource<T>>>>,
 }
 
@@ -71,7 +71,7 @@ impl<T, Producers> Handlers<T, Producers> {
         self.threads.push(thread);
     }
 
-    /// Waits until all threads are where they belong; tells of the first that is not.
+    /// Waits until all threads have started; returns the error of the first that has not.
     pub(super) fn wait_until_started(&mut self) -> Result<(), StartError> {
         let Some(lost) = self.threads.iter().position(|thread| !thread.start_signal.wait()) else {
             return Ok(());
@@ -79,39 +79,39 @@ impl<T, Producers> Handlers<T, Producers> {
         let RunningThread { name: handler, join, .. } = self.threads.swap_remove(lost);
         match join.join() {
             Ok(Err(error)) => Err(StartError::Pin { handler, error }),
-            // It has told that there is a reason.
+            // The thread has reported a failure, so it returns an error.
             _ => Err(StartError::Pin { handler, error: io::ErrorKind::Other.into() }),
         }
     }
 
     /// Closes the ring, lets every stage handle what is published, and joins the threads.
     ///
-    /// A producer that was taken out and still lives is told that the ring is closed when it has
-    /// used up the room that it knows of; what it publishes after this call may stay unread.
+    /// A producer taken out by [`split`](Self::split) sees that the ring is closed once it has used
+    /// up its known free slots; values that it publishes after this call may stay unread.
     ///
     /// # Errors
-    /// If handlers have panicked: who was first, where, and with what words.
+    /// If handlers have panicked: the first panic's handler, message and text.
     pub fn finish(mut self) -> Result<Report, Panicked> {
         self.end()
     }
 
     fn end(&mut self) -> Result<Report, Panicked> {
-        // Publishes what it holds back.
+        // Publishes the values that a stride holds back.
         self.producers = None;
         self.shared.close();
         let mut report = Report::default();
-        // Ends of the ring stay where they are until all handlers are done.
+        // Event sources live until all handlers have ended: halted ones gate the later stages.
         let mut feeds = Vec::new();
         for RunningThread { name, handled, join, .. } in self.threads.drain(..) {
             let result = join.join();
             let messages = handled.load(Ordering::Relaxed);
             match result {
                 Ok(source) => feeds.extend(source),
-                Err(payload) => self.shared.panics.note(&name, messages, &*payload),
+                Err(payload) => self.shared.panics.record(&name, messages, &*payload),
             }
             report.handlers.push(Handled { handler: name, messages });
         }
-        self.shared.panics.verdict(report)
+        self.shared.panics.result(report)
     }
 
     /// Takes the producer or the producers out, for other threads.
@@ -141,7 +141,7 @@ impl<T> Handlers<T, Vec<Producer<T>>> {
 impl<T, Producers> Drop for Handlers<T, Producers> {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
-            // There is nobody to tell; the panics themselves were printed when they came.
+            // A drop returns no error; each panic was printed when it happened.
             let _ = self.end();
         }
     }

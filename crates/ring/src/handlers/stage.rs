@@ -1,14 +1,14 @@
-//! The handlers that run side by side.
+//! A stage: the handlers that run side by side.
 
 use super::event_source::EventSource;
 use super::handler::{Handler, Named};
-use super::handler_thread::{HandlerThread, work};
+use super::handler_thread::{HandlerThread, run_handler};
 use core::fmt;
 
-/// What a handler's thread does, and gives back at its end.
+/// Body of a handler's thread; returns the event source at its end.
 type Work<T> = Box<dyn FnOnce(HandlerThread<T>) -> Box<dyn EventSource<T>> + Send>;
 
-/// A handler, ready for its thread.
+/// A handler before the start of its thread.
 pub struct HandlerSlot<T> {
     pub(super) name: Option<String>,
     pub(super) work: Work<T>,
@@ -16,7 +16,7 @@ pub struct HandlerSlot<T> {
 
 impl<T: 'static> HandlerSlot<T> {
     fn new(name: Option<String>, handler: impl Handler<T> + 'static) -> Self {
-        Self { name, work: Box::new(move |post| work(post, handler)) }
+        Self { name, work: Box::new(move |thread| run_handler(thread, handler)) }
     }
 }
 
@@ -29,7 +29,7 @@ impl<T> fmt::Debug for HandlerSlot<T> {
 /// Handlers that run side by side: one, a tuple of up to eight, or a vector; each may be
 /// [`named`](super::handler::named).
 ///
-/// `Kind` tells these apart; the compiler finds it out.
+/// `Kind` distinguishes these; the compiler infers it.
 pub trait Stage<T, Kind> {
     /// The handlers.
     fn slots(self) -> Vec<HandlerSlot<T>>;

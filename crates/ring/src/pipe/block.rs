@@ -1,4 +1,4 @@
-//! The unit of a pipe: as many values as a cache line holds beside their own flag.
+//! Block of a pipe: as many values as fit into a cache line beside the block's word.
 //!
 //! ```text
 //!   0        8        16                                 64
@@ -7,8 +7,8 @@
 //!   +--------+--------+--------+-- - - - --+--------------+     of more lines
 //! ```
 //!
-//! The word says up to which position of the stream values are published here. Positions only
-//! grow, so a word that was written a lap ago says "nothing yet", and no block is ever reset.
+//! The word is the position up to which values of this block are published. Positions only grow, so
+//! a word of the previous lap means "none yet", and blocks are never reset.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -17,13 +17,13 @@ use lanecast_base::sync::{AtomicU64, UnsafeCell};
 
 const LINE: usize = 64;
 
-/// Where a value lies.
+/// Memory of a value.
 type Cell<T> = UnsafeCell<MaybeUninit<T>>;
 
 /// A block of a chunk.
 ///
-/// Whoever holds one keeps the chunk alive: both ends of a pipe share it, and a chunk is freed
-/// only by the end that has just left it.
+/// Address of a block. Its chunk outlives it: both ends of a pipe share the chunk, and only the end
+/// that has just left a chunk frees it.
 pub(super) struct Block<T> {
     at: NonNull<u8>,
     _values: PhantomData<*mut T>,
@@ -44,17 +44,17 @@ impl<T> PartialEq for Block<T> {
 }
 
 impl<T> Block<T> {
-    /// Where the values begin.
+    /// Offset of the first value.
     const FIRST: usize = size_of::<AtomicU64>().next_multiple_of(align_of::<Cell<T>>());
 
-    /// How many values a block holds.
+    /// Number of values in a block.
     pub(super) const VALUES: usize = Self::values();
 
     /// The distance from one block to the next.
     pub(super) const BYTES: usize =
         (Self::FIRST + Self::VALUES * size_of::<Cell<T>>()).next_multiple_of(Self::ALIGN);
 
-    /// Where blocks may lie.
+    /// Alignment of a block.
     pub(super) const ALIGN: usize =
         if align_of::<Cell<T>>() > LINE { align_of::<Cell<T>>() } else { LINE };
 
@@ -73,15 +73,15 @@ impl<T> Block<T> {
     /// The block at `at`.
     ///
     /// # Safety
-    /// The memory there is a block's, and lives as long as the block is used.
+    /// The memory at `at` is a block's, and lives as long as the block is used.
     pub(super) const unsafe fn new(at: NonNull<u8>) -> Self {
         Self { at, _values: PhantomData }
     }
 
-    /// Makes fresh memory, all zero, a block in which nothing is published.
+    /// Initialises zeroed memory as a block without published values.
     ///
     /// # Safety
-    /// Nobody else knows the block yet.
+    /// No other thread has access to the block yet.
     #[cfg_attr(not(loom), allow(clippy::unused_self, reason = "zeroes are a block already"))]
     pub(super) unsafe fn make(self) {
         #[cfg(loom)]
@@ -96,7 +96,7 @@ impl<T> Block<T> {
         }
     }
 
-    /// The word: up to which position values are published here.
+    /// The word: position up to which values of this block are published.
     #[inline(always)]
     pub(super) fn word<'a>(self) -> &'a AtomicU64 {
         // SAFETY: a block begins with its word, and lives while it is used.
@@ -114,7 +114,7 @@ impl<T> Block<T> {
     /// Puts `value` into an empty slot.
     ///
     /// # Safety
-    /// `slot` is below [`VALUES`](Self::VALUES), and the caller's alone.
+    /// `slot` is below [`VALUES`](Self::VALUES), and only the caller accesses it.
     #[inline(always)]
     pub(super) unsafe fn put(self, slot: usize, value: T) {
         // SAFETY: the cell lies within the block, which lives.
@@ -128,7 +128,7 @@ impl<T> Block<T> {
     /// Takes the value out of a slot, which is empty afterwards.
     ///
     /// # Safety
-    /// `slot` is below [`VALUES`](Self::VALUES), holds a value, and is the caller's alone.
+    /// `slot` is below [`VALUES`](Self::VALUES), holds a value, and only the caller accesses it.
     #[inline(always)]
     pub(super) unsafe fn take(self, slot: usize) -> T {
         // SAFETY: the cell lies within the block, which lives.

@@ -11,9 +11,8 @@ use super::writer::Writer;
 use lanecast_base::sync::Arc;
 use lanecast_os::barrier;
 
-/// A pipe with room for `capacity` messages at any time, rounded up to whole blocks
-/// ([`Writer::capacity`] says how many that is). Room is given back by the block, so a few more
-/// may fit.
+/// A pipe with space for `capacity` messages at any time, rounded up to whole blocks (see
+/// [`Writer::capacity`]). Space is released by the block, so a few more may fit.
 ///
 /// # Errors
 /// If the capacity is 0, or does not fit into memory.
@@ -36,7 +35,7 @@ pub fn bounded<T>(capacity: usize) -> Result<(Writer<T, Bounded>, Reader<T>), Ca
     Ok(ends(chunk, room))
 }
 
-/// A pipe that grows as needed, and in which a reader that keeps up causes no allocation.
+/// A pipe that grows as needed, without allocations while the reader keeps up.
 pub fn unbounded<T>() -> (Writer<T, Unbounded>, Reader<T>) {
     chain()
 }
@@ -46,12 +45,12 @@ pub(super) fn chain<T, K>() -> (Writer<T, K>, Reader<T>) {
     ends(Chunk::new(blocks), PipeLayout::Chain { blocks })
 }
 
-/// A chunk of a chain is about this long: half of a core's first cache.
+/// Approximate size of a chunk of a chain: half of a core's L1 cache.
 const CHUNK_BYTES: usize = 1 << 15;
-/// A reader gives back at most so many blocks of a circle at once.
+/// Most blocks of a ring that a reader releases at once.
 const RELEASE_MAX: usize = 64;
 
-/// The number of blocks that hold `capacity` messages whatever the reader holds back.
+/// Number of blocks that hold `capacity` messages in addition to the reader's unreleased ones.
 fn circle<T>(capacity: usize) -> Result<(usize, PipeLayout), CapacityError> {
     if capacity == 0 {
         return Err(CapacityError::Zero);
@@ -59,7 +58,7 @@ fn circle<T>(capacity: usize) -> Result<(usize, PipeLayout), CapacityError> {
     let values = Block::<T>::VALUES;
     let needed = capacity.div_ceil(values);
     let release = (needed / 8).clamp(1, RELEASE_MAX);
-    // The reader holds back what it has not given back yet, and the block that it is in.
+    // Unreleased are the blocks since the last release, and the one being read.
     let too_large = CapacityError::TooLarge { asked: capacity, size: size_of::<T>() };
     let blocks = needed.checked_add(release).ok_or(too_large)?;
     let total = blocks.checked_mul(values).ok_or(too_large)?;
@@ -72,7 +71,7 @@ fn circle<T>(capacity: usize) -> Result<(usize, PipeLayout), CapacityError> {
 }
 
 fn ends<T, K>(chunk: Chunk<T>, room: PipeLayout) -> (Writer<T, K>, Reader<T>) {
-    // Without it flushes pay for a fence each.
+    // Without registration each flush costs a fence.
     barrier::register();
     let start = PipePosition::new(chunk);
     let shared = Shared::new(start, room);

@@ -1,4 +1,4 @@
-//! Pipes joined with a signal and a way of waiting.
+//! Channels: pipes with a signal and a wait strategy.
 
 use super::build::{bounded, chain};
 use super::error::CapacityError;
@@ -11,16 +11,16 @@ use super::writer::Writer;
 use crate::signal::{PollSet, PollSetSignal, Semaphore, Signals};
 use lanecast_base::WaitStrategy;
 
-/// How many messages a channel holds.
+/// Capacity of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// This many at any time, rounded up as for [`bounded`](super::bounded): senders wait for room.
+    /// This many messages, rounded up as for [`bounded`]: senders wait for space.
     Bounded(usize),
     /// Any number: senders never wait.
     Unbounded,
 }
 
-/// A channel from one thread to another: a pipe, a [`Semaphore`], and a waiting strategy.
+/// A channel from one thread to another: a pipe, a [`Semaphore`], and a wait strategy.
 ///
 /// # Errors
 /// If the capacity is 0, or does not fit into memory.
@@ -45,8 +45,8 @@ pub fn channel<T>(
     Ok((sender, Receiver::new(reader, semaphore, wait)))
 }
 
-/// `senders` channels into one receiver, which serves them in turns and sleeps on a [`PollSet`]:
-/// however many send to it while it sleeps, it is woken once.
+/// `senders` channels into one receiver, which serves them in turns and sleeps on a [`PollSet`]: any
+/// number of senders wakes it once.
 ///
 /// # Errors
 /// If the capacity (of each) is 0, or does not fit into memory.

@@ -1,4 +1,4 @@
-//! Blocks side by side: the whole of a bounded pipe, a link of an unbounded one's chain.
+//! Chunk: contiguous blocks; the whole of a bounded pipe, or a link of an unbounded one's chain.
 
 use super::block::Block;
 use core::alloc::Layout;
@@ -7,14 +7,14 @@ use core::ptr::{NonNull, null_mut};
 use lanecast_base::sync::{AtomicPtr, Ordering, UnsafeCell};
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 
-/// What stands before the blocks.
+/// Header before the blocks.
 #[derive(Debug)]
 pub(super) struct Head {
-    /// How many blocks there are. It never changes, but the model checker must see who reads it.
+    /// Number of blocks. Constant, but the model checker must see the reads.
     blocks: UnsafeCell<usize>,
-    /// The chunk behind this one, once the writer has needed it. A circle's is itself.
+    /// The next chunk, once the writer has needed it; in a ring the chunk itself.
     next: AtomicPtr<Head>,
-    /// The chunk before this one: the writer's business alone.
+    /// The previous chunk; accessed by the writer only.
     previous: UnsafeCell<*mut Head>,
 }
 
@@ -33,7 +33,7 @@ impl<T> Clone for Chunk<T> {
 impl<T> Copy for Chunk<T> {}
 
 impl<T> Chunk<T> {
-    /// Where the first block begins.
+    /// Offset of the first block.
     const FIRST: usize = size_of::<Head>().next_multiple_of(Block::<T>::ALIGN);
 
     const fn align() -> usize {
@@ -45,8 +45,7 @@ impl<T> Chunk<T> {
         Layout::from_size_align(bytes, Self::align()).ok()
     }
 
-    /// A chunk of `blocks` blocks (at least one) in which nothing is published, unless that is
-    /// more than the memory holds.
+    /// A chunk of `blocks` blocks (at least one) without published values; `None` without memory.
     pub(super) fn try_new(blocks: usize) -> Option<Self> {
         let layout = Self::layout(blocks)?;
         // SAFETY: the layout's size is that of a head and more, and so not zero.
@@ -57,42 +56,42 @@ impl<T> Chunk<T> {
             next: AtomicPtr::new(null_mut()),
             previous: UnsafeCell::new(null_mut()),
         };
-        // SAFETY: the memory is aligned for a head, large enough, and nobody else's.
+        // SAFETY: the memory is new, aligned for a head, and large enough.
         unsafe { head.write(new) };
         let chunk = Self { head, _values: PhantomData };
         if cfg!(loom) {
             for index in 0..blocks {
-                // SAFETY: nobody else knows the chunk yet.
+                // SAFETY: no other thread has access to the chunk yet.
                 unsafe { chunk.block(index).make() };
             }
         }
         Some(chunk)
     }
 
-    /// The same, for as many blocks as surely fit.
+    /// As [`try_new`](Self::try_new), but aborts without memory.
     pub(super) fn new(blocks: usize) -> Self {
         Self::try_new(blocks).unwrap_or_else(|| {
             handle_alloc_error(Self::layout(blocks).unwrap_or(Layout::new::<Head>()))
         })
     }
 
-    /// Gives the memory back. Values that are still in it are forgotten.
+    /// Frees the memory, without dropping values in it.
     ///
     /// # Safety
-    /// Nobody uses the chunk any more.
+    /// Neither end uses the chunk any more.
     pub(super) unsafe fn free(self) {
         let layout = Self::layout(self.blocks()).expect("it was made with this layout");
-        // SAFETY: as the caller promises, this is the last use; it was allocated like this.
+        // SAFETY: the caller guarantees that this is the last use; the layout is that of `try_new`.
         unsafe { dealloc(self.head.cast().as_ptr(), layout) };
     }
 
     fn head<'a>(self) -> &'a Head {
-        // SAFETY: a chunk lives while it is used, and nobody has its head exclusively.
+        // SAFETY: a chunk lives while it is used, and no `&mut` to its head exists.
         unsafe { self.head.as_ref() }
     }
 
     fn blocks(self) -> usize {
-        // SAFETY: nobody writes it.
+        // SAFETY: it is never written after the start.
         self.head().blocks.with(|blocks| unsafe { *blocks })
     }
 
@@ -114,31 +113,31 @@ impl<T> Chunk<T> {
         self.block(self.blocks() - 1)
     }
 
-    /// The chunk behind this one, if the writer has been there.
+    /// The next chunk, if the writer has linked one.
     pub(super) fn next(self) -> Option<Self> {
         // PAIRS(chunk): acquire here, release in `link`.
         Self::from_raw(self.head().next.load(Ordering::Acquire))
     }
 
-    /// The chunk before this one.
+    /// The previous chunk. Called by the writer only.
     pub(super) fn previous(self) -> Option<Self> {
         // SAFETY: only the writer reads and writes it.
         Self::from_raw(self.head().previous.with(|previous| unsafe { *previous }))
     }
 
-    /// Puts `next`, which nobody else knows, behind this chunk: the writer's business alone.
+    /// Links the new chunk `next` behind this one. Called by the writer only.
     pub(super) fn link(self, next: Self) {
-        // Relaxed: nobody sees it before it is linked below.
+        // Relaxed: the reader sees the chunk only after the link below.
         next.head().next.store(null_mut(), Ordering::Relaxed);
         // SAFETY: only the writer reads and writes it.
         next.head().previous.with_mut(|previous| unsafe { *previous = self.into_raw() });
-        // PAIRS(chunk): release here, acquire in `next`: the new chunk is whole before it is seen.
+        // PAIRS(chunk): release here, acquire in `next`: the new chunk is initialised before.
         self.head().next.store(next.into_raw(), Ordering::Release);
     }
 
-    /// Closes a circle: behind this chunk comes itself.
+    /// Closes a ring: this chunk becomes its own next one.
     pub(super) fn close_circle(self) {
-        // Relaxed: done before anybody else knows the chunk.
+        // Relaxed: done before any other thread has access to the chunk.
         self.head().next.store(self.into_raw(), Ordering::Relaxed);
         // SAFETY: as above.
         self.head().previous.with_mut(|previous| unsafe { *previous = self.into_raw() });

@@ -1,15 +1,15 @@
-//! What can go wrong with a pipe.
+//! Errors of pipes and channels.
 
 use core::fmt;
 
-/// A capacity that no pipe can have.
+/// An impossible capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapacityError {
-    /// Nothing would ever fit.
+    /// The capacity is 0.
     #[error("a pipe for 0 messages can carry none: ask for at least 1")]
     Zero,
-    /// More than the memory holds.
+    /// The capacity does not fit into memory.
     #[error(
         "a pipe for {asked} messages of {size} bytes does not fit into memory: \
          ask for fewer, or for an unbounded pipe"
@@ -22,27 +22,27 @@ pub enum CapacityError {
     },
 }
 
-/// A value for which a bounded pipe has no room yet.
+/// A value that a full bounded pipe has refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
 
-/// The other end is gone; a sender gets back the value that nobody will read.
+/// The other end is gone; a sender gets its value back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T = ()>(pub T);
 
-/// Why a value could not be sent now.
+/// A value cannot be sent now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// The receiver has a whole pipe still to read.
+    /// The pipe is full.
     Full(T),
     /// The receiver is gone.
     Closed(T),
 }
 
-/// Why nothing was received.
+/// No value was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryRecvError {
-    /// Nothing is there now.
+    /// No value is available now.
     #[error("nothing has been sent yet")]
     Empty,
     /// Everything was received, and every sender is gone.
@@ -50,7 +50,7 @@ pub enum TryRecvError {
     Closed,
 }
 
-/// Why nothing was received in time.
+/// No value was received in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecvTimeoutError {
     /// The time is up.

@@ -1,4 +1,4 @@
-//! The receiving end of many channels.
+//! Fan-in: the receiving end of many channels.
 
 use super::error::{Closed, RecvTimeoutError, TryRecvError};
 use super::reader::Reader;
@@ -8,27 +8,27 @@ use crate::signal::{Deadline, PollSet, Signals};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use std::time::Duration;
 
-/// A sender is served for at most so many messages before it is the next one's turn.
+/// Most messages of one sender before the next sender's turn.
 const TURN: usize = 64;
 
 /// The receiving end of any number of channels, made by [`fan_in`](super::fan_in).
 ///
-/// Senders are served in turns, up to 64 messages each. A pipe that is found empty while the
-/// receiver goes to sleep costs nothing from then on, until its sender signals: several pipes may
-/// share a signal, which then makes the receiver look at each of them.
+/// Serves senders in turns, up to 64 messages each. A pipe found empty before a sleep is not polled
+/// again until its sender signals. Several pipes may share a signal, which makes the receiver poll
+/// each of them.
 #[derive(Debug)]
 pub struct FanIn<T> {
     lanes: Vec<SenderLane<T>>,
-    /// The lanes that are looked at, in the order of turns.
+    /// The polled lanes, in the order of turns.
     awake: Vec<usize>,
-    /// Whose turn it is, as a place in `awake`, and how many messages that still has.
+    /// Index in `awake` of the current turn, and the messages left in it.
     turn: usize,
     left: usize,
-    /// How many senders are not gone.
+    /// Number of senders that are not gone.
     open: usize,
     signals: PollSet,
     waiter: Waiter,
-    /// Messages since the last time that nothing was there.
+    /// Messages since the last empty poll.
     run: usize,
 }
 
@@ -41,11 +41,11 @@ struct SenderLane<T> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is looked at.
+    /// Polled.
     Awake,
-    /// It was found empty: its sender will signal.
+    /// Empty: its sender will signal.
     Asleep,
-    /// Its sender is gone and everything was received.
+    /// Ended: its sender is gone and all messages are received.
     Gone,
 }
 
@@ -67,10 +67,10 @@ impl<T> FanIn<T> {
         }
     }
 
-    /// Receives the next value with the number of its sender, and waits for it if there is none.
+    /// Receives the next value with the number of its sender; waits for one if necessary.
     ///
     /// # Errors
-    /// If all senders are gone and everything was received.
+    /// If all senders are gone and all messages are received.
     pub fn recv(&mut self) -> Result<(usize, T), Closed> {
         loop {
             match self.try_recv() {
@@ -81,10 +81,10 @@ impl<T> FanIn<T> {
         }
     }
 
-    /// Receives the next value with the number of its sender, and waits for it at most `limit`.
+    /// Receives the next value with the number of its sender; waits for one at most `limit`.
     ///
     /// # Errors
-    /// If the time is up, or all senders are gone and everything was received.
+    /// If the time is up, or all senders are gone and all messages are received.
     pub fn recv_timeout(&mut self, limit: Duration) -> Result<(usize, T), RecvTimeoutError> {
         let deadline = Deadline::after(limit);
         loop {
@@ -99,12 +99,12 @@ impl<T> FanIn<T> {
         }
     }
 
-    /// Receives the next value with the number of its sender, if one is there; never blocks.
+    /// Receives the next value with the number of its sender, if one is available; never blocks.
     ///
     /// # Errors
-    /// If nothing is there, now or for ever.
+    /// If no value is available, now or for ever.
     pub fn try_recv(&mut self) -> Result<(usize, T), TryRecvError> {
-        // One more than there are: the first may be at the end of its turn and yet the only one.
+        // One more than there are: the only sender may be at the end of its turn.
         for _ in 0..=self.awake.len() {
             let Some(&sender) = self.awake.get(self.turn) else { break };
             if self.left > 0
@@ -119,8 +119,8 @@ impl<T> FanIn<T> {
         Err(if self.is_closed() { TryRecvError::Closed } else { TryRecvError::Empty })
     }
 
-    /// Hands at most `limit` of the values that are there now to `sink`, with the numbers of their
-    /// senders, and says how many; never blocks.
+    /// Passes at most `limit` available values to `sink`, with the numbers of their senders; returns
+    /// the number of values. Never blocks.
     pub fn drain(&mut self, limit: usize, mut sink: impl FnMut(usize, T)) -> usize {
         let mut left = limit;
         let mut idle = 0;
@@ -135,15 +135,15 @@ impl<T> FanIn<T> {
         limit - left
     }
 
-    /// Waits a little if there was no `work`: until something comes, but not longer than a tenth
-    /// of a second. For loops around [`drain`](Self::drain).
+    /// Waits for a value if there was no `work`, at most for a tenth of a second. For loops around
+    /// [`drain`](Self::drain).
     pub fn wait(&mut self, work: usize) {
         if work == 0 && !self.is_closed() {
             self.pause(PARK_TIME_MAX);
         }
     }
 
-    /// Whether all senders are gone and everything was received.
+    /// Whether all senders are gone and all messages are received.
     pub fn is_closed(&mut self) -> bool {
         let Self { lanes, awake, open, .. } = self;
         awake.retain(|&sender| {
@@ -163,7 +163,7 @@ impl<T> FanIn<T> {
         self.left = TURN;
     }
 
-    /// Nothing was there: does the next thing that the strategy says, at most for `limit`.
+    /// Takes the wait strategy's next step after an empty poll, at most for `limit`.
     fn pause(&mut self, limit: Duration) {
         let run = core::mem::take(&mut self.run);
         if run > 0 {
@@ -179,7 +179,7 @@ impl<T> FanIn<T> {
         }
     }
 
-    /// Sleeps until a sender signals, unless one that was awake has something after all.
+    /// Sleeps until a sender signals, unless a polled lane has a value after all.
     #[cold]
     fn park(&mut self, limit: Duration) {
         let Self { lanes, awake, .. } = self;
@@ -188,7 +188,7 @@ impl<T> FanIn<T> {
         fences.max().unwrap_or(Fence::Own).pass();
         awake.retain(|&sender| {
             let SenderLane { reader, state } = &mut lanes[sender];
-            // No signal comes from who is gone.
+            // A sender that is gone sends no signal.
             let is_found = reader.settle() || reader.is_closed();
             *state = if is_found { State::Awake } else { State::Asleep };
             is_found
@@ -199,7 +199,7 @@ impl<T> FanIn<T> {
         }
     }
 
-    /// Waits at most `limit` for signals, and looks at their senders from now on.
+    /// Waits at most `limit` for signals; their senders' lanes are polled from then on.
     fn poll_signals(&mut self, limit: Duration) {
         let signals = if limit.is_zero() { self.signals.check() } else { self.signals.poll(limit) };
         for signal in signals {

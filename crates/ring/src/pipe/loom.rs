@@ -159,11 +159,11 @@ fn sleep_and_wake(count: u64, fenced: bool) {
     let sender = thread::spawn(move || {
         for number in 0..count {
             writer.write(number);
-            if writer.flush() == Peer::ParkFlag {
+            if writer.flush() == Peer::Asleep {
                 signal.signal();
             }
         }
-        if writer.close() == Peer::ParkFlag {
+        if writer.close() == Peer::Asleep {
             signal.signal();
         }
     });

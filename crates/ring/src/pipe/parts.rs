@@ -1,14 +1,14 @@
-//! Which values are parts of messages that are not complete, or not published.
+//! Parts: values of multi-part messages that are incomplete or unpublished.
 
 use super::pipe_position::PipePosition;
 
-/// The messages of several parts since the last flush. Most pipes never have any.
+/// Multi-part messages since the last flush. Most pipes never have any.
 pub(super) struct Parts<T> {
-    /// Where a message begins that is not complete yet.
+    /// Start of the incomplete message.
     open: Option<PipePosition<T>>,
-    /// Where complete ones begin, and the positions behind their ends.
+    /// Starts of complete messages, and the positions behind their ends.
     complete: Vec<(PipePosition<T>, u64)>,
-    /// Whether there is anything in the two above: one look instead of two.
+    /// Whether any of the two above is set: one check instead of two.
     any: bool,
 }
 
@@ -24,25 +24,25 @@ impl<T> Parts<T> {
         self.any
     }
 
-    /// Whether the message that is being written has parts already.
+    /// Whether the message being written has parts already.
     #[inline(always)]
     pub(super) const fn are_open(&self) -> bool {
         self.any && self.open.is_some()
     }
 
-    /// A part was written at `place`.
+    /// Notes a part written at `place`.
     pub(super) fn open(&mut self, place: PipePosition<T>) {
         self.any = true;
         self.open.get_or_insert(place);
     }
 
-    /// The last part was written: the message ends at `end`.
+    /// Notes the last part: the message ends at `end`.
     #[cold]
     pub(super) fn complete(&mut self, end: u64) {
         self.complete.extend(self.open.take().map(|start| (start, end)));
     }
 
-    /// The value at `position` was taken back.
+    /// Notes that the value at `position` was unwritten.
     pub(super) fn unwrite(&mut self, position: u64) {
         if let Some((start, _)) = self.complete.pop_if(|(_, end)| *end == position + 1) {
             self.open = Some(start);
@@ -50,7 +50,8 @@ impl<T> Parts<T> {
         self.open.take_if(|start| start.position() == position);
     }
 
-    /// Everything complete is published: forgets it. The place of what is not complete.
+    /// Forgets complete messages, which are being published; returns the start of the incomplete
+    /// one.
     pub(super) fn flush(&mut self) -> Option<PipePosition<T>> {
         self.complete.clear();
         self.any = self.open.is_some();

@@ -1,22 +1,21 @@
 //! State of the reader as a flush finds it, and the two kinds of writers.
 
-/// What a flush finds out about the reader.
+/// State of the reader at a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a reader that sleeps must be woken, by whatever signal it waits for"]
 pub enum Peer {
-    /// It is awake and will see what was flushed.
+    /// Awake: it will see the flushed values.
     Awake,
-    /// It found nothing and waits: the caller owes it one signal. No other flush says so before
-    /// it sleeps again.
+    /// Asleep: the caller must signal it once. No other flush returns this before the next sleep.
     Asleep,
-    /// It is no more: what is written from now on is only dropped with the pipe.
+    /// Dropped: further values are dropped with the pipe.
     Gone,
 }
 
-/// The kind of a [`Writer`] that never lacks room.
+/// Kind of a [`Writer`](super::Writer) that always has space.
 #[derive(Clone, Copy, Debug)]
 pub enum Unbounded {}
 
-/// The kind of a [`Writer`] that may lack room.
+/// Kind of a [`Writer`](super::Writer) whose pipe can be full.
 #[derive(Clone, Copy, Debug)]
 pub enum Bounded {}

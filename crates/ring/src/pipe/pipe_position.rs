@@ -1,9 +1,9 @@
-//! Where an end of a pipe is.
+//! Position of an end of a pipe.
 
 use super::block::Block;
 use super::chunk::Chunk;
 
-/// A place between two values: in a block, before or behind any of its slots.
+/// A position between two values: in a block, before or behind any of its slots.
 pub(super) struct PipePosition<T> {
     pub(super) block: Block<T>,
     /// The slot of the next value; as many as there are if the next block has it.
@@ -24,15 +24,15 @@ impl<T> Clone for PipePosition<T> {
 impl<T> Copy for PipePosition<T> {}
 
 impl<T> PipePosition<T> {
-    /// How far the position of a block's first value is from that of the next one's.
+    /// Positions per block.
     pub(super) const STEP: u64 = Block::<T>::VALUES as u64;
 
-    /// The beginning of a pipe whose first chunk is `chunk`.
+    /// The start of a pipe whose first chunk is `chunk`.
     pub(super) fn new(chunk: Chunk<T>) -> Self {
         Self { block: chunk.first(), slot: 0, start: 0, chunk, last: chunk.last() }
     }
 
-    /// How many values came before.
+    /// Number of values before this position.
     #[inline(always)]
     pub(super) const fn position(&self) -> u64 {
         self.start + self.slot as u64
@@ -50,8 +50,8 @@ impl<T> PipePosition<T> {
         self.start + Self::STEP
     }
 
-    /// Goes on to the next block; `next_chunk` gives the chunk behind this one. False: there is
-    /// none yet.
+    /// Moves to the next block; `next_chunk` returns the chunk behind this one. False without a
+    /// next chunk.
     #[inline(always)]
     pub(super) fn advance(
         &mut self,
@@ -69,7 +69,7 @@ impl<T> PipePosition<T> {
         true
     }
 
-    /// Goes back behind the last value of the previous block, which there must be.
+    /// Moves back behind the last value of the previous block, which must exist.
     pub(super) fn retreat(&mut self) {
         if self.block == self.chunk.first() {
             let previous = self.chunk.previous().expect("the writer came from there");

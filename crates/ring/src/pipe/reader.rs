@@ -1,4 +1,4 @@
-//! The reading end.
+//! The reader: the reading end of a pipe.
 
 use super::block::Block;
 use super::pipe_position::PipePosition;
@@ -9,22 +9,22 @@ use lanecast_base::sync::{Arc, Ordering};
 
 /// The reading end of a pipe.
 ///
-/// Dropping it drops everything that is visible and closes the pipe.
+/// A drop drops all visible values and closes the pipe.
 pub struct Reader<T> {
     at: PipePosition<T>,
-    /// The slots of this block that are known to be published.
+    /// Number of slots of this block known to be published.
     seen: usize,
-    /// Whether it has marked itself asleep and found nothing since.
+    /// Whether its park flag is set and no value has been found since.
     is_asleep: bool,
     sleeper: Sleeper,
-    /// Everything before was given back to the writer of a circle.
+    /// Position up to which blocks of a ring are released to the writer.
     released: u64,
-    /// Room is given back once it is this much; never in a chain.
+    /// Positions between two releases; never reached in a chain.
     release: u64,
     shared: Arc<Shared<T>>,
 }
 
-// SAFETY: the end takes values that another thread has handed over.
+// SAFETY: the reader takes values that another thread has passed on.
 unsafe impl<T: Send> Send for Reader<T> {}
 
 impl<T> Reader<T> {
@@ -44,10 +44,10 @@ impl<T> Reader<T> {
         }
     }
 
-    /// The next value, if one is there now. Only looks: the writer is not told if there is none.
+    /// The next value, if one is available. Does not set the park flag otherwise.
     #[inline(always)]
     pub fn try_read(&mut self) -> Option<T> {
-        if self.at.slot == self.seen && !self.look() {
+        if self.at.slot == self.seen && !self.poll_block() {
             return None;
         }
         Some(self.take())
@@ -61,12 +61,12 @@ impl<T> Reader<T> {
         value
     }
 
-    /// Hands at most `limit` of the values that are there now to `sink`, and says how many. Only
-    /// looks: the writer is not told if there are none.
+    /// Passes at most `limit` available values to `sink`; returns their number. Does not set the
+    /// park flag if there are none.
     #[inline]
     pub fn drain(&mut self, limit: usize, mut sink: impl FnMut(T)) -> usize {
         let mut left = limit;
-        while left > 0 && (self.at.slot != self.seen || self.look()) {
+        while left > 0 && (self.at.slot != self.seen || self.poll_block()) {
             let run = (self.seen - self.at.slot).min(left);
             for _ in 0..run {
                 sink(self.take());
@@ -76,10 +76,9 @@ impl<T> Reader<T> {
         limit - left
     }
 
-    /// Looks whether anything is published behind what was seen; at the end of the block, in
-    /// the next one.
+    /// Polls the block's word for further values; at the end of a block, that of the next one.
     #[inline]
-    fn look(&mut self) -> bool {
+    fn poll_block(&mut self) -> bool {
         if self.at.is_behind() && !self.leave() {
             return false;
         }
@@ -87,7 +86,7 @@ impl<T> Reader<T> {
         let published = self.at.block.word().load(Ordering::Acquire);
         // The word of an earlier lap is not past the block's start.
         self.seen = published.saturating_sub(self.at.start) as usize;
-        debug_assert!(self.seen <= Block::<T>::VALUES, "nobody publishes behind the block");
+        debug_assert!(self.seen <= Block::<T>::VALUES, "published within the block");
         if self.seen > self.at.slot {
             if self.is_asleep {
                 self.wake();
@@ -103,7 +102,7 @@ impl<T> Reader<T> {
         false
     }
 
-    /// Leaves an emptied block for the next one, if there is one yet.
+    /// Leaves an empty block for the next one, if that exists.
     #[inline]
     fn leave(&mut self) -> bool {
         let shared = &self.shared;
@@ -121,7 +120,7 @@ impl<T> Reader<T> {
         true
     }
 
-    /// Gives all emptied blocks of a circle back.
+    /// Releases all empty blocks of a ring.
     #[cold]
     fn release(&mut self) {
         self.released = self.at.start;
@@ -130,65 +129,65 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Whether there is something to read. If not, the reader is marked asleep in the same step:
-    /// the writer's next flush says [`Asleep`](super::Peer::Asleep), once, and so owes it a
-    /// signal. Who calls this again without waiting for the signal may get it late. Nobody
-    /// signals any more when the pipe [is closed](Self::is_closed): ask that before waiting.
+    /// Whether a value is available. If not, this sets the reader's park flag in the same step: the
+    /// writer's next flush returns [`Asleep`](super::Peer::Asleep), once, and the writer must then
+    /// signal. A caller that polls again without waiting may get that signal late. No signal comes
+    /// once the pipe [is closed](Self::is_closed): check that before waiting.
     #[inline]
     pub fn check(&mut self) -> bool {
         if self.at.slot != self.seen {
             return true;
         }
-        if self.look() {
+        if self.poll_block() {
             return true;
         }
         self.announce().pass();
         self.settle()
     }
 
-    /// The mark of a reader that found nothing: it must pass the fence, and then
+    /// Sets the park flag of a reader without values: the caller must pass the fence, then call
     /// [`settle`](Self::settle).
     #[must_use]
     pub(super) fn announce(&mut self) -> Fence {
         self.shared.park_flag.announce(&mut self.sleeper)
     }
 
-    /// Looks once more; whether there is something to read after all.
+    /// Polls once more; returns whether a value is available after all.
     pub(super) fn settle(&mut self) -> bool {
         self.is_asleep = false;
-        // If the writer was faster its signal is on the way: then the reader counts as asleep.
-        let is_found = self.look() && self.shared.park_flag.unmark();
+        // If the writer has claimed the wake-up, its signal will come: the reader counts as asleep.
+        let is_found = self.poll_block() && self.shared.park_flag.unmark();
         self.is_asleep = !is_found;
         is_found
     }
 
-    /// Takes the mark back, if it is still there: something came before the signal did.
+    /// Clears the park flag after a value came before the signal.
     #[cold]
     fn wake(&mut self) {
         self.is_asleep = false;
         self.shared.park_flag.unmark();
     }
 
-    /// Reads the next value. If there is none, the reader is marked asleep in the same step, as by
-    /// [`check`](Self::check).
+    /// Reads the next value. If there is none, sets the park flag in the same step, as
+    /// [`check`](Self::check) does.
     #[inline(always)]
     pub fn read(&mut self) -> Option<T> {
         if self.check() { Some(self.take()) } else { None }
     }
 
-    /// Whether the writer is gone and everything was read.
+    /// Whether the writer is gone and all values are read.
     #[inline]
     pub fn is_closed(&mut self) -> bool {
-        self.at.slot == self.seen && self.shared.is_closed() && !self.look()
+        self.at.slot == self.seen && self.shared.is_closed() && !self.poll_block()
     }
 
-    /// Makes the writer fence from the start, as for a reader that has slept often.
+    /// Makes the writer fence from the start, as for a reader that sleeps often.
     #[cfg(all(test, loom))]
     pub(super) fn fence_always(&mut self) {
         self.shared.park_flag.fence_always(&mut self.sleeper);
     }
 
-    /// How many values were read.
+    /// Number of values read.
     #[inline(always)]
     pub(super) const fn position(&self) -> u64 {
         self.at.position()
@@ -202,7 +201,7 @@ impl<T> Drop for Reader<T> {
         }
         self.shared.park_flag.leave();
         self.shared.freed.publish(DETACHED);
-        // SAFETY: this is the reader's last act.
+        // SAFETY: only the drop of `shared` follows.
         unsafe { self.shared.stop(READER, self.at) };
     }
 }

@@ -1,4 +1,4 @@
-//! The receiving end of a channel.
+//! The receiver: the receiving end of a channel.
 
 use super::error::{Closed, RecvTimeoutError, TryRecvError};
 use super::reader::Reader;
@@ -13,7 +13,7 @@ pub struct Receiver<T> {
     reader: Reader<T>,
     semaphore: Semaphore,
     waiter: Waiter,
-    /// How many values had been received when it last found none.
+    /// Number of values received at the last empty poll.
     empty_at: u64,
 }
 
@@ -92,7 +92,7 @@ impl<T> Receiver<T> {
         self.reader.is_closed()
     }
 
-    /// Nothing was there: does the next thing that the strategy says, at most for `limit`.
+    /// Takes the wait strategy's next step after an empty poll, at most for `limit`.
     fn pause(&mut self, limit: Duration) {
         let received = self.reader.position();
         if received != self.empty_at {

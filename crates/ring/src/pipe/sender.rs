@@ -1,4 +1,4 @@
-//! The sending end of a channel.
+//! The sender: the sending end of a channel.
 
 use super::error::{Closed, Full, TrySendError};
 use super::peer::{Bounded, Peer};
@@ -9,7 +9,7 @@ use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 
 /// The sending end of a channel. Dropping it closes its pipe.
 ///
-/// It signals its receiver when that sleeps, and waits for room by the channel's strategy.
+/// Signals a sleeping receiver, and waits for space by the channel's strategy.
 #[derive(Debug)]
 pub struct Sender<T, S: Signal = SemaphoreSignal> {
     writer: Writer<T, Bounded>,
@@ -22,7 +22,7 @@ impl<T, S: Signal> Sender<T, S> {
         Self { writer, signal, waiter: Waiter::new(wait) }
     }
 
-    /// Sends `value`, and waits for room if there is none.
+    /// Sends `value`; waits for space if the pipe is full.
     ///
     /// # Errors
     /// The value comes back if the receiver is gone.
@@ -33,10 +33,10 @@ impl<T, S: Signal> Sender<T, S> {
         Ok(())
     }
 
-    /// Sends all `values`, which become visible at the end, or when there is no more room.
+    /// Sends all `values`, which become visible at the end, or when the pipe is full.
     ///
     /// # Errors
-    /// If the receiver is gone, the value that could not be sent; those behind it are left.
+    /// If the receiver is gone, with the first unsent value; the values behind it are dropped.
     pub fn send_all(&mut self, values: impl IntoIterator<Item = T>) -> Result<(), Closed<T>> {
         for value in values {
             self.write(value)?;
@@ -45,10 +45,10 @@ impl<T, S: Signal> Sender<T, S> {
         Ok(())
     }
 
-    /// Sends `value` if there is room; never blocks.
+    /// Sends `value` if there is space; never blocks.
     ///
     /// # Errors
-    /// The value comes back if there is no room, or if the receiver is gone.
+    /// Returns the value if the pipe is full or the receiver is gone.
     #[inline]
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
         if self.writer.is_closed() {
@@ -65,7 +65,7 @@ impl<T, S: Signal> Sender<T, S> {
         self.writer.is_closed()
     }
 
-    /// Writes `value` without flushing it, unless it must wait for room.
+    /// Writes `value` without a flush, unless it must wait for space.
     #[inline(always)]
     fn write(&mut self, value: T) -> Result<(), Closed<T>> {
         if self.writer.is_closed() {
@@ -79,7 +79,7 @@ impl<T, S: Signal> Sender<T, S> {
 
     #[cold]
     fn write_later(&mut self, mut value: T) -> Result<(), Closed<T>> {
-        // The receiver cannot make room by reading what it does not see.
+        // Flush first: the receiver frees space by reading, and it reads flushed values only.
         self.flush();
         loop {
             self.wait();
@@ -91,7 +91,7 @@ impl<T, S: Signal> Sender<T, S> {
                 Err(Full(back)) => value = back,
             }
         }
-        self.writer.found_room();
+        self.writer.found_space();
         self.waiter.reset();
         Ok(())
     }
@@ -100,7 +100,7 @@ impl<T, S: Signal> Sender<T, S> {
         match self.waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
-            WaitStep::Park => self.writer.sleep_until_room(PARK_TIME_MAX),
+            WaitStep::Park => self.writer.sleep_until_space(PARK_TIME_MAX),
         }
     }
 

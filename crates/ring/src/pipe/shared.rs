@@ -1,4 +1,4 @@
-//! What both ends of a pipe know.
+//! State shared by both ends of a pipe; the last end frees the chunks.
 
 use super::chunk::{Chunk, Head};
 use super::pipe_position::PipePosition;
@@ -8,43 +8,43 @@ use core::ptr::null_mut;
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicBool, AtomicPtr, Ordering, UnsafeCell};
 
-/// How a pipe finds room.
+/// Memory layout of a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PipeLayout {
-    /// Blocks in a circle, given back so many positions at a time.
+    /// Bounded: a ring of blocks.
     Ring {
-        /// The positions of all blocks.
+        /// Positions of all blocks.
         total: u64,
-        /// The reader gives room back once it is this much.
+        /// Positions that the reader releases at a time.
         release: u64,
-        /// The messages that fit at any time.
+        /// Messages that fit at any time.
         capacity: u64,
     },
-    /// Chunks of so many blocks in a chain.
+    /// Unbounded: a chain of chunks.
     Chain {
-        /// The blocks of a chunk.
+        /// Blocks of a chunk.
         blocks: usize,
     },
 }
 
-/// The words that the ends of a pipe meet on, each on lines of its own.
+/// Words shared by both ends of a pipe, each on its own cache lines.
 pub(super) struct Shared<T> {
-    /// Whether the reader sleeps: written by it, read by the writer at each flush.
+    /// Park flag of the reader, which the writer reads at each flush.
     pub(super) park_flag: CachePadded<ParkFlag>,
     /// Whether the writer is gone.
     closed: CachePadded<AtomicBool>,
-    /// The position before which blocks of a circle may be written anew.
+    /// Position before which blocks of a ring may be overwritten.
     pub(super) freed: Cursor,
-    /// A chunk that the reader has emptied and the writer may fill.
+    /// An empty chunk from the reader for the writer.
     spare: CachePadded<AtomicPtr<Head>>,
     pub(super) room: PipeLayout,
-    /// Where the ends stopped, for the one that goes last.
+    /// Final positions of both ends, for the one dropped last.
     stops: [UnsafeCell<PipePosition<T>>; 2],
 }
 
-/// The index of the reader's end in `stops`.
+/// Index of the reader in `stops`.
 pub(super) const READER: usize = 0;
-/// The index of the writer's.
+/// Index of the writer in `stops`.
 pub(super) const WRITER: usize = 1;
 
 impl<T> Shared<T> {
@@ -59,13 +59,13 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Ends the stream: nothing is published after this.
+    /// Ends the stream: no value is published after this.
     pub(super) fn close(&self) {
-        // PAIRS(pipe-end): release here, acquire in `is_closed`: everything was published before.
+        // PAIRS(pipe-end): release here, acquire in `is_closed`: all values are published before.
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Whether the stream has ended: what is published now is all that will ever be.
+    /// Whether the stream has ended: no value beyond the published ones will come.
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
         // PAIRS(pipe-end): acquire here, release in `close`.
@@ -79,22 +79,22 @@ impl<T> Shared<T> {
         Chunk::from_raw(spare).unwrap_or_else(|| Chunk::new(blocks))
     }
 
-    /// Gives the writer a chunk that the reader has emptied, or frees the one before it.
+    /// Passes an empty chunk to the writer; frees the previous one if the writer did not take it.
     pub(super) fn give_chunk(&self, chunk: Chunk<T>) {
         // PAIRS(spare): release here, acquire in `take_chunk`.
         let before = self.spare.swap(chunk.into_raw(), Ordering::Release);
         if let Some(before) = Chunk::<T>::from_raw(before) {
-            // SAFETY: the reader emptied and gave it itself, and the writer did not take it.
+            // SAFETY: the reader emptied it and passed it before, and the writer did not take it.
             unsafe { before.free() };
         }
     }
 
-    /// Notes where an end stops; that end does not come back.
+    /// Stores the final position of an end that is being dropped.
     ///
     /// # Safety
-    /// Only the end `which` calls this, once, as its last act but for dropping the pipe.
+    /// Only the end `which` calls this, once, just before it drops its reference to the pipe.
     pub(super) unsafe fn stop(&self, which: usize, place: PipePosition<T>) {
-        // SAFETY: only this end writes here, and only the last one to go reads.
+        // SAFETY: only this end writes it, and only the last end reads it.
         self.stops[which].with_mut(|stop| unsafe { *stop = place });
     }
 }
@@ -120,11 +120,11 @@ impl<T> Drop for Shared<T> {
         let mut rest = Some(first);
         while let Some(chunk) = rest {
             rest = behind(&chunk);
-            // SAFETY: nobody uses it any more, and no other chunk leads back to it.
+            // SAFETY: both ends are gone, and no remaining chunk links to it.
             unsafe { chunk.free() };
         }
         if let Some(spare) = spare {
-            // SAFETY: nobody uses it any more, and it is not in the chain.
+            // SAFETY: both ends are gone, and it is not in the chain.
             unsafe { spare.free() };
         }
     }

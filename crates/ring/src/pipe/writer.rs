@@ -1,4 +1,4 @@
-//! The writing end.
+//! The writer: the writing end of a pipe.
 
 use super::block::Block;
 use super::chunk::Chunk;
@@ -14,23 +14,22 @@ use lanecast_base::sync::{Arc, Ordering};
 use lanecast_os::futex;
 use std::time::Duration;
 
-/// How many blocks ahead lines are taken back from the reader, so that writing need not wait.
+/// Distance in blocks at which lines are prefetched for writing from the reader's cache.
 const AHEAD: usize = 4;
 
 /// The writing end of a pipe.
 ///
-/// What is written becomes visible with [`flush`](Self::flush), all at once. Dropping the end
-/// flushes complete messages, drops parts of an incomplete one, and closes the pipe. It does not
-/// wake a reader that sleeps, because the pipe does not know how: [`close`](Self::close) says
-/// whether somebody must.
+/// Written values become visible with [`flush`](Self::flush), all at once. A drop flushes complete
+/// messages, drops the parts of an incomplete one, and closes the pipe. It wakes no sleeping reader,
+/// since a pipe has no signal: [`close`](Self::close) returns whether the caller must.
 pub struct Writer<T, K = Unbounded> {
     at: PipePosition<T>,
-    /// Blocks that start here may not be entered before the reader has given them back.
+    /// Start of the first block that the reader has not released.
     limit: u64,
-    /// The block of the first value that is not published, and the position behind that block.
+    /// The block of the first unpublished value, and the position behind that block.
     first: Block<T>,
     first_end: u64,
-    /// Everything before is published.
+    /// Position up to which values are published.
     flushed: u64,
     parts: Parts<T>,
     sleeper: Sleeper,
@@ -38,7 +37,7 @@ pub struct Writer<T, K = Unbounded> {
     _kind: PhantomData<fn() -> K>,
 }
 
-// SAFETY: the end owns what it has not published; publishing hands values to another thread.
+// SAFETY: the writer owns unpublished values; published ones pass to another thread.
 unsafe impl<T: Send, K> Send for Writer<T, K> {}
 
 impl<T, K> Writer<T, K> {
@@ -60,11 +59,11 @@ impl<T, K> Writer<T, K> {
         }
     }
 
-    /// Appends a message, or the last part of one. Nobody sees it before it is flushed.
+    /// Appends a message, or the last part of one. Invisible until flushed.
     ///
     /// # Errors
-    /// The value comes back if the pipe is bounded and full. Flush before waiting for room: the
-    /// reader cannot empty what it does not see.
+    /// Returns the value if the pipe is bounded and full. Flush before waiting for space: the
+    /// reader reads flushed values only.
     #[inline(always)]
     pub fn try_write(&mut self, value: T) -> Result<(), Full<T>> {
         self.append(value)?;
@@ -74,11 +73,11 @@ impl<T, K> Writer<T, K> {
         Ok(())
     }
 
-    /// Appends a part of a message that is not complete yet: nobody sees it before a
-    /// [`try_write`](Self::try_write) has appended the last part and was flushed.
+    /// Appends a part of an incomplete message: invisible until a [`try_write`](Self::try_write)
+    /// has appended the last part and a flush followed.
     ///
     /// # Errors
-    /// The value comes back if the pipe is bounded and full. A message of more parts than the
+    /// Returns the value if the pipe is bounded and full. A message of more parts than the
     /// [capacity](Self::capacity) may never fit.
     pub fn try_write_part(&mut self, value: T) -> Result<(), Full<T>> {
         self.append(value)?;
@@ -99,11 +98,11 @@ impl<T, K> Writer<T, K> {
         Ok(())
     }
 
-    /// Goes on to the next block, if there is room.
+    /// Moves to the next block, if there is space.
     #[inline]
     fn enter_next(&mut self) -> bool {
         let start = self.at.end();
-        if start == self.limit && !self.look_for_room() {
+        if start == self.limit && !self.update_limit() {
             return false;
         }
         let left = self.at.block;
@@ -112,28 +111,28 @@ impl<T, K> Writer<T, K> {
         if start == self.flushed {
             (self.first, self.first_end) = (self.at.block, self.at.end());
         } else if left != self.first {
-            // Relaxed: nobody gets here before the first block is published.
+            // Relaxed: the reader comes here only after the first block is published.
             left.word().store(start, Ordering::Relaxed);
         }
         self.at.block.prefetch_for_writing(AHEAD);
         true
     }
 
-    /// Whether the reader has given back room since the last look.
+    /// Reads the reader's position; returns whether it has released space.
     #[cold]
-    fn look_for_room(&mut self) -> bool {
+    fn update_limit(&mut self) -> bool {
         let PipeLayout::Ring { total, .. } = self.shared.room else { return true };
         let freed = self.shared.freed.get();
-        // A reader that is gone frees nothing: what it left is dropped with the pipe.
+        // A dropped reader releases no space: its values are dropped with the pipe.
         if freed != DETACHED {
             self.limit = freed + total;
         }
         self.at.end() != self.limit
     }
 
-    /// Takes back the newest value that is not flushed, a part or a whole message.
+    /// Removes and returns the newest unflushed value, a part or a whole message.
     ///
-    /// Taking back the last part of a message makes the parts before it incomplete again.
+    /// Without its last part, a message is incomplete again.
     pub fn unwrite(&mut self) -> Option<T> {
         if self.at.position() == self.flushed {
             return None;
@@ -141,20 +140,20 @@ impl<T, K> Writer<T, K> {
         if self.at.slot == 0 {
             self.at.retreat();
             if self.at.block != self.first {
-                // Relaxed: nobody gets here before the first block is published. It was marked
-                // full when it was left.
+                // Relaxed: the reader comes here only after the first block is published. The block
+                // was marked full when the writer left it.
                 self.at.block.word().store(self.at.start, Ordering::Relaxed);
             }
         }
         self.at.slot -= 1;
-        // SAFETY: the value was written and not published: nobody else knows it.
+        // SAFETY: the value was written and not published, so only the writer accesses it.
         let value = unsafe { self.at.block.take(self.at.slot) };
         self.parts.unwrite(self.at.position());
         Some(value)
     }
 
-    /// Makes every complete message visible, all at once, and says whether the reader sleeps. If
-    /// there is nothing to show, nothing is owed.
+    /// Publishes every complete message, all at once; returns whether the reader sleeps. Without
+    /// messages it returns [`Peer::Awake`].
     #[inline(always)]
     pub fn flush(&mut self) -> Peer {
         if self.parts.is_any() {
@@ -172,9 +171,9 @@ impl<T, K> Writer<T, K> {
 
     /// Publishes everything before `to`.
     ///
-    /// The reader gets past the first block only once that is published to its end. So the word
-    /// of the last block is written first and that of the first last; those in between were
-    /// marked full when they were left.
+    /// The reader leaves the first block only once it is published to its end. So the word of the
+    /// last block is written first and that of the first block last; blocks in between were marked
+    /// full when the writer left them.
     #[inline(always)]
     fn publish(&mut self, to: PipePosition<T>) -> Peer {
         if to.position() == self.flushed {
@@ -185,7 +184,7 @@ impl<T, K> Writer<T, K> {
             // PAIRS(pipe): release here, acquire in `Reader::look`.
             self.first.word().store(to.position(), Ordering::Release);
         } else {
-            // Relaxed: nobody gets here before the first block is published.
+            // Relaxed: the reader comes here only after the first block is published.
             to.block.word().store(to.position(), Ordering::Relaxed);
             // PAIRS(pipe): release here, acquire in `Reader::look`.
             self.first.word().store(self.first_end, Ordering::Release);
@@ -210,7 +209,7 @@ impl<T, K> Writer<T, K> {
         }
     }
 
-    /// Closes the pipe, as dropping the end does, and says whether the reader sleeps.
+    /// Closes the pipe, as a drop does; returns whether the reader sleeps.
     pub fn close(mut self) -> Peer {
         self.finish()
     }
@@ -228,13 +227,13 @@ impl<T, K> Writer<T, K> {
         if flushed == Peer::Asleep { flushed } else { self.peer() }
     }
 
-    /// Whether the reader is gone: nobody will read what is written from now on.
+    /// Whether the reader is gone, so that no value will be read any more.
     #[inline(always)]
     pub fn is_closed(&self) -> bool {
         self.shared.park_flag.is_gone()
     }
 
-    /// How many messages fit at any time; none if the pipe is unbounded.
+    /// Number of messages that fit at any time; `None` if the pipe is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         match self.shared.room {
             PipeLayout::Ring { capacity, .. } => Some(capacity as usize),
@@ -242,9 +241,8 @@ impl<T, K> Writer<T, K> {
         }
     }
 
-    /// Sleeps until the reader gives back room or leaves, at most `limit`. Wakes early now and
-    /// then.
-    pub(super) fn sleep_until_room(&mut self, limit: Duration) {
+    /// Sleeps until the reader releases space or is dropped, at most `limit`. May wake early.
+    pub(super) fn sleep_until_space(&mut self, limit: Duration) {
         let PipeLayout::Ring { total, .. } = self.shared.room else { return };
         let freed = &self.shared.freed;
         let wakes = freed.mark(&mut self.sleeper);
@@ -253,30 +251,30 @@ impl<T, K> Writer<T, K> {
         }
     }
 
-    /// The writer has found room without sleeping.
-    pub(super) fn found_room(&mut self) {
+    /// Notes that space was found without a sleep.
+    pub(super) fn found_space(&mut self) {
         self.shared.freed.found(&mut self.sleeper);
     }
 }
 
 impl<T> Writer<T, Unbounded> {
-    /// Appends a message, or the last part of one. Nobody sees it before it is flushed.
+    /// Appends a message, or the last part of one. Invisible until flushed.
     #[inline(always)]
     pub fn write(&mut self, value: T) {
         let written = self.try_write(value);
         debug_assert!(written.is_ok(), "an unbounded pipe is never full");
     }
 
-    /// Appends a part of a message that is not complete yet: nobody sees it before a
-    /// [`write`](Self::write) has appended the last part and was flushed.
+    /// Appends a part of an incomplete message: invisible until a [`write`](Self::write) has
+    /// appended the last part and a flush followed.
     pub fn write_part(&mut self, value: T) {
         let written = self.try_write_part(value);
         debug_assert!(written.is_ok(), "an unbounded pipe is never full");
     }
 }
 
-/// The chunk behind `chunk`: in a circle itself, in a chain the one that was there before an
-/// `unwrite`, or an empty one.
+/// The chunk behind `chunk`: in a ring itself, in a chain the one left by an `unwrite`, or an empty
+/// one.
 #[cold]
 fn next_chunk<T>(chunk: Chunk<T>, shared: &Shared<T>) -> Chunk<T> {
     chunk.next().unwrap_or_else(|| {
@@ -289,9 +287,9 @@ fn next_chunk<T>(chunk: Chunk<T>, shared: &Shared<T>) -> Chunk<T> {
 
 impl<T, K> Drop for Writer<T, K> {
     fn drop(&mut self) {
-        // Whom it would wake is not known here.
+        // The result is unused: a writer has no signal for the reader.
         let _ = self.finish();
-        // SAFETY: this is the writer's last act.
+        // SAFETY: only the drop of `shared` follows.
         unsafe { self.shared.stop(WRITER, self.at) };
         self.shared.freed.forget(&mut self.sleeper);
     }

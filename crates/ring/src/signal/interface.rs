@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 /// The sending half, bound to one signal of one waiter.
 pub trait Signal: Clone + Send + Sync {
-    /// Sends the signal. What the caller did before is seen by the waiter that takes it.
+    /// Sends the signal. The waiter that takes it sees everything that the caller did before.
     fn signal(&self);
 }
 
-/// The waiting half: one thread's.
+/// The waiting half, used by one thread.
 pub trait Signals {
-    /// What sends to it.
+    /// Its sending half.
     type Signal: Signal;
 
-    /// How many signals it knows: they are numbered from 0.
+    /// Number of signals; they are numbered from 0.
     const COUNT: usize;
 
     /// A sender of the signal `number`.
@@ -23,15 +23,15 @@ pub trait Signals {
     /// If there is no such signal here.
     fn bind(&self, number: usize) -> Result<Self::Signal, NoSuchSignal>;
 
-    /// Takes the signals that are there; never blocks.
+    /// Takes the pending signals; never blocks.
     fn check(&mut self) -> SignalSet;
 
-    /// Takes the signals that are there, or waits for some, at most `limit` (for ever with
-    /// [`Duration::MAX`]). Empty: the time is up.
+    /// Takes the pending signals, or waits for some, at most `limit` (for ever with
+    /// [`Duration::MAX`]). Empty if the time is up.
     fn poll(&mut self, limit: Duration) -> SignalSet;
 }
 
-/// A signal's number that the waiter does not know.
+/// A signal number beyond those of the waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no signal {number}: this waiter knows 0 to {last}", last = .count - 1)]
 pub struct NoSuchSignal {
@@ -40,13 +40,13 @@ pub struct NoSuchSignal {
 }
 
 impl NoSuchSignal {
-    /// Says whether `number` is one of `count` signals.
+    /// Checks that `number` is one of `count` signals.
     pub(super) fn check(number: usize, count: usize) -> Result<(), Self> {
         if number < count { Ok(()) } else { Err(Self { number, count }) }
     }
 }
 
-/// How long to wait yet: the clock is read only if there is a limit, and only when asked.
+/// Deadline of a wait; reads the clock only if there is a limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -56,7 +56,7 @@ impl Deadline {
         Self(if unlimited { None } else { Instant::now().checked_add(limit) })
     }
 
-    /// What is left of the time: zero when it is up, nothing if there is no limit.
+    /// Remaining time: zero when it is up, `None` without a limit.
     pub(crate) fn left(self) -> Option<Duration> {
         self.0.map(|until| until.saturating_duration_since(Instant::now()))
     }
@@ -76,6 +76,6 @@ pub(super) fn wake_up<R>(wake: impl FnOnce() -> R) {
 
 #[cfg(test)]
 std::thread_local! {
-    /// How often this thread has woken somebody.
+    /// Wake-up calls of this thread.
     pub(crate) static WAKES: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
 }

@@ -2,7 +2,7 @@
 
 /// Bits of a word.
 const WORD: usize = u64::BITS as usize;
-/// Room for the 256 signals of the largest waiter.
+/// Words for the 256 signals of the largest waiter.
 pub(super) const WORDS: usize = 4;
 
 /// The signals that a waiter took, by number.
@@ -33,17 +33,17 @@ impl SignalSet {
         Self { words }
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words == [0; WORDS]
     }
 
-    /// How many there are.
+    /// Number of signals.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether `number` is among them.
+    /// Whether the set contains `number`.
     pub fn contains(&self, number: usize) -> bool {
         self.words.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 == 1)
     }
@@ -93,7 +93,7 @@ impl Iterator for Numbers {
     }
 }
 
-/// Where the signal `number` lies: its word, and its bit there.
+/// Word and bit of the signal `number`.
 pub(super) const fn place(number: usize) -> (usize, u64) {
     (number / WORD, 1 << (number % WORD))
 }

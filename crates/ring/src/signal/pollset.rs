@@ -8,13 +8,13 @@ use lanecast_base::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
 use lanecast_os::futex;
 use std::time::Duration;
 
-/// The waiter sleeps, or is about to; the bits below are the signals.
+/// The waiter sleeps, or is about to; the lower bits are the signals.
 const WAITING: u64 = 1 << 63;
 
 #[derive(Debug, Default)]
 struct Shared {
     word: AtomicU64,
-    /// Counts wake-ups: the word that the waiter sleeps on, because a futex has 32 bits.
+    /// Number of wake-ups: the word that the waiter sleeps on, since a futex has 32 bits.
     wakes: AtomicU32,
 }
 
@@ -47,10 +47,10 @@ impl PollSet {
         Self::default()
     }
 
-    /// The signals that are there, all at once.
+    /// Takes all pending signals.
     #[inline]
     fn take(&self) -> u64 {
-        // A look first: a waiter that spins must not write.
+        // Read first: a spinning waiter must not write.
         if self.shared.word.load(Ordering::Relaxed) == 0 {
             return 0;
         }
@@ -63,8 +63,8 @@ impl PollSet {
     fn sleep(&self, deadline: Deadline) {
         let left = deadline.left();
         let wakes = self.shared.wakes.load(Ordering::Relaxed);
-        // PAIRS(pollset-sleep): release here, acquire in `wake`: what wakes this sleep is
-        // counted after it began, so the count above does not have it yet.
+        // PAIRS(pollset-sleep): release here, acquire in `wake`: the wake-up of this sleep is
+        // counted after its start, so the count above does not include it.
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
         if self.shared.word.compare_exchange(0, WAITING, success, failure).is_ok() {
             futex::wait_private(&self.shared.wakes, wakes, left);
@@ -104,7 +104,7 @@ impl Signal for PollSetSignal {
     fn signal(&self) {
         // PAIRS(pollset): release here, acquire in `take`.
         let before = self.shared.word.fetch_or(self.bit, Ordering::Release);
-        // Only the first signal of a sleep finds nothing but the mark.
+        // Only the first signal of a sleep finds `WAITING` alone.
         if before == WAITING {
             self.wake();
         }

@@ -7,7 +7,7 @@ use lanecast_base::sync::{Arc, AtomicU32, Ordering};
 use lanecast_os::futex;
 use std::time::Duration;
 
-/// No signal, and nobody sleeps.
+/// No signal, and the waiter is awake.
 const QUIET: u32 = 0;
 /// A signal has come.
 const SIGNALLED: u32 = 1;
@@ -47,10 +47,10 @@ impl Semaphore {
         SemaphoreSignal { word: Arc::clone(&self.word) }
     }
 
-    /// Whether the signal was there; takes it.
+    /// Takes the signal; returns whether it was pending.
     #[inline]
     fn take(&self) -> bool {
-        // A look first: a waiter that spins must not write.
+        // Read first: a spinning waiter must not write.
         self.word.load(Ordering::Relaxed) == SIGNALLED && {
             // PAIRS(semaphore): acquire here, release in `signal`.
             self.word.swap(QUIET, Ordering::Acquire) == SIGNALLED
@@ -61,7 +61,7 @@ impl Semaphore {
     #[cold]
     fn sleep(&self, deadline: Deadline) {
         let left = deadline.left();
-        // Relaxed, both: what counts is who comes first on this one word.
+        // Relaxed, both: the order of exchanges on this one word decides.
         let exchange =
             |from, to| self.word.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
         if exchange(QUIET, WAITING).is_ok() {

@@ -1,9 +1,8 @@
 //! 256 signals from any threads to one that also waits for sockets.
 //!
-//! A summary word says which words of the bitmap hold signals, and whether the waiter is armed.
-//! The bell, an eventfd, is rung only by the first signal that finds the waiter armed. While the
-//! waiter is not armed the descriptor stays readable, so whoever blocks on it without arming
-//! first is not left to sleep: the call returns at once.
+//! A summary word has a bit for each word of the bitmap with signals, and one for an armed waiter.
+//! Only the first signal to an armed waiter writes to the eventfd. While the waiter is not armed the
+//! descriptor stays readable, so a thread that blocks without arming first returns at once.
 
 use super::interface::{Deadline, NoSuchSignal, Signal, Signals, wake_up};
 use super::numbers::SignalSet;
@@ -16,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// The waiter blocks, or is about to; the bits below are the words that hold signals.
+/// The waiter blocks, or is about to; the lower bits are the words with signals.
 const ARMED: u64 = 1 << 63;
 
 #[derive(Debug)]
@@ -27,7 +26,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The signals in the words that `summary` names, all at once.
+    /// Takes the signals of the words in `summary`.
     fn take(&self, summary: u64) -> SignalSet {
         let named = |index: usize| summary >> index & 1 == 1;
         SignalSet::of_words(core::array::from_fn(|index| {
@@ -39,14 +38,14 @@ impl Shared {
 
 /// The waiting half of 256 signals, with a descriptor for poll(2), epoll or io_uring.
 ///
-/// A loop that blocks in a system call of its own does so in this order:
+/// A loop that blocks in its own system call does so in this order:
 ///
 /// 1. [`arm`](Self::arm). If that returns signals, handle them instead of blocking.
 /// 2. Block until the descriptor, or a socket beside it, is readable.
 /// 3. [`check`](Signals::check), handle the signals, then the sockets; back to 1.
 ///
-/// Nothing is ever read from the descriptor: its readability is the message. Whoever forgets step
-/// 1 finds it readable and does not block at all.
+/// No bytes are read from the descriptor: its readability is the message. Without step 1 it is
+/// readable, so the call does not block.
 ///
 /// ```
 /// use lanecast_ring::signal::{Signal, Signals, SocketSignal};
@@ -80,7 +79,7 @@ impl SocketSignal {
     /// A waiter without signals.
     ///
     /// # Errors
-    /// If the process has no more descriptors to give: raise its limit (`ulimit -n`).
+    /// If the process has too many open descriptors: raise its limit (`ulimit -n`).
     pub fn new() -> io::Result<Self> {
         let shared = Shared {
             summary: CachePadded::default(),
@@ -96,14 +95,14 @@ impl SocketSignal {
         self.shared.bell.wait(None);
     }
 
-    /// Takes the signals that are there. If there are none the caller may block: the descriptor is
-    /// unreadable from now on, until the first signal.
+    /// Takes the pending signals. If there are none the caller may block: the descriptor is then
+    /// unreadable until the first signal.
     pub fn arm(&mut self) -> SignalSet {
         let taken = self.check();
         if !taken.is_empty() {
             return taken;
         }
-        // First hush, then arm: whoever rings from the arming on is heard.
+        // Reset the eventfd, then arm: any write after the arming stays.
         self.shared.bell.hush();
         // PAIRS(socket-summary): acquire here, release in `signal`.
         let summary = self.shared.summary.swap(ARMED, Ordering::Acquire);
@@ -130,7 +129,7 @@ impl Signals for SocketSignal {
 
     #[inline]
     fn check(&mut self) -> SignalSet {
-        // A look first: an armed waiter without signals stays armed.
+        // Read first: an armed waiter without signals stays armed.
         if self.shared.summary.load(Ordering::Relaxed) & !ARMED == 0 {
             return SignalSet::default();
         }
@@ -158,8 +157,8 @@ impl Signal for SocketSignalSender {
     fn signal(&self) {
         // PAIRS(socket-signal): release here, acquire in `take`.
         self.shared.words[self.word].fetch_or(self.bit, Ordering::Release);
-        // PAIRS(socket-summary): release here, acquire in `check` and `arm`: who sees the
-        // summary sees the signal.
+        // PAIRS(socket-summary): release here, acquire in `check` and `arm`: the signal before the
+        // summary.
         let before = self.shared.summary.fetch_or(1 << self.word, Ordering::Release);
         if before == ARMED {
             wake_up(|| self.shared.bell.ring());
