@@ -48,7 +48,7 @@ pub enum TopicError {
     /// The name is empty or too long.
     #[error("a topic's name has 1 to 255 bytes, not {0}")]
     Name(usize),
-    /// The session has delivered_to `net.topics_max`.
+    /// The session has reached `net.topics_max`.
     #[error(
         "the session has {0} topics already: set net.topics_max higher, or open another publisher"
     )]

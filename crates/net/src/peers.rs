@@ -34,7 +34,7 @@ impl Peers {
         };
         if !peers.iter().all(reach) {
             return refuse(
-                "not all can be delivered_to from the interface: they and net.interface must be of \
+                "not all can be reached from the interface: they and net.interface must be of \
                  the same version of IP, and all on the loopback or none",
             );
         }

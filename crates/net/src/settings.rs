@@ -101,7 +101,7 @@ pub struct NetSettings {
     /// First sequence of a session, so that tests can run sequences through their wrap.
     #[doc(hidden)]
     pub first_sequence: u64,
-    /// Identity of the host. Publishers of the same host and [`domain`](Self::domain) are delivered_to
+    /// Identity of the host. Publishers of the same host and [`domain`](Self::domain) are reached
     /// through shared memory, and not joined.
     pub host: u64,
     /// Identity of the shared-memory domain that the program's publishers and subscribers use as
